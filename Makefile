@@ -50,7 +50,7 @@ test-tsan: ## the tests of shared state under ThreadSanitizer
 test-browser: ## sign in with real Chromium and Firefox under Xvfb; some of it needs root; SHORT=1 for a part
 	@Scripts/needs browser
 	@Scripts/release >/dev/null
-	@Campaigns/browser.py --bin "$(RELEASE)" $(if $(SHORT),--short) $(if $(FORMER),--former "$(FORMER)")
+	@Campaigns/browser.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 
 test-pages: ## the pages after a sign-in, and the sign-in page in Chromium and Firefox: sizes, colours, axe-core (PyPI); PICTURES=DIR
 	@Scripts/needs browser
@@ -98,7 +98,7 @@ test-oidf: ## the OpenID conformance suite's relying-party modules, offline: the
 	@Scripts/release >/dev/null
 	@Campaigns/oidf.py --bin "$(RELEASE)"
 
-test-real: ## sign in at canaille, oidc-provider-mock and, by device, django-oauth-toolkit (PyPI) through their pages
+test-real: ## sign in at canaille and, by device, django-oauth-toolkit (PyPI) through their pages
 	@Scripts/needs real
 	@Scripts/release >/dev/null
 	@Campaigns/real/run --bin "$(RELEASE)"
@@ -110,7 +110,6 @@ test-mcp: ## MCP servers: scenarios, real servers and clients (PyPI: mcp, fastmc
 	@Campaigns/mcp_routes.py --bin "$(RELEASE)"
 	@Campaigns/mcp_bridge.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 	@Campaigns/mcp.py --bin "$(RELEASE)"
-	@Campaigns/mcp_behind.py --bin "$(RELEASE)"
 	@Campaigns/mcp_soak.py --bin "$(RELEASE)" --seconds $(or $(SECONDS),600)
 
 test-api: ## hold the daemon to its OpenAPI document with schemathesis (PyPI); SECONDS=30 for each of three variants
@@ -148,15 +147,12 @@ test-ssh: ## a restricted socket over ssh -R and a sign-in over ssh -L, with a r
 	@Scripts/release >/dev/null
 	@Campaigns/ssh.py --bin "$(RELEASE)"
 
-test-tools: ## git, kubectl, docker, podman, skopeo, mail programs, rclone and curl get their tokens from Ringback; SHORT=1 for a part
+test-tools: ## git, kubectl, skopeo, curl and package managers get their tokens from Ringback; SHORT=1 for a part
 	@Scripts/needs tools
-	@Scripts/needs images
-	@Scripts/needs mail
 	@Scripts/needs notices
 	@Scripts/release >/dev/null
 	@Campaigns/tools.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 	@Campaigns/tools_at_once.py --bin "$(RELEASE)" $(if $(SHORT),--short)
-	@Campaigns/mail.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 
 test-desktop: ## hand links to ringback by xdg-open, gio and headless Chromium, in a clean home; Chromium as root only
 	@Scripts/needs desktop

@@ -10,12 +10,11 @@ import sys
 import time
 
 from measure import ROOT, at_least, at_most, median, progress
-from stage import Trouble
+from stage import House, Trouble
 
-sys.path.append(os.path.join(ROOT, "Campaigns"))
-from house import House  # noqa: E402
-from mcp_bridge import ACCOUNT, Run  # noqa: E402
-from mcp_parties import REVISION, Issuer, MCPServer  # noqa: E402
+from harness import certificate
+from mcp_bridge import ACCOUNT, Run
+from mcp_parties import REVISION, Issuer, MCPServer
 
 ROUNDS = 7
 REQUESTS = 100
@@ -29,11 +28,7 @@ class SecureServer(MCPServer):
 
     def __init__(self, issuers, certificate, key, **more):
         super().__init__(issuers, **more)
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        context.load_cert_chain(certificate, key)
-        self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
-        self.origin = self.origin.replace("http:", "https:")
-        self.url, self.resource = self.origin + "/mcp", self.origin + "/mcp"
+        self.secure(certificate, key)
 
     size = EVENT
 
@@ -55,11 +50,11 @@ class SecureRun(Run):
     """An account at such a server, whose certificate the configuration names."""
 
     def __init__(self, house):
-        certificate, key = self_signed(house.directory)
-        self.house, self.certificate = house, certificate
+        files = certificate(house.directory)
+        self.house, self.certificate = house, files[0]
         self.issuer = Issuer()
-        self.server = SecureServer([self.issuer], certificate, key, listed=["mcp:basic"])
-        house.configure(f'[accounts.{ACCOUNT}]\nmcp = "{self.server.url}"\nca_file = "{certificate}"\n')
+        self.server = SecureServer([self.issuer], *files, listed=["mcp:basic"])
+        house.configure(f'[accounts.{ACCOUNT}]\nmcp = "{self.server.url}"\nca_file = "{files[0]}"\n')
 
 
 class Direct:
@@ -98,17 +93,6 @@ class Direct:
         return piece
 
 
-def self_signed(directory):
-    """A certificate for 127.0.0.1 that is its own authority: its path and its key's."""
-    paths = [os.path.join(directory, name) for name in ["server.pem", "server.key"]]
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-         "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-out", paths[0], "-keyout", paths[1]],
-        check=True, stderr=subprocess.DEVNULL)
-    os.chmod(paths[1], 0o600)
-    return paths
-
-
 class Streams:
     """The client of a stream (streamclient.py), a program of its own: the server's process does nothing else."""
 
@@ -136,7 +120,7 @@ class Bridge:
 
     def __init__(self, house):
         self.process = subprocess.Popen(
-            bridge_command(house), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(house))
+            bridge_command(house), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=house.environment)
         self.number = 0
 
     def ask(self, name):
@@ -161,11 +145,7 @@ class Bridge:
 
 
 def bridge_command(house):
-    return [os.path.join(house.binaries, "ringback"), "mcp", ACCOUNT]
-
-
-def environment(house):
-    return house.environment | {"RINGBACK_CONFIG": house.configuration}
+    return [house.program(), "mcp", ACCOUNT]
 
 
 def seconds(body):
@@ -189,7 +169,7 @@ def bridges(binaries):
         streams = [
             Streams(os.environ | {"TOKEN": token}, "direct", *place),
             Streams(os.environ | {"TOKEN": token}, "bytes", *place),
-            Streams(environment(house), "bridge", *bridge_command(house))]
+            Streams(house.environment, "bridge", *bridge_command(house))]
         bridge.ask("add_numbers")
         added, speeds, small, raws, rates, times = [], [], [], [], [], []
         for _ in range(ROUNDS):

@@ -7,6 +7,7 @@ import subprocess
 import time
 
 from measure import ROOT, TOOLS, anonymous_memory, at_most, children, median, progress, row, tool
+from harness import read, write
 from stage import ACCOUNT, GIT_HOST, Trouble
 
 
@@ -22,21 +23,19 @@ def memory(stage, when, target=None):
 def start_up(stage):
     """From the start of the program to its first answer, and from SIGTERM to its end."""
     progress("start-up, 15 times")
-    arguments = stage.daemon_arguments("second-")
+    path, state = stage.place("second.sock"), stage.place("second-state")
     # With the session of the first daemon, which is not refreshed while this runs.
-    state = arguments[arguments.index("--state") + 1]
-    shutil.copytree(os.path.join(stage.directory, "state"), state, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.sock"))
-    path = arguments[arguments.index("--socket") + 1]
+    shutil.copytree(stage.place("kept/state"), state, ignore=shutil.ignore_patterns("*.sock"))
     # The daemon's start-up lines would stand among ours; they are of interest when something fails.
     place = os.path.join(stage.directory, "start-up.log")
     try:
         with open(place, "w") as log:
             seen = tool(
-                "spawn", "ready", 15, path, "/v1/status", stage.binary("ringbackd"), *arguments,
-                env=stage.environment, stderr=log,
+                "spawn", "ready", 15, path, "/v1/status", stage.program("ringbackd"), "--config", stage.configuration,
+                "--socket", path, "--state", state, env=stage.environment, stderr=log,
             )
     except Trouble as trouble:
-        raise Trouble(f"{trouble}: {stage.why('start-up')}") from None
+        raise Trouble(f"{trouble}: {read(place)[-500:]}") from None
     spread = f" ({seen['min'] / 1e3:.1f} to {seen['max'] / 1e3:.1f})"
     return [
         at_most("start to first answer", seen["median"] / 1e3, 10, " ms", 1, spread),
@@ -79,10 +78,8 @@ def configuration(stage):
             'client_id = "ringback-demo"\nscopes = ["openid", "email", "offline_access"]\n\n'
         )
         size += len(accounts[-1])
-    with open(path, "w") as file:
-        file.write("".join(accounts))
-    os.chmod(path, 0o600)
-    command = [stage.binary("ringback"), "config", "check", "--config", path]
+    write(path, "".join(accounts))
+    command = [stage.program(), "config", "check", "--config", path]
     times = []
     for _ in range(5):
         started = time.perf_counter()
@@ -113,7 +110,7 @@ def callback(stage):
 def command_line(stage, agent, why_no_agent):
     """`ringback token` and git's helper in turn with /bin/true, and the first with oidc-token where there is one."""
     progress("`ringback token` next to /bin/true, 200 times each")
-    token = [stage.binary("ringback"), "token", ACCOUNT]
+    token = [stage.program(), "token", ACCOUNT]
     subprocess.run(token, env=stage.environment, check=True, stdout=subprocess.DEVNULL)
     seen = tool("spawn", "alternate", 200, *token, "--", "/bin/true", env=stage.environment)
     rows = [
@@ -134,7 +131,7 @@ def git_helper(stage):
     place = os.path.join(stage.directory, "git-request")
     with open(place, "w") as file:
         file.write(f"capability[]=authtype\nprotocol=https\nhost={GIT_HOST}\n\n")
-    get = [stage.binary("ringback"), "git-credential", "get"]
+    get = [stage.program(), "git-credential", "get"]
     with open(place) as request:
         said = subprocess.run(get, env=stage.environment, check=True, stdin=request, stdout=subprocess.PIPE, text=True).stdout
     if "password=" not in said:

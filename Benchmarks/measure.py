@@ -8,10 +8,9 @@ import os
 import subprocess
 import sys
 
-from stage import Trouble
+from stage import ROOT, Trouble, compiled, progress  # noqa: F401
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(HERE)
 TOOLS = os.path.join(ROOT, ".build-bench")
 
 
@@ -19,17 +18,7 @@ def build_tools():
     """The three C programs; no package is needed beyond a compiler, and the Swift toolchain brings one."""
     os.makedirs(TOOLS, exist_ok=True)
     for name in ["floor", "load", "spawn"]:
-        source, target = os.path.join(HERE, name + ".c"), os.path.join(TOOLS, name)
-        compiler(["-O2", "-std=gnu17", "-o", target, source])
-
-
-def compiler(arguments):
-    for name in filter(None, [os.environ.get("CC"), "cc", "clang", "gcc"]):
-        try:
-            return subprocess.run([name, *arguments], check=True)
-        except FileNotFoundError:
-            continue
-    raise Trouble("there is no C compiler (cc, clang or gcc)")
+        compiled(os.path.join(TOOLS, name), os.path.join(HERE, name + ".c"))
 
 
 def tool(name, *arguments, **options):
@@ -40,10 +29,6 @@ def tool(name, *arguments, **options):
     if result.returncode != 0 or not words:
         raise Trouble(f"{name} {' '.join(map(str, arguments))} ended with status {result.returncode}")
     return {key: float(value) for key, value in zip(words[::2], words[1::2])}
-
-
-def progress(text):
-    print(f"ringback: {text}", file=sys.stderr, flush=True)
 
 
 # MARK: numbers

@@ -2,16 +2,11 @@
 says so. The sessions are real ones, signed in at the sandbox. The provider does not answer while they are read, so that
 they can come from the disk only."""
 
-import os
 import statistics
-import sys
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(os.path.dirname(HERE), "Campaigns"))
-
-from measure import at_most, progress  # noqa: E402
-from stage import Trouble  # noqa: E402
+from measure import at_most, progress
+from stage import House, Trouble
 
 SESSIONS = 1_000
 STARTS = 7
@@ -21,8 +16,6 @@ TARGET = 80
 
 def restore(binaries):
     """Rows for the table of the run."""
-    from house import House
-
     progress(f"sealing {SESSIONS} sessions")
     house = House(binaries, accounts=[f"user{number:04}" for number in range(SESSIONS)], shimmed=False)
     try:

@@ -45,7 +45,7 @@ def start_floor(stage, length):
 def start_engine(stage, length):
     """The daemon's server alone, whose handler does nothing. Its head takes about 100 bytes of the length."""
     path = os.path.join(stage.directory, "engine.sock")
-    process = subprocess.Popen([stage.binary("engine-server"), path, str(length - 100)], stdout=subprocess.PIPE)
+    process = subprocess.Popen([stage.program("engine-server"), path, str(length - 100)], stdout=subprocess.PIPE)
     stage.processes.append(process)
     process.stdout.readline()
     return Server("engine alone", path, [process.pid])

@@ -141,7 +141,7 @@ def frozen(binaries, results):
             for account in [ACCOUNT, FROZEN]:
                 each.sign_in(account)
         within, without = Period(stage), Period(control)
-        stage.sandboxes[FROZEN].send_signal(signal.SIGSTOP)
+        stage.sandboxes[FROZEN].process.send_signal(signal.SIGSTOP)
         waiting = Waiting(stage.socket)
         try:
             end = time.monotonic() + FROZEN_SECONDS
@@ -150,7 +150,7 @@ def frozen(binaries, results):
                     period.measure()
         finally:
             waiting.close()
-            stage.sandboxes[FROZEN].send_signal(signal.SIGCONT)
+            stage.sandboxes[FROZEN].process.send_signal(signal.SIGCONT)
     finally:
         stage.close()
         control.close()

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """Holds the daemon to the OpenAPI document that it serves: schemathesis asks, through a bridge from TCP to the socket.
 
 No 500, and no answer that the document does not name, by status, media type and shape. Asked three times: for accounts
@@ -10,14 +10,11 @@ import os
 import socket
 import subprocess
 import sys
-import threading
 import xml.etree.ElementTree as XML
 
-sys.dont_write_bytecode = True
-from house import ACCOUNT, ROOT, Died, House  # noqa: E402
-from report import Report, options, progress  # noqa: E402
-from stage import Trouble  # noqa: E402
-from venv_programs import installed  # noqa: E402
+from harness import Relay, Trouble, play, write
+from house import ACCOUNT, House
+from venv_programs import installed
 
 SCHEMATHESIS = "schemathesis==4.32.5"
 STREAMS = ["streamEvents"]
@@ -32,48 +29,6 @@ VARIANTS = {
 }
 # A variant that overruns its seconds by this much is stuck.
 GRACE = 60
-
-
-class Bridge:
-    """A port of loopback whose every connection is one to the socket; bytes are passed as they are."""
-
-    def __init__(self, path):
-        self.path = path
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
-        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            try:
-                outside, _ = self.listener.accept()
-            except OSError:
-                return
-            inside = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            try:
-                inside.connect(self.path)
-            except OSError:
-                outside.close()
-                inside.close()
-                continue
-            for pair in [(outside, inside), (inside, outside)]:
-                threading.Thread(target=self.pump, args=pair, daemon=True).start()
-
-    @staticmethod
-    def pump(source, sink):
-        try:
-            while data := source.recv(65_536):
-                sink.sendall(data)
-            sink.shutdown(socket.SHUT_WR)
-        except OSError:
-            for one in (source, sink):
-                try:
-                    one.shutdown(socket.SHUT_RDWR)
-                except OSError:
-                    pass
-
-    def close(self):
-        self.listener.close()
 
 
 def ask(program, house, bridge, name, seconds, source=None):
@@ -91,8 +46,8 @@ def ask(program, house, bridge, name, seconds, source=None):
         # A pending flow may be waited for as long as a caller wishes: not here.
         file.write('[[operations]]\ninclude-operation-id = "getFlow"\nparameters = { "query.wait" = 1 }\n')
     junit = os.path.join(place, "junit.xml")
-    command = [program, "--config-file", settings, "run", source or bridge.url + "/v1/openapi.json",
-               "--url", bridge.url,
+    command = [program, "--config-file", settings, "run", source or url_of(bridge) + "/v1/openapi.json",
+               "--url", url_of(bridge),
                "--checks", CHECKS, "--max-time", str(seconds), "--request-timeout", "20", "--workers", "1",
                "--continue-on-failure", "--generation-database", "none", "--report-junit-path", junit]
     for operation in STREAMS + left_out:
@@ -144,8 +99,7 @@ def sees(program, house, bridge):
     document["paths"] = {path: {"get": document["paths"][path]["get"]}}
     del document["paths"][path]["get"]["responses"]["404"]
     spoilt = house.place("spoilt.json")
-    with open(spoilt, "w") as file:
-        json.dump(document, file)
+    write(spoilt, json.dumps(document))
     _, complaints = ask(program, house, bridge, "spoilt document", 20, spoilt)
     return "404" in complaints.get("GET " + path, "")
 
@@ -164,35 +118,32 @@ def judge(report, house, name, complaints):
         report.note(is_locked, f"{name}: the vault", "is open afterwards")
 
 
-def main():
-    chosen = options(__doc__.splitlines()[0], seconds=(30, "for each of the variants"),
-                     only=("", "only variants with this in their names"))
+def url_of(bridge):
+    return f"http://127.0.0.1:{bridge.listener.getsockname()[1]}"
+
+
+def campaign(chosen, report, places):
     program = os.path.join(installed("api", SCHEMATHESIS), "schemathesis")
-    report = Report()
-    house = House(chosen.bin, shimmed=False)
-    bridge = Bridge(house.socket)
-    try:
-        house.fresh()
-        house.start()
-        if not sees(program, house, bridge):
-            raise Trouble("schemathesis does not complain of a document that leaves an answer out: nothing was asked")
-        report.note(True, "a document that leaves 404 out")
-        for name in VARIANTS:
-            if chosen.only not in name:
-                continue
-            prepare(house, name)
-            words, complaints = ask(program, house, bridge, name, 24 if chosen.short else chosen.seconds)
-            if not complaints:
-                raise Trouble(f"schemathesis asked for nothing: {words[-500:]}")
-            print(f"\n{name}\n" + "\n".join(words.splitlines()[-12:]), flush=True)
-            judge(report, house, name, complaints)
-    except (Trouble, Died, OSError, subprocess.SubprocessError) as trouble:
-        report.note(False, "the stage", f"{type(trouble).__name__} {trouble}")
-    finally:
-        bridge.close()
-        house.close(chosen.keep)
-    return report.finish()
+    house = places.add(House(chosen.bin, shimmed=False), chosen.keep)
+    # A port of loopback whose every connection is one to the socket.
+    bridge = places.add(Relay(socket.create_server(("127.0.0.1", 0), backlog=64), house.socket))
+    house.fresh()
+    house.start()
+    if not sees(program, house, bridge):
+        raise Trouble("schemathesis does not complain of a document that leaves an answer out: nothing was asked")
+    report.note(True, "a document that leaves 404 out")
+    for name in VARIANTS:
+        if chosen.only not in name:
+            continue
+        prepare(house, name)
+        words, complaints = ask(program, house, bridge, name, 24 if chosen.short else chosen.seconds)
+        if not complaints:
+            raise Trouble(f"schemathesis asked for nothing: {words[-500:]}")
+        print(f"\n{name}\n" + "\n".join(words.splitlines()[-12:]), flush=True)
+        judge(report, house, name, complaints)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(
+        __doc__, campaign, seconds=(30, "for each of the variants"),
+        only=("", "only variants with this in their names")))

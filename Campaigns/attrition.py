@@ -6,12 +6,11 @@ Operations and places of the kill are chosen by a seeded generator, so that a fa
 import os
 import random
 
-from house import Died
+from harness import Died, Trouble
 from kind_operations import EVERY
 from kinds import OPENID
 from operations import ending, must, settle, signed_in, start
 from shim import EVERYTHING, KILL_AFTER, KILL_BEFORE
-from stage import Trouble
 
 # Of a provider that forgives the use of a replaced token for longer than a restart takes.
 GRACE = 600
@@ -45,18 +44,17 @@ def attrition(house, report, rounds, kind=OPENID, seed=1):
         try:
             end = disturb(house, operation, mode, target)
             is_lost = end not in operation.restarted_ends
-        except (Trouble, Died) as trouble:
+        except Trouble as trouble:
             end, is_lost = str(trouble), True
         lost += is_lost
         report.note(not is_lost, where, f"ended as: {end}")
         try:
             if end != "session":
                 if not house.is_alive:
-                    house.kill()
-                    house.start()
+                    house.restart()
                 must(house.unlock(), "unlocking")
                 must(house.sign_in(), "signing in again")
-        except (Trouble, Died) as trouble:
+        except Trouble as trouble:
             report.note(False, where, f"and nothing went on from there: {trouble}")
             break
     left = {name: len(os.listdir(house.place(name))) for name in ["kept/state", "kept/state/vault"]}

@@ -1,31 +1,27 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """Sign-ins with real Chromium and real Firefox, started by `ringback` as a desktop starts them.
 
 Each walk looks at every tab that is left and at its text, counts how often the browser was started, and counts the
 provider's requests. Then the attacks on the two entrances of a sign-in, and browsers that are elsewhere: of another uid,
-in another network, behind `ssh -L`. These need root; as another user they are left out, and said so.
+in another network. These need root; as another user they are left out, and said so.
 """
 
 import os
-import subprocess
 import sys
 import time
 
-sys.dont_write_bytecode = True
-from browsers.chromium import Chromium  # noqa: E402
-from browsers.desk import Desk  # noqa: E402
-from browsers.driving import Gone  # noqa: E402
-from browsers.elsewhere import WALKS, Elsewhere, missing  # noqa: E402
-from browsers.entrances import ATTACKS, Attacks  # noqa: E402
-from browsers.firefox import Firefox  # noqa: E402
-from browsers.settings import SETTINGS, Settings  # noqa: E402
-from report import Report, options, progress, table  # noqa: E402
-from stage import Trouble  # noqa: E402
+from browsers.chromium import Chromium
+from browsers.desk import Desk
+from browsers.driving import Gone
+from browsers.elsewhere import WALKS, Elsewhere, missing
+from browsers.entrances import ATTACKS, Attacks
+from browsers.firefox import Firefox
+from browsers.settings import SETTINGS, Settings
+from harness import Trouble, play, progress, table
 
 
 class Every(Attacks, Elsewhere, Settings):
     """All walks of one browser."""
-
 
 BROWSERS = [Chromium, Firefox]
 EVERYDAY = ["cold", "running", "private", "verbs", "second_tab", "back_and_reload", "denial", "other_redirects", "fragments",
@@ -45,46 +41,37 @@ def left_out(kind):
     return lacks
 
 
-def main():
-    chosen = options(__doc__.split("\n")[0], only=("", "only walks with this in their names"),
-                     browser=("", "only this browser"), pages=("", "a directory for the text and a picture of each page"))
-    report, rows = Report(), []
-    desk = None
-    try:
-        desk = Desk(chosen.bin, chosen.pages)
-        for kind in BROWSERS:
-            if chosen.browser.lower() not in kind.name.lower():
+def campaign(chosen, report, places):
+    rows, desk = [], places.add(Desk(chosen.bin, chosen.pages), chosen.keep)
+    for kind in BROWSERS:
+        if chosen.browser.lower() not in kind.name.lower():
+            continue
+        browser = kind(desk, kind.name.lower())
+        walk = Every(desk, browser, report)
+        lacks = left_out(kind)
+        for name in EVERYDAY + SETTINGS + ATTACKS + WALKS:
+            if chosen.only not in name or chosen.short and name not in SHORT:
                 continue
-            browser = kind(desk, kind.name.lower())
-            walk = Every(desk, browser, report)
-            lacks = left_out(kind)
-            for name in EVERYDAY + SETTINGS + ATTACKS + WALKS:
-                if chosen.only not in name or chosen.short and name not in SHORT:
-                    continue
-                if name in lacks:
-                    report.skip(f"{kind.name}, {name.replace('_', ' ')}", lacks[name])
-                    continue
-                started = time.monotonic()
-                try:
-                    if name != "cold" and not browser.is_running:
-                        browser.begin()
-                    getattr(walk, name)()
-                except (Trouble, Gone) as trouble:
-                    report.note(False, f"{kind.name}: {name}", str(trouble))
-                progress(f"{kind.name}, {name.replace('_', ' ')}: {time.monotonic() - started:.0f} s")
-            rows += walk.rows
-            browser.quit()
-        table("from the start of ringback to the provider's page", ["sign-in", "s"], rows)
-        print("\nWhat the pages say")
-        for text, where in sorted(desk.shown.items()):
-            print(f"  {text}\n    {len(where)} times; first: {where[0]}")
-    except (Trouble, OSError, subprocess.SubprocessError) as trouble:
-        report.note(False, "the stage", f"{type(trouble).__name__} {trouble}")
-    finally:
-        if desk is not None:
-            desk.close(chosen.keep)
-    return report.finish()
+            if name in lacks:
+                report.skip(f"{kind.name}, {name.replace('_', ' ')}", lacks[name])
+                continue
+            started = time.monotonic()
+            try:
+                if name != "cold" and not browser.is_running:
+                    browser.begin()
+                getattr(walk, name)()
+            except (Trouble, Gone) as trouble:
+                report.note(False, f"{kind.name}: {name}", str(trouble))
+            progress(f"{kind.name}, {name.replace('_', ' ')}: {time.monotonic() - started:.0f} s")
+        rows += walk.rows
+        browser.quit()
+    table("from the start of ringback to the provider's page", ["sign-in", "s"], rows)
+    print("\nWhat the pages say")
+    for text, where in sorted(desk.shown.items()):
+        print(f"  {text}\n    {len(where)} times; first: {where[0]}")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(
+        __doc__, campaign, only=("", "only walks with this in their names"), browser=("", "only this browser"),
+        pages=("", "a directory for the text and a picture of each page")))

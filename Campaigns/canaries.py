@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """SK-21, SK-29: looks for every secret of a run in every place where none may be.
 
 A daemon that logs everything, a client with a secret, a vault with a passphrase; sign-ins that end well and badly,
@@ -9,15 +9,12 @@ in what was kept, in a temporary file or in what a crash left.
 """
 
 import base64
-import os
 import re
 import sys
 
-sys.dont_write_bytecode = True
-from canary_walk import Walk, Watcher, files  # noqa: E402
-from house import Died, House  # noqa: E402
-from report import Report, could_not_run, options, progress, table  # noqa: E402
-from stage import Trouble  # noqa: E402
+from canary_walk import Walk, Watcher, files
+from harness import Trouble, play, progress, read, table
+from house import House
 
 # What the sandbox's secrets look like: at-, rt- and code- with 256 random bits.
 PATTERN = re.compile(rb"\b(?:at|rt|code)-[A-Za-z0-9_-]{43}")
@@ -74,43 +71,32 @@ def search(report, house, walk, watcher):
     return looked, rows
 
 
-def main():
-    chosen = options(__doc__.splitlines()[0])
-    report = Report()
+def campaign(chosen, report, places):
     watcher = Watcher()
-    house = walk = None
+    house = places.add(House(chosen.bin, shimmed=False, log_level="trace"), chosen.keep)
+    walk = Walk(house, report, watcher)
+    places.add(walk.proxy)
+    watcher.start()
+    progress("walking")
     try:
-        house = House(chosen.bin, shimmed=False, log_level="trace")
-        walk = Walk(house, report, watcher)
-        watcher.start()
-        progress("walking")
-        try:
-            walk.run()
-        except (Died, Trouble, KeyError) as trouble:
-            report.note(False, "the walk", f"it broke off: {type(trouble).__name__} {trouble} {house.why()}")
+        walk.run()
+    except (Trouble, KeyError) as trouble:
+        report.note(False, "the walk", f"it broke off: {type(trouble).__name__} {trouble} {house.why()}")
+    finally:
         watcher.is_over.set()
         watcher.join()
-        walk.collect()
-        house.kill()
-        progress(f"looking for {len(walk.secrets)} secrets")
-        looked, rows = search(report, house, walk, watcher)
-    except (Trouble, Died, OSError) as trouble:
-        return could_not_run(trouble)
-    finally:
-        if walk:
-            walk.proxy.close()
-        if house:
-            house.close(chosen.keep)
+    walk.collect()
+    house.kill()
+    progress(f"looking for {len(walk.secrets)} secrets")
+    looked, rows = search(report, house, walk, watcher)
     table("Canaries", ["secret", "of them", "found"], [[kind, *row] for kind, row in sorted(rows.items())])
     kinds = [where.split()[0].split("/")[1 if where.startswith("/") else 0] for where, _ in looked]
     print(f"\nsteps: {walk.steps}; places looked at: {len(looked)} ({kinds.count('file')} files, "
           f"{kinds.count('proc')} of processes, the rest output); bytes: {sum(len(text) for _, text in looked)}")
-    with open("/proc/sys/kernel/core_pattern") as file:
-        print(f"core files would go to: {file.read().strip()}")
+    print(f"core files would go to: {read('/proc/sys/kernel/core_pattern').strip()}")
     if watcher.unreadable:
         print(f"of processes, not readable without being root: {len(watcher.unreadable)}")
-    return report.finish()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(__doc__, campaign))

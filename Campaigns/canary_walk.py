@@ -10,10 +10,10 @@ import threading
 import time
 
 from answers import HTML
-from house import ACCOUNT, PASSPHRASE, stop
+from harness import UnixHTTP, stop, tcp_request
+from house import ACCOUNT, PASSPHRASE
 from operations import REFRESH, SESSION
 from proxy import Answer, Cut, Instead, Proxy, compose
-from stage import UnixHTTP, tcp_request
 
 CLIENT_SECRET = "client-secret-canary-5uNbE4mW1tHf3aTh3r"
 INLINE_SECRET = "inline-secret-canary-9wInGs0fTh3s0nG"
@@ -87,11 +87,9 @@ class Walk:
 
     def command(self, *arguments, text=None, is_secret=False, statuses=(0,)):
         """Runs `ringback`; what it prints is looked at, but for the output that is the secret asked for."""
-        environment = self.house.environment | {"RINGBACK_CONFIG": self.house.configuration}
         process = subprocess.Popen(
-            [os.path.join(self.house.binaries, "ringback"), *arguments], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, cwd=self.house.place("tmp"),
-        )
+            [self.house.program(), *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=self.house.environment, cwd=self.house.place("tmp"))
         self.watcher.pids.add(process.pid)
         self.watcher.look(process.pid)
         try:
@@ -165,7 +163,7 @@ class Walk:
         """`ringback login --no-browser`, and the callback pasted into `ringback complete`."""
         environment = self.house.environment | {"RINGBACK_CONFIG": self.house.configuration}
         process = subprocess.Popen(
-            [os.path.join(self.house.binaries, "ringback"), "login", ACCOUNT, "--again", "--no-browser"],
+            [self.house.program(), "login", ACCOUNT, "--again", "--no-browser"],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment,
         )
         self.watcher.pids.add(process.pid)

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """DU-01: kills ringbackd at every write-class call of every operation, and looks whether a session was lost.
 
 For each operation, at each kind of account, and each number K: fresh state, the operation, SIGKILL before (or right after) the K-th call that
@@ -12,17 +12,15 @@ provider had rotated and the answer was never stored, if the account says so.
 import sys
 import time
 
-sys.dont_write_bytecode = True
-from attrition import attrition, count_files  # noqa: E402
-from house import Died, House  # noqa: E402
-from kind_operations import chosen_operations  # noqa: E402
-from kinds import OPENID, SUPABASE_V1, SUPABASE_V2  # noqa: E402
-from operations import Absent, attempt, ending, examiner_sees_losses, is_revoked, reconnoitre  # noqa: E402
-from report import Report, could_not_run, options, progress, table  # noqa: E402
-from shim import EVERYTHING, KILL_AFTER, KILL_BEFORE, MODES  # noqa: E402
-from stage import Trouble  # noqa: E402
-from stops import HELD, stops  # noqa: E402
-from syncs import syncs  # noqa: E402
+from attrition import attrition, count_files
+from harness import Trouble, play, progress, table
+from house import House
+from kind_operations import chosen_operations
+from kinds import OPENID, SUPABASE_V1, SUPABASE_V2
+from operations import attempt, ending, examiner_sees_losses, is_revoked, reconnoitre
+from shim import EVERYTHING, KILL_AFTER, KILL_BEFORE, MODES
+from stops import HELD, stops
+from syncs import syncs
 
 GRACE = 10
 SHORT_SECONDS = 75
@@ -63,8 +61,7 @@ def judge(house, operation, calls, all_renames, fired, mode, grace):
             return "unheard"
         if end != operation.after:
             return f"it ran through, and ended as: {end}"
-    house.kill()
-    house.start()
+    house.restart()
     operation.back(house)
     is_to_show = not fired and operation.after_restarted == operation.after
     end = ending(house, operation.shows if is_to_show else None)
@@ -99,7 +96,7 @@ def point(house, report, row, operation, mode, target, grace):
         calls, fired = interrupt(house, operation, mode, target, grace)
         at = calls[target - 1][0] if fired and target <= len(calls) else "the end"
         wrong = judge(house, operation, calls[:target] if fired else calls, row["renames"], fired, mode, grace)
-    except (Trouble, Died) as error:
+    except Trouble as error:
         calls, fired, at, wrong = [], house.shim.has_fired, "?", str(error)
     row["points"] += 1
     row["unheard"] += wrong == "unheard"
@@ -139,40 +136,29 @@ def some_points(house, report, rows, operations):
         point(house, report, rows[operation.name], operation, mode, target, grace)
 
 
-def main():
-    chosen = options(__doc__.splitlines()[0], only=("", "only the operation of this name, or all that begin with it and a colon"))
+def campaign(chosen, report, places):
     operations = chosen_operations(chosen.only, chosen.short)
-    report = Report()
-    house = None
-    try:
-        house = House(chosen.bin)
-        report.note(examiner_sees_losses(house), "the examiner", "a vault in memory, a crash, and no loss is seen")
-        rows, there = {}, []
-        for operation in operations:
-            row = rows[operation.name] = {"calls": 0, "kept": 0, "renames": 0, "points": 0, "lost": 0, "unheard": 0}
-            try:
-                calls = reconnoitre(house, operation, GRACE, EVERYTHING)
-                row["calls"], row["kept"] = len(calls), sum(is_kept for _, is_kept in calls)
-                row["renames"] = renames(calls)
-                there.append(operation)
-            except Absent as reason:
-                report.note(False, operation.name, f"the daemon does not do this: {reason}")
-            except (Trouble, Died) as error:
-                report.note(False, operation.name, str(error))
-        (some_points if chosen.short else every_point)(house, report, rows, there)
-        rounds, worn, keys = 0, 0, 0
-        for kind, many, few in ATTRITION if chosen.only == "" else []:
-            many = few if chosen.short else many
-            lost, left = attrition(house, report, many, kind)
-            rounds, worn, keys = rounds + many, worn + lost, max(keys, left)
-        if chosen.only == "":
-            stopped = stops(house, report)
-            cuts, forgotten = syncs(house, report, chosen.short)
-    except (Trouble, Died, OSError) as trouble:
-        return could_not_run(trouble)
-    finally:
-        if house:
-            house.close(chosen.keep)
+    house = places.add(House(chosen.bin), chosen.keep)
+    report.note(examiner_sees_losses(house), "the examiner", "a vault in memory, a crash, and no loss is seen")
+    rows, there = {}, []
+    for operation in operations:
+        row = rows[operation.name] = {"calls": 0, "kept": 0, "renames": 0, "points": 0, "lost": 0, "unheard": 0}
+        try:
+            calls = reconnoitre(house, operation, GRACE, EVERYTHING)
+            row["calls"], row["kept"] = len(calls), sum(is_kept for _, is_kept in calls)
+            row["renames"] = renames(calls)
+            there.append(operation)
+        except Trouble as trouble:
+            report.note(False, operation.name, str(trouble))
+    (some_points if chosen.short else every_point)(house, report, rows, there)
+    rounds, worn, keys = 0, 0, 0
+    for kind, many, few in ATTRITION if chosen.only == "" else []:
+        many = few if chosen.short else many
+        lost, left = attrition(house, report, many, kind)
+        rounds, worn, keys = rounds + many, worn + lost, max(keys, left)
+    if chosen.only == "":
+        stopped = stops(house, report)
+        cuts, forgotten = syncs(house, report, chosen.short)
     table(
         f"SIGKILL at write-class calls; reuse forgiven for {GRACE} s, and not at all",
         ["operation", "calls", "to kept files", "points", "unheard by design", "lost"],
@@ -184,8 +170,8 @@ def main():
         print(f"stopped with a refresh that was answered {HELD} s later: in {stopped:.1f} s")
         print(f"power cuts: {cuts}, sessions lost: {forgotten}")
     print(f"points tried: {points + rounds}, sessions lost: {lost + worn}")
-    return report.finish()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(
+        __doc__, campaign, only=("", "only the operation of this name, or all that begin with it and a colon")))

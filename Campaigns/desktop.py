@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """Schemes on a real desktop's parts, in a clean home: xdg-open, xdg-mime, gio and Chromium hand links to `ringback open`.
 
 Each opener brings the callback of a sign-in at an OpenID provider and at a Supabase project; the one that loses links in
@@ -13,11 +13,10 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.parse
 
-sys.dont_write_bytecode = True
-from house import House  # noqa: E402
-from report import Report, options, progress, table  # noqa: E402
-from stage import Trouble  # noqa: E402
+from harness import Trouble, play, progress, table, tcp_request, write
+from house import House
 
 SCHEME = "org.example.ringback-campaign"
 PROJECT_SCHEME = "swisscoin"
@@ -44,7 +43,7 @@ class Desktop:
             binaries, sandbox_arguments=("--user", "alice", "--auto-approve", "alice",
                                          "--redirect-uri", SCHEME + ":/callback"), shimmed=False)
         issuer = self.house.sandbox.issuer
-        self.write(
+        write(
             self.house.configuration,
             f'[accounts.work]\nissuer = "{issuer}"\nclient_id = "ringback-demo"\n'
             f'scopes = ["openid", "email", "offline_access"]\nredirect_uri = "{SCHEME}:/callback"\n\n'
@@ -55,14 +54,8 @@ class Desktop:
         self.data = self.house.place("kept/data")
         self.applications = os.path.join(self.data, "applications")
 
-    @staticmethod
-    def write(path, text, mode=0o600):
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(text)
-
     def environment(self, more=None):
-        return self.house.environment | {"RINGBACK_CONFIG": self.house.configuration, "LANG": "C.UTF-8"} | (more or {})
+        return self.house.environment | {"LANG": "C.UTF-8"} | (more or {})
 
     def run(self, arguments, more=None, seconds=60):
         return subprocess.run(
@@ -70,7 +63,7 @@ class Desktop:
             env=self.environment(more), cwd=self.house.place("tmp"))
 
     def ringback(self, *arguments, more=None):
-        return self.run([os.path.join(self.house.binaries, "ringback"), *arguments], more)
+        return self.run([self.house.program(), *arguments], more)
 
     def begin(self, account):
         status, flow = self.house.api("POST", f"/v1/accounts/{account}/sign-in", {"method": "browser"})
@@ -87,8 +80,6 @@ class Desktop:
 
     def callback(self, flow):
         """Where the provider sends the browser at last: what no browser of http can follow."""
-        import urllib.parse
-        from stage import tcp_request
         url = flow["authorization_url"]
         for _ in range(6):
             if not url.startswith("http"):
@@ -183,11 +174,11 @@ def hostile(desktop, report):
     text = open(path).read()
     recorder = desktop.house.place("recorder")
     log = desktop.house.place("recorded")
-    desktop.write(recorder, f"#!/bin/sh\nfor one; do printf '%s\\0' \"$one\"; done >>'{log}'\nprintf '\\n' >>'{log}'\n", 0o700)
-    program = os.path.join(desktop.house.binaries, "ringback")
+    write(recorder, f"#!/bin/sh\nfor one; do printf '%s\\0' \"$one\"; done >>'{log}'\nprintf '\\n' >>'{log}'\n", 0o700)
+    program = desktop.house.program()
     if program not in text:
         raise Trouble(f"the recorder cannot take the handler's place: {program} is not in {path}")
-    desktop.write(path, text.replace(program, recorder))
+    write(path, text.replace(program, recorder))
     desktop.run(["update-desktop-database", desktop.applications])
     # Before the links that are hard: does a plain one reach the recorder?
     plain = f"{SCHEME}:/callback"
@@ -202,7 +193,7 @@ def hostile(desktop, report):
             desktop.run([*command, url], environment)
             seen = recorded(log, url)
             report.note(seen == expected(url), f"{name}: {tail!r}", repr(seen))
-    desktop.write(path, text)
+    write(path, text)
 
 
 def expected(url):
@@ -260,7 +251,7 @@ def chromium(desktop, report):
     try:
         allowed = [{"protocol": scheme, "allowed_origins": ["*"]} for scheme in [SCHEME, PROJECT_SCHEME]]
         for account in ["work", "app"]:
-            desktop.write(POLICY, json.dumps({"AutoLaunchProtocolsFromOrigins": allowed}), 0o644)
+            write(POLICY, json.dumps({"AutoLaunchProtocolsFromOrigins": allowed}), 0o644)
             flow = desktop.begin(account)
             started = time.monotonic()
             ended = browse(desktop, program, flow, 30)
@@ -305,26 +296,16 @@ def restore(desktop, report):
     report.note(not left and not os.path.exists(os.path.join(desktop.home, ".config/mimeapps.list")), "what is left", str(left))
 
 
-def main():
-    chosen = options(__doc__.splitlines()[0], only=("", "only parts with this in their names"))
-    report = Report()
-    desktop = None
-    try:
-        desktop = Desktop(chosen.bin, chosen.short)
-        files(desktop, report)
-        parts = [openers, database_alone, silent_loss, hostile]
-        for part in parts if chosen.short else [*parts, awkward_path, chromium]:
-            if chosen.only in part.__name__:
-                progress(part.__name__.replace("_", " "))
-                part(desktop, report)
-        restore(desktop, report)
-    except (Trouble, OSError, ValueError, subprocess.SubprocessError) as trouble:
-        report.note(False, "the stage", f"{type(trouble).__name__} {trouble}")
-    finally:
-        if desktop is not None:
-            desktop.close(chosen.keep)
-    return report.finish()
+def campaign(chosen, report, places):
+    desktop = places.add(Desktop(chosen.bin, chosen.short), chosen.keep)
+    files(desktop, report)
+    parts = [openers, database_alone, silent_loss, hostile]
+    for part in parts if chosen.short else [*parts, awkward_path, chromium]:
+        if chosen.only in part.__name__:
+            progress(part.__name__.replace("_", " "))
+            part(desktop, report)
+    restore(desktop, report)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(__doc__, campaign, only=("", "only parts with this in their names")))

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """DU-03, DU-04: lets the disk, the network and the provider fail under ringbackd, and looks whether a session was lost.
 
 1. Each call that writes to the state fails in turn, once or from then on, with each of four errors, or writes half.
@@ -16,16 +16,14 @@ former token at any time: there nothing may be lost.
 import sys
 import time
 
-sys.dont_write_bytecode = True
-from answers import CASES, unprocessed, unreadable  # noqa: E402
-from house import Died, House  # noqa: E402
-from kind_operations import chosen_operations  # noqa: E402
-from kinds import OPENID, SUPABASE_V1, Supabase  # noqa: E402
-from operations import REFRESH, Absent, ending, is_revoked, must, reconnoitre, settle  # noqa: E402
-from proxy import Cut, Instead, Proxy  # noqa: E402
-from report import Report, could_not_run, options, progress, table  # noqa: E402
-from shim import ERRORS, FAIL, KEPT, SHORT  # noqa: E402
-from stage import Trouble  # noqa: E402
+from answers import CASES, unprocessed, unreadable
+from harness import Trouble, play, progress, table
+from house import House
+from kind_operations import chosen_operations
+from kinds import OPENID, SUPABASE_V1, Supabase
+from operations import REFRESH, ending, is_revoked, must, reconnoitre, settle
+from proxy import Cut, Instead, Proxy
+from shim import ERRORS, FAIL, KEPT, SHORT
 
 GRACE = 10
 # At accounts of other kinds: which error it is makes no difference that those at an OpenID provider do not show.
@@ -74,8 +72,7 @@ def disk_point(house, operation, mode, error, sticky, target, is_killed):
             restarted = {operation.after_restarted if end == operation.after else operation.before_restarted}
         if is_in_memory(house):
             return IN_MEMORY, fired
-    house.kill()
-    house.start()
+    house.restart()
     end = look(house, operation, is_done and operation.after == operation.after_restarted)
     return ("" if end in restarted else f"after the restart: {end} (it had answered {answer[0]})"), fired
 
@@ -103,10 +100,7 @@ def disk(house, report, chosen):
         row = rows[operation.name] = {"calls": 0, "points": 0, "memory": 0, "lost": 0}
         try:
             calls = reconnoitre(house, operation, GRACE, KEPT)
-        except Absent as reason:
-            report.note(False, operation.name, f"the daemon does not do this: {reason}")
-            continue
-        except (Trouble, Died) as trouble:
+        except Trouble as trouble:
             report.note(False, operation.name, str(trouble))
             continue
         row["calls"] = len(calls)
@@ -129,7 +123,7 @@ def disk(house, report, chosen):
         where = f"{operation.name}, {name} at call {number}{how}" + (", killed with it" if is_killed else "")
         try:
             wrong, fired = disk_point(house, operation, mode, code, sticky, number, is_killed)
-        except (Trouble, Died) as trouble:
+        except Trouble as trouble:
             wrong, fired = f"{trouble}", True
         row = rows[operation.name]
         row["points"] += fired
@@ -175,14 +169,12 @@ class Provider:
             self.proxy.next(plan)
             self.house.api("POST", REFRESH, {"force": True})
             if restarts:
-                self.house.kill()
-                self.house.start()
+                self.house.restart()
             end = ending(self.house)
-        except (Trouble, Died) as trouble:
+        except Trouble as trouble:
             end = str(trouble)
             if not self.house.is_alive:
-                self.house.kill()
-                self.house.start()
+                self.house.restart()
         is_unheard = end == "expired" and self.may_lose and may_be_unheard
         self.row["tried"] += 1
         self.row["kept"] += end == "session"
@@ -251,26 +243,13 @@ def answers(house, report, chosen):
     )
 
 
-def main():
-    chosen = options(__doc__.splitlines()[0], only=("", "only this part: " + ", ".join(PARTS)),
-                     operation=("", "of the disk's faults only those of this operation, or all that begin with it and a colon"))
-    report = Report()
-    house = None
-    try:
-        for name, part in [("disk", disk), ("cuts", cuts), ("answers", answers)]:
-            if chosen.only in ("", name):
-                progress(name)
-                house = House(chosen.bin, shimmed=name == "disk")
-                part(house, report, chosen)
-                house.close(chosen.keep)
-                house = None
-    except (Trouble, Died, OSError) as trouble:
-        return could_not_run(trouble)
-    finally:
-        if house:
-            house.close(chosen.keep)
-    return report.finish()
+def campaign(chosen, report, places):
+    for name, part in [("disk", disk), ("cuts", cuts), ("answers", answers)]:
+        if chosen.only in ("", name):
+            progress(name)
+            part(places.add(House(chosen.bin, shimmed=name == "disk"), chosen.keep), report, chosen)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(__doc__, campaign, only=("", "only this part: " + ", ".join(PARTS)), operation=(
+        "", "of the disk's faults only those of this operation, or all that begin with it and a colon")))

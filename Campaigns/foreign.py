@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """Can another user of the machine end a sign-in, by leaving the port of their connection to the person's next one?
 
 A process of another uid sends a callback that is genuine to the byte (their own code, or an error) and resets its
@@ -19,10 +19,8 @@ import subprocess
 import sys
 import time
 
-sys.dont_write_bytecode = True
-from house import ROOT, House, tcp_request  # noqa: E402
-from report import Report, options, progress  # noqa: E402
-from stage import Trouble  # noqa: E402
+from harness import ROOT, Trouble, compiled, play, progress, tcp_request
+from house import House
 
 STRANGER = 65_534
 # Microseconds between a request and the reset, by turns: nothing, once, twice and three times as long. Which of these wins
@@ -32,12 +30,10 @@ ROUNDS_OF_A_FLOW = 100
 
 
 def build(directory):
-    program = os.path.join(directory, "foreign")
+    """The other user need not reach it: it takes their uid only once it runs."""
     sources = [os.path.join(ROOT, name) for name in ("Campaigns/foreign.c", "Sources/Base/CLinux/CLinux.c")]
-    subprocess.run(
-        ["cc", "-O2", "-w", "-I", os.path.join(ROOT, "Sources/Base/CLinux/include"), "-o", program, *sources], check=True)
-    # The other user need not reach it: it takes their uid only once it runs.
-    return program
+    include = os.path.join(ROOT, "Sources/Base/CLinux/include")
+    return compiled(os.path.join(directory, "foreign"), "-w", "-I", include, *sources)
 
 
 def race(program, *words):
@@ -122,38 +118,28 @@ def hidden(house, report):
     report.note(ran.returncode == 0, "hidepid: a sign-in where /proc hides the processes of others", " / ".join(said))
 
 
-def main():
-    arguments = options(__doc__, rounds=(2_000, "how often the stranger tries"))
-    if os.geteuid() != 0:
-        print("ringback: only root can act as another user", file=sys.stderr)
-        return 1
-    rounds = 300 if arguments.short else arguments.rounds
-    report = Report()
-    house = House(arguments.bin, shimmed=False)
-    try:
-        program = build(house.directory)
-        started = time.monotonic()
-        won = {delay: race(program, "control", STRANGER, rounds // len(DELAYS), delay) for delay in DELAYS}
-        by_addresses, by_connection = (sum(counts) for counts in zip(*won.values()))
-        delay = max(won, key=lambda delay: won[delay][0])
-        progress(f"control: by addresses alone {by_addresses} of {rounds} were taken for the person's, by the connection "
-                 f"{by_connection}, in {time.monotonic() - started:.0f} s; most after {delay} µs")
-        if by_addresses == 0:
-            raise Trouble(f"the race was never won in {rounds} rounds, not even where the owner is asked by addresses alone")
-        report.note(by_connection == 0, "the control: asked by the connection, never", f"{by_connection} times")
-        house.fresh()
-        house.start()
-        genuine(house)
-        for done in range(0, rounds, ROUNDS_OF_A_FLOW):
-            attack(house, program, report, delay, min(ROUNDS_OF_A_FLOW, rounds - done))
-        hidden(house, report)
-        print(f"{rounds} callbacks of another uid; the control took {by_addresses} of as many for the person's")
-    except (Trouble, OSError, subprocess.CalledProcessError) as trouble:
-        report.note(False, "the stage", str(trouble))
-    finally:
-        house.close(arguments.keep)
-    return report.finish()
+def campaign(chosen, report, places):
+    rounds = 300 if chosen.short else chosen.rounds
+    house = places.add(House(chosen.bin, shimmed=False), chosen.keep)
+    program = build(house.directory)
+    started = time.monotonic()
+    won = {delay: race(program, "control", STRANGER, rounds // len(DELAYS), delay) for delay in DELAYS}
+    by_addresses, by_connection = (sum(counts) for counts in zip(*won.values()))
+    delay = max(won, key=lambda delay: won[delay][0])
+    progress(f"control: by addresses alone {by_addresses} of {rounds} were taken for the person's, by the connection "
+             f"{by_connection}, in {time.monotonic() - started:.0f} s; most after {delay} µs")
+    if by_addresses == 0:
+        raise Trouble(f"the race was never won in {rounds} rounds, not even where the owner is asked by addresses alone")
+    report.note(by_connection == 0, "the control: asked by the connection, never", f"{by_connection} times")
+    house.fresh()
+    house.start()
+    genuine(house)
+    for done in range(0, rounds, ROUNDS_OF_A_FLOW):
+        attack(house, program, report, delay, min(ROUNDS_OF_A_FLOW, rounds - done))
+    hidden(house, report)
+    print(f"{rounds} callbacks of another uid; the control took {by_addresses} of as many for the person's")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(
+        __doc__, campaign, root="only root can act as another user", rounds=(2_000, "how often the stranger tries")))

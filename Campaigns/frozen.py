@@ -3,7 +3,7 @@
 import ctypes
 import os
 
-from stage import Trouble
+from harness import Trouble
 
 PTRACE_SEIZE, PTRACE_INTERRUPT = 0x4206, 0x4207
 WALL = 0x4000_0000

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """500 clients, each on a connection of its own, ask for one session at the moment its token has expired: 200 times.
 
 A refresh token that rotates must be used once. Each expiry has to lead to exactly one refresh request, by the provider's
@@ -18,12 +18,10 @@ import sys
 import time
 import urllib.parse
 
-sys.dont_write_bytecode = True
-from house import Died, House, tcp_request  # noqa: E402
-from operations import must  # noqa: E402
-from report import Report, could_not_run, options, progress, table  # noqa: E402
-from shim import NoCompiler, build  # noqa: E402
-from stage import Trouble  # noqa: E402
+from harness import Died, Trouble, play, progress, table, tcp_request
+from house import House
+from operations import must
+from shim import build
 
 CLIENTS = 500
 EXPIRIES = 200
@@ -63,6 +61,20 @@ class ClockedHouse(House):
 
     clock = None
 
+    def __init__(self, binaries):
+        super().__init__(binaries, shimmed=False)
+        self.clock = Clock(self.directory)
+
+    def begin(self, more=""):
+        """A daemon with this configuration, signed in. Reuse of a refresh token ends the session at once: a second request
+        would not go unseen."""
+        self.fresh(access_token_lifetime=LIFETIME, reuse_grace=0)
+        self.configure(more)
+        self.start()
+        must(self.sign_in(), "the sign-in")
+        if not self.clock.asked:
+            raise Trouble("the clock is not in the daemon: is it a static executable?")
+
     @property
     def environment(self):
         return super().environment | (self.clock.environment if self.clock else {})
@@ -99,6 +111,9 @@ class Client:
         if not piece or len(before) > LONGEST:
             raise Died("a connection ended in the middle of an answer")
         return piece
+
+    def close(self):
+        self.socket.close()
 
 
 def requests(house):
@@ -138,55 +153,35 @@ def expire(house, clients, report, number, former):
     return next(iter(tokens), former), elapsed
 
 
-def main():
-    chosen = options(__doc__.splitlines()[0], clients=(CLIENTS, "connections"), expiries=(EXPIRIES, "rounds"))
+def campaign(chosen, report, places):
     expiries = min(chosen.expiries, 20) if chosen.short else chosen.expiries
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, chosen.clients + 256)), hard))
-    report, house, clients, spans = Report(), None, [], []
-    try:
-        house = ClockedHouse(chosen.bin, shimmed=False)
-        house.clock = Clock(house.directory)
-        # Reuse of a refresh token ends the session at once: a second request would not go unseen.
-        house.fresh(access_token_lifetime=LIFETIME, reuse_grace=0)
-        house.start()
-        must(house.sign_in(), "the sign-in")
-        if not house.clock.asked:
-            raise Trouble("the clock is not in the daemon: is it a static executable?")
-        token = house.api("GET", PATH)[1]["access_token"]
-        clients = [Client(house.socket) for _ in range(chosen.clients)]
-        first = requests(house)
-        # Held as long as it lives: it is the clock that makes it expire, nothing else.
-        same = {document.get("access_token") for _, document in ask_all(clients)}
-        report.note(same == {token} and requests(house) == first, "a token that lives", "it was not simply handed out")
-        for number in range(1, expiries + 1):
-            token, elapsed = expire(house, clients, report, number, token)
-            spans.append(elapsed)
-            if number % 50 == 0:
-                progress(f"{number} expiries, {requests(house) - first} refresh requests")
-        made = requests(house) - first
-        report.note(made == expiries, "refresh requests", f"{made} for {expiries} expiries")
-        held = house.sandbox.subject(token)
-        report.note(held == "alice", "the session", f"the provider takes its token for {held}'s")
-    except NoCompiler as trouble:
-        return could_not_run(trouble)
-    except (Trouble, Died, OSError) as trouble:
-        return could_not_run(trouble, house)
-    finally:
-        for client in clients:
-            client.socket.close()
-        if house:
-            house.close(chosen.keep)
+    spans, house = [], places.add(ClockedHouse(chosen.bin), chosen.keep)
+    house.begin()
+    token = house.api("GET", PATH)[1]["access_token"]
+    clients = [places.add(Client(house.socket)) for _ in range(chosen.clients)]
+    first = requests(house)
+    # Held as long as it lives: it is the clock that makes it expire, nothing else.
+    same = {document.get("access_token") for _, document in ask_all(clients)}
+    report.note(same == {token} and requests(house) == first, "a token that lives", "it was not simply handed out")
+    for number in range(1, expiries + 1):
+        token, elapsed = expire(house, clients, report, number, token)
+        spans.append(elapsed)
+        if number % 50 == 0:
+            progress(f"{number} expiries, {requests(house) - first} refresh requests")
+    made = requests(house) - first
+    report.note(made == expiries, "refresh requests", f"{made} for {expiries} expiries")
+    held = house.sandbox.subject(token)
+    report.note(held == "alice", "the session", f"the provider takes its token for {held}'s")
     spans.sort()
-    rows = [
+    table("The herd", ["what", "measured"], [
         ["clients (connections)", chosen.clients], ["expiries", expiries], ["refresh requests", made],
         ["answers", chosen.clients * expiries],
         ["until the last client had it, median", f"{1_000 * spans[len(spans) // 2]:.0f} ms"],
         ["until the last client had it, worst", f"{1_000 * spans[-1]:.0f} ms"],
-    ]
-    table("The herd", ["what", "measured"], rows)
-    return report.finish()
+    ])
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(__doc__, campaign, clients=(CLIENTS, "connections"), expiries=(EXPIRIES, "rounds")))

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """Several daemons share one vault on a real PostgreSQL: what one of them does, all have; no token that one received is lost.
 
 The provider rotates refresh tokens and forgives no reuse: a second refresh request of one session ends it, and is counted.
@@ -24,53 +24,45 @@ move      a host with sessions of its own gets a database, killed at each call t
 
 import sys
 
-sys.dont_write_bytecode = True
-import hosts_database  # noqa: E402
-import hosts_network  # noqa: E402
-from hosts_commands import commands  # noqa: E402
-from hosts_compose import compose  # noqa: E402
-from hosts_cost import cost  # noqa: E402
-from hosts_crash import crash, move  # noqa: E402
-from hosts_crowd import crowd  # noqa: E402
-from hosts_dead import dead  # noqa: E402
-from hosts_herd import herd, pooler, sign_out  # noqa: E402
-from hosts_loss import loss  # noqa: E402
-from hosts_outage import outage  # noqa: E402
-from hosts_points import points  # noqa: E402
-from hosts_rows import rows  # noqa: E402
-from hosts_standby import failover, standby  # noqa: E402
-from house import Died  # noqa: E402
-from report import Report, could_not_run, options, progress  # noqa: E402
-from shim import NoCompiler  # noqa: E402
-from stage import Trouble  # noqa: E402
+import hosts_database
+import hosts_network
+from harness import Places, Trouble, play, progress
+from hosts_commands import commands
+from hosts_compose import compose
+from hosts_cost import cost
+from hosts_crash import crash, move
+from hosts_crowd import crowd
+from hosts_dead import dead
+from hosts_herd import herd, pooler, sign_out
+from hosts_loss import loss
+from hosts_outage import outage
+from hosts_points import points
+from hosts_rows import rows
+from hosts_standby import failover, standby
 
 PARTS = {"compose": compose, "commands": commands, "herd": herd, "pooler": pooler, "sign-out": sign_out, "crash": crash,
          "points": points, "outage": outage, "dead": dead, "loss": loss, "rows": rows, "failover": failover,
          "standby": standby, "cost": cost, "crowd": crowd, "move": move}
 
 
-def main():
-    chosen = options(__doc__.splitlines()[0], only=("", "only these parts, with commas: " + ", ".join(PARTS)))
-    report = Report()
+def campaign(chosen, report, places):
     missing = hosts_database.is_possible() or hosts_network.is_possible()
     if missing:
         report.skip("hosts that share a vault", missing)
-        return 1
+        return
     wanted = chosen.only.split(",") if chosen.only else list(PARTS)
     if not set(wanted) <= set(PARTS):
-        return could_not_run(f"there is no part {' or '.join(set(wanted) - set(PARTS))}")
+        raise Trouble(f"there is no part {' or '.join(set(wanted) - set(PARTS))}")
     for name, part in PARTS.items():
         if name not in wanted:
             continue
         progress(name)
         try:
-            part(chosen, report)
-        except NoCompiler as trouble:
-            return could_not_run(trouble)
-        except (Trouble, Died, OSError) as trouble:
+            with Places() as own:
+                part(chosen, report, own)
+        except (Trouble, OSError) as trouble:
             report.note(False, name, f"{type(trouble).__name__}: {trouble}")
-    return report.finish()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(__doc__, campaign, only=("", "only these parts, with commas: " + ", ".join(PARTS))))

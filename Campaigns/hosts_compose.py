@@ -10,10 +10,9 @@ import shlex
 import shutil
 import subprocess
 
+from harness import ROOT, Trouble, read, until
 from hosts_database import PRIMARY, Database
 from hosts_place import Fleet, Host
-from house import ROOT, until
-from stage import Trouble
 
 FILE = os.path.join(ROOT, "Examples/database/compose.yaml")
 DOCUMENT = os.path.join(ROOT, "docs/many-hosts.md")
@@ -83,21 +82,17 @@ class Composed(Database):
         return [f"listen_addresses={address}", *(f"{name}={mounted.get(value, value)}" for name, value in pairs)]
 
 
-def compose(chosen, report):
+def compose(chosen, report, places):
     """The part of the campaign."""
     if not shutil.which("docker-compose"):
         return report.skip("compose.yaml", "there is no docker-compose")
-    with open(FILE) as file:
-        text = file.read()
+    text = read(FILE)
     content = parsed(text)
     service = content["services"]["database"]
-    fleet = Fleet(chosen.bin, 0, database=lambda hub: Composed(hub, service))
-    try:
-        accepted(report, text, fleet.directory)
-        consistent(report, text, content, service)
-        used(report, fleet, service)
-    finally:
-        fleet.close(chosen.keep)
+    fleet = places.add(Fleet(chosen.bin, 0, database=lambda hub: Composed(hub, service)), chosen.keep)
+    accepted(report, text, fleet.directory)
+    consistent(report, text, content, service)
+    used(report, fleet, service)
 
 
 def accepted(report, text, directory):
@@ -136,7 +131,7 @@ def used(report, fleet, service):
 
     given = database.password + "\n"
     probe = service["healthcheck"]["test"]
-    done = subprocess.run(database.user + [os.path.join(database.programs, probe[1]), *probe[2:]], capture_output=True,
+    done = subprocess.run(database.user + [database.program(probe[1]), *probe[2:]], capture_output=True,
                           env=database.environment | {"PGHOST": database.socket(PRIMARY)}, text=True)
     report.note(probe[0] == "CMD" and done.returncode == 0, "the health check", f"{done.returncode} {done.stderr}")
     for name in ["ssl", "data_checksums", "password_encryption"]:

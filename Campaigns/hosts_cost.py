@@ -3,9 +3,8 @@
 import os
 import time
 
+from harness import Kept, table
 from hosts_place import SESSION, Fleet, Host
-from report import table
-from stage import UnixHTTP
 
 ROWS, SHORT_ROWS = 10_000, 1_000
 # Milliseconds that a refresh may take longer than with a vault of one host. Times are shown beside what is aimed at and
@@ -24,20 +23,13 @@ def median(values):
     return sorted(values)[len(values) // 2]
 
 
-class Caller:
-    """Hand-outs over one connection, as a client's library keeps it."""
-
-    def __init__(self, host):
-        self.connection = UnixHTTP(host.socket)
-
-    def seconds(self, count):
-        spans = []
-        for _ in range(count):
-            started = time.perf_counter()
-            self.connection.request("GET", SESSION)
-            self.connection.getresponse().read()
-            spans.append(time.perf_counter() - started)
-        return median(spans)
+def hand_out_seconds(client, count):
+    spans = []
+    for _ in range(count):
+        started = time.perf_counter()
+        client.get(SESSION)
+        spans.append(time.perf_counter() - started)
+    return median(spans)
 
 
 def refresh_seconds(host):
@@ -47,37 +39,31 @@ def refresh_seconds(host):
     return time.perf_counter() - started
 
 
-def cost(chosen, report):
+def cost(chosen, report, places):
     rows, rounds = (SHORT_ROWS, 10) if chosen.short else (ROWS, 60)
-    fleet = Fleet(chosen.bin, 2)
-    alone = None
-    try:
-        fleet.sign_in()
-        alone = Host(fleet, "alone")
-        alone.start()
-        alone.sign_in()
-        shared = fleet.hosts[0]
-        empty = Caller(shared).seconds(500)
-        fleet.database.sql(FILLER.format(rows))
-        report.note(int(fleet.database.sql("select count(*) from ringback.rows")) > rows, "rows", "the database is not filled")
-        callers = [Caller(shared), Caller(alone)]
-        hand_outs = [[], []]
-        spans = [[], []]
-        # By turns, so that what else the machine does falls on both.
-        for _ in range(rounds):
-            for index, host in enumerate([shared, alone]):
-                spans[index].append(refresh_seconds(host))
-                hand_outs[index].append(callers[index].seconds(50))
-        served = [median(each) for each in hand_outs]
-        taken = [median(each) for each in spans]
-        more = 1_000 * (taken[0] - taken[1])
-        table(f"Cost with {rows} other rows, medians by turns, {os.cpu_count()} processors", ["what", "shared", "one host"], [
-            ["a hand-out, µs", f"{1e6 * served[0]:.0f}", f"{1e6 * served[1]:.0f}"],
-            ["a hand-out before there were other rows, µs", f"{1e6 * empty:.0f}", ""],
-            ["a refresh, ms", f"{1e3 * taken[0]:.1f}", f"{1e3 * taken[1]:.1f}"],
-            [f"  more, ms (aim: {MOST_MORE})", f"{more:.1f}", "" if more <= MOST_MORE else "missed"],
-        ])
-    finally:
-        if alone:
-            alone.close()
-        fleet.close(chosen.keep)
+    fleet = places.add(Fleet(chosen.bin, 2), chosen.keep)
+    fleet.sign_in()
+    alone = places.add(Host(fleet, "alone"))
+    alone.start()
+    alone.sign_in()
+    shared = fleet.hosts[0]
+    empty = hand_out_seconds(Kept(shared.socket), 500)
+    fleet.database.sql(FILLER.format(rows))
+    report.note(int(fleet.database.sql("select count(*) from ringback.rows")) > rows, "rows", "the database is not filled")
+    callers = [Kept(shared.socket), Kept(alone.socket)]
+    hand_outs = [[], []]
+    spans = [[], []]
+    # By turns, so that what else the machine does falls on both.
+    for _ in range(rounds):
+        for index, host in enumerate([shared, alone]):
+            spans[index].append(refresh_seconds(host))
+            hand_outs[index].append(hand_out_seconds(callers[index], 50))
+    served = [median(each) for each in hand_outs]
+    taken = [median(each) for each in spans]
+    more = 1_000 * (taken[0] - taken[1])
+    table(f"Cost with {rows} other rows, medians by turns, {os.cpu_count()} processors", ["what", "shared", "one host"], [
+        ["a hand-out, µs", f"{1e6 * served[0]:.0f}", f"{1e6 * served[1]:.0f}"],
+        ["a hand-out before there were other rows, µs", f"{1e6 * empty:.0f}", ""],
+        ["a refresh, ms", f"{1e3 * taken[0]:.1f}", f"{1e3 * taken[1]:.1f}"],
+        [f"  more, ms (aim: {MOST_MORE})", f"{more:.1f}", "" if more <= MOST_MORE else "missed"],
+    ])

@@ -2,12 +2,11 @@
 
 import time
 
+from harness import Died, Trouble, table, until
 from hosts_database import PRIMARY
 from hosts_place import Fleet, Host
-from house import ACCOUNT, Died, until
-from report import table
+from house import ACCOUNT
 from shim import KEPT, KILL_AFTER, KILL_BEFORE, MODES
-from stage import Trouble
 
 SHORT_STRIDE = 9
 SECONDS = 30
@@ -100,60 +99,54 @@ def reconnoitre(fleet):
     return count
 
 
-def crash(chosen, report):
-    fleet = Fleet(chosen.bin, 2, shimmed=1)
+def crash(chosen, report, places):
+    fleet = places.add(Fleet(chosen.bin, 2, shimmed=1), chosen.keep)
     row = {"points": 0, "alive": 0, "unheard": 0, "lost": 0}
-    try:
-        calls = reconnoitre(fleet)
-        report.note(calls > 4, "a refresh", f"writes with {calls} calls only: nothing would be interrupted")
-        points = [(number, mode) for number in range(1, calls + 1) for mode in [KILL_BEFORE, KILL_AFTER]]
-        for number, mode in points[::SHORT_STRIDE if chosen.short else 1]:
-            where = f"killed {MODES[mode]} call {number} of {calls}"
-            before = len(fleet.ends())
-            end, fired, was_unheard = point(fleet, mode, number)
-            row["points"] += fired
-            is_unheard = end != "session" and was_unheard and "expired" in end
-            row["alive"] += fired and end == "session"
-            row["unheard"] += is_unheard
-            row["lost"] += not (end == "session" or is_unheard)
-            report.note(end == "session" or is_unheard, where, f"ended as: {end} (an answer nobody had received: {was_unheard})")
-            if end != "session":
-                told = fleet.ends()[before:]
-                report.note([line.get("unheard_host") for line in told] == [fleet.hosts[0].name], where,
-                            f"what the logs say of the end: {told}")
-        table("SIGKILL of one of two hosts at the calls of a refresh that write", ["what", "counted"],
-              [["calls", calls], *([name, count] for name, count in row.items())])
-    finally:
-        fleet.close(chosen.keep)
+    calls = reconnoitre(fleet)
+    report.note(calls > 4, "a refresh", f"writes with {calls} calls only: nothing would be interrupted")
+    points = [(number, mode) for number in range(1, calls + 1) for mode in [KILL_BEFORE, KILL_AFTER]]
+    for number, mode in points[::SHORT_STRIDE if chosen.short else 1]:
+        where = f"killed {MODES[mode]} call {number} of {calls}"
+        before = len(fleet.ends())
+        end, fired, was_unheard = point(fleet, mode, number)
+        row["points"] += fired
+        is_unheard = end != "session" and was_unheard and "expired" in end
+        row["alive"] += fired and end == "session"
+        row["unheard"] += is_unheard
+        row["lost"] += not (end == "session" or is_unheard)
+        report.note(end == "session" or is_unheard, where, f"ended as: {end} (an answer nobody had received: {was_unheard})")
+        if end != "session":
+            told = fleet.ends()[before:]
+            report.note([line.get("unheard_host") for line in told] == [fleet.hosts[0].name], where,
+                        f"what the logs say of the end: {told}")
+    table("SIGKILL of one of two hosts at the calls of a refresh that write", ["what", "counted"],
+          [["calls", calls], *([name, count] for name, count in row.items())])
 
 
 # MARK: from a file to the database
 
 
-def move(chosen, report):
+def move(chosen, report, places):
     """A host that has two sessions in its own vault gets a database, and is killed on the way."""
-    fleet = Fleet(chosen.bin, 1, accounts=(ACCOUNT, OTHER))
+    fleet = places.add(Fleet(chosen.bin, 1, accounts=(ACCOUNT, OTHER)), chosen.keep)
     rows = {"points": 0, "lost": 0}
-    try:
-        first = fleet.hosts[0]
-        fleet.sign_in()
-        number = 0
-        fired = True
-        # Until there is no further call.
-        while fired and not (chosen.short and number >= SHORT_MOVE):
-            number += MOVE_STRIDE if chosen.short else 1
-            for mode in [KILL_BEFORE, KILL_AFTER]:
-                fired, end = moved(fleet, mode, number)
-                rows["points"] += fired
-                rows["lost"] += end != "sessions"
-                report.note(end == "sessions", f"moved, killed {MODES[mode]} call {number}", end)
-            report.note(number < MOST_CALLS, "moved", f"there is no end of calls that write after {number}")
-            fired = fired and number < MOST_CALLS
-        report.note(rows["points"] >= 4, "moved", f"{rows['points']} points were reached")
-        report.note(first.is_alive, "the first host", "it has ended")
-        table("A vault of one host that gets a database, killed on the way", ["what", "counted"], list(map(list, rows.items())))
-    finally:
-        fleet.close(chosen.keep)
+    first = fleet.hosts[0]
+    fleet.sign_in()
+    number = 0
+    fired = True
+    # Until there is no further call.
+    while fired and not (chosen.short and number >= SHORT_MOVE):
+        number += MOVE_STRIDE if chosen.short else 1
+        for mode in [KILL_BEFORE, KILL_AFTER]:
+            fired, end = moved(fleet, mode, number)
+            rows["points"] += fired
+            rows["lost"] += end != "sessions"
+            report.note(end == "sessions", f"moved, killed {MODES[mode]} call {number}", end)
+        report.note(number < MOST_CALLS, "moved", f"there is no end of calls that write after {number}")
+        fired = fired and number < MOST_CALLS
+    report.note(rows["points"] >= 4, "moved", f"{rows['points']} points were reached")
+    report.note(first.is_alive, "the first host", "it has ended")
+    table("A vault of one host that gets a database, killed on the way", ["what", "counted"], list(map(list, rows.items())))
 
 
 def moved(fleet, mode, number):
@@ -177,8 +170,7 @@ def moved(fleet, mode, number):
         attempt(host, lambda: host.api("POST", "/v1/vault/unlock", {}))
         settled(host)
         fired = host.shim.has_fired
-        host.kill()
-        host.start()
+        host.restart()
         if host.vault.get("locked"):
             type_anyway(host, *words, given=invitation["password"] + "\n")
             host.api("POST", "/v1/vault/unlock", {})
@@ -202,5 +194,5 @@ def type_anyway(host, *words, given):
     """A command that may fail, since the daemon may be killed meanwhile."""
     try:
         host.type(*words, given=given)
-    except (Trouble, Died):
+    except Trouble:
         pass

@@ -1,19 +1,17 @@
 """Very many accounts in one database, all of them signed in: what a start, a hand-out, a refresh and a status take."""
 
-import json
 import random
 import re
 import threading
 import time
 
+from harness import Kept, Trouble, memory, progress, table, until
 from hosts_cost import median
 from hosts_database import DATABASE
 from hosts_place import LOOPBACK, STEP, Fleet, Host, measured
 from hosts_tap import Tap
-from house import ACCOUNT, until
+from house import ACCOUNT
 from kinds import CLIENT
-from report import progress, table
-from stage import Trouble, UnixHTTP
 
 # Accounts of each of the two owners; and how many of them a host has that is configured with some.
 ACCOUNTS, SHORT_ACCOUNTS = 5_000, 40
@@ -82,27 +80,6 @@ class Crowd(Fleet):
         return count - first
 
 
-class Caller:
-    """Asks over one connection."""
-
-    def __init__(self, host):
-        self.connection = UnixHTTP(host.socket)
-
-    def get(self, path):
-        self.connection.request("GET", path)
-        answer = self.connection.getresponse()
-        return answer.status, answer.read()
-
-    def token(self, name):
-        return self.get(f"/v1/accounts/{name}/session")
-
-
-def memory(host):
-    """Resident, in MB."""
-    with open(f"/proc/{host.daemon.pid}/status") as file:
-        return next(int(line.split()[1]) for line in file if line.startswith("VmRSS:")) // 1024
-
-
 def signed_in(host):
     """How many accounts have a session."""
     return sum(account["state"] == "authenticated" for account in host.api("GET", "/v1/accounts")[1]["accounts"])
@@ -125,7 +102,7 @@ def begin(fleet, report, host, count, rows, what):
     rows += [[what, ""], ["  until it answers, until all sessions are there", f"{answers:.2f} s, {answers + ready:.2f} s"],
              ["  statements until then that read rows, rows", f"{statements}, {given}"],
              ["  until nothing more happened", f"{host.tap.names.count('read')}, {host.tap.rows['read']}"],
-             ["  requests to the provider, memory", f"{made}, {memory(host)} MB"]]
+             ["  requests to the provider, memory", f"{made}, {memory(host.daemon.pid, 'VmRSS') // 1024} MB"]]
     report.note(made == 0, what, f"{made} refreshes of tokens that were good")
     # Nothing of accounts that it does not know; each of those it knows a few times at most.
     report.note(host.tap.rows["read"] <= 3 * count + 10, what, f"{host.tap.rows['read']} rows were read")
@@ -133,10 +110,10 @@ def begin(fleet, report, host, count, rows, what):
 
 def everyday(fleet, report, host, count, sample, rows):
     """Hand-outs, refreshes and a status, of accounts taken at random."""
-    caller, chosen = Caller(host), random.sample(names(count), sample)
+    caller, chosen = Kept(host.socket), random.sample(names(count), sample)
     hand_outs, refreshes = [], []
     for name in chosen:
-        (status, _), took = measured(lambda name=name: caller.token(name))
+        (status, _), took = measured(lambda name=name: caller.get(f"/v1/accounts/{name}/session"))
         report.note(status == 200, "a hand-out", f"{name}: {status}")
         hand_outs.append(took)
     before = fleet.requests
@@ -151,18 +128,18 @@ def everyday(fleet, report, host, count, sample, rows):
     for path in ["/v1/status", "/v1/accounts", "/v1/metrics"]:
         spans = [measured(lambda path=path: caller.get(path))[1] for _ in range(5)]
         rows.append([f"GET {path}, median", ms(median(spans))])
-    rows.append(["memory of the host", f"{memory(host)} MB"])
+    rows.append(["memory of the host", f"{memory(host.daemon.pid, 'VmRSS') // 1024} MB"])
 
 
 def insist(caller, name, refusals):
     """Asks for a token until there is one. An answer that says "retry" is counted, and no other is taken."""
     def answer():
-        status, body = caller.token(name)
+        status, body = caller.get(f"/v1/accounts/{name}/session")
         if status == 200:
             return True
-        refusals.append(json.loads(body).get("code"))
-        if json.loads(body).get("recovery") != "retry":
-            raise Trouble(f"{name}: {status} {body[:200]}")
+        refusals.append(body.get("code"))
+        if body.get("recovery") != "retry":
+            raise Trouble(f"{name}: {status} {body}")
         return False
 
     return measured(lambda: until(f"the token of {name}", answer, 120))[1]
@@ -176,7 +153,7 @@ def expired(fleet, report, host, expected, sample, count, what, rows):
     fleet.clock.advance(STEP)
     if not host.is_alive:
         host.start()
-    caller = Caller(host)
+    caller = Kept(host.socket)
     spans = [insist(caller, name, refusals) for name in random.sample(names(count), sample)]
     # A host notices within half a minute that time has passed.
     until("all refreshes", lambda: fleet.requests >= first + expected, LONGEST)
@@ -188,10 +165,10 @@ def expired(fleet, report, host, expected, sample, count, what, rows):
              ["  answers to callers that said to try again", len(refusals)]]
 
 
-def crowd(chosen, report):
+def crowd(chosen, report, places):
     count = SHORT_ACCOUNTS if chosen.short else ACCOUNTS
     sample = SHORT_SAMPLE if chosen.short else SAMPLE
-    fleet = Crowd(chosen.bin)
+    fleet = places.add(Crowd(chosen.bin), chosen.keep)
     rows, wrong = [], []
     try:
         ada, bob = [fleet.add(owner, count, fleet.prepare(fleet.through, owner)) for owner in OWNERS]
@@ -232,4 +209,3 @@ def crowd(chosen, report):
         report.note(reuses == 0, "accounts", f"{reuses} tokens were presented again")
     finally:
         table("Accounts that are signed in, in one database", ["what", "measured"], rows)
-        fleet.close(chosen.keep)

@@ -6,11 +6,9 @@ import re
 import shutil
 import signal
 import subprocess
-import tempfile
 
-from house import stop, until
-from project import Project
-from stage import Trouble
+from harness import Trouble, stop, until
+from project import PostgreSQL
 
 DATABASE = "vault"
 PRIMARY, STANDBY, POOLER = "10.77.0.1", "10.77.0.2", "10.77.0.3"
@@ -44,18 +42,12 @@ def pooler():
     return shutil.which("pgbouncer") or (os.path.exists("/usr/sbin/pgbouncer") and "/usr/sbin/pgbouncer") or None
 
 
-class Database:
+class Database(PostgreSQL):
     """A server in the hub. Root reaches it by its Unix socket, hosts by TLS with the password of their role."""
 
     def __init__(self, hub):
+        super().__init__("postgres")
         self.hub = hub
-        found = sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"), key=lambda path: float(path.split("/")[4]))
-        self.programs = os.path.dirname(found[-1])
-        user = Project.unprivileged()
-        self.user = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
-        self.directory = tempfile.mkdtemp(prefix="rb-pg-")
-        self.environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": self.directory}
-        os.chown(self.directory, user.pw_uid, user.pw_gid)
         # Its own user's, and the hosts', which read the authority's certificate.
         os.chmod(self.directory, 0o755)
         self.servers = {}
@@ -68,7 +60,7 @@ class Database:
 
     def make(self):
         self.certificates()
-        self.tool("initdb", "-D", self.place(PRIMARY), "-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "--auth=reject")
+        self.make_data(self.place(PRIMARY), "--auth=reject")
         with open(os.path.join(self.place(PRIMARY), "pg_hba.conf"), "w") as file:
             # The pooler knows the roles' keys once they have logged in to it; itself it comes by the Unix socket.
             file.write("local all postgres,pooler trust\nlocal replication postgres trust\n"
@@ -95,16 +87,6 @@ class Database:
     def place(self, address):
         return os.path.join(self.directory, f"data-{address}")
 
-    def run(self, words):
-        done = subprocess.run(words, cwd=self.directory, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True,
-                              text=True)
-        if done.returncode:
-            raise Trouble(f"{words[-1][:80]}: {done.stderr[-800:]}")
-        return done.stdout
-
-    def tool(self, name, *arguments):
-        return self.run([*self.user, os.path.join(self.programs, name), *arguments])
-
     def socket(self, address):
         """The directory of a server's Unix socket."""
         return os.path.join(self.directory, f"run-{address}")
@@ -114,25 +96,11 @@ class Database:
         shutil.copystat(self.directory, self.socket(address))
         os.chown(self.socket(address), os.stat(self.directory).st_uid, os.stat(self.directory).st_gid)
         settings = [*self.settings(address), "shared_buffers=32MB", "max_connections=300", "wal_keep_size=64MB"]
-        with open(os.path.join(self.directory, "log"), "ab") as log:
-            self.servers[address] = subprocess.Popen(
-                [*self.hub.prefix, *self.user, os.path.join(self.programs, "postgres"), "-D", self.place(address),
-                 "-k", self.socket(address), *(word for setting in settings for word in ["-c", setting])],
-                env=self.environment, cwd=self.directory, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        ready = [os.path.join(self.programs, "pg_isready"), "-q", "-h", self.socket(address)]
-        until("PostgreSQL", lambda: subprocess.run(ready, env=self.environment).returncode == 0
-              or self.servers[address].poll() is not None, 60)
-        if self.servers[address].poll() is not None:
-            raise Trouble("PostgreSQL did not start: " + self.log()[-800:])
+        self.servers[address] = self.launch(self.place(address), self.socket(address), settings, self.hub.prefix)
 
     def settings(self, address):
         return [f"listen_addresses={address}", "ssl=on", f"ssl_cert_file={self.directory}/server.pem",
                 f"ssl_key_file={self.directory}/server.key"]
-
-    def log(self):
-        """All that the servers have written into their log."""
-        with open(os.path.join(self.directory, "log"), errors="replace") as file:
-            return file.read()
 
     def log_statements(self, address=PRIMARY):
         """Each statement is in its log from now on, with its parameters."""
@@ -161,7 +129,7 @@ class Database:
     def sql(self, text, database=DATABASE, address=PRIMARY):
         """What a superuser reads or changes."""
         done = subprocess.run(
-            [os.path.join(self.programs, "psql"), "-XAtq", "-v", "ON_ERROR_STOP=1", "-h", self.socket(address),
+            [self.program("psql"), "-XAtq", "-v", "ON_ERROR_STOP=1", "-h", self.socket(address),
              "-U", "postgres", "-d", database], env=self.environment, input=text, capture_output=True, text=True, timeout=120)
         if done.returncode:
             raise Trouble(f"psql: {done.stderr[:400]}")

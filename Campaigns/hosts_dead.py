@@ -3,12 +3,10 @@
 import os
 import signal
 
-from hosts_network import Forwarder
+from harness import Relay, table, until
 from hosts_outage import gate, refreshes, release
 from hosts_place import LOOPBACK, SESSION, STEP, Fleet
 from hosts_tap import ANSWERED
-from house import until
-from report import table
 
 # Seconds after which less than half of a lease is left.
 HALF_A_LEASE = 40
@@ -17,21 +15,15 @@ ASKED_AGAIN = 400
 OPEN = "select encode(id, 'hex') from ringback.attempts where ended_at is null"
 
 
-def dead(chosen, report):
+def dead(chosen, report, places):
     rows = []
-    fleet = Fleet(chosen.bin, 3)
-    try:
-        for is_processed in [False, True]:
-            gone(fleet, report, rows, is_processed)
-        without_provider(fleet, report, rows)
-    finally:
-        fleet.close(chosen.keep)
-    fleet = Fleet(chosen.bin, 2, through=(LOOPBACK,))
-    try:
-        for is_taken_over in [False, True]:
-            stopped_before_sending(fleet, report, rows, is_taken_over)
-    finally:
-        fleet.close(chosen.keep)
+    fleet = places.add(Fleet(chosen.bin, 3), chosen.keep)
+    for is_processed in [False, True]:
+        gone(fleet, report, rows, is_processed)
+    without_provider(fleet, report, rows)
+    fleet = places.add(Fleet(chosen.bin, 2, through=(LOOPBACK,)), chosen.keep)
+    for is_taken_over in [False, True]:
+        stopped_before_sending(fleet, report, rows, is_taken_over)
     table("A host that stays away with the row in its hands", ["what", "refresh requests", "presented again"], rows)
 
 
@@ -106,7 +98,7 @@ def without_provider(fleet, report, rows):
     left = fleet.database.sql(OPEN), fleet.database.sql("select count(*) from ringback.rows where lease_id is not null")
     report.note(left == ("", "0"), where, f"open attempts and leases: {left}")
     refreshes(fleet, report, where, other)
-    host.forwarder = Forwarder(host.namespace, host.forwarder.port)
+    host.forwarder = Relay(host.namespace.listen(host.forwarder.target), host.forwarder.target)
     refreshes(fleet, report, where, host)
     rows.append([where, fleet.requests - before, reuses(fleet) - reused])
 

@@ -7,14 +7,13 @@ import re
 import threading
 import time
 
+from harness import UnixHTTP, progress, table, until
 from herd import Client
 from hosts_database import POOLER, pooler as pooler_program
 from hosts_outage import gate, release
 from hosts_place import SESSION, STEP, Fleet, measured
-from house import ACCOUNT, until
+from house import ACCOUNT
 from kinds import CLIENT
-from report import progress, table
-from stage import UnixHTTP
 
 # Hosts, callers of each, and expiries: in full, and in the short form. Also through a pooler.
 HERD, SHORT_HERD = (20, 50, 100), (3, 5, 5)
@@ -106,31 +105,25 @@ def search(fleet, report):
     progress(f"{size >> 20} MiB of the database's files searched")
 
 
-def herd(chosen, report):
+def herd(chosen, report, places):
     hosts, callers, expiries = SHORT_HERD if chosen.short else HERD
-    fleet = Fleet(chosen.bin, hosts)
-    try:
-        report.note(fleet.hosts[0].vault["database"]["notifications"], "the status of a host", "no notifications come")
-        run_herd(fleet, report, callers, expiries, "Callers of many hosts at an expiry")
-        search(fleet, report)
-    finally:
-        fleet.close(chosen.keep)
+    fleet = places.add(Fleet(chosen.bin, hosts), chosen.keep)
+    report.note(fleet.hosts[0].vault["database"]["notifications"], "the status of a host", "no notifications come")
+    run_herd(fleet, report, callers, expiries, "Callers of many hosts at an expiry")
+    search(fleet, report)
 
 
-def pooler(chosen, report):
+def pooler(chosen, report, places):
     if not pooler_program():
         return report.skip("hosts behind a pooler", "there is no pgbouncer")
     hosts, callers, expiries = SHORT_HERD if chosen.short else HERD
-    fleet = Fleet(chosen.bin, hosts, through=(POOLER,))
-    try:
-        report.note("looked for every few seconds" in fleet.hosts[0].type("vault", "status"), "the status behind a pooler",
-                    "it does not say that no notifications come")
-        run_herd(fleet, report, callers, expiries, "The same through pgbouncer in transaction mode")
-        fleet.hosts[0].api("DELETE", SESSION)
-        _, took = measured(lambda: until("a sign-out through the pooler", lambda: not any(host.token for host in fleet.hosts)))
-        table("A sign-out through the pooler", ["what", "measured"], [["until no host had the session", f"{took:.1f} s"]])
-    finally:
-        fleet.close(chosen.keep)
+    fleet = places.add(Fleet(chosen.bin, hosts, through=(POOLER,)), chosen.keep)
+    report.note("looked for every few seconds" in fleet.hosts[0].type("vault", "status"), "the status behind a pooler",
+                "it does not say that no notifications come")
+    run_herd(fleet, report, callers, expiries, "The same through pgbouncer in transaction mode")
+    fleet.hosts[0].api("DELETE", SESSION)
+    _, took = measured(lambda: until("a sign-out through the pooler", lambda: not any(host.token for host in fleet.hosts)))
+    table("A sign-out through the pooler", ["what", "measured"], [["until no host had the session", f"{took:.1f} s"]])
 
 
 def sign_out_meanwhile(fleet, report):
@@ -209,27 +202,24 @@ def revocations(fleet):
     return fleet.sandbox.counters["requests"].get("revocation", 0)
 
 
-def sign_out(chosen, report):
-    fleet = Fleet(chosen.bin, 3)
+def sign_out(chosen, report, places):
+    fleet = places.add(Fleet(chosen.bin, 3), chosen.keep)
     spans = []
-    try:
-        for number in range(3 if chosen.short else SIGN_OUTS):
-            by = fleet.hosts[number % len(fleet.hosts)]
-            fleet.sign_in(by)
-            started = time.monotonic()
-            status, answer = by.api("DELETE", SESSION)
-            until("a sign-out on another host", lambda: not any(host.token for host in fleet.hosts), LONGEST)
-            spans.append(time.monotonic() - started)
-            report.note(status == 200, "a sign-out", f"{status} {answer}")
-            states = [host.held()[0] for host in fleet.hosts]
-            report.note(set(states) == {"unauthenticated"}, "a sign-out on another host", f"the accounts are {states}")
-        median = sorted(spans)[len(spans) // 2]
-        report.note(median <= PROMISED, "a sign-out on another host", f"the median is {median:.1f} s")
-        table("A sign-out on one host", ["what", "measured"], [
-            ["sign-outs", len(spans)], ["until no host had the session, median", f"{1_000 * median:.0f} ms"],
-            ["worst", f"{1_000 * max(spans):.0f} ms"],
-            [f"times that took more than {PROMISED} s", sum(span > PROMISED for span in spans)]])
-        sign_out_meanwhile(fleet, report)
-        events_elsewhere(fleet, report)
-    finally:
-        fleet.close(chosen.keep)
+    for number in range(3 if chosen.short else SIGN_OUTS):
+        by = fleet.hosts[number % len(fleet.hosts)]
+        fleet.sign_in(by)
+        started = time.monotonic()
+        status, answer = by.api("DELETE", SESSION)
+        until("a sign-out on another host", lambda: not any(host.token for host in fleet.hosts), LONGEST)
+        spans.append(time.monotonic() - started)
+        report.note(status == 200, "a sign-out", f"{status} {answer}")
+        states = [host.held()[0] for host in fleet.hosts]
+        report.note(set(states) == {"unauthenticated"}, "a sign-out on another host", f"the accounts are {states}")
+    median = sorted(spans)[len(spans) // 2]
+    report.note(median <= PROMISED, "a sign-out on another host", f"the median is {median:.1f} s")
+    table("A sign-out on one host", ["what", "measured"], [
+        ["sign-outs", len(spans)], ["until no host had the session, median", f"{1_000 * median:.0f} ms"],
+        ["worst", f"{1_000 * max(spans):.0f} ms"],
+        [f"times that took more than {PROMISED} s", sum(span > PROMISED for span in spans)]])
+    sign_out_meanwhile(fleet, report)
+    events_elsewhere(fleet, report)

@@ -4,13 +4,14 @@ namespaces have ended.
 """
 
 import ctypes
+import fcntl
 import os
 import socket
+import struct
 import subprocess
 import threading
 
-from house import stop
-from stage import Trouble
+from harness import Trouble, stop
 
 CLONE_NEWNET = 0x40000000
 NETWORK = "10.77.0"
@@ -25,6 +26,12 @@ def is_possible():
     return "" if tried.returncode == 0 else f"no bridge can be made: {tried.stderr.strip()}"
 
 
+def raise_loopback():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        name, flags = struct.unpack("16sh", fcntl.ioctl(control, 0x8913, struct.pack("16sh", b"lo", 0)))
+        fcntl.ioctl(control, 0x8914, struct.pack("16sh", name, flags | 1))
+
+
 class Namespace:
     """A network namespace, which lives as long as a process in it."""
 
@@ -34,7 +41,7 @@ class Namespace:
                                        stdout=subprocess.PIPE)
         if not self.holder.stdout.readline():
             raise Trouble("no network namespace can be made")
-        self.ip("link", "set", "lo", "up")
+        self.inside(raise_loopback)
 
     @property
     def prefix(self):
@@ -50,36 +57,38 @@ class Namespace:
     def ip(self, *words):
         return self.run("ip", *words)
 
-    def listen(self, port):
-        """A socket that listens on this namespace's loopback."""
-        made = []
+    def inside(self, work):
+        """What a function returns that is called in this namespace."""
+        done = []
 
         def enter():
-            with open(f"/proc/{self.holder.pid}/ns/net") as place:
-                if ctypes.CDLL(None, use_errno=True).setns(place.fileno(), CLONE_NEWNET) == 0:
-                    made.append(socket.create_server(("127.0.0.1", port), backlog=256))
+            try:
+                with open(f"/proc/{self.holder.pid}/ns/net") as place:
+                    if ctypes.CDLL(None, use_errno=True).setns(place.fileno(), CLONE_NEWNET) != 0:
+                        raise OSError(ctypes.get_errno(), "setns")
+                done.append(work())
+            except OSError as error:
+                done.append(error)
 
         # A namespace is a thread's own.
         thread = threading.Thread(target=enter)
         thread.start()
         thread.join()
-        if not made:
-            raise Trouble(f"port {port} cannot be bound in a host's namespace")
-        return made[0]
+        if isinstance(done[0], OSError):
+            raise done[0]
+        return done[0]
+
+    def listen(self, port):
+        """A socket that listens on this namespace's loopback."""
+        return self.inside(lambda: socket.create_server(("127.0.0.1", port), backlog=256))
+
+    def connect(self, port):
+        """A connection to a port of this namespace's loopback."""
+        return self.inside(lambda: socket.create_connection(("127.0.0.1", port), timeout=5))
 
     def close(self):
         self.holder.stdin.close()
         stop(self.holder)
-        self.holder.stdout.close()
-
-
-def end(listener):
-    """Who waits for a connection stops waiting."""
-    try:
-        listener.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        pass
-    listener.close()
 
 
 class Hub(Namespace):
@@ -112,38 +121,3 @@ class Hub(Namespace):
 
     def mend(self, outer):
         self.ip("link", "set", outer, "up")
-
-
-class Forwarder:
-    """The sandbox listens on loopback: its port is on the loopback of each host too."""
-
-    def __init__(self, namespace, port):
-        self.port = port
-        self.listener = namespace.listen(port)
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            try:
-                near, _ = self.listener.accept()
-                far = socket.create_connection(("127.0.0.1", self.port))
-            except OSError:
-                return
-            for one, other in [(near, far), (far, near)]:
-                threading.Thread(target=self.carry, args=(one, other), daemon=True).start()
-
-    @staticmethod
-    def carry(one, other):
-        try:
-            while piece := one.recv(65_536):
-                other.sendall(piece)
-            other.shutdown(socket.SHUT_WR)
-        except OSError:
-            for each in [one, other]:
-                try:
-                    each.shutdown(socket.SHUT_RDWR)
-                except OSError:
-                    pass
-
-    def close(self):
-        end(self.listener)

@@ -2,9 +2,8 @@
 
 import signal
 
+from harness import table, until
 from hosts_place import SESSION, STEP, Fleet, measured
-from house import until
-from report import table
 
 # A caller's own bound, in seconds, and some more for the answer to come. A longer bound than anything that a host waits for.
 BOUND, MORE, LONG_BOUND = 5, 3, 30
@@ -244,15 +243,12 @@ def clocks(fleet, report, rows):
     rows.append(["clocks an hour apart, refreshes by turns", f"{len(fleet.hosts) + 1}"])
 
 
-def outage(chosen, report):
-    fleet = Fleet(chosen.bin, 3)
+def outage(chosen, report, places):
+    fleet = places.add(Fleet(chosen.bin, 3), chosen.keep)
     rows = []
-    try:
-        fleet.sign_in()
-        for step in [killed, frozen, frozen_changes, cut_off, stopped, clocks]:
-            step(fleet, report, rows)
-            if not fleet.is_honoured(fleet.hosts[0].token):
-                fleet.sign_in()
-        table("Away, and back", ["what", "measured"], rows)
-    finally:
-        fleet.close(chosen.keep)
+    fleet.sign_in()
+    for step in [killed, frozen, frozen_changes, cut_off, stopped, clocks]:
+        step(fleet, report, rows)
+        if not fleet.is_honoured(fleet.hosts[0].token):
+            fleet.sign_in()
+    table("Away, and back", ["what", "measured"], rows)

@@ -9,14 +9,14 @@ import tempfile
 import time
 import uuid
 
+from harness import Daemon, Died, Kept, Relay, Trouble, put_away, until, write
 from herd import Clock
 from hosts_database import ADDRESSES, POOLER, PRIMARY, Database
-from hosts_network import Forwarder, Hub, Namespace
+from hosts_network import Hub, Namespace
 from hosts_tap import Tap
-from house import ACCOUNT, Died, House, Sandbox, put_away, until
+from house import ACCOUNT, Sandbox
 from kinds import CLIENT
 from shim import Shim, build
-from stage import Trouble, UnixHTTP
 
 OWNER = "ada"
 # Where a host reaches the database through a tap (hosts_tap.py).
@@ -26,81 +26,64 @@ SESSION = f"/v1/accounts/{ACCOUNT}/session"
 LIFETIME, STEP = 3_600, 4_000
 
 
-class Host:
+class Host(Daemon):
     """One daemon. What is asked of it goes over its Unix socket, which no network namespace keeps anybody from."""
 
-    # What a house does with its daemon, a host does.
-    start, wait, kill, why, api, account = House.start, House.wait, House.kill, House.why, House.api, House.account
-    is_alive = House.is_alive
+    log_level = "debug"
 
     def __init__(self, fleet, name, shimmed=False):
         self.fleet, self.name = fleet, name
-        self.directory = os.path.join(fleet.directory, name)
-        for place in ["", "run", "home", "tmp", "kept", "kept/state", "kept/data"]:
-            os.mkdir(self.place(place), 0o700)
-        self.socket = self.place("run/ringback.sock")
-        self.configuration = self.place("config.toml")
-        self.log_path = self.place("log")
-        self.daemon = None
+        super().__init__(fleet.binaries, os.path.join(fleet.directory, name))
         # Seconds by which its clock on the wall is wrong.
         self.ahead = 0
         # Seconds by which its time since boot is another one than this machine's; None: it is this machine, in this boot.
         self.booted = None
-        self.shim = Shim(fleet.shim, self.place("shim.control"), self.place("kept") + "/") if shimmed else None
+        if shimmed:
+            self.shim = Shim(fleet.shim, self.place("shim.control"), self.kept + "/")
         self.namespace = Namespace()
         self.wire = fleet.hub.join(self.namespace)
-        self.forwarder = Forwarder(self.namespace, int(fleet.sandbox.issuer.rsplit(":", 1)[1]))
+        # The sandbox listens on loopback: its port is on the loopback of each host too.
+        port = int(fleet.sandbox.issuer.rsplit(":", 1)[1])
+        self.forwarder = Relay(self.namespace.listen(port), port)
         self.tap = Tap(self, fleet.database) if LOOPBACK in fleet.through else None
         self.configure()
-
-    def place(self, name):
-        return os.path.join(self.directory, name)
 
     def configure(self, store=None, more=""):
         vault = '[vault]\nkey_source = "key-file"\n' + (f'store = "{store}"\n' if store else "")
         text = "".join(
             f'[accounts.{name}]\nissuer = "{self.fleet.sandbox.issuer}"\nclient_id = "{CLIENT}"\n'
             'scopes = ["openid", "email", "offline_access"]\n' for name in self.fleet.accounts)
-        with open(os.open(self.configuration, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            file.write(text + vault + more)
+        write(self.configuration, text + vault + more)
 
     @property
     def environment(self):
         clock = {} if self.shim else self.fleet.clock.environment | {
             "RINGBACK_WALL": str(self.ahead), "RINGBACK_BOOT": str(self.booted or 0)}
-        return {"PATH": "/usr/bin:/bin", "HOME": self.place("home"), "TMPDIR": self.place("tmp"),
-                "XDG_RUNTIME_DIR": self.place("run"), "XDG_DATA_HOME": self.place("kept/data"), "RINGBACK_SOCK": self.socket,
-                "RINGBACK_CONFIG": self.configuration} | clock
+        return super().environment | {"PATH": "/usr/bin:/bin"} | clock
 
     @property
     def prefix(self):
         """What its daemon begins with."""
         if self.booted is None:
             return self.namespace.prefix
-        with open(self.place("boot_id"), "w") as file:
-            file.write(f"{uuid.uuid4()}\n")
+        write(self.place("boot_id"), f"{uuid.uuid4()}\n")
         return [*self.namespace.prefix, "unshare", "--mount", "sh", "-c",
                 f'mount --bind {self.place("boot_id")} /proc/sys/kernel/random/boot_id && exec "$@"', "sh"]
 
-    def launch(self):
-        environment = self.environment | (self.shim.environment if self.shim else {})
-        daemon = os.path.join(self.fleet.binaries, "ringbackd")
-        with open(self.log_path, "ab") as log:
-            # `env` sets what is for the daemon alone. All of them replace themselves: the pid is the daemon's.
-            self.daemon = subprocess.Popen(
-                [*self.prefix, "env", "-i", *(f"{name}={value}" for name, value in environment.items()), daemon,
-                 "--config", self.configuration, "--socket", self.socket, "--state", self.place("kept/state"),
-                 "--log-level", "debug"],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.place("tmp"))
+    @property
+    def command(self):
+        # `env` sets what is for the daemon alone. All of them replace themselves: the pid is the daemon's.
+        stated = self.environment | (self.shim.environment if self.shim else {})
+        return [*self.prefix, "env", "-i", *(f"{name}={value}" for name, value in stated.items()), *super().command]
 
-    def restart(self):
-        self.kill()
-        self.start()
+    def launch(self):
+        with open(self.log_path, "ab") as log:
+            self.daemon = subprocess.Popen(
+                self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.place("tmp"))
 
     def type(self, *words, given="", status=0):
         """A command on this host: its output."""
-        done = subprocess.run([os.path.join(self.fleet.binaries, "ringback"), *words], env=self.environment, input=given,
-                              capture_output=True, text=True, timeout=120)
+        done = self.ringback(*words, given=given, timeout=120)
         if done.returncode != status:
             raise Trouble(f"{self.name}: ringback {' '.join(words)} ended with {done.returncode}: {done.stdout} {done.stderr}")
         return done.stdout
@@ -113,10 +96,7 @@ class Host:
 
     def metric(self, name):
         """The sum over all accounts."""
-        connection = UnixHTTP(self.socket)
-        connection.request("GET", "/v1/metrics")
-        text = connection.getresponse().read().decode()
-        connection.close()
+        text = Kept(self.socket).get("/v1/metrics")[1].decode()
         return sum(map(int, re.findall(rf"^ringback_{name}(?:{{.*}})? (\d+)$", text, re.M)))
 
     @property
@@ -153,10 +133,7 @@ class Host:
             raise Trouble(f"{self.name}: a refresh answered {status} {answer}")
 
     def refresh_in_background(self):
-        connection = UnixHTTP(self.socket)
-        connection.timeout = 90
-        connection.request("POST", f"/v1/accounts/{ACCOUNT}/refresh", body=json.dumps({"force": True}), headers={"Content-Type": "application/json"})
-        return connection
+        return self.api_in_background("POST", f"/v1/accounts/{ACCOUNT}/refresh", {"force": True}, timeout=90)
 
     def close(self):
         self.kill()

@@ -8,12 +8,11 @@ import signal
 import threading
 import time
 
+from harness import Died, progress, table, until
 from hosts_crash import reconnoitre, settled
 from hosts_outage import until_sent
 from hosts_place import LOOPBACK, Fleet
 from hosts_tap import COMMITTED, EXECUTED, HOWS, is_stopped
-from house import Died, until
-from report import progress, table
 from shim import STOP
 
 SHORT_STRIDE = 11
@@ -210,40 +209,34 @@ def shown(title, rows):
     table(title, ["point", "the refresh", "other's requests"], rows)
 
 
-def points(chosen, report):
-    calls(chosen, report)
-    statements(chosen, report)
+def points(chosen, report, places):
+    calls(chosen, report, places)
+    statements(chosen, report, places)
 
 
-def calls(chosen, report):
-    fleet = Fleet(chosen.bin, 2, shimmed=1)
+def calls(chosen, report, places):
+    fleet = places.add(Fleet(chosen.bin, 2, shimmed=1), chosen.keep)
     rows = []
-    try:
-        count = reconnoitre(fleet)
-        for number in range(1, count + 1, SHORT_STRIDE if chosen.short else 1):
-            interrupt(fleet, report, AtCall(fleet.hosts[0], number), rows, "before call")
-        report.note(len(rows) > 2, "the database killed at calls", f"{len(rows)} points were reached")
-        shown(f"The database killed before a call of the host that writes ({count} in a refresh)", rows)
-    finally:
-        fleet.close(chosen.keep)
+    count = reconnoitre(fleet)
+    for number in range(1, count + 1, SHORT_STRIDE if chosen.short else 1):
+        interrupt(fleet, report, AtCall(fleet.hosts[0], number), rows, "before call")
+    report.note(len(rows) > 2, "the database killed at calls", f"{len(rows)} points were reached")
+    shown(f"The database killed before a call of the host that writes ({count} in a refresh)", rows)
 
 
-def statements(chosen, report):
-    fleet = Fleet(chosen.bin, 2, through=(LOOPBACK,))
+def statements(chosen, report, places):
+    fleet = places.add(Fleet(chosen.bin, 2, through=(LOOPBACK,)), chosen.keep)
     rows = []
-    try:
-        victim = fleet.hosts[0]
-        fleet.sign_in(fleet.hosts[1])
-        settled_with_the_database(fleet)
-        victim.tap.arm()
-        victim.refresh_surely()
-        settled_with_the_database(fleet)
-        names = victim.tap.names
-        progress(f"the statements of a refresh: {', '.join(names)}")
-        every = [(number, how) for number in range(1, len(names) + 1) for how in HOWS]
-        for number, how in SHORT_STATEMENTS if chosen.short else every:
-            interrupt(fleet, report, AtStatement(victim, number, how), rows, "at statement")
-        report.note(len(rows) > 2, "the database killed at statements", f"{len(rows)} points were reached")
-        shown(f"The database killed at a statement of the host ({len(names)} in a refresh)", rows)
-    finally:
-        fleet.close(chosen.keep)
+    victim = fleet.hosts[0]
+    fleet.sign_in(fleet.hosts[1])
+    settled_with_the_database(fleet)
+    victim.tap.arm()
+    victim.refresh_surely()
+    settled_with_the_database(fleet)
+    names = victim.tap.names
+    progress(f"the statements of a refresh: {', '.join(names)}")
+    every = [(number, how) for number in range(1, len(names) + 1) for how in HOWS]
+    for number, how in SHORT_STATEMENTS if chosen.short else every:
+        interrupt(fleet, report, AtStatement(victim, number, how), rows, "at statement")
+    report.note(len(rows) > 2, "the database killed at statements", f"{len(rows)} points were reached")
+    shown(f"The database killed at a statement of the host ({len(names)} in a refresh)", rows)

@@ -1,8 +1,8 @@
 """The administrator changes rows while daemons use them: an older one is put back, rows are cut, exchanged and deleted."""
 
+from harness import table, until
 from hosts_place import SESSION, Fleet
-from house import ACCOUNT, until
-from report import table
+from house import ACCOUNT
 
 OTHER = "other"
 
@@ -84,40 +84,37 @@ class Tampering:
         self.shown.append([where, "refused"])
 
 
-def rows(chosen, report):
-    fleet = Fleet(chosen.bin, 2, accounts=(ACCOUNT, OTHER))
-    try:
-        tampering = Tampering(fleet, report)
-        row, other = tampering.row, tampering.other
-        former = row.content
-        tampering.refresh("before anything is changed")
-        tampering.mended("an older row with its own number", lambda: row.put(*former))
-        tampering.mended("a row that is deleted", row.delete)
-        fleet.database.sql(
-            "insert into ringback.candidates (owner, key, attempt, step, parent_version, epoch, was_head, sealed)"
-            f" select owner, key, '\\x{'ab' * 16}', 1, version, epoch, false, '\\x{'cd' * 200}' from ringback.rows"
-            f" where key = '\\x{row.key}'")
-        tampering.refresh("a candidate that no host has sealed")
+def rows(chosen, report, places):
+    fleet = places.add(Fleet(chosen.bin, 2, accounts=(ACCOUNT, OTHER)), chosen.keep)
+    tampering = Tampering(fleet, report)
+    row, other = tampering.row, tampering.other
+    former = row.content
+    tampering.refresh("before anything is changed")
+    tampering.mended("an older row with its own number", lambda: row.put(*former))
+    tampering.mended("a row that is deleted", row.delete)
+    fleet.database.sql(
+        "insert into ringback.candidates (owner, key, attempt, step, parent_version, epoch, was_head, sealed)"
+        f" select owner, key, '\\x{'ab' * 16}', 1, version, epoch, false, '\\x{'cd' * 200}' from ringback.rows"
+        f" where key = '\\x{row.key}'")
+    tampering.refresh("a candidate that no host has sealed")
 
-        def numbered_anew():
-            row.put(row.content[0] + 1, former[1])
+    def numbered_anew():
+        row.put(row.content[0] + 1, former[1])
 
-        def cut():
-            row.put(row.content[0], row.content[1][:60])
+    def cut():
+        row.put(row.content[0], row.content[1][:60])
 
-        def exchanged():
-            own, theirs = row.content, other.content
-            row.put(own[0], theirs[1])
-            other.put(theirs[0], own[1])
+    def exchanged():
+        own, theirs = row.content, other.content
+        row.put(own[0], theirs[1])
+        other.put(theirs[0], own[1])
 
-        for where, change in [
-            ("an older row as a newer one", numbered_anew), ("a row that is cut", cut), ("two rows exchanged", exchanged),
-        ]:
-            kept = row.content, other.content
-            tampering.refused(where, change, lambda kept=kept: (row.put(*kept[0]), other.put(*kept[1])))
-        # Nobody has the former content any more: a user signs in again.
-        tampering.refused("a row that is cut, and a new sign-in", cut, fleet.sign_in)
-        report.note(fleet.sandbox.counters["reuse_detections"] == 0, "rows", "a token was presented again")
-        table("Rows that the administrator changes", ["what", "hosts"], tampering.shown)
-    finally:
-        fleet.close(chosen.keep)
+    for where, change in [
+        ("an older row as a newer one", numbered_anew), ("a row that is cut", cut), ("two rows exchanged", exchanged),
+    ]:
+        kept = row.content, other.content
+        tampering.refused(where, change, lambda kept=kept: (row.put(*kept[0]), other.put(*kept[1])))
+    # Nobody has the former content any more: a user signs in again.
+    tampering.refused("a row that is cut, and a new sign-in", cut, fleet.sign_in)
+    report.note(fleet.sandbox.counters["reuse_detections"] == 0, "rows", "a token was presented again")
+    table("Rows that the administrator changes", ["what", "hosts"], tampering.shown)

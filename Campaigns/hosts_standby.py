@@ -3,42 +3,38 @@
 import signal
 import threading
 
+from harness import Died, table, until
 from hosts_database import PRIMARY, STANDBY
 from hosts_outage import asks_in_vain, gate, refreshes, release, serves, until_sent
 from hosts_place import STEP, Fleet, measured
-from house import Died, until
-from report import table
 
 # How often the primary is killed, and how many refreshes there are before that at least.
 FAILOVERS, SHORT_FAILOVERS = 6, 1
 REFRESHES, SHORT_REFRESHES = 40, 12
 
 
-def failover(chosen, report):
+def failover(chosen, report, places):
     """The primary is killed; the standby lacks what came last. What a host received is put back by it."""
-    fleet = Fleet(chosen.bin, 2, through=(PRIMARY, STANDBY), standby=True)
+    fleet = places.add(Fleet(chosen.bin, 2, through=(PRIMARY, STANDBY), standby=True), chosen.keep)
     where = "a failover"
-    try:
-        fleet.sign_in()
-        fleet.database.watch_put_backs()
-        refreshes(fleet, report, where)
-        until("the standby", fleet.database.has_caught_up, 30)
-        fleet.database.hold_standby()
-        for _ in range(2):
-            refreshes(fleet, report, where, fleet.hosts[0])
-        token = fleet.hosts[0].token
-        fleet.database.kill()
-        fleet.database.promote()
-        report.note(all(host.token == token for host in fleet.hosts), where, "what was held is not served any more")
-        _, took = measured(lambda: until("the standby to be used", lambda: fleet.hosts[1].refresh()[0] == 200, 60))
-        fleet.await_token(fleet.hosts[1].token, 30)
+    fleet.sign_in()
+    fleet.database.watch_put_backs()
+    refreshes(fleet, report, where)
+    until("the standby", fleet.database.has_caught_up, 30)
+    fleet.database.hold_standby()
+    for _ in range(2):
         refreshes(fleet, report, where, fleet.hosts[0])
-        put_backs = fleet.database.put_backs(STANDBY)
-        report.note(put_backs > 0, where, "nothing was put back, though the standby lacked it")
-        table("A failover to a replica that lacks two refreshes", ["what", "measured"], [
-            ["until a refresh through it succeeded", f"{took:.1f} s"], ["rows put back by hosts", put_backs]])
-    finally:
-        fleet.close(chosen.keep)
+    token = fleet.hosts[0].token
+    fleet.database.kill()
+    fleet.database.promote()
+    report.note(all(host.token == token for host in fleet.hosts), where, "what was held is not served any more")
+    _, took = measured(lambda: until("the standby to be used", lambda: fleet.hosts[1].refresh()[0] == 200, 60))
+    fleet.await_token(fleet.hosts[1].token, 30)
+    refreshes(fleet, report, where, fleet.hosts[0])
+    put_backs = fleet.database.put_backs(STANDBY)
+    report.note(put_backs > 0, where, "nothing was put back, though the standby lacked it")
+    table("A failover to a replica that lacks two refreshes", ["what", "measured"], [
+        ["until a refresh through it succeeded", f"{took:.1f} s"], ["rows put back by hosts", put_backs]])
 
 
 class Refresher(threading.Thread):
@@ -102,32 +98,29 @@ def replaced(fleet, report, primary, standby, least):
     return took, sum(before_each for before_each in [each.succeeded for each in workers]), made
 
 
-def standby(chosen, report):
+def standby(chosen, report, places):
     """Commits wait for a standby."""
-    fleet = Fleet(chosen.bin, 2, through=(PRIMARY, STANDBY), standby=True)
+    fleet = places.add(Fleet(chosen.bin, 2, through=(PRIMARY, STANDBY), standby=True), chosen.keep)
     database = fleet.database
     rows, spans = [], []
-    try:
-        warnings(fleet, report)
-        fleet.sign_in()
-        database.watch_put_backs()
-        gone(fleet, report, rows)
-        succeeded, requests = 0, 0
-        places = [PRIMARY, STANDBY]
-        for number in range(SHORT_FAILOVERS if chosen.short else FAILOVERS):
-            primary, other = places
-            if number:
-                database.start_standby(other, of=primary)
-                database.require_standby(of=primary)
-            took, done, made = replaced(fleet, report, primary, other, SHORT_REFRESHES if chosen.short else REFRESHES)
-            spans.append(took)
-            succeeded, requests = succeeded + done, requests + made
-            places.reverse()
-        rows += [["failovers", len(spans)], ["refreshes that callers got", succeeded], ["refresh requests", requests],
-                 ["until both hosts refreshed through the standby, worst", f"{max(spans):.1f} s"], ["rows put back", 0]]
-        table("A standby that commits wait for", ["what", "measured"], rows)
-    finally:
-        fleet.close(chosen.keep)
+    warnings(fleet, report)
+    fleet.sign_in()
+    database.watch_put_backs()
+    gone(fleet, report, rows)
+    succeeded, requests = 0, 0
+    places = [PRIMARY, STANDBY]
+    for number in range(SHORT_FAILOVERS if chosen.short else FAILOVERS):
+        primary, other = places
+        if number:
+            database.start_standby(other, of=primary)
+            database.require_standby(of=primary)
+        took, done, made = replaced(fleet, report, primary, other, SHORT_REFRESHES if chosen.short else REFRESHES)
+        spans.append(took)
+        succeeded, requests = succeeded + done, requests + made
+        places.reverse()
+    rows += [["failovers", len(spans)], ["refreshes that callers got", succeeded], ["refresh requests", requests],
+             ["until both hosts refreshed through the standby, worst", f"{max(spans):.1f} s"], ["rows put back", 0]]
+    table("A standby that commits wait for", ["what", "measured"], rows)
 
 
 def warnings(fleet, report):

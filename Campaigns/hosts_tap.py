@@ -4,6 +4,7 @@ It listens on the host's loopback, where libpq does without TLS. See "Message Fo
 """
 
 import collections
+import contextlib
 import os
 import re
 import signal
@@ -11,9 +12,8 @@ import socket
 import struct
 import threading
 
+from harness import until
 from hosts_database import PORT, PRIMARY
-from hosts_network import end
-from house import until
 
 # What the database has done when it is killed, and what the host knows of it.
 EXECUTED, COMMITTED, ANSWERED = "executed, not committed", "committed, not answered", "answered, not read"
@@ -82,7 +82,9 @@ class Tap:
             Line(self, near, far)
 
     def close(self):
-        end(self.listener)
+        with contextlib.suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
 
 
 class Line:

@@ -13,13 +13,13 @@ import os
 import struct
 import time
 
+from harness import Trouble
 from house import ACCOUNT
 from kinds import NOT_KEPT, PASSWORD, SERVICE_ACCOUNT, SUPABASE_V1, SUPABASE_V2
 from operations import (
     OPERATIONS, SESSION, Operation, interrupted, lock, must, refresh, refreshing, reload, sign_out, signed_in,
     signed_in_and_locked, signed_out, start, start_again, stop, stopped, two_refreshes, unlock,
 )
-from stage import Trouble
 
 REST = f"/v1/accounts/{ACCOUNT}"
 NEW_EMAIL = "new@example.org"
@@ -162,8 +162,7 @@ def former_is_over(house):
 
 def is_told_at_the_next_start(house):
     """The same of a project that was away: a new daemon tells it at once, one that failed to waits for half a minute."""
-    house.kill()
-    house.start()
+    house.restart()
     return former_is_over(house)
 
 

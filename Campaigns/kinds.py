@@ -5,7 +5,7 @@ of its tokens.
 import json
 import os
 
-from stage import Trouble, tcp_request
+from harness import Trouble, tcp_request, write
 
 CLIENT = "ringback-demo"
 KEY = "sb_publishable_sandbox"
@@ -135,8 +135,7 @@ class Service(OpenID):
     def configuration(self, house, name, client):
         path = house.place("config/secret")
         if not os.path.exists(path):
-            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
-                file.write(SERVICE_SECRET + "\n")
+            write(path, SERVICE_SECRET + "\n")
         return (
             f'[accounts.{name}]\nissuer = "{house.sandbox.issuer}"\nclient_id = "{SERVICE}"\n'
             f'client_secret_file = "{path}"\ngrant = "client_credentials"\nscopes = ["openid"]\n'

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """Accounts at real MCP servers, each from its URL alone.
 
 The servers are those of the PyPI packages mcp and fastmcp, each with its own authorization server. A client of fastmcp then
@@ -6,55 +6,38 @@ calls a tool there with the token of `ringback token`. Clients of both packages 
 both servers through it, in both generations of the protocol. Every step is seen from both sides.
 """
 
-import filecmp
 import http.client
 import json
 import os
-import shutil
-import socket
 import subprocess
 import sys
 import urllib.parse
 
-sys.dont_write_bytecode = True
-from house import House, stop, until  # noqa: E402
-from report import Report, could_not_run, options, progress  # noqa: E402
-from stage import Trouble, tcp_request  # noqa: E402
+from harness import ROOT, Trouble, free_ports, play, read, stop, tcp_request, until
+from house import House
+from venv_programs import installed
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 REQUIREMENTS = os.path.join(HERE, "mcp_requirements.txt")
-VENV = os.path.join(os.path.dirname(HERE), ".build/mcp-venv")
-PYTHON = os.path.join(VENV, "bin/python")
+PYTHON = os.path.join(ROOT, ".build/mcp-venv/bin/python")
 
 
 def prepare():
     """Installs the packages below .build, unless the very same ones are there."""
-    installed = os.path.join(VENV, "installed.txt")
-    if os.path.exists(installed) and filecmp.cmp(installed, REQUIREMENTS, shallow=False):
-        return
-    progress("installing mcp and fastmcp below .build/mcp-venv")
-    shutil.rmtree(VENV, ignore_errors=True)
-    subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
-    subprocess.run(
-        [os.path.join(VENV, "bin/pip"), "install", "--quiet", "--disable-pip-version-check", "-r", REQUIREMENTS],
-        check=True)
-    shutil.copyfile(REQUIREMENTS, installed)
+    installed("mcp", *(line for line in read(REQUIREMENTS).splitlines() if not line.startswith("#")))
 
 
 class Server:
     """A server of one package."""
 
-    def __init__(self, house, kind, life=3600, provider=None):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+    def __init__(self, house, kind):
+        [port] = free_ports(1)
         self.origin = f"http://127.0.0.1:{port}"
         self.url = self.origin + "/mcp"
         self.log = house.place(f"{kind}.log")
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                [PYTHON, "-I", os.path.join(HERE, "mcp_servers.py"), kind, str(port), str(life),
-                 *((provider.issuer, *provider.check) if provider else ())],
+                [PYTHON, "-I", os.path.join(HERE, "mcp_servers.py"), kind, str(port)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=house.place("tmp"),
                 env=house.environment | {"FASTMCP_SHOW_SERVER_BANNER": "false"})
         until(f"the server of {kind}", self.answers, seconds=60)
@@ -78,31 +61,41 @@ class Server:
 
 def ringback(house, *words):
     """`ringback`: (status, standard output, standard error)."""
-    done = subprocess.run(
-        [os.path.join(house.binaries, "ringback"), *words], env=house.environment | {
-            "RINGBACK_CONFIG": house.configuration}, capture_output=True, text=True, timeout=60,
-        stdin=subprocess.DEVNULL)
+    done = house.ringback(*words)
     return done.returncode, done.stdout, done.stderr
 
 
-def approve(page):
-    """The server approves by itself, and its redirect is the callback."""
-    seen, headers, body, _ = tcp_request(page)
-    if seen not in (302, 303):
-        raise Trouble(f"the authorization endpoint answered {seen}: {body[:200]!r}")
-    tcp_request(headers["Location"])
+def mcp_house(chosen, places):
+    """A house without accounts, whose daemon runs."""
+    house = places.add(House(chosen.bin, accounts=[], shimmed=False), chosen.keep)
+    house.configure()
+    house.start()
+    return house
 
 
-def sign_in(house, name, approve=approve):
-    """A whole sign-in: the flow's status."""
-    status, flow = house.api("POST", f"/v1/accounts/{name}/sign-in", {})
+def redirected(page):
+    """Where an authorization server that approves by itself sends the browser."""
+    status, headers, body, _ = tcp_request(page)
+    if status not in (302, 303):
+        raise Trouble(f"the authorization endpoint answered {status}: {body[:200]!r}")
+    return headers["Location"]
+
+
+def sign_in(house, name, browse=redirected, **body):
+    """A whole sign-in. `browse` is the browser's way from the sign-in page to the callback's URL."""
+    flow = house.api("POST", f"/v1/accounts/{name}/sign-in", body)[1]
     if "authorization_url" not in flow:
-        return f"{status} {flow}"
-    url = flow["authorization_url"]
-    if urllib.parse.parse_qs(urllib.parse.urlsplit(url).query).get("resource") is None:
-        return "no resource in the authorization request"
-    approve(url)
-    return house.api("GET", f"/v1/flows/{flow['id']}?wait=20")[1].get("status")
+        raise Trouble(f"no sign-in of {name}: {flow}")
+    tcp_request(browse(flow["authorization_url"]))
+    found = house.api("GET", f"/v1/flows/{flow['id']}?wait=20")[1]
+    if found.get("status") != "completed":
+        raise Trouble(f"no sign-in of {name}: {found}")
+
+
+def for_resource(page):
+    if "resource" not in urllib.parse.parse_qs(urllib.parse.urlsplit(page).query):
+        raise Trouble("no resource in the authorization request")
+    return redirected(page)
 
 
 def notes(url, token):
@@ -119,14 +112,12 @@ def use(house, server, report, kind, name):
         for mode in ["auto", "legacy"]:
             what = f"{kind}: a client of {package}, {mode}"
             # A token that is only seconds old is not refreshed again: the daemon forgets when it was made.
-            house.kill()
-            house.start()
+            house.restart()
             before, lines = server.count("/token"), server.lines("TOOL forever")
             done = subprocess.run(
                 [PYTHON, "-I", os.path.join(HERE, "mcp_servers.py"), "stdio", package, mode,
-                 os.path.join(house.binaries, "ringback"), "mcp", name],
-                env=house.environment | {"RINGBACK_CONFIG": house.configuration}, capture_output=True, text=True,
-                timeout=90)
+                 house.program(), "mcp", name],
+                env=house.environment, capture_output=True, text=True, timeout=90)
             try:
                 found = json.loads(done.stdout)
             except ValueError:
@@ -155,8 +146,7 @@ def walk(house, report, kind):
         report.note(server.count("/register") == 0, f"{kind}: adding the account registers nothing")
         said = ringback(house, "doctor", name)[1]
         report.note("it registers the client by itself" in said, f"{kind}: doctor says what is announced", said)
-        found = sign_in(house, name)
-        report.note(found == "completed", f"{kind}: sign-in", found)
+        sign_in(house, name, for_resource)
         report.note(server.count("/register") == 1, f"{kind}: one client is registered")
         token = ringback(house, "token", name)[1].strip()
         report.note(notes(server.url, token) == "3", f"{kind}: a client calls a tool", notes(server.url, token))
@@ -164,13 +154,11 @@ def walk(house, report, kind):
         fresh = ringback(house, "token", name)[1].strip()
         report.note(status == 0 and fresh != token, f"{kind}: refresh", errors)
         report.note(notes(server.url, fresh) == "3", f"{kind}: a tool is called with the new token")
-        house.kill()
-        house.start()
+        house.restart()
         again = ringback(house, "refresh", name)
         report.note(again[0] == 0, f"{kind}: refresh after a restart", again[2])
-        found = sign_in(house, name)
-        report.note(
-            found == "completed" and server.count("/register") == 1, f"{kind}: the client signs in again", found)
+        sign_in(house, name)
+        report.note(server.count("/register") == 1, f"{kind}: the client signs in again", server.count("/register"))
         use(house, server, report, kind, name)
         last = ringback(house, "token", name)[1].strip()
         status, _, errors = ringback(house, "logout", name)
@@ -180,22 +168,12 @@ def walk(house, report, kind):
         stop(server.process)
 
 
-def main():
-    wanted = options(__doc__.splitlines()[0])
+def campaign(chosen, report, places):
     prepare()
-    report = Report()
-    house = House(wanted.bin, accounts=[], shimmed=False)
-    try:
-        house.configure()
-        house.start()
-        for kind in ["mcp", "fastmcp"]:
-            walk(house, report, kind)
-    except Trouble as trouble:
-        return could_not_run(trouble, house)
-    finally:
-        house.close(wanted.keep)
-    return report.finish()
+    house = mcp_house(chosen, places)
+    for kind in ["mcp", "fastmcp"]:
+        walk(house, report, kind)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(__doc__, campaign))

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """Bridges: what `ringback mcp` carries between clients on standard input and output and a server of each generation.
 
 The client writes lines and reads lines; the server notes every request. Each step says what must have happened at both.
@@ -12,12 +12,9 @@ import subprocess
 import sys
 import threading
 
-sys.dont_write_bytecode = True
-from house import House, stop, until  # noqa: E402
-from mcp import ringback  # noqa: E402
-from mcp_parties import REVISION, Issuer, MCPServer  # noqa: E402
-from report import Report, could_not_run, options, progress, table  # noqa: E402
-from stage import Trouble, tcp_request  # noqa: E402
+from harness import memory, play, progress, stop, table, until
+from mcp import mcp_house, ringback, sign_in
+from mcp_parties import REVISION, Issuer, MCPServer
 
 ACCOUNT = "notes"
 BRIDGES = 50
@@ -30,9 +27,8 @@ class Client:
         self.errors = open(house.place("bridge.log"), "ab+")
         self.start = self.errors.tell()
         self.process = subprocess.Popen(
-            [os.path.join(house.binaries, "ringback"), "mcp", account], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=self.errors, env=house.environment | {
-                "RINGBACK_CONFIG": house.configuration, "RINGBACK_SOCK": socket or house.socket})
+            [house.program(), "mcp", account], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors,
+            env=house.environment | {"RINGBACK_SOCK": socket or house.socket})
         self.lines = queue.Queue()
         self.strays = []
         self.number = 0
@@ -89,9 +85,7 @@ class Client:
             return file.read()
 
     def memory(self):
-        """Kilobytes of anonymous memory."""
-        with open(f"/proc/{self.process.pid}/status") as file:
-            return next(int(line.split()[1]) for line in file if line.startswith("RssAnon"))
+        return memory(self.process.pid)
 
     def close(self):
         """The client is done. The bridge's exit status."""
@@ -122,24 +116,20 @@ def relays(house, word="--socket"):
     return found
 
 
+def end_relays(house):
+    for relay in relays(house):
+        os.kill(relay, signal.SIGTERM)
+
+
 class Run:
     def __init__(self, house, report, is_short):
-        self.house, self.report, self.is_short = house, report, is_short
+        self.house, self.note, self.is_short = house, report.note, is_short
         self.issuer = Issuer()
         self.server = MCPServer([self.issuer], listed=["mcp:basic"])
         ringback(house, "account", "add", ACCOUNT, "--mcp", self.server.url, "--offline")
 
-    def note(self, is_right, what, why=""):
-        self.report.note(is_right, what, str(why))
-
     def sign_in(self, **body):
-        flow = self.house.api("POST", f"/v1/accounts/{ACCOUNT}/sign-in", body)[1]
-        if "authorization_url" not in flow:
-            raise Trouble(f"no sign-in: {flow}")
-        tcp_request(tcp_request(flow["authorization_url"])[1]["Location"])
-        found = self.house.api("GET", f"/v1/flows/{flow['id']}?wait=20")[1]
-        if found.get("status") != "completed":
-            raise Trouble(f"no sign-in: {found}")
+        sign_in(self.house, ACCOUNT, **body)
 
     @property
     def pages(self):
@@ -165,25 +155,6 @@ class Run:
         self.note(f"ringback login {ACCOUNT}" in client.said, "standard error has the command", client.said)
         self.note(not client.strays, "nothing but messages is on standard output", client.strays)
         client.close()
-
-    def modern(self):
-        client = Client(self.house)
-        found = client.ask("tools/list")
-        self.note(found.get("result", {}).get("tools", [{}])[0].get("name") == "add_numbers", "tools/list", found)
-        found = client.ask("tools/call", name="add_numbers", arguments={"a": 2, "b": 3})
-        self.note(found.get("result", {}).get("content", [{}])[0].get("text") == "5", "tools/call", found)
-        sent = self.messages("tools/call")[-1]
-        self.note(sent.headers.get("Mcp-Method") == "tools/call", "Mcp-Method", sent.headers)
-        self.note(sent.headers.get("Mcp-Name") == "add_numbers", "Mcp-Name", sent.headers)
-        self.note(sent.headers.get("MCP-Protocol-Version") == REVISION, "MCP-Protocol-Version", sent.headers)
-        self.note(sent.headers.get("Mcp-Session-Id") is None, "no session", sent.headers)
-        found = client.ask("tools/call", name="naïve\r\nX-Evil: 1", arguments={"a": 1, "b": 1})
-        sent = self.messages("tools/call")[-1]
-        self.note(
-            sent.headers.get("X-Evil") is None and sent.headers.get("Mcp-Name", "").startswith("=?base64?"),
-            "a name with a line break is one encoded field", sent.headers)
-        self.note(not self.server.mistakes, "the server saw no mistake", self.server.mistakes)
-        self.note(client.close() == 0, "the bridge ends with its client")
 
     def older(self):
         self.server.has_sessions = True
@@ -212,8 +183,7 @@ class Run:
 
     def restart(self):
         """A daemon that has refreshed nothing yet: a token that is only seconds old is not refreshed again."""
-        self.house.kill()
-        self.house.start()
+        self.house.restart()
 
     def refused_token(self):
         self.restart()
@@ -226,7 +196,8 @@ class Run:
         self.note(self.refreshes == before + 1, "after one refresh", self.refreshes - before)
         client.close()
 
-    def many(self, count):
+    def many(self):
+        count = 10 if self.is_short else BRIDGES
         self.restart()
         clients = [Client(self.house) for _ in range(count)]
         for client in clients:
@@ -341,8 +312,7 @@ class Run:
     # MARK: what ends in the middle
 
     def relay_memory(self):
-        with open(f"/proc/{relays(self.house)[0]}/status") as file:
-            return next(int(line.split()[1]) for line in file if line.startswith("RssAnon"))
+        return memory(relays(self.house)[0])
 
     def killed(self):
         client = Client(self.house)
@@ -369,56 +339,22 @@ class Run:
         client.close()
 
     def all(self):
-        progress("without sign in")
-        self.without_sign_in()
-        progress("sign in")
-        self.sign_in()
-        progress("modern")
-        self.modern()
-        progress("older")
-        self.older()
-        progress("refused token")
-        self.refused_token()
-        progress("many")
-        self.many(10 if self.is_short else BRIDGES)
-        progress("more scopes")
-        self.more_scopes()
-        progress("sizes")
-        self.sizes()
-        progress("hostile")
-        self.hostile()
-        progress("exposed")
-        self.exposed()
-        progress("killed")
-        self.killed()
+        for step in [self.without_sign_in, self.sign_in, self.older, self.refused_token, self.many, self.more_scopes, self.sizes,
+                     self.hostile, self.exposed, self.killed]:
+            progress(step.__name__.replace("_", " "))
+            step()
         self.note(not [line for line in self.server.mistakes if "token" not in line], "no mistake at the server", self.server.mistakes)
         table("Bridges", ["what", "kB"], [["anonymous memory, the largest of them", self.memory]])
 
     def close(self):
-        for relay in relays(self.house):
-            os.kill(relay, signal.SIGTERM)
+        end_relays(self.house)
         self.issuer.close()
         self.server.close()
 
 
-def main():
-    wanted = options(__doc__.splitlines()[0])
-    report = Report()
-    house = House(wanted.bin, accounts=[], shimmed=False)
-    run = None
-    try:
-        house.configure()
-        house.start()
-        run = Run(house, report, wanted.short)
-        run.all()
-    except Trouble as trouble:
-        return could_not_run(trouble, house)
-    finally:
-        if run:
-            run.close()
-        house.close(wanted.keep)
-    return report.finish()
+def campaign(chosen, report, places):
+    places.add(Run(mcp_house(chosen, places), report, chosen.short)).all()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(__doc__, campaign))

@@ -9,9 +9,9 @@ import subprocess
 import time
 import urllib.parse
 
+from harness import tcp_request, write
 from mcp import ringback
 from mcp_parties import REVISION, Issuer, MCPServer
-from stage import tcp_request
 
 CLIENT = "robot"
 SECRET = "robot secret/+%"
@@ -46,8 +46,7 @@ class Extensions:
 
     def file(self, name, content):
         path = self.house.place(name)
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            file.write(content)
+        write(path, content)
         return path
 
     def play(self, title, grant, method, settings, taken):
@@ -58,8 +57,7 @@ class Extensions:
         place = os.path.join(os.path.dirname(self.house.configuration), f"accounts.d/{name}.toml")
         os.makedirs(os.path.dirname(place), exist_ok=True)
         lines = [f"[accounts.{name}]", f'issuer = "{issuer.issuer}"', f'resource = "{server.url}"', *settings, ""]
-        with open(os.open(place, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
-            file.write("\n".join(lines))
+        write(place, "\n".join(lines))
         status, said, errors = ringback(self.house, "reload")
         self.note(status == 0, "the configuration", errors or said)
         status, token, errors = ringback(self.house, "token", name)

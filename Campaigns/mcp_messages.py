@@ -4,12 +4,10 @@ step-ups. A client on standard input and output plays what a program would do; `
 
 import base64
 import json
-import os
-import signal
 import threading
 import time
 
-from mcp_bridge import Client, relays
+from mcp_bridge import Client, end_relays
 from mcp_parties import REVISION, Issuer, MCPServer
 
 META = "io.modelcontextprotocol/"
@@ -66,7 +64,6 @@ class Messages:
         self.note(not client.strays, "nothing but messages on standard output", client.strays)
         self.note(client.close() == 0, "the bridge ends with its client")
         self.note(not scenario.mistakes, "no mistake", str(scenario.mistakes))
-        scenario.close()
 
     # MARK: scenarios
 
@@ -161,6 +158,7 @@ class Messages:
     def standard_headers(self, scenario, server, client):
         calls = [
             ("tools/list", {}), ("tools/call", {"name": "add_numbers", "arguments": {"a": 1, "b": 2}}),
+            ("tools/call", {"name": "naïve\r\nX-Evil: 1", "arguments": {"a": 1, "b": 1}}),
             ("resources/list", {}), ("resources/read", {"uri": "file:///ä b"}), ("prompts/list", {}),
             ("prompts/get", {"name": "ask"}), ("server/discover", {}),
         ]
@@ -169,6 +167,9 @@ class Messages:
         sent = [(seen.headers.get("Mcp-Method"), decoded(seen.headers.get("Mcp-Name"))) for seen in server.posts()]
         expected = [(method, parameters.get("name") or parameters.get("uri")) for method, parameters in calls]
         self.note(sent == expected, "Mcp-Method and Mcp-Name of each request", sent)
+        self.note(all(seen.headers.get("X-Evil") is None for seen in server.posts()), "no field of a name's own")
+        stated = {(seen.headers.get("MCP-Protocol-Version"), seen.headers.get("Mcp-Session-Id")) for seen in server.posts()}
+        self.note(stated == {(REVISION, None)}, "MCP-Protocol-Version, and no session", stated)
 
     VALUES = {
         "plain": ("Plain", "string", "us west 1", "us west 1"), "empty": ("Empty", "string", "", ""),
@@ -309,8 +310,7 @@ class Messages:
         self.play("json-schema-ref-no-deref, json-schema-2020-12-preservation", self.schemas)
         self.play("elicitation-sep1034-client-defaults", self.elicitation_defaults)
         self.play("initialize, sse-retry", self.stream_retry)
-        for relay in relays(self.run.house):
-            os.kill(relay, signal.SIGTERM)
+        end_relays(self.run.house)
 
 
 def decoded(value):

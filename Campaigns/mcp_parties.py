@@ -1,98 +1,17 @@
-"""An MCP server and its authorization server, each on a port of its own, with the habits that a scenario asks for.
-
-Every request is noted, so that a scenario can say what must and what must not have happened.
-"""
+"""An MCP server and its authorization server, each on a port of its own, with the habits that a scenario asks for."""
 
 import base64
 import hashlib
-import http.server
 import json
+import re
 import secrets
+import ssl
 import threading
 import urllib.parse
 
+from web import Party
+
 REVISION = "2026-07-28"
-
-
-class Request:
-    """One request as it was received."""
-
-    def __init__(self, method, target, headers, body):
-        parts = urllib.parse.urlsplit(target)
-        self.method = method
-        self.path = parts.path
-        self.query = dict(urllib.parse.parse_qsl(parts.query))
-        self.headers = headers
-        self.body = body
-
-    @property
-    def form(self):
-        return dict(urllib.parse.parse_qsl(self.body.decode(), keep_blank_values=True))
-
-    @property
-    def json(self):
-        return json.loads(self.body)
-
-
-class Party:
-    """A server on a free port of 127.0.0.1. `respond` gives (status, headers, document or bytes)."""
-
-    def __init__(self):
-        self.requests = []
-        party = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            # A head and its body are two writes: the second must not wait for the first one's acknowledgement.
-            disable_nagle_algorithm = True
-
-            def serve(self):
-                length = int(self.headers.get("Content-Length", 0))
-                request = Request(self.command, self.path, self.headers, self.rfile.read(length))
-                party.requests.append(request)
-                status, headers, content = party.respond(request)
-                # What writes a body piece by piece.
-                stream = content if callable(content) else None
-                if stream is None and not isinstance(content, bytes):
-                    content = json.dumps(content).encode()
-                    headers = {"Content-Type": "application/json"} | headers
-                self.send_response(status)
-                for name, value in headers.items():
-                    self.send_header(name, value)
-                if callable(stream):
-                    self.close_connection = True
-                    self.end_headers()
-                    return stream(self.wfile)
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-            do_GET = do_POST = do_DELETE = serve
-
-            def log_message(self, *_):
-                pass
-
-        # With the usual five, a burst of connections overflows the queue, and the kernel resets some of them.
-        http.server.ThreadingHTTPServer.request_queue_size = 128
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        # A client that goes away is no error of the server.
-        self.server.handle_error = lambda *_: None
-        self.origin = f"http://127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def respond(self, request):
-        raise NotImplementedError
-
-    def count(self, path, method=None):
-        return sum(1 for seen in self.requests if seen.path == path and method in (None, seen.method))
-
-    def sent(self, path):
-        return [seen for seen in self.requests if seen.path == path]
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
 
 
 class Issuer(Party):
@@ -107,6 +26,10 @@ class Issuer(Party):
             "endpoints": "/oauth", "registers": True, "documents": False, "methods": ["none"], "announces_iss": True,
             "iss": True, "scopes": None, "stated_issuer": None, "clients": {}, "resource_required": True,
             "gives_refresh_tokens": True,
+            # The client-id metadata documents by URL; None if every https URL has one.
+            "hosted": None,
+            # Where the parameter `resource` is refused, as Entra does: "authorize" or "token".
+            "refuses_resource_at": None,
         } | habits
         self.clients = dict(self.habits["clients"])
         self.codes = {}
@@ -178,9 +101,10 @@ class Issuer(Party):
     def authorize(self, request):
         query = request.query
         client = query.get("client_id")
-        known = client in self.clients or (self.habits["documents"] and (client or "").startswith("https://"))
-        if not known:
+        if client not in self.clients and not self.has_document(client, query.get("redirect_uri", "")):
             return self.wrong(f"unknown client {client}")
+        if self.habits["refuses_resource_at"] == "authorize" and "resource" in query:
+            return self.refusal_of_resource
         if query.get("code_challenge_method") != "S256" or not query.get("code_challenge"):
             return self.wrong("no S256 challenge")
         if self.habits["resource_required"] and not query.get("resource"):
@@ -193,8 +117,27 @@ class Issuer(Party):
             back["iss"] = self.issuer if iss is True else iss
         return 302, {"Location": query["redirect_uri"] + "?" + urllib.parse.urlencode(back)}, b""
 
+    # What Entra says.
+    refusal_of_resource = 400, {}, {
+        "error": "invalid_request",
+        "error_description": "AADSTS901002: The 'resource' request parameter is not supported.",
+    }
+
+    def has_document(self, client, redirect_uri):
+        """True for a client whose metadata document has the redirect URI, without its port."""
+        hosted = self.habits["hosted"]
+        if not self.habits["documents"] or not (client or "").startswith("https://"):
+            return False
+        if hosted is None:
+            return True
+        document = hosted.get(client, {})
+        redirect_uri = re.sub(r":\d+", "", redirect_uri)
+        return document.get("client_id") == client and redirect_uri in document.get("redirect_uris", [])
+
     def token(self, request):
         form = request.form
+        if self.habits["refuses_resource_at"] == "token" and "resource" in form:
+            return self.refusal_of_resource
         client, secret, way = self.authentication(request, form)
         if client in self.clients:
             method, known, _ = self.clients[client]
@@ -250,7 +193,7 @@ class Issuer(Party):
 
 
 class MCPServer(Party):
-    """An MCP server at /mcp. Without a token of one of its issuers it answers 401."""
+    """An MCP server at /mcp. Without a token of one of its issuers it answers 401, unless it needs no sign-in."""
 
     def __init__(self, issuers, place="path", says_place=True, challenged=None, listed=None, resource=None):
         super().__init__()
@@ -264,6 +207,7 @@ class MCPServer(Party):
         self.challenged = challenged
         self.listed = listed
         self.resource = resource or self.url
+        self.needs_sign_in = True
         # The scope that `tools/call` needs; "never" is one that no token has.
         self.needed = None
         # The older revisions: `initialize` begins a session.
@@ -271,6 +215,15 @@ class MCPServer(Party):
         self.sessions = set()
         self.endless_ended = threading.Event()
         self.mistakes = []
+
+    def secure(self, certificate, key, protocols=("http/1.1",)):
+        """Puts it behind TLS."""
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(certificate, key)
+        context.set_alpn_protocols(list(protocols))
+        self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+        self.origin = self.origin.replace("http:", "https:")
+        self.url = self.resource = self.origin + "/mcp"
 
     def challenge(self, scope, error=None):
         parts = []
@@ -301,6 +254,8 @@ class MCPServer(Party):
     def message(self, request):
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")
         held = next((issuer.tokens[token] for issuer in self.issuers if token in issuer.tokens), None)
+        if not self.needs_sign_in:
+            held = []
         if held is None:
             if token:
                 self.mistakes.append("a token of another server")

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """The ways to an MCP server: what `ringback mcp` and `ringback-relay` do behind a private certificate authority, over HTTP/2,
 through a proxy, on IPv6, at a server that closes its connections or redirects, and with a token that is refused right after its
 refresh. Each step says what must have happened at the server.
@@ -8,47 +8,21 @@ import base64
 import http.server
 import json
 import os
-import signal
 import socket
 import socketserver
-import ssl
 import struct
-import subprocess
 import sys
 import threading
 
-sys.dont_write_bytecode = True
-from house import House  # noqa: E402
-from mcp import ringback  # noqa: E402
-from mcp_bridge import Client, relays  # noqa: E402
-from mcp_parties import Issuer, MCPServer, Request  # noqa: E402
-from report import Report, could_not_run, options, progress  # noqa: E402
-from stage import Trouble, tcp_request  # noqa: E402
+from harness import Trouble, carry, certificate, play, progress, read, write
+from mcp import mcp_house, ringback, sign_in
+from mcp_bridge import Client, end_relays
+from mcp_parties import Issuer, MCPServer
+from web import Request
 
 NAME = "mcp.internal.test"
 # Percent signs, colons and spaces belong to a password.
 PASSWORD = "p%3A:ss word+"
-
-
-def certificate(directory, name):
-    """A certificate for 127.0.0.1 and NAME that is its own authority: its path and its key's."""
-    paths = [os.path.join(directory, name + end) for end in [".pem", ".key"]]
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-         "-subj", "/CN=" + name, "-addext", f"subjectAltName=IP:127.0.0.1,DNS:{NAME}", "-out", paths[0],
-         "-keyout", paths[1]], check=True, stderr=subprocess.DEVNULL)
-    os.chmod(paths[1], 0o600)
-    return paths
-
-
-def secure(server, files, protocols=("http/1.1",)):
-    """Puts a party behind TLS."""
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(*files)
-    context.set_alpn_protocols(list(protocols))
-    server.server.socket = context.wrap_socket(server.server.socket, server_side=True)
-    server.origin = server.origin.replace("http:", "https:")
-    server.url = server.resource = server.origin + "/mcp"
 
 
 class SecondGeneration:
@@ -170,10 +144,8 @@ class Tunnel:
                 tunnel.asked.append((words[0].decode(), words[1].decode()))
                 with socket.create_connection(tunnel.target) as server:
                     self.wfile.write(b"HTTP/1.1 200 Yes\r\n\r\n")
-                    back = threading.Thread(target=tunnel.copy, args=(server, self.connection), daemon=True)
-                    back.start()
-                    tunnel.copy(self.connection, server)
-                    back.join()
+                    for thread in carry(server, self.connection):
+                        thread.join()
 
         self.server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
@@ -181,23 +153,14 @@ class Tunnel:
         self.origin = f"http://127.0.0.1:{self.server.server_address[1]}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
-    @staticmethod
-    def copy(source, target):
-        try:
-            while piece := source.recv(65_536):
-                target.sendall(piece)
-            target.shutdown(socket.SHUT_WR)
-        except OSError:
-            pass
-
     def close(self):
         self.server.shutdown()
         self.server.server_close()
 
 
 class Routes:
-    def __init__(self, house, report):
-        self.house, self.report = house, report
+    def __init__(self, house, report, places):
+        self.house, self.report, self.places = house, report, places
         self.number = 0
 
     def note(self, is_right, what, why=""):
@@ -211,23 +174,15 @@ class Routes:
         name = f"r{self.number}"
         place = os.path.join(os.path.dirname(self.house.configuration), f"accounts.d/{name}.toml")
         os.makedirs(os.path.dirname(place), exist_ok=True)
-        with open(os.open(place, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
-            file.write("\n".join([f"[accounts.{name}]", f'mcp = "{server.url}"', *settings, ""]))
+        write(place, "\n".join([f"[accounts.{name}]", f'mcp = "{server.url}"', *settings, ""]))
         status, said, errors = ringback(self.house, "reload")
         if status != 0:
             raise Trouble(f"{title}: {said} {errors}")
         return name
 
     def sign_in(self, name, issuer):
-        flow = self.house.api("POST", f"/v1/accounts/{name}/sign-in", {})[1]
-        if "authorization_url" not in flow:
-            raise Trouble(f"{self.title}: no sign-in: {flow}")
         # The user's browser is led to the authorization server without the way that is tested.
-        headers = issuer.authorize(Request("GET", flow["authorization_url"], {}, b""))[1]
-        tcp_request(headers["Location"])
-        found = self.house.api("GET", f"/v1/flows/{flow['id']}?wait=20")[1]
-        if found.get("status") != "completed":
-            raise Trouble(f"{self.title}: no sign-in: {found}")
+        sign_in(self.house, name, lambda page: issuer.authorize(Request("GET", page, {}, b""))[1]["Location"])
 
     def calls(self, name, count=3):
         """Calls over one bridge, and that each is answered."""
@@ -242,50 +197,44 @@ class Routes:
     # MARK: ways
 
     def private_authority(self):
-        files = certificate(self.house.directory, "own")
-        issuer = Issuer()
-        server = MCPServer([issuer])
-        secure(server, files)
+        files = certificate(self.house.directory, "own", NAME)
+        issuer = self.places.add(Issuer())
+        server = self.places.add(MCPServer([issuer]))
+        server.secure(*files)
         name = self.account("a private authority", server, f'ca_file = "{files[0]}"')
         self.sign_in(name, issuer)
         self.calls(name)
         self.title = "another authority"
-        other = certificate(self.house.directory, "other")
+        other = certificate(self.house.directory, "other", NAME)
         place = os.path.join(os.path.dirname(self.house.configuration), f"accounts.d/{name}.toml")
-        with open(place) as file:
-            text = file.read()
+        text = read(place)
         client = Client(self.house, name)
         client.ask("tools/list")
-        with open(place, "w") as file:
-            file.write(text.replace(files[0], other[0]))
+        write(place, text.replace(files[0], other[0]))
         ringback(self.house, "reload")
         before = len(server.requests)
         found = client.ask("tools/list")
         self.note("not trusted" in str(found.get("error")), "a reload holds for the next request", found)
         self.note(len(server.requests) == before, "which the server does not get")
         client.close()
-        issuer.close()
-        server.close()
 
     def second_generation(self):
-        files = certificate(self.house.directory, "h2")
-        issuer = Issuer()
-        server = ModernServer([issuer])
-        secure(server, files, ["h2", "http/1.1"])
+        files = certificate(self.house.directory, "h2", NAME)
+        issuer = self.places.add(Issuer())
+        server = self.places.add(ModernServer([issuer]))
+        server.secure(*files, ["h2", "http/1.1"])
         name = self.account("HTTP/2", server, f'ca_file = "{files[0]}"')
         self.sign_in(name, issuer)
         self.calls(name, 5)
         counts = (server.connections, server.streams)
         self.note(counts == (1, 5), "one connection for all calls", counts)
-        issuer.close()
-        server.close()
 
     def proxy(self, has_password):
-        files = certificate(self.house.directory, "proxied")
-        issuer = Issuer(resource_required=False)
-        server = MCPServer([issuer], place=None)
+        files = certificate(self.house.directory, "proxied", NAME)
+        issuer = self.places.add(Issuer(resource_required=False))
+        server = self.places.add(MCPServer([issuer], place=None))
         port = server.server.server_address[1]
-        secure(server, files)
+        server.secure(*files)
         # Both are one origin, which only the proxy finds.
         server.origin = issuer.origin = issuer.issuer = f"https://{NAME}"
         server.url = server.resource = server.origin + "/mcp"
@@ -294,8 +243,7 @@ class Routes:
         settings = [f'ca_file = "{files[0]}"', f'proxy = "{tunnel.origin}"']
         if has_password:
             path = self.house.place("proxy-password")
-            with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
-                file.write(f"user:{PASSWORD}\n")
+            write(path, f"user:{PASSWORD}\n")
             settings.append(f'proxy_credentials_file = "{path}"')
         name = self.account("a proxy with a password" if has_password else "a proxy", server, *settings)
         self.sign_in(name, issuer)
@@ -305,15 +253,13 @@ class Routes:
         heads = [seen.headers for seen in server.requests if seen.path == "/mcp"]
         self.note(not any("Proxy-Authorization" in head for head in heads), "the server does not see the password")
         tunnel.close()
-        issuer.close()
-        server.close()
 
     def sixth(self):
         class Server(http.server.ThreadingHTTPServer):
             address_family = socket.AF_INET6
 
-        issuer = Issuer()
-        server = MCPServer([issuer])
+        issuer = self.places.add(Issuer())
+        server = self.places.add(MCPServer([issuer]))
         server.server.shutdown()
         server.server.server_close()
         server.server = Server(("::1", 0), server.server.RequestHandlerClass)
@@ -324,12 +270,10 @@ class Routes:
         name = self.account("IPv6 loopback", server)
         self.sign_in(name, issuer)
         self.calls(name)
-        issuer.close()
-        server.close()
 
     def redirects(self, status):
-        issuer = Issuer()
-        server = MCPServer([issuer])
+        issuer = self.places.add(Issuer())
+        server = self.places.add(MCPServer([issuer]))
         inner = server.respond
 
         def respond(request):
@@ -357,12 +301,10 @@ class Routes:
             self.note(f"HTTP {status}" in str(found.get("error")), f"{location} is not followed", found)
             self.note(len(server.requests) == before + 1, "one request", len(server.requests) - before)
             client.close()
-        issuer.close()
-        server.close()
 
     def closed_connections(self):
-        issuer = Issuer()
-        server = ClosingServer([issuer])
+        issuer = self.places.add(Issuer())
+        server = self.places.add(ClosingServer([issuer]))
         name = self.account("a server that closes kept connections", server)
         self.sign_in(name, issuer)
         self.calls(name, 20)
@@ -384,12 +326,10 @@ class Routes:
         self.note("may have been carried out" in str(found.get("error")), "a lost response is an error", found)
         self.note(len(handled) == 1, "and the call is not repeated", len(handled))
         client.close()
-        issuer.close()
-        server.close()
 
     def refused_after_refresh(self):
-        issuer = Issuer()
-        server = MCPServer([issuer])
+        issuer = self.places.add(Issuer())
+        server = self.places.add(MCPServer([issuer]))
         name = self.account("a token refused right after its refresh", server)
         self.sign_in(name, issuer)
 
@@ -409,8 +349,6 @@ class Routes:
         self.note("token_refused" in str(found.get("error")), "a server that refuses every token: an error", found)
         self.note(refreshes() - before <= 1, "and no refresh after another", refreshes() - before)
         client.close()
-        issuer.close()
-        server.close()
 
     def all(self):
         self.private_authority()
@@ -424,22 +362,11 @@ class Routes:
         self.refused_after_refresh()
 
 
-def main():
-    wanted = options(__doc__.splitlines()[0])
-    report = Report()
-    house = House(wanted.bin, accounts=[], shimmed=False)
-    try:
-        house.configure()
-        house.start()
-        Routes(house, report).all()
-    except Trouble as trouble:
-        return could_not_run(trouble, house)
-    finally:
-        for relay in relays(house):
-            os.kill(relay, signal.SIGTERM)
-        house.close(wanted.keep)
-    return report.finish()
+def campaign(chosen, report, places):
+    house = mcp_house(chosen, places)
+    places.callback(end_relays, house)
+    Routes(house, report, places).all()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(__doc__, campaign))

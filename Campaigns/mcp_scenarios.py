@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """What a client of MCP servers must do, scenario by scenario: where metadata are, which client, which scopes, which issuer,
 and what stands in the requests of a bridge (mcp_messages.py).
 
@@ -8,16 +8,17 @@ and what must not.
 
 import json
 import os
+import re
+import shlex
 import sys
+import urllib.parse
 
-sys.dont_write_bytecode = True
-from house import House  # noqa: E402
-from mcp import ringback  # noqa: E402
-from mcp_extensions import Extensions  # noqa: E402
-from mcp_messages import Messages  # noqa: E402
-from mcp_parties import REVISION, Issuer, MCPServer  # noqa: E402
-from report import Report, could_not_run, options  # noqa: E402
-from stage import Trouble, tcp_request  # noqa: E402
+from harness import play, read, tcp_request, write
+from mcp import mcp_house, ringback
+from mcp_bridge import Client
+from mcp_extensions import Extensions
+from mcp_messages import Messages
+from mcp_parties import REVISION, Issuer, MCPServer
 
 DOCUMENT = "https://conformance-test.local/client-metadata.json"
 ROOT = "/.well-known/oauth-authorization-server"
@@ -40,14 +41,19 @@ REQUIRED = """
 class Scenario:
     """One scenario: its parties, an account from the server's URL, and what came of a sign-in."""
 
-    def __init__(self, house, name, issuer, server, settings="", words=()):
+    def __init__(self, house, name, issuer, server, settings="", words=("--offline",)):
         self.house, self.name, self.issuer, self.server = house, name, issuer, server
-        self.added = ringback(house, "account", "add", name, "--mcp", server.url, "--offline", *words)
+        self.added = self.add(*words)
         if settings:
             place = os.path.join(os.path.dirname(house.configuration), f"accounts.d/{name}.toml")
             with open(place, "a") as file:
                 file.write(settings + "\n")
             ringback(house, "reload")
+
+    def add(self, *words):
+        """`account add`: its exit status, and what it says."""
+        status, said, errors = ringback(self.house, "account", "add", self.name, "--mcp", self.server.url, *words)
+        return status, said + errors
 
     def sign_in(self, **body):
         """The flow's status, or why there is no flow. The server approves, and its redirect is the callback."""
@@ -107,16 +113,24 @@ class Run:
         self.house, self.report = house, report
         self.number = 0
         self.played = set()
+        self.current = None
 
     def begin(self, title):
-        """The name of the account of another scenario."""
+        """The name of the account of another scenario. The former one ends."""
+        self.end()
         self.number += 1
         self.title = title
         self.played |= set(title.split(", "))
         return f"s{self.number}"
 
-    def scenario(self, title, issuer, server, settings="", words=()):
-        return Scenario(self.house, self.begin(title), issuer, server, settings, words)
+    def scenario(self, title, issuer, server, settings="", words=("--offline",)):
+        self.current = Scenario(self.house, self.begin(title), issuer, server, settings, words)
+        return self.current
+
+    def end(self):
+        if self.current:
+            self.current.close()
+        self.current = None
 
     def note(self, is_right, what, why=""):
         self.report.note(is_right, f"{self.title}: {what}", why)
@@ -144,7 +158,6 @@ class Run:
         self.whole(scenario)
         root = scenario.server.count("/.well-known/oauth-protected-resource")
         self.note(root == 0, "the stated location is the only one asked", root)
-        scenario.close()
 
     def metadata_var1(self):
         issuer = Issuer(places=["openid-configuration"])
@@ -154,7 +167,6 @@ class Run:
         self.note(asked[:2] == [ROOT, OPENID], "both forms are asked, in order", asked)
         asked = [seen.path for seen in scenario.server.requests if "well-known" in seen.path]
         self.note(asked[:1] == [server_path("/mcp")], "the path's location is asked", asked)
-        scenario.close()
 
     def metadata_var2(self):
         issuer = Issuer("/tenant1")
@@ -165,7 +177,6 @@ class Run:
         self.note(issuer.count(ROOT) == 0, "the root of the authorization server is not asked")
         path = [seen.path for seen in server.requests if "protected-resource" in seen.path]
         self.note(path[:2] == [server_path("/mcp"), server_path("")], "the path's location is asked first", path)
-        scenario.close()
 
     def metadata_var3(self):
         issuer = Issuer("/tenant1", places=["appended"])
@@ -177,7 +188,6 @@ class Run:
         self.note(asked[:3] == forms, "the three forms are asked, in order", asked)
         others = [seen.path for seen in scenario.server.requests if "well-known" in seen.path]
         self.note(not others, "only the stated location is asked", others)
-        scenario.close()
 
     def resource_mismatch(self):
         issuer = Issuer()
@@ -185,14 +195,12 @@ class Run:
             "resource-mismatch", issuer, MCPServer([issuer], resource="https://elsewhere.example.org/mcp"))
         self.stopped(scenario, authorizations=0)
         self.note("elsewhere.example.org" in str(scenario.problem), "it is said", scenario.problem)
-        scenario.close()
 
     def metadata_issuer_mismatch(self):
         issuer = Issuer(stated_issuer="http://127.0.0.1:9/other")
         scenario = self.scenario("metadata-issuer-mismatch", issuer, MCPServer([issuer]))
         self.stopped(scenario, authorizations=0)
         self.note(issuer.count(ROOT) > 0 and not scenario.registrations, "metadata asked, nothing registered")
-        scenario.close()
 
     def no_pkce(self):
         issuer = Issuer()
@@ -202,7 +210,6 @@ class Run:
             "metadata": property(lambda self: {
                 name: value for name, value in honest(self).items() if name != "code_challenge_methods_supported"})})
         self.stopped(scenario, authorizations=0)
-        scenario.close()
 
     # MARK: clients
 
@@ -214,7 +221,6 @@ class Run:
         clients = [seen.query.get("client_id") for seen in scenario.authorizations]
         self.note(clients == [DOCUMENT], "the client id is the document's URL", clients)
         self.note(not scenario.registrations, "nothing is registered")
-        scenario.close()
 
     def token_endpoint_auth(self, method):
         issuer = Issuer(methods=[method])
@@ -230,22 +236,19 @@ class Run:
         self.note(resources == {scenario.server.url}, "resource in both requests", str(resources))
         kinds = [asked.get("application_type") for asked in scenario.registrations]
         self.note(kinds == ["native"], "one native client is registered", kinds)
-        scenario.close()
 
     def pre_registration(self):
         issuer = Issuer(
             registers=False, methods=["client_secret_basic"],
             clients={"given": ("client_secret_basic", "given-secret", [])})
         secret = self.house.place("given-secret")
-        with open(os.open(secret, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
-            file.write("given-secret\n")
+        write(secret, "given-secret\n")
         server = MCPServer([issuer])
         scenario = self.scenario(
             "pre-registration", issuer, server,
             settings=f'client_id = "given"\nissuer = "{issuer.issuer}"\nclient_secret_file = "{secret}"')
         self.whole(scenario)
         self.note(not scenario.registrations, "nothing is registered")
-        scenario.close()
 
     def migration(self):
         first, second = Issuer(), Issuer()
@@ -269,7 +272,92 @@ class Run:
         self.note(not presented & set(first.refresh_tokens), "nor a refresh token of the first server")
         self.note(scenario.call() == 200, "the new token is taken")
         first.close()
-        scenario.close()
+
+    # MARK: servers that need an option of `account add`
+
+    def documents_only(self):
+        issuer = Issuer(registers=False, documents=True, hosted={})
+        title = "an authorization server that takes only client-id metadata documents"
+        scenario = self.scenario(title, issuer, MCPServer([issuer]), words=())
+        self.note("client-id metadata document" in scenario.added[1], "the error says what is taken", scenario.added)
+        self.as_printed(scenario)
+
+    def documents_without_iss(self):
+        issuer = Issuer(registers=False, documents=True, hosted={}, announces_iss=False, iss=None)
+        title = "only documents, and authorization_response_iss_parameter_supported is not announced"
+        words = ["--client-id-metadata-url", DOCUMENT]
+        scenario = self.scenario(title, issuer, MCPServer([issuer]), words=words)
+        self.note("(iss, RFC 9207)" in scenario.added[1], "account add is refused with the reason", scenario.added)
+        scenario.add(*words, "--offline")
+        self.stopped(scenario, authorizations=0)
+        self.note("(iss, RFC 9207)" in str(scenario.problem), "so is the sign-in", scenario.problem)
+        ringback(self.house, "account", "remove", scenario.name, "--yes")
+        self.as_printed(scenario)
+        path = {urllib.parse.urlsplit(seen.query["redirect_uri"]).path for seen in scenario.authorizations}
+        self.note(path == {f"/callback/{scenario.name}"}, "the redirect URI is the account's own", str(path))
+
+    def as_printed(self, scenario):
+        """Hosts the document that the failed `account add` printed, types the command that it printed, and signs in."""
+        status, text = scenario.added
+        command = "[“`]?(ringback account add .*?)[”`]?"
+        found = re.search(rf'({{"client_id".*?}}) Then run: {command}\. Nothing was written', text)
+        self.note(status != 0 and found, "the error has the document to host, and the command to type then", text)
+        if not found:
+            return
+        document, words = json.loads(found[1]), shlex.split(found[2])
+        scenario.issuer.habits["hosted"][document["client_id"]] = document
+        status, said, errors = ringback(self.house, *words[1:])
+        self.note(status == 0, "the command as it is printed works", errors or said)
+        self.whole(scenario)
+        clients = {seen.query.get("client_id") for seen in scenario.authorizations}
+        self.note(clients == {document["client_id"]}, "the client id is the document's URL", str(clients))
+
+    def resource_refused(self, place):
+        issuer = Issuer(
+            registers=False, clients={"given": ("none", None, [])}, refuses_resource_at=place, resource_required=False)
+        title = f"an authorization server that refuses the parameter resource, as Entra does, at its endpoint {place}"
+        words = ["--issuer", issuer.issuer, "--client-id", "given"]
+        scenario = self.scenario(title, issuer, MCPServer([issuer]), words=words)
+        if place == "authorize":
+            status, text = scenario.added
+            self.note(status != 0 and "--no-resource-parameter" in text, "account add names the option", text)
+            issuer.requests.clear()
+            scenario.add(*words, "--offline")
+        else:
+            found = scenario.sign_in()
+            self.note(found != "completed", "no session", found)
+            text = json.dumps(scenario.problem)
+            self.note("resource_parameter = false" in text, "the sign-in's error names the setting", text)
+        ringback(self.house, "account", "remove", scenario.name, "--yes")
+        issuer.requests.clear()
+        status, text = scenario.add(*words, "--no-resource-parameter")
+        self.note(status == 0, "account add with --no-resource-parameter", text)
+        self.whole(scenario)
+        status, _, errors = ringback(self.house, "refresh", scenario.name)
+        self.note(status == 0, "a refresh", errors)
+        sent = [seen.query for seen in scenario.authorizations] + scenario.redemptions
+        named = any("resource" in asked for asked in sent)
+        self.note(len(sent) > 2 and not named, "no request has the parameter", sent)
+
+    def without_sign_in(self):
+        issuer = Issuer()
+        server = MCPServer([], place=None)
+        server.needs_sign_in = False
+        scenario = self.scenario("a server that needs no sign-in", issuer, server, words=())
+        status, text = scenario.added
+        self.note(status == 0, "account add", text)
+        place = os.path.join(os.path.dirname(self.house.configuration), f"accounts.d/{scenario.name}.toml")
+        written = read(place)
+        self.note("sign_in = false" in written.splitlines(), "sign_in = false is written", written)
+        shown = self.house.ringback("accounts").stdout
+        self.note("needs no sign-in" in shown, "ringback accounts says so", shown)
+        client = Client(self.house, scenario.name)
+        found = client.ask("tools/call", name="add_numbers", arguments={"a": 2, "b": 3})
+        content = found.get("result", {}).get("content")
+        self.note(content == [{"type": "text", "text": "5"}], "the bridge passes a call through", found)
+        self.note(client.close() == 0 and not client.strays, "nothing but messages on standard output", client.strays)
+        named = [seen.path for seen in server.requests if "Authorization" in seen.headers]
+        self.note(not named and not scenario.mistakes, "no request has a token", named or scenario.mistakes)
 
     # MARK: scopes
 
@@ -281,7 +369,6 @@ class Run:
         self.note([set((text or "").split()) for text in asked] == [expected], "the scopes requested", str(asked))
         if not expected:
             self.note(asked == [None], "no parameter scope at all", str(asked))
-        scenario.close()
 
     def step_up(self):
         issuer = Issuer()
@@ -296,7 +383,6 @@ class Run:
         asked = [set(seen.query.get("scope", "").split()) for seen in scenario.authorizations]
         self.note(asked == [{"mcp:basic"}, {"mcp:basic", "mcp:write"}], "the union is requested", str(asked))
         self.note(scenario.call("tools/call", **call) == 200, "the tool is called")
-        scenario.close()
 
     def offline_access(self, is_listed):
         issuer = Issuer(scopes=["mcp:basic", "offline_access"] if is_listed else ["mcp:basic"], documents=True)
@@ -309,7 +395,6 @@ class Run:
         grants = [set(asked["grant_types"]) for asked in scenario.registrations]
         registered = [True] == ["refresh_token" in grant for grant in grants]
         self.note(registered, "one client is registered, with refresh_token", str(grants))
-        scenario.close()
 
     # MARK: the issuer in the response
 
@@ -321,7 +406,6 @@ class Run:
             self.whole(scenario)
         else:
             self.stopped(scenario, authorizations=1)
-        scenario.close()
 
     # MARK: servers of 2025-03-26
 
@@ -339,7 +423,6 @@ class Run:
         for name in ["register", "authorize", "token"]:
             self.note(server.count(issuer.endpoint(name)) == 1, f"{issuer.endpoint(name)} is asked once")
         self.note(not scenario.mistakes, "no mistake", str(scenario.mistakes))
-        scenario.close()
 
     def all(self):
         self.metadata_default()
@@ -355,6 +438,11 @@ class Run:
         for method in ["client_secret_basic", "client_secret_post", "none"]:
             self.token_endpoint_auth(method)
         self.pre_registration()
+        self.documents_only()
+        self.documents_without_iss()
+        self.resource_refused("authorize")
+        self.resource_refused("token")
+        self.without_sign_in()
         self.resource_mismatch()
         self.offline_access(is_listed=True)
         self.offline_access(is_listed=False)
@@ -371,6 +459,7 @@ class Run:
         self.without_resource_metadata(has_metadata=False)
         Extensions(self).all()
         Messages(self).all()
+        self.end()
         self.title = "all of them"
         for name in REQUIRED:
             self.note(name in self.played, f"{name} is played")
@@ -380,20 +469,9 @@ def server_path(path):
     return "/.well-known/oauth-protected-resource" + path
 
 
-def main():
-    wanted = options(__doc__.splitlines()[0])
-    report = Report()
-    house = House(wanted.bin, accounts=[], shimmed=False)
-    try:
-        house.configure()
-        house.start()
-        Run(house, report).all()
-    except Trouble as trouble:
-        return could_not_run(trouble, house)
-    finally:
-        house.close(wanted.keep)
-    return report.finish()
+def campaign(chosen, report, places):
+    Run(mcp_house(chosen, places), report).all()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(__doc__, campaign))

@@ -1,25 +1,19 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """An MCP server of the PyPI package that is named, with an authorization server of its own in memory, which approves every
-request. With an ISSUER its tokens are those of that provider, which says at CHECK whether one is good: by userinfo, or, for a
-CLIENT:SECRET, by introspection, which also has to say that the token is for this server. The server prints a line for each
-request: method, path, status.
+request. The server prints a line for each request: method, path, status.
 
 The second form is a client of the package, which counts the notes there with the token on its standard input. The third form
 is a client that starts a server on standard input and output, uses all of its tools, and prints what it found, as JSON. Runs
 isolated (python -I): this folder has a file with the name of the package.
 
-    mcp_servers.py mcp|fastmcp PORT [SECONDS-THAT-TOKENS-LIVE [ISSUER CHECK [CLIENT:SECRET]]]
+    mcp_servers.py mcp|fastmcp PORT
     mcp_servers.py client URL
     mcp_servers.py stdio mcp|fastmcp auto|legacy COMMAND..."""
 
 import asyncio
-import base64
 import json
 import os
 import sys
-import urllib.error
-import urllib.parse
-import urllib.request
 import warnings
 
 import fastmcp
@@ -30,7 +24,6 @@ import pydantic
 import uvicorn
 from fastmcp import Client, FastMCP
 from fastmcp.client.transports import StdioTransport
-from fastmcp.server.auth import AccessToken, RemoteAuthProvider, TokenVerifier
 from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions, RevocationOptions
 from mcp.server.mcpserver import Context, MCPServer
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -98,50 +91,6 @@ def add_tools(server, tool, context, provider):
         return count
 
     return server
-
-
-class Verifier(TokenVerifier):
-    """Asks the provider that issued a token."""
-
-    access_tokens = {}
-
-    def __init__(self, origin, check, client=None):
-        super().__init__(required_scopes=["openid"])
-        self.resource, self.check, self.client = origin + "/mcp", check, client
-
-    def is_good(self, token):
-        request = urllib.request.Request(self.check, headers={"Authorization": "Bearer " + token})
-        if self.client:
-            basic = base64.b64encode(self.client.encode()).decode()
-            request.add_header("Authorization", "Basic " + basic)
-            request.data = urllib.parse.urlencode({"token": token}).encode()
-        try:
-            with urllib.request.urlopen(request, timeout=20) as answer:
-                found = json.load(answer)
-        except urllib.error.HTTPError:
-            return False
-        return not self.client or found["active"] and self.resource in found["aud"]
-
-    async def verify_token(self, token):
-        good = await asyncio.to_thread(self.is_good, token)
-        return AccessToken(token=token, client_id="unknown", scopes=["openid"]) if good else None
-
-
-def fastmcp_behind(origin, issuer, *check):
-    verifier = Verifier(origin, *check)
-    auth = RemoteAuthProvider(
-        token_verifier=verifier, authorization_servers=[pydantic.AnyHttpUrl(issuer)], base_url=origin)
-    server = FastMCP("notes", auth=auth)
-    return add_tools(server, server.tool, fastmcp.Context, verifier).http_app(path="/mcp")
-
-
-def mcp_behind(origin, issuer, *check):
-    verifier = Verifier(origin, *check)
-    server = MCPServer(
-        "notes", token_verifier=verifier,
-        auth=AuthSettings(issuer_url=issuer, resource_server_url=origin + "/mcp", required_scopes=["openid"],
-                          validate_token_resource=False))
-    return add_tools(server, server.tool(), Context, verifier).streamable_http_app()
 
 
 def fastmcp_app(origin):
@@ -234,10 +183,6 @@ if __name__ == "__main__":
     elif sys.argv[1] == "client":
         asyncio.run(count(sys.argv[2], sys.stdin.read().strip()))
     else:
-        if len(sys.argv) > 3:
-            in_memory.DEFAULT_ACCESS_TOKEN_EXPIRY_SECONDS = int(sys.argv[3])
         port = int(sys.argv[2])
-        own, behind = {"mcp": (mcp_app, mcp_behind), "fastmcp": (fastmcp_app, fastmcp_behind)}[sys.argv[1]]
-        origin = f"http://127.0.0.1:{port}"
-        made = behind(origin, *sys.argv[4:]) if len(sys.argv) > 4 else own(origin)
-        uvicorn.run(logged(made), host="127.0.0.1", port=port, log_level="error")
+        made = {"mcp": mcp_app, "fastmcp": fastmcp_app}[sys.argv[1]]
+        uvicorn.run(logged(made(f"http://127.0.0.1:{port}")), host="127.0.0.1", port=port, log_level="error")

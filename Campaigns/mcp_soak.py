@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """Bridges that are busy for a long time: calls, streams and refused tokens.
 
 Every call must be answered, each refused token is one refresh for all bridges, and nobody's memory grows. The time of a
@@ -12,13 +12,10 @@ import sys
 import threading
 import time
 
-sys.dont_write_bytecode = True
-from house import House, until  # noqa: E402
-from mcp_bridge import ACCOUNT, Client, Run, relays  # noqa: E402
-from report import Report, could_not_run, options, progress, table  # noqa: E402
-from stage import Trouble  # noqa: E402
+from harness import HERE, ROOT, Trouble, compiled, memory, play, progress, table, until
+from mcp import mcp_house
+from mcp_bridge import ACCOUNT, Client, Run, relays
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 BRIDGES = 20
 # The daemon does not refresh a token again that is only seconds old.
 PAUSE = 15
@@ -49,19 +46,13 @@ class Worker(threading.Thread):
                 self.lost.append(f"a stream brought {self.client.before}")
 
 
-def memory(pid):
-    """Kilobytes of anonymous memory."""
-    with open(f"/proc/{pid}/status") as file:
-        return next(int(line.split()[1]) for line in file if line.startswith("RssAnon"))
-
-
 class HandOuts:
     """A program that asks the daemon for the token again and again (waits.c), and the floor in turn with it."""
 
     def __init__(self, house):
         self.daemon = [house.socket, f"/v1/accounts/{ACCOUNT}/session"]
-        self.waits = compiled(house, os.path.join(HERE, "waits.c"))
-        floor = compiled(house, os.path.join(HERE, "..", "Benchmarks", "floor.c"))
+        self.waits = compiled(house.place("waits"), os.path.join(HERE, "waits.c"))
+        floor = compiled(house.place("floor"), os.path.join(ROOT, "Benchmarks/floor.c"))
         self.place = house.place("floor.sock")
         self.floor = subprocess.Popen([floor, self.place, "1000"], stdout=subprocess.PIPE)
         self.floor.stdout.readline()
@@ -84,13 +75,6 @@ class HandOuts:
     def close(self):
         self.floor.kill()
         self.floor.wait()
-
-
-def compiled(house, source):
-    target = house.place(os.path.basename(source)[:-2])
-    if subprocess.run([os.environ.get("CC", "cc"), "-O2", "-std=gnu17", "-o", target, source]).returncode != 0:
-        raise Trouble(f"{source} cannot be compiled")
-    return target
 
 
 def show(quiet, busy):
@@ -162,24 +146,10 @@ def look(house, run, workers):
         "largest bridge": max(worker.client.memory() for worker in workers)}
 
 
-def main():
-    wanted = options(__doc__.splitlines()[0], seconds=(600, "how long"))
-    report = Report()
-    house = House(wanted.bin, accounts=[], shimmed=False)
-    run = None
-    try:
-        house.configure()
-        house.start()
-        run = Run(house, report, wanted.short)
-        soak(house, run, report, wanted.seconds)
-    except Trouble as trouble:
-        return could_not_run(trouble, house)
-    finally:
-        if run:
-            run.close()
-        house.close(wanted.keep)
-    return report.finish()
+def campaign(chosen, report, places):
+    house = mcp_house(chosen, places)
+    soak(house, places.add(Run(house, report, chosen.short)), report, chosen.seconds)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(__doc__, campaign, seconds=(600, "how long")))

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """SK-20: looks for tokens and the vault's key in the memory of the daemon and of its helper, after a lock and after sign-outs.
 
 Tokens also in the relays of bridges and of exposed sockets (memory_relay.py).
@@ -9,19 +9,16 @@ locked, or every account signed out; within ten seconds no readable and writable
 part, as it is, decoded, in hexadecimal, Base64 or UTF-16. Before that they must be found. Needs root.
 """
 
-import os
 import sys
 import time
 
-sys.dont_write_bytecode = True
-from house import PASSPHRASE, Died  # noqa: E402
-from kinds import SERVICE_SECRET  # noqa: E402
-from memory_relay import Relays  # noqa: E402
-from memory_search import CHUNK, Search, data_key, place, stacks, surroundings  # noqa: E402
-from memory_stage import ACCOUNTS, OPENID_NAME, PAGED, PROJECT, SERVICE_NAME, Kept, crowd, stage, unread  # noqa: E402
-from operations import must  # noqa: E402
-from report import Report, options, progress, table  # noqa: E402
-from stage import Trouble  # noqa: E402
+from harness import Kept, Trouble, play, progress, table
+from house import PASSPHRASE
+from kinds import SERVICE_SECRET
+from memory_relay import Relays
+from memory_search import CHUNK, Search, data_key, place, stacks, surroundings
+from memory_stage import ACCOUNTS, OPENID_NAME, PAGED, PROJECT, SERVICE_NAME, crowd, stage, unread
+from operations import must
 
 # Seconds after which nothing may be left.
 PATIENCE = 10
@@ -76,8 +73,8 @@ class Walk:
         key, wrapping = data_key(self.house.place("kept/state"), self.house.place("kept/data/ringback/keys"))
         self.others = {key: KEY_KINDS[0], wrapping: KEY_KINDS[1], PASSPHRASE.encode(): KEY_KINDS[2]}
         self.others |= {text.encode(): kind for text, kind in OTHERS.items()}
-        self.kept = Kept(self.house)
-        self.house.kind.kept = Kept(self.house)
+        self.kept = Kept(self.house.socket)
+        self.house.kind.kept = Kept(self.house.socket)
         self.events = self.house.api_in_background("GET", "/v1/events", None)
 
     def sign_in(self, names=ACCOUNTS):
@@ -201,7 +198,7 @@ def walk_relays(chosen, report):
     try:
         house = Relays(chosen.bin, report)
         table("Copies in memory of relays and bridges", ["when", "processes", "copies", "s"], house.walk())
-    except (Trouble, Died, OSError) as trouble:
+    except (Trouble, OSError) as trouble:
         report.note(False, "the relays", f"it broke off: {type(trouble).__name__} {trouble}")
     finally:
         if house:
@@ -216,20 +213,13 @@ def show(walk):
     print(f"\nlooked for: {walk.count} secrets; read each time: {walk.search.seen / 1e6:.0f} MB")
 
 
-def main():
-    chosen = options(__doc__.splitlines()[0], rounds=(10, "how often"), where=(0, "1: show the bytes around each copy"),
-                     relays=(0, "1: the relays alone"))
-    if os.geteuid() != 0:
-        print("ringback: only root can read the daemon's memory", file=sys.stderr)
-        return 1
-    report = Report()
+def campaign(chosen, report, places):
     walk_relays(chosen, report)
     if chosen.relays:
-        return report.finish()
-    house = walk = None
+        return
+    house = places.add(stage(chosen.bin), chosen.keep)
+    walk = Walk(house, report, chosen.where)
     try:
-        house = stage(chosen.bin)
-        walk = Walk(house, report, chosen.where)
         house.fresh(reuse_grace=60)
         walk.start()
         for number in range(1, (1 if chosen.short else chosen.rounds) + 1):
@@ -237,15 +227,10 @@ def main():
             walk.round(number)
         walk.passphrase()
         report.note(house.kind.recorders[True].secrets(), "the walk", "no token came over TLS")
-    except (Trouble, Died, OSError) as trouble:
-        report.note(False, "the walk", f"it broke off: {type(trouble).__name__} {trouble} {house.why() if house else ''}")
     finally:
-        if house:
-            house.close(chosen.keep)
-    if walk:
         show(walk)
-    return report.finish()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(__doc__, campaign, root="only root can read the daemon's memory", rounds=(10, "how often"),
+                  where=(0, "1: show the bytes around each copy"), relays=(0, "1: the relays alone")))

@@ -6,17 +6,16 @@ out, or the vault locked: within ten seconds no relay and no bridge may hold a t
 """
 
 import os
-import ssl
 import threading
 import time
 
+from harness import Trouble, certificate
 from house import House
+from mcp import sign_in
 from mcp_bridge import Client, relays
 from mcp_parties import Issuer, MCPServer
 from memory_search import Search, place, stacks
-from memory_stage import make_certificate
 from operations import must
-from stage import Trouble, tcp_request
 
 PATIENCE = 10
 KINDS = {"access_token": "access token", "refresh_token": "refresh token"}
@@ -39,17 +38,13 @@ class Recorded(Issuer):
 class Silent(MCPServer):
     """Has tools that never answer, and streams without events."""
 
-    def __init__(self, issuer, certificate=None):
+    def __init__(self, issuer, files=()):
         super().__init__([issuer])
         self.has_sessions = True
         self.is_over = threading.Event()
         self.silent = threading.Semaphore(0)
-        if certificate:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(certificate)
-            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
-            self.origin = self.origin.replace("http:", "https:")
-            self.url = self.resource = self.origin + "/mcp"
+        if files:
+            self.secure(*files)
 
     def tool_silent(self, body):
         self.silent.release()
@@ -69,26 +64,16 @@ class Relays:
     def __init__(self, binaries, report):
         self.report = report
         self.house = House(binaries, accounts=[], shimmed=False)
-        certificate = make_certificate(self.house)
+        files = certificate(self.house.place("config"), "authority")
         self.issuer = Recorded()
-        self.servers = {PLAIN: Silent(self.issuer), SECURE: Silent(self.issuer, certificate + ".both")}
+        self.servers = {PLAIN: Silent(self.issuer), SECURE: Silent(self.issuer, files)}
         text = ""
         for name, server in self.servers.items():
-            text += f'[accounts.{name}]\nmcp = "{server.url}"\nca_file = "{certificate}"\n'
+            text += f'[accounts.{name}]\nmcp = "{server.url}"\nca_file = "{files[0]}"\n'
             text += f'[[expose]]\nname = "box-{name}"\naccount = "{name}"\nmcp = true\n'
         self.house.configure(text)
         self.search = Search(self.house.directory)
         self.clients = []
-
-    def sign_in(self):
-        for name in self.servers:
-            flow = self.house.api("POST", f"/v1/accounts/{name}/sign-in", {})[1]
-            if "authorization_url" not in flow:
-                raise Trouble(f"no sign-in: {flow}")
-            tcp_request(tcp_request(flow["authorization_url"])[1]["Location"])
-            found = self.house.api("GET", f"/v1/flows/{flow['id']}?wait=20")[1]
-            if found.get("status") != "completed":
-                raise Trouble(f"no sign-in: {found}")
 
     def use(self):
         """Opens a bridge for each relay and account, with everything that holds a request open."""
@@ -155,7 +140,8 @@ class Relays:
         self.house.start()
         rows = []
         for when in ["signed out", "locked"]:
-            self.sign_in()
+            for name in self.servers:
+                sign_in(self.house, name)
             self.use()
             found = {copy.pid for copy in self.look()}
             self.report.note(found.intersection(self.pids), f"relays, before they are {when}: a token is found", "none")

@@ -10,26 +10,12 @@ import struct
 import subprocess
 from typing import NamedTuple
 
-from house import HERE
-from stage import Trouble
+from harness import HERE, Trouble, compiled
 
 # Bytes of a secret that are looked for at a time: what is left of a copy is found if so many and as many again are left.
 CHUNK = 16
 # A secret of fewer bytes is not told from anything else. A project's refresh tokens have so many.
 SHORTEST = 12
-
-
-def build(directory):
-    """Compiles the search; returns its path."""
-    program = os.path.join(directory, "memory")
-    for compiler in filter(None, [os.environ.get("CC"), "cc", "clang", "gcc"]):
-        try:
-            subprocess.run(
-                [compiler, "-O2", "-std=gnu17", "-o", program, os.path.join(HERE, "memory.c")], check=True)
-            return program
-        except FileNotFoundError:
-            continue
-    raise Trouble("there is no C compiler (cc, clang or gcc)")
 
 
 def chunks(text):
@@ -96,7 +82,7 @@ class Search:
     """Looks for secrets in processes. What they are for is their `kind`."""
 
     def __init__(self, directory):
-        self.program = build(directory)
+        self.program = compiled(os.path.join(directory, "memory"), os.path.join(HERE, "memory.c"))
         self.seen = 0
 
     def copies(self, secrets, pids):

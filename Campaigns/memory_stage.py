@@ -3,14 +3,13 @@
 import json
 import socket
 import ssl
-import subprocess
 import threading
 
+from harness import certificate
 from house import House
 from kinds import OPENID, SERVICE_ACCOUNT, Supabase
 from operations import must
 from proxy import Answer, Proxy, read_request
-from stage import Trouble, UnixHTTP
 
 OPENID_NAME, SERVICE_NAME, PAGED = "openid", "robot", "paged"
 # Of the project: how a session comes, whether refresh tokens are rows or counters, whether it is kept, whether by TLS.
@@ -31,15 +30,15 @@ TOKENS = {
 class Recorder(Proxy):
     """Keeps what the provider answers. Connections stay open, as those of large providers do; TLS with a certificate."""
 
-    def __init__(self, issuer, certificate=None):
+    def __init__(self, issuer, files=()):
         self.context = None
         # Where answers with tokens are cut, the next one last.
         self.cuts = []
-        if certificate:
+        if files:
             self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            self.context.load_cert_chain(certificate)
+            self.context.load_cert_chain(*files)
         super().__init__(issuer)
-        if certificate:
+        if files:
             self.origin = self.origin.replace("http:", "https:")
 
     def serve(self, connection):
@@ -136,47 +135,12 @@ class Everybody:
         return {token.encode(): TOKENS[part] for part, token in handed.items()}
 
 
-def make_certificate(house):
-    """A certificate for 127.0.0.1 and its key, in one file."""
-    path = house.place("config/authority.pem")
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
-               "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1",
-               "-keyout", path + ".key", "-out", path]
-    try:
-        ran = subprocess.run(command, capture_output=True, text=True)
-    except FileNotFoundError:
-        raise Trouble("there is no openssl command") from None
-    if ran.returncode != 0:
-        raise Trouble(f"openssl made no certificate: {ran.stderr[-200:]}")
-    with open(path) as certificate, open(path + ".key") as key, open(path + ".both", "w") as both:
-        both.write(key.read() + certificate.read())
-    return path
-
-
-class Kept:
-    """A client that keeps its connection for as long as it can."""
-
-    def __init__(self, house):
-        self.connection = UnixHTTP(house.socket)
-        self.connection.timeout = 40
-
-    def get(self, path):
-        self.connection.request("GET", path)
-        answer = self.connection.getresponse()
-        return answer.status, json.loads(answer.read())
-
-    def post(self, path, body):
-        self.connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
-        answer = self.connection.getresponse()
-        return answer.status, json.loads(answer.read())
-
-
 def stage(binaries):
     """A house with these accounts and the recorders in front of its provider."""
     house = House(binaries, accounts=ACCOUNTS, shimmed=False)
-    certificate = make_certificate(house)
-    recorders = [Recorder(house.sandbox.issuer), Recorder(house.sandbox.issuer, certificate + ".both")]
-    house.kind = Everybody(recorders, certificate)
+    files = certificate(house.place("config"), "authority")
+    recorders = [Recorder(house.sandbox.issuer), Recorder(house.sandbox.issuer, files)]
+    house.kind = Everybody(recorders, files[0])
     return house
 
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """Notices on a real desktop's parts: dunst under Xvfb, on a bus of our own, with real sign-ins at the sandbox.
 
 As root, also the apps of links under a real systemd user manager, beside a daemon that is held back as by its unit.
@@ -13,11 +13,9 @@ import socket
 import subprocess
 import sys
 
-sys.dont_write_bytecode = True
-from house import ROOT, Died, House, stop, until  # noqa: E402
-from report import Report, options, progress  # noqa: E402
-from stage import Trouble  # noqa: E402
-from user_manager import UserManager  # noqa: E402
+from harness import ROOT, Trouble, begun, play, progress, stop, tcp_request, until, write
+from house import House
+from user_manager import UserManager
 
 SCHEME = "org.example.swisscoin"
 REDIRECT = SCHEME + "://auth-callback"
@@ -37,23 +35,14 @@ class Desktop:
         self.pages = self.path("pages")
         self.dunst = None
         script = f"#!/bin/sh\nprintf '%s\\n' \"$1\" >>'{self.pages}'\n"
-        with os.fdopen(os.open(self.path("bin/xdg-open"), os.O_WRONLY | os.O_CREAT, 0o700), "w") as file:
-            file.write(script)
-        read, write = os.pipe()
-        self.screen = subprocess.Popen(
-            ["Xvfb", "-displayfd", str(write), "-screen", "0", "800x600x24", "-nolisten", "tcp"], pass_fds=[write],
-            stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
-        os.close(write)
-        with os.fdopen(read) as number:
-            display = ":" + number.readline().strip()
-        self.bus = subprocess.Popen(
+        write(self.path("bin/xdg-open"), script, 0o700)
+        self.screen, display = begun(
+            ["Xvfb", "-displayfd", "1", "-screen", "0", "800x600x24", "-nolisten", "tcp"], self.path("Xvfb.log"))
+        self.bus, address = begun(
             ["dbus-daemon", "--session", "--nofork", "--print-address", f"--address=unix:path={self.path('bus')}"],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log)
-        address = self.bus.stdout.readline().decode().strip()
-        if not address or display == ":":
-            raise Trouble("Xvfb or dbus-daemon did not start")
+            self.path("dbus.log"))
         self.environment = {
-            "DISPLAY": display, "DBUS_SESSION_BUS_ADDRESS": address, "HOME": self.place, "LANG": "C.UTF-8",
+            "DISPLAY": ":" + display, "DBUS_SESSION_BUS_ADDRESS": address, "HOME": self.place, "LANG": "C.UTF-8",
             "PATH": self.path("bin") + ":/usr/bin:/bin", "XDG_RUNTIME_DIR": self.path("runtime"),
         }
 
@@ -92,7 +81,6 @@ class Desktop:
         for process in [self.dunst, self.bus, self.screen]:
             if process:
                 stop(process)
-        self.bus.stdout.close()
         self.log.close()
 
 
@@ -148,7 +136,7 @@ def one_for_all(house, desktop, report, count):
     pending = flows(house)
     report.note(len(pending) == 1 and pending[0]["open_urls"][-1]["url"] == page, "its action opens the flow's page", page)
     callback = house.sandbox.approve(page)
-    subprocess.run(["curl", "-sS", "-o", "/dev/null", callback], check=True, timeout=20)
+    tcp_request(callback)
     statuses = callers.statuses()
     report.note(statuses == {200: count}, "all callers get the session", f"{statuses}")
     until("the last notice", lambda: desktop.displayed == 1)
@@ -176,7 +164,7 @@ def left_alone(house, desktop, report):
     pending = {flow["account"]: flow for flow in flows(house) if flow["status"] == "pending"}
     for name in ["work", "home"]:
         callback = house.sandbox.approve(pending[name]["authorization_url"])
-        subprocess.run(["curl", "-sS", "-o", "/dev/null", callback], check=True, timeout=20)
+        tcp_request(callback)
     for callers in [first, second, other]:
         statuses = callers.statuses()
         report.note(set(statuses) == {200}, "callers wait on", f"{statuses}")
@@ -203,7 +191,7 @@ def another_server(house, desktop, report):
     desktop.control("action", "0")
     page = until("the page", lambda: desktop.opened()[before:])[0]
     callback = house.sandbox.approve(page)
-    subprocess.run(["curl", "-sS", "-o", "/dev/null", callback], check=True, timeout=20)
+    tcp_request(callback)
     report.note(callers.statuses() == {200: 1}, "its action is heard there")
     desktop.control("close-all")
 
@@ -213,15 +201,13 @@ def by_link(house, desktop, report):
     desktop.control("history-clear")
     flow = house.api("POST", "/v1/accounts/coin/sign-in", {})[1]
     callback = house.sandbox.approve(flow["authorization_url"])
-    opened = subprocess.run([os.path.join(house.binaries, "ringback"), "open", callback], env=house.environment,
-                            capture_output=True, text=True, timeout=60)
+    opened = house.ringback("open", callback)
     report.note(opened.returncode == 0, "ringback open", f"{opened.stdout}{opened.stderr}")
     until("a notice", lambda: desktop.displayed)
     desktop.control("close-all")
     shown = until("a history", desktop.history)
     report.note(("Signed in to coin", "As alice@example.org.") in shown, "a link is told of", f"{shown}")
-    used = subprocess.run([os.path.join(house.binaries, "ringback"), "open", REDIRECT + "?state=none&code=none"],
-                          env=house.environment, capture_output=True, text=True, timeout=60)
+    used = house.ringback("open", REDIRECT + "?state=none&code=none")
     report.note(used.returncode != 0, "a link of no use")
     until("a notice", lambda: desktop.displayed)
     desktop.control("close-all")
@@ -229,31 +215,22 @@ def by_link(house, desktop, report):
                 "a link of no use is told of")
 
 
-def walk(arguments, report):
-    house = NoticedHouse(arguments.bin, accounts=["work", "home"], shimmed=False,
-                         sandbox_arguments=["--redirect-uri", REDIRECT])
-    try:
-        house.desktop = desktop = Desktop(house)
-        try:
-            desktop.start()
-            house.fresh()
-            house.configure(f'[accounts.coin]\nissuer = "{house.sandbox.issuer}"\nclient_id = "ringback-demo"\n'
-                            f'scopes = ["openid", "email"]\nredirect_uri = "{REDIRECT}"\n'
-                            f'[accounts.app]\nprovider = "supabase"\nurl = "{house.sandbox.issuer}/supabase"\n'
-                            'api_key = "sb_publishable_sandbox"\n')
-            house.start()
-            one_for_all(house, desktop, report, 100 if arguments.short else 1_000)
-            left_alone(house, desktop, report)
-            another_server(house, desktop, report)
-            by_link(house, desktop, report)
-            own_page(house, desktop, report)
-        finally:
-            desktop.close()
-    except BaseException:
-        progress(f"the daemon said: {house.why(10)}")
-        raise
-    finally:
-        house.close(arguments.keep)
+def walk(chosen, report, places):
+    house = places.add(NoticedHouse(chosen.bin, accounts=["work", "home"], shimmed=False,
+                                    sandbox_arguments=["--redirect-uri", REDIRECT]), chosen.keep)
+    house.desktop = desktop = places.add(Desktop(house))
+    desktop.start()
+    house.fresh()
+    house.configure(f'[accounts.coin]\nissuer = "{house.sandbox.issuer}"\nclient_id = "ringback-demo"\n'
+                    f'scopes = ["openid", "email"]\nredirect_uri = "{REDIRECT}"\n'
+                    f'[accounts.app]\nprovider = "supabase"\nurl = "{house.sandbox.issuer}/supabase"\n'
+                    'api_key = "sb_publishable_sandbox"\n')
+    house.start()
+    one_for_all(house, desktop, report, 100 if chosen.short else 1_000)
+    left_alone(house, desktop, report)
+    another_server(house, desktop, report)
+    by_link(house, desktop, report)
+    own_page(house, desktop, report)
 
 
 def own_page(house, desktop, report):
@@ -299,82 +276,66 @@ os.rename(sys.argv[1] + ".part", sys.argv[1])
 """
 
 
-def apps(arguments, report):
+def apps(chosen, report, places):
     """The app of a link is a service beside the daemon's, and held back by nothing that holds the daemon back."""
-    house = House(arguments.bin, accounts=[], shimmed=False)
-    manager = None
-    try:
-        place = house.place("person")
-        os.mkdir(place, 0o711)
-        os.chmod(house.directory, 0o711)
-        manager = UserManager(place)
-        manager.start()
-        manager.systemctl("start", "dbus.socket")
-        bus = f"unix:path={manager.runtime}/bus"
-        # The bus comes with its first visitor, and the manager to the bus a moment later.
-        until("the manager on the bus", lambda: "true" in manager.run(
-            "busctl", "--user", "call", "org.freedesktop.DBus", "/", "org.freedesktop.DBus", "NameHasOwner", "s",
-            "org.freedesktop.systemd1", DBUS_SESSION_BUS_ADDRESS=bus).stdout)
-        for name in ["ringbackd", "ringback", "ringback-relay"]:
-            shutil.copy(os.path.join(arguments.bin, name), os.path.join(place, name))
-            os.chmod(os.path.join(place, name), 0o755)
-        app = manager.write("app", APP, 0o700)
-        out = os.path.join(manager.home, "out")
-        manager.write(".config/ringback/config.toml",
-                      f'[schemes."{SCHEME}"]\ncommand = ["{app}", "{out}", "{{url}}"]\n')
-        # The unit as it is installed, with all of its directives.
-        for unit in ["ringback.socket", "ringback.service"]:
-            with open(os.path.join(ROOT, "systemd", unit)) as file:
-                manager.write(f".config/systemd/user/{unit}", file.read().replace("/usr/bin/", place + "/"))
-        manager.systemctl("daemon-reload")
-        begun = manager.systemctl("start", "ringback.service")
-        if begun.returncode != 0:
-            raise Trouble(f"the daemon's unit did not start: {begun.stderr} {manager.log()}")
-        opened = manager.run(os.path.join(place, "ringback"), "open", LINK, DBUS_SESSION_BUS_ADDRESS=bus)
-        report.note(opened.returncode == 0, "ringback open under a user manager", opened.stdout + opened.stderr)
-        until("the app", lambda: os.path.exists(out))
-        with open(out) as file:
-            seen = json.load(file)
-        report.note(seen["link"] == LINK, "the link is one word, as it was", seen["link"])
-        report.note("app-ringback-" in seen["group"] and "ringback.service" not in seen["group"],
-                    "the app is a service of its own", seen["group"])
-        report.note(seen["NoNewPrivs"] == "0" and seen["Seccomp"] == "0", "the app is not held back", f"{seen}")
-        report.note(seen["umask"] != 0o077, "the app's files are as the person's others", oct(seen["umask"]))
-        report.note(seen["directory"] == manager.home, "the app begins at home", seen["directory"])
-        report.note(not any(name.startswith("RINGBACK") for name in seen["environment"]), "a clean environment")
-        listed = manager.systemctl("list-units", "--all", "--plain", "--no-legend", "app-ringback-*").stdout
-        report.note("running" in listed, "it lives as long as anything of it", listed)
-        until("what the app left behind", lambda: os.path.exists(out + ".late"))
-        until("a manager without the unit", lambda: "app-ringback-" not in manager.systemctl(
-            "list-units", "--all", "--plain", "--no-legend", "app-ringback-*").stdout)
-        report.note(True, "nothing of it remains")
-    except BaseException:
-        if manager:
-            progress(f"the user manager said: {manager.log()}")
-        raise
-    finally:
-        if manager:
-            manager.close()
-        house.close(arguments.keep)
+    house = places.add(House(chosen.bin, accounts=[], shimmed=False), chosen.keep)
+    place = house.place("person")
+    os.mkdir(place, 0o711)
+    os.chmod(house.directory, 0o711)
+    manager = places.add(UserManager(place))
+    manager.start()
+    manager.systemctl("start", "dbus.socket")
+    bus = f"unix:path={manager.runtime}/bus"
+    # The bus comes with its first visitor, and the manager to the bus a moment later.
+    until("the manager on the bus", lambda: "true" in manager.run(
+        "busctl", "--user", "call", "org.freedesktop.DBus", "/", "org.freedesktop.DBus", "NameHasOwner", "s",
+        "org.freedesktop.systemd1", DBUS_SESSION_BUS_ADDRESS=bus).stdout)
+    for name in ["ringbackd", "ringback", "ringback-relay"]:
+        shutil.copy(os.path.join(chosen.bin, name), os.path.join(place, name))
+        os.chmod(os.path.join(place, name), 0o755)
+    app = manager.write("app", APP, 0o700)
+    out = os.path.join(manager.home, "out")
+    manager.write(".config/ringback/config.toml",
+                  f'[schemes."{SCHEME}"]\ncommand = ["{app}", "{out}", "{{url}}"]\n')
+    # The unit as it is installed, with all of its directives.
+    for unit in ["ringback.socket", "ringback.service"]:
+        with open(os.path.join(ROOT, "systemd", unit)) as file:
+            manager.write(f".config/systemd/user/{unit}", file.read().replace("/usr/bin/", place + "/"))
+    manager.systemctl("daemon-reload")
+    begun = manager.systemctl("start", "ringback.service")
+    if begun.returncode != 0:
+        raise Trouble(f"the daemon's unit did not start: {begun.stderr} {manager.why()}")
+    opened = manager.run(os.path.join(place, "ringback"), "open", LINK, DBUS_SESSION_BUS_ADDRESS=bus)
+    report.note(opened.returncode == 0, "ringback open under a user manager", opened.stdout + opened.stderr)
+    until("the app", lambda: os.path.exists(out))
+    with open(out) as file:
+        seen = json.load(file)
+    report.note(seen["link"] == LINK, "the link is one word, as it was", seen["link"])
+    report.note("app-ringback-" in seen["group"] and "ringback.service" not in seen["group"],
+                "the app is a service of its own", seen["group"])
+    report.note(seen["NoNewPrivs"] == "0" and seen["Seccomp"] == "0", "the app is not held back", f"{seen}")
+    report.note(seen["umask"] != 0o077, "the app's files are as the person's others", oct(seen["umask"]))
+    report.note(seen["directory"] == manager.home, "the app begins at home", seen["directory"])
+    report.note(not any(name.startswith("RINGBACK") for name in seen["environment"]), "a clean environment")
+    listed = manager.systemctl("list-units", "--all", "--plain", "--no-legend", "app-ringback-*").stdout
+    report.note("running" in listed, "it lives as long as anything of it", listed)
+    until("what the app left behind", lambda: os.path.exists(out + ".late"))
+    until("a manager without the unit", lambda: "app-ringback-" not in manager.systemctl(
+        "list-units", "--all", "--plain", "--no-legend", "app-ringback-*").stdout)
+    report.note(True, "nothing of it remains")
 
 
-def main():
-    arguments = options(__doc__)
+def campaign(chosen, report, places):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 4_096)), hard))
-    report = Report()
-    try:
-        progress("notices, at dunst")
-        walk(arguments, report)
-        if os.geteuid() == 0:
-            progress("apps of links, under a user manager")
-            apps(arguments, report)
-        else:
-            print("not root: apps of links were not started under a user manager")
-    except (Trouble, Died, OSError, ValueError, subprocess.SubprocessError) as trouble:
-        report.note(False, "the stage", f"{type(trouble).__name__} {trouble}")
-    return report.finish()
+    progress("notices, at dunst")
+    walk(chosen, report, places)
+    if os.geteuid() == 0:
+        progress("apps of links, under a user manager")
+        apps(chosen, report, places)
+    else:
+        print("not root: apps of links were not started under a user manager")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(__doc__, campaign))

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """Runs the modules of the OpenID conformance suite for relying parties against ringbackd, offline.
 
 The sandbox is the provider and tells the lie of each module; what the relying party did is seen from outside, as the
@@ -8,14 +8,11 @@ suite sees it, and closer: what is held afterwards, and what is said. A module t
 import sys
 import traceback
 
-sys.dont_write_bytecode = True
-import oidf_renewal  # noqa: E402, F401
-import oidf_beyond  # noqa: E402, F401
-from house import Died  # noqa: E402
-from oidf_modules import BASIC, BEYOND, CONFIG, FORM_POST, MODULES, REFRESH  # noqa: E402
-from oidf_party import Party, Refuted  # noqa: E402
-from report import Report, options, progress, table  # noqa: E402
-from stage import Trouble  # noqa: E402
+import oidf_beyond  # noqa: F401
+import oidf_renewal  # noqa: F401
+from harness import Died, Trouble, play, table
+from oidf_modules import BASIC, BEYOND, CONFIG, FORM_POST, MODULES, REFRESH
+from oidf_party import Party, Refuted
 
 # The profiles, and how many modules each has in the suite's plans.
 PLANS = {BASIC: 14, FORM_POST: 14, CONFIG: 6, REFRESH: 3, BEYOND: None}
@@ -72,42 +69,31 @@ def honest(party):
         party.end()
 
 
-def main():
-    chosen = options(__doc__.splitlines()[0], only=("", "only modules with this in their names"),
-                     plan=("", "only this profile: " + ", ".join(PLANS)))
-    report = Report()
-    party = Party(chosen.bin)
+def campaign(chosen, report, places):
+    party = places.add(Party(chosen.bin), chosen.keep)
     rows = []
-    try:
-        # An honest provider first: if that is refused, every module would be, and for no reason of its own.
-        complaint = honest(party)
-        if complaint:
-            report.note(False, "an honest provider", f"{complaint}: no module was run")
-            return report.finish()
-        if not examiner_sees(party):
-            report.note(False, "the examiner", "does not see belief and refusal apart: no module was run")
-            return report.finish()
-        for plan, size in PLANS.items():
-            modules = [module for module in MODULES if plan in module.plans]
-            if size is not None and len(modules) != size:
-                report.note(False, plan, f"has {len(modules)} modules here, and {size} in the suite")
-            for module in modules:
-                if chosen.only not in module.name or chosen.plan not in ("", plan):
-                    continue
-                # What a module asks for is the same when the answer comes as a form: one shows that it does.
-                if chosen.short and plan == FORM_POST and module is not modules[0]:
-                    continue
-                why = attempt(party, plan, module)
-                report.note(not why, f"{plan}: {module.name}", f"{why[:LONGEST]} ({module.text})")
-                rows.append([module.name, plan, "failed" if why else "passed"])
-    except (Trouble, Died, OSError) as trouble:
-        progress(f"the modules could not run: {trouble}")
-        return 1
-    finally:
-        party.close(chosen.keep)
+    # An honest provider first: if that is refused, every module would be, and for no reason of its own.
+    complaint = honest(party)
+    if complaint:
+        raise Trouble(f"an honest provider: {complaint}: no module was run")
+    if not examiner_sees(party):
+        raise Trouble("the examiner does not see belief and refusal apart: no module was run")
+    for plan, size in PLANS.items():
+        modules = [module for module in MODULES if plan in module.plans]
+        if size is not None and len(modules) != size:
+            report.note(False, plan, f"has {len(modules)} modules here, and {size} in the suite")
+        for module in modules:
+            if chosen.only not in module.name or chosen.plan not in ("", plan):
+                continue
+            # What a module asks for is the same when the answer comes as a form: one shows that it does.
+            if chosen.short and plan == FORM_POST and module is not modules[0]:
+                continue
+            why = attempt(party, plan, module)
+            report.note(not why, f"{plan}: {module.name}", f"{why[:LONGEST]} ({module.text})")
+            rows.append([module.name, plan, "failed" if why else "passed"])
     table("OpenID relying party", ["module", "profile", "result"], rows)
-    return report.finish()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(__doc__, campaign, only=("", "only modules with this in their names"),
+                  plan=("", "only this profile: " + ", ".join(PLANS))))

@@ -6,79 +6,41 @@ guess, passes requests on, and may change the JSON that comes back.
 
 import base64
 import html.parser
-import http.server
 import json
 import secrets
-import threading
 import urllib.parse
 
-from stage import Trouble, tcp_request
+from harness import Trouble, tcp_request
+from web import Party
 
 PATHS = {"authorize": "/authorize", "token": "/token", "userinfo": "/userinfo", "jwks": "/jwks"}
 PASSED_ON = ["Authorization", "Content-Type", "Accept"]
 
 
-class Front:
+class Front(Party):
     def __init__(self, issuer):
         self.issuer = issuer
         self.secret = secrets.token_urlsafe(12)
         # By endpoint: what becomes of the provider's answer.
         self.changes = {}
-        # (method, path) of every request.
-        self.seen = []
-        front = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def answer(self):
-                front.answer(self)
-
-            do_GET = do_POST = answer
-
-            def log_message(self, *_):
-                """Nobody reads it."""
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    @property
-    def origin(self):
-        return f"http://127.0.0.1:{self.server.server_port}"
+        super().__init__()
 
     def url(self, endpoint):
         return f"{self.origin}/{self.secret}/{endpoint}"
 
     def count(self, endpoint):
-        return sum(path.split("?")[0] == f"/{self.secret}/{endpoint}" for _, path in self.seen)
+        return super().count(f"/{self.secret}/{endpoint}")
 
-    def answer(self, request):
-        self.seen.append((request.command, request.path))
-        parts = urllib.parse.urlsplit(request.path)
-        body = request.rfile.read(int(request.headers.get("Content-Length", 0)))
-        prefix, _, endpoint = parts.path[1:].partition("/")
+    def respond(self, request):
+        prefix, _, endpoint = request.path[1:].partition("/")
         if prefix != self.secret or endpoint not in PATHS:
-            return self.send(request, 404, [], b"")
+            return 404, {}, b""
         fields = {name: request.headers[name] for name in PASSED_ON if name in request.headers}
-        target = self.issuer + PATHS[endpoint] + ("?" + parts.query if parts.query else "")
-        status, headers, content, _ = tcp_request(target, request.command, body or None, fields)
+        target = self.issuer + PATHS[endpoint] + request.target.removeprefix(request.path)
+        status, headers, content, _ = tcp_request(target, request.method, request.body or None, fields)
         if status == 200 and endpoint in self.changes:
             content = json.dumps(self.changes[endpoint](json.loads(content))).encode()
-        kept = [(name, headers[name]) for name in ["Content-Type", "Location", "Cache-Control"] if name in headers]
-        self.send(request, status, kept, content)
-
-    @staticmethod
-    def send(request, status, fields, body):
-        request.send_response_only(status)
-        for name, value in [*fields, ("Content-Length", str(len(body)))]:
-            request.send_header(name, value)
-        request.end_headers()
-        request.wfile.write(body)
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
+        return status, {name: headers[name] for name in ["Content-Type", "Location", "Cache-Control"] if name in headers}, content
 
 
 # MARK: the browser

@@ -9,29 +9,60 @@ either of two behaviours, ours is one of them and is asked for here.
 import inspect
 import json
 
+from harness import tcp_request
 from oidf_front import encryption_keys, koblitz
 from oidf_party import expect
-from stage import tcp_request
 
 BASIC, FORM_POST, CONFIG, REFRESH, BEYOND = "Basic", "Form Post", "Config", "Refresh", "beyond"
 SECRET = "a secret: 100 % + colon/slash & \u00fcmlaut"
 
 
 class Module:
-    def __init__(self, plans, function):
-        self.plans = plans
-        self.function = function
-        self.name = function.__name__.replace("_", "-")
-        # The first line says what the provider does, the second what the relying party must do.
-        self.text = inspect.getdoc(function).replace("\n", " ")
+    """`text` says what the provider does, and what the relying party must do."""
+
+    def __init__(self, name, plans, text, function):
+        self.name, self.plans, self.text, self.function = name, plans, text, function
 
 
-MODULES = []
+def refuses(lie, part):
+    """A module in which the provider tells one lie, which is refused for the part that it is about."""
+
+    def function(party):
+        party.begin()
+        party.refuses_lie(lie, part)
+    return function
+
+
+# The modules that are such a lie: name, profiles, what the provider does, the lie, and what the refusal is for.
+MODULES = [Module("oidcc-client-test-" + name, plans, text, refuses(lie, part)) for name, plans, text, lie, part in [
+    ("invalid-iss", (BASIC, FORM_POST), "The ID token's iss is the issuer and a 1.",
+     "id_token_wrong_issuer", "(iss)"),
+    ("missing-sub", (BASIC, FORM_POST), "The ID token has no sub.",
+     "id_token_no_subject", "(sub)"),
+    ("invalid-aud", (BASIC, FORM_POST), "The ID token's aud is the client's id and a 1.",
+     "id_token_wrong_audience", "(aud)"),
+    ("missing-iat", (BASIC, FORM_POST), "The ID token has no iat.",
+     "id_token_no_iat", "(iat)"),
+    ("idtoken-sig-none", (BASIC, FORM_POST, CONFIG),
+     "The ID token is not signed: alg is none. May take it, over TLS. Ours refuses.", "id_token_alg_none", "(alg)"),
+    ("invalid-sig-rs256", (BASIC, FORM_POST), "The signature by RS256 is broken. May skip the check, over TLS. Ours refuses.",
+     "id_token_wrong_signature", "(signature)"),
+    ("nonce-invalid", (BASIC, FORM_POST), "The ID token's nonce is the right one and a 1.",
+     "id_token_wrong_nonce", "(nonce)"),
+    ("missing-aud", (BEYOND,), "The ID token has no aud.",
+     "id_token_no_audience", "(aud)"),
+    # In the suite for other flows; ours checks it wherever it stands.
+    ("invalid-athash", (BEYOND,), "The ID token's at_hash is another token's.",
+     "id_token_wrong_at_hash", "(at_hash)"),
+]]
 
 
 def module(*plans):
+    """A module of more than a lie. The first line of its documentation is what the provider does."""
+
     def register(function):
-        MODULES.append(Module(plans, function))
+        text = inspect.getdoc(function).replace("\n", " ")
+        MODULES.append(Module(function.__name__.replace("_", "-"), plans, text, function))
         return function
     return register
 
@@ -81,38 +112,6 @@ def oidcc_client_test(party):
     expect(party.account()["user"]["email"] == "alice@example.org", "the user is not known")
 
 
-@module(BASIC, FORM_POST)
-def oidcc_client_test_invalid_iss(party):
-    """The ID token's iss is the issuer and a 1.
-    Refuses."""
-    party.begin()
-    party.refuses_lie("id_token_wrong_issuer", "(iss)")
-
-
-@module(BASIC, FORM_POST)
-def oidcc_client_test_missing_sub(party):
-    """The ID token has no sub.
-    Refuses."""
-    party.begin()
-    party.refuses_lie("id_token_no_subject", "(sub)")
-
-
-@module(BASIC, FORM_POST)
-def oidcc_client_test_invalid_aud(party):
-    """The ID token's aud is the client's id and a 1.
-    Refuses."""
-    party.begin()
-    party.refuses_lie("id_token_wrong_audience", "(aud)")
-
-
-@module(BASIC, FORM_POST)
-def oidcc_client_test_missing_iat(party):
-    """The ID token has no iat.
-    Refuses."""
-    party.begin()
-    party.refuses_lie("id_token_no_iat", "(iat)")
-
-
 def is_nameless(party, front):
     return not any("kid" in key for key in published(party, front))
 
@@ -153,22 +152,6 @@ def oidcc_client_test_idtoken_sig_rs256(party):
     party.accepts()
 
 
-@module(BASIC, FORM_POST, CONFIG)
-def oidcc_client_test_idtoken_sig_none(party):
-    """The ID token is not signed: alg is none.
-    May take it, over TLS. Ours refuses."""
-    party.begin()
-    party.refuses_lie("id_token_alg_none", "(alg)")
-
-
-@module(BASIC, FORM_POST)
-def oidcc_client_test_invalid_sig_rs256(party):
-    """The signature by RS256 is broken.
-    May skip the check, over TLS. Ours refuses."""
-    party.begin()
-    party.refuses_lie("id_token_wrong_signature", "(signature)")
-
-
 @module(BASIC, FORM_POST)
 def oidcc_client_test_userinfo_invalid_sub(party):
     """The userinfo is about another sub than the ID token.
@@ -177,14 +160,6 @@ def oidcc_client_test_userinfo_invalid_sub(party):
     party.lie("userinfo_wrong_subject")
     party.refuses("userinfo", may_read=True)
     party.accepts()
-
-
-@module(BASIC, FORM_POST)
-def oidcc_client_test_nonce_invalid(party):
-    """The ID token's nonce is the right one and a 1.
-    Refuses."""
-    party.begin()
-    party.refuses_lie("id_token_wrong_nonce", "(nonce)")
 
 
 @module(BASIC, FORM_POST)

@@ -2,14 +2,12 @@
 
 import base64
 import json
-import os
 import re
-import time
 
+from harness import Trouble, until, write
 from house import ACCOUNT, House
 from oidf_front import Front, browse
 from operations import REFRESH, SESSION, opened
-from stage import Trouble
 
 SCOPES = ["openid", "email", "offline_access"]
 # RFC 9700 wants both unguessable. The state is 256 random bits as base64url. The nonce is the SHA-256 of 256 random bits
@@ -69,11 +67,7 @@ class Party(House):
             lines.append(f"client_secret = {json.dumps(secret)}")
         if self.response_mode != "query":
             lines.append(f'response_mode = "{self.response_mode}"')
-        if os.path.exists(self.configuration):
-            os.unlink(self.configuration)
-        descriptor = os.open(self.configuration, os.O_WRONLY | os.O_CREAT, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write("\n".join(lines) + "\n" + self.extra + more)
+        write(self.configuration, "\n".join(lines) + "\n" + self.extra + more)
 
     def begin(self, algorithm="RS256", **switches):
         """A new daemon without a session, at a provider with new keys."""
@@ -85,19 +79,14 @@ class Party(House):
         self.open_vault()
 
     def restart(self):
-        self.kill()
-        self.start()
+        super().restart()
         self.open_vault()
 
     def open_vault(self):
         status, document = opened(self)
         if status != 200:
             raise Trouble(f"the vault does not open: {document}")
-        deadline = time.monotonic() + 10
-        while self.account()["state"] == "loading":
-            if time.monotonic() > deadline:
-                raise Trouble("the account is loading for ever")
-            time.sleep(0.005)
+        until("the account to be loaded", lambda: self.account()["state"] != "loading", 10)
 
     def front(self, *endpoints, **changes):
         """From now on the metadata names other places for these endpoints; the changes are by endpoint too."""

@@ -5,9 +5,9 @@ import subprocess
 import threading
 import time
 
-from house import ACCOUNT, PASSPHRASE, Died
+from harness import Died, Trouble
+from house import ACCOUNT, PASSPHRASE
 from kinds import OPENID
-from stage import Trouble
 
 SESSION = f"/v1/accounts/{ACCOUNT}/session"
 REFRESH = f"/v1/accounts/{ACCOUNT}/refresh"
@@ -15,7 +15,7 @@ REFRESH = f"/v1/accounts/{ACCOUNT}/refresh"
 STOP_TIME = 25
 
 
-class Absent(Exception):
+class Absent(Trouble):
     """The daemon does not know this operation."""
 
 
@@ -154,8 +154,7 @@ def stop(house, held=0.2):
 
 def start_again(house):
     if not house.is_alive:
-        house.kill()
-        house.start()
+        house.restart()
 
 
 def sign_in_once(house):
@@ -300,7 +299,7 @@ def reconnoitre(house, operation, grace, scope):
     calls = house.shim.calls()
     house.kill()
     if status in (404, 405):
-        raise Absent(document.get("detail") or document.get("title"))
+        raise Absent(f"the daemon does not do this: {document.get('detail') or document.get('title')}")
     if status not in (200, 201):
         raise Trouble(f"nothing was done to it, but it answered {status} {document}")
     if operation.writes and not any(is_kept for _, is_kept in calls):
@@ -316,8 +315,7 @@ def examiner_sees_losses(house):
     signed_in(house)
     if ending(house) != "session":
         return False
-    house.kill()
-    house.start()
+    house.restart()
     return ending(house) == "none"
 
 
@@ -326,7 +324,7 @@ def attempt(house, operation):
     answer, trouble = None, None
     try:
         answer = operation.run(house)
-    except (Died, Trouble) as error:
+    except Trouble as error:
         trouble = error
     settle(house)
     return answer, trouble

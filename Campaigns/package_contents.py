@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 
-from house import ROOT
+from harness import ROOT
 
 DOC = "usr/share/doc/ringback/"
 # Debian's own places for what `make install` puts elsewhere, and what its tools make of files.

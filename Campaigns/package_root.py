@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 
-from stage import Trouble
+from harness import Trouble
 from user_manager import NAME, PYTHON, UID, UserManager
 
 INCLUDED = ["ca-certificates", "curl", "dbus", "libstdc++6", "libsystemd0", "man-db", "systemd"]
@@ -102,7 +102,7 @@ class RootedManager(UserManager):
              os.path.join(self.directory, "manager.log")],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/", preexec_fn=self.enter_groups)
         if self.process.stdout.readline() != b"begun\n":
-            raise Trouble(f"the namespaces were not made: {self.log()}")
+            raise Trouble(f"the namespaces were not made: {self.why()}")
         with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as children:
             self.pid = int(children.read().split()[0])
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """Installs, upgrades, removes and purges the Debian package in Debian 12 and 13, made by debootstrap, and signs in there.
 
 First what is in the package and in the tarball. Then, without network and without Swift: the first token with the sandbox,
@@ -13,17 +13,13 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 
-sys.dont_write_bytecode = True
-from house import ROOT, put_away  # noqa: E402
-from package_contents import (PACKAGER, check_lintian, check_package, check_python_package,  # noqa: E402
+from harness import ROOT, Trouble, play, progress
+from package_contents import (PACKAGER, check_lintian, check_package, check_python_package,
                               check_tarball, commit_of, make, of_another_commit)
-from package_root import DEBIANS, RootedManager, base  # noqa: E402
-from report import Report, options, progress  # noqa: E402
-from stage import Trouble  # noqa: E402
-from user_manager import NAME  # noqa: E402
+from package_root import DEBIANS, RootedManager, base
+from user_manager import NAME
 
 LINK = "/etc/systemd/user/sockets.target.wants/ringback.socket"
 SERVICE, SOCKET = "ringback.service", "ringback.socket"
@@ -32,12 +28,9 @@ BROWSER = "curl -sSL -o /dev/null"
 
 class Walk:
     def __init__(self, report, system, former, package, tarball, commits):
-        self.report, self.system = report, system
+        self.expect, self.system = report.note, system
         self.former, self.package, self.tarball = former, package, tarball
         self.commit, self.former_commit = commits
-
-    def expect(self, is_right, what, why=""):
-        self.report.note(bool(is_right), what, str(why)[:800])
 
     def go(self):
         for part in [self.install, self.sign_in, self.as_root, self.upgrade, self.remove, self.purge,
@@ -267,35 +260,27 @@ def try_in_debian(report, version, bases, directory, package, tarball, former, c
             system.close()
 
 
-def main():
-    chosen = options(__doc__.splitlines()[0], bases=(os.path.join(ROOT, ".build"), "where the Debians are kept"),
-                     former=("", "the executables of an older release build, to upgrade from"))
+def campaign(chosen, report, places):
     binaries = os.path.abspath(chosen.bin)
-    report = Report()
-    directory = tempfile.mkdtemp(prefix="ringback-packages-")
-    try:
-        # Packed quickly: what is tried here is not kept.
-        package = make("deb", binaries, directory, COMPRESSION="-Zgzip -z1", **PACKAGER)
-        check_package(report, package, binaries, directory)
-        check_python_package(report, package, directory)
-        tarball = make("dist", binaries, directory, COMPRESS="gzip -1")
-        check_tarball(report, tarball, directory)
-        if not chosen.short:
-            check_lintian(report, package)
-            try_sources(report, directory)
-            if os.geteuid() != 0:
-                report.skip("the package in Debian 12 and 13", "only root can make them")
-                return report.finish()
-            executables, *commits = former_executables(report, binaries, chosen.former, directory)
-            former = make("deb", executables, directory, VERSION="0.0.9", COMPRESSION="-Zgzip -z1")
-            for version in DEBIANS:
-                try_in_debian(report, version, chosen.bases, directory, package, tarball, former, commits)
-    except (Trouble, OSError, ValueError, subprocess.SubprocessError) as trouble:
-        report.note(False, "the stage", f"{type(trouble).__name__} {trouble}")
-    finally:
-        put_away(directory, chosen.keep)
-    return report.finish()
+    directory = places.directory("packages", chosen.keep)
+    # Packed quickly: what is tried here is not kept.
+    package = make("deb", binaries, directory, COMPRESSION="-Zgzip -z1", **PACKAGER)
+    check_package(report, package, binaries, directory)
+    check_python_package(report, package, directory)
+    tarball = make("dist", binaries, directory, COMPRESS="gzip -1")
+    check_tarball(report, tarball, directory)
+    if not chosen.short:
+        check_lintian(report, package)
+        try_sources(report, directory)
+        if os.geteuid() != 0:
+            report.skip("the package in Debian 12 and 13", "only root can make them")
+            return
+        executables, *commits = former_executables(report, binaries, chosen.former, directory)
+        former = make("deb", executables, directory, VERSION="0.0.9", COMPRESSION="-Zgzip -z1")
+        for version in DEBIANS:
+            try_in_debian(report, version, chosen.bases, directory, package, tarball, former, commits)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(__doc__, campaign, bases=(os.path.join(ROOT, ".build"), "where the Debians are kept"),
+                  former=("", "the executables of an older release build, to upgrade from")))

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """The pages of the callback listener in real Chromium and Firefox: sizes, zoom, light and dark, both languages, axe-core.
 
 Each page is reached as a user reaches it, at a real daemon and the sandbox. `--pictures DIR` keeps a picture of every page
@@ -16,13 +16,11 @@ import time
 import urllib.parse
 import zipfile
 
-sys.dont_write_bytecode = True
-from browsers.chromium import Chromium  # noqa: E402
-from browsers.driving import Gone, Tab  # noqa: E402
-from browsers.firefox import Firefox  # noqa: E402
-from house import ROOT, House, until  # noqa: E402
-from report import Report, options, progress, table  # noqa: E402
-from stage import Trouble  # noqa: E402
+from browsers.chromium import Chromium
+from browsers.driving import Gone, Tab
+from browsers.firefox import Firefox
+from harness import ROOT, Trouble, play, progress, read, table, until, write
+from house import House
 
 AXE = "axe-playwright-python==0.1.8"
 LONG = "a-long-name." * 5 + "abcd"
@@ -149,8 +147,7 @@ def axe():
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "wb") as file:
                 file.write(wheel.read(name))
-    with open(path) as file:
-        return file.read()
+    return read(path)
 
 
 def look(browser, handle, script):
@@ -248,23 +245,20 @@ def check(walk, name, url, account, chosen, script):
     note(len(grounds) == 2, f"{name}: light and dark", str(grounds))
 
 
-def main():
-    chosen = options(__doc__.split("\n")[0], pictures=("", "a directory for a picture of each page"))
-    report, house, browser = Report(), None, None
-    try:
-        house = House(chosen.bin, shimmed=False)
-        with open(os.open(house.configuration, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
-            file.write(ACCOUNTS.format(issuer=house.sandbox.issuer, long=LONG))
-        house.sandbox.control(reset=True, auto_approve="alice")
-        house.start()
-        if chosen.pictures:
-            os.makedirs(chosen.pictures, exist_ok=True)
-        script = axe()
-        if script is None:
-            report.skip("axe-core", "PyPI is out of reach, and .build/axe is not there")
-        for kind in [Headless] if chosen.short else [Headless, HeadlessFirefox]:
-            browser = kind(house, kind.name.lower())
-            browser.begin()
+def campaign(chosen, report, places):
+    house = places.add(House(chosen.bin, shimmed=False), chosen.keep)
+    write(house.configuration, ACCOUNTS.format(issuer=house.sandbox.issuer, long=LONG))
+    house.sandbox.control(reset=True, auto_approve="alice")
+    house.start()
+    if chosen.pictures:
+        os.makedirs(chosen.pictures, exist_ok=True)
+    script = axe()
+    if script is None:
+        report.skip("axe-core", "PyPI is out of reach, and .build/axe is not there")
+    for kind in [Headless] if chosen.short else [Headless, HeadlessFirefox]:
+        browser = kind(house, kind.name.lower())
+        browser.begin()
+        try:
             walk, rows = Walk(house, browser, report), []
             # All of them first: the port of the pages is kept open by a sign-in, which has an end.
             for name, url, account in list(walk.pages()):
@@ -272,19 +266,11 @@ def main():
                 check(walk, name, url, account, chosen, script)
                 rows.append((name, f"{time.monotonic() - started:.1f}"))
             table(f"the pages in {kind.name}", ["page", "s"], rows)
+        finally:
             browser.quit()
-            browser = None
-        if chosen.pictures:
-            progress(f"the pictures are in {chosen.pictures}")
-    except (Trouble, Gone, OSError, subprocess.SubprocessError) as trouble:
-        report.note(False, "the stage", f"{type(trouble).__name__} {trouble}")
-    finally:
-        if browser:
-            browser.quit()
-        if house:
-            house.close(chosen.keep)
-    return report.finish()
+    if chosen.pictures:
+        progress(f"the pictures are in {chosen.pictures}")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(__doc__, campaign, pictures=("", "a directory for a picture of each page")))

@@ -1,6 +1,6 @@
-#!/usr/bin/env python3
-"""Makes pictures: what the demo shows on a terminal, from a real run of it (SVG, as docs/demo.svg), who sends what to whom
-in a sign-in (SVG), and the sign-in page in Chromium (PNG, which is kept out of the repository).
+#!/usr/bin/env -S python3 -B
+"""Makes pictures: what the demo shows on a terminal, from a real run of it (SVG, as docs/demo.svg), and the sign-in page in
+Chromium (PNG, which is kept out of the repository).
 
     Campaigns/pictures.py --bin DIRECTORY [--out DIRECTORY]
 
@@ -22,35 +22,13 @@ import tempfile
 import termios
 import time
 
-sys.dont_write_bytecode = True
-from house import House  # noqa: E402
-from pages import Headless  # noqa: E402
+from harness import write
+from house import House
+from pages import Headless
 
 COLUMNS, ROWS = 100, 60
 LIMIT = 120  # seconds
 COLOURS = {31: "#f2777a", 32: "#99cc99", 33: "#ffcc66", 34: "#6699cc", 35: "#cc99cc", 36: "#66cccc"}
-PARTS = ["program", "ringbackd", "browser", "provider"]
-# From, to and what, in the order of time; from a part to itself: what it does.
-SEQUENCE = [
-    ("program", "ringbackd", "POST /v1/accounts/work/sign-in"),
-    ("ringbackd", "provider", "discovery, where it is not known yet"),
-    ("ringbackd", "ringbackd", "listens on 127.0.0.1"),
-    ("ringbackd", "program", "the flow, with open_url"),
-    ("program", "browser", "opens http://127.0.0.1:PORT/start/KEY"),
-    ("browser", "ringbackd", "GET /start/KEY, which works once"),
-    ("ringbackd", "ringbackd", "makes state, nonce and PKCE verifier"),
-    ("ringbackd", "browser", "303 to the authorization URL"),
-    ("browser", "provider", "the user signs in and consents"),
-    ("provider", "browser", "302 to the redirect URI, with code and state"),
-    ("browser", "ringbackd", "GET /callback/work?code=…&state=…"),
-    ("ringbackd", "ringbackd", "checks the uid, Host, state and iss"),
-    ("ringbackd", "provider", "POST token: code and PKCE verifier"),
-    ("provider", "ringbackd", "access token, refresh token, ID token"),
-    ("ringbackd", "ringbackd", "checks the ID token, stores the session"),
-    ("ringbackd", "browser", "303 to /done/KEY"),
-    ("program", "ringbackd", "GET /v1/accounts/work/session"),
-    ("ringbackd", "program", "200 with the access token"),
-]
 ESCAPE = re.compile(r"\x1b(?:\[([0-9;?]*)([A-Za-z])|\][^\x07]*\x07|.)")
 
 
@@ -137,33 +115,6 @@ def picture(lines):
     return "\n".join(out + ["</svg>", ""])
 
 
-def sequence():
-    step, width, first = 44, 330, 90
-    place = {name: first + number * width for number, name in enumerate(PARTS)}
-    box = (first * 2 + width * (len(PARTS) - 1), 100 + len(SEQUENCE) * step)
-    out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {box[0]} {box[1]}" role="img" '
-        'aria-label="A sign-in: who sends what to whom" font-family="DejaVu Sans, sans-serif" font-size="13" '
-        'fill="#1b2030" stroke-width="1.5">',
-        '<defs><marker id="tip" viewBox="0 0 10 10" refX="10" refY="5" markerWidth="8" markerHeight="8" orient="auto">'
-        '<path d="M0 0L10 5L0 10z" fill="#4a5263"/></marker></defs>',
-        '<rect width="100%" height="100%" fill="#ffffff"/>',
-    ]
-    for name, x in place.items():
-        out.append(f'<line x1="{x}" y1="50" x2="{x}" y2="{box[1] - 20}" stroke="#d3d7df"/>')
-        out.append(f'<rect x="{x - 60}" y="16" width="120" height="34" rx="6" fill="#f2f3f6" stroke="#4a5263"/>')
-        out.append(f'<text x="{x}" y="38" text-anchor="middle" font-weight="bold">{name}</text>')
-    for number, (sender, receiver, what) in enumerate(SEQUENCE):
-        y, start, end = 90 + number * step, place[sender], place[receiver]
-        text = f"{number + 1}. {html.escape(what)}"
-        if sender == receiver:
-            out.append(f'<circle cx="{start}" cy="{y - 4}" r="4" fill="#4a5263"/><text x="{start + 12}" y="{y}">{text}</text>')
-            continue
-        out.append(f'<line x1="{start}" y1="{y}" x2="{end}" y2="{y}" stroke="#4a5263" marker-end="url(#tip)"/>')
-        out.append(f'<text x="{min(start, end) + 12}" y="{y - 7}">{text}</text>')
-    return "\n".join(out + ["</svg>", ""])
-
-
 PROJECT = """
 [accounts.app]
 provider = "supabase"
@@ -176,8 +127,7 @@ def photographs(binaries, out):
     """The sign-in page that the daemon serves for an account at a Supabase project, light and dark; their paths."""
     house, browser, paths = House(binaries, shimmed=False), None, []
     try:
-        with open(os.open(house.configuration, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
-            file.write(PROJECT.format(issuer=house.sandbox.issuer))
+        write(house.configuration, PROJECT.format(issuer=house.sandbox.issuer))
         house.start()
         status, flow = house.api("POST", "/v1/accounts/app/sign-in", {"method": "page"})[:2]
         if status != 201:
@@ -211,12 +161,10 @@ def main():
     if status != 0 or len(lines) < 5:
         sys.exit(f"pictures: the demo ended with status {status} after {len(lines)} lines")
     os.makedirs(options.out, exist_ok=True)
-    for name, text in [("demo", picture(lines)), ("sign-in", sequence())]:
-        path = os.path.join(options.out, f"{name}.svg")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
-        print(path)
-    print("\n".join(photographs(options.bin, options.out)))
+    path = os.path.join(options.out, "demo.svg")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(picture(lines))
+    print("\n".join([path, *photographs(options.bin, options.out)]))
 
 
 if __name__ == "__main__":

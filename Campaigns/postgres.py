@@ -1,18 +1,15 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """Runs the files of share/supabase in a real PostgreSQL, and holds the result to what they promise.
 
 The database is a Supabase project in miniature (project.py). The same walk (profile_walk.py) for names of tables that are
 reserved words, have capital letters or take all 63 bytes, with and without profiles-full.sql.
 """
 
-import subprocess
 import sys
 
-sys.dont_write_bytecode = True
-from report import Report, options, progress  # noqa: E402
-from profile_walk import Walk  # noqa: E402
-from project import Project  # noqa: E402
-from stage import Trouble  # noqa: E402
+from harness import play, progress
+from profile_walk import Walk
+from project import Project
 
 NAMES = ["profiles", "users", "user", "Select", "_", "__A9", "table", "public", "Z" * 63, "z" * 62 + "9"]
 REFUSED = ["", "9lives", "a-b", 'a"b', "a b", "a;drop", "\u00e4", "a" * 64, "a\n", "public.users", "a'b", "$$", "account_link_audit"]
@@ -22,10 +19,7 @@ class Cases:
     """What is there before the script comes, and what comes after it."""
 
     def __init__(self, report, project):
-        self.report, self.project = report, project
-
-    def expect(self, is_right, what, why=""):
-        self.report.note(bool(is_right), what, str(why))
+        self.report, self.expect, self.project = report, report.note, project
 
     def go(self):
         self.names()
@@ -97,33 +91,23 @@ class Cases:
             self.expect(not answer.state and indexes == "4", f"{name[-3:]} has its four indexes", f"{answer} {indexes}")
 
 
-def main():
-    chosen = options(__doc__.splitlines()[0], only=("", "only tables with this in their names"))
-    report = Report()
-    project = None
-    try:
-        project = Project()
-        project.start()
-        print(project.psql("supabase_admin", "select version()").out)
-        Cases(report, project).go()
-        for index, name in enumerate(NAMES[:2] if chosen.short else NAMES):
-            if chosen.only in name:
-                progress(f"the table {name}")
-                for full in [False, True]:
-                    Walk(report, project, name, full).go(f"walk{index}{'full' if full else ''}")
-        # What the triggers swallowed, but for what was meant to fail.
-        strange = [line for line in project.log().splitlines()
-                   if "WARNING" in line and "violates not-null constraint" not in line]
-        report.note(not strange, "the server's log", "; ".join(strange[:5]))
-        listening = project.psql("supabase_admin", "show listen_addresses").out
-        report.note(listening == "", "the server", f"listens at {listening}")
-    except (Trouble, OSError, ValueError, subprocess.SubprocessError) as trouble:
-        report.note(False, "the stage", f"{type(trouble).__name__} {trouble}")
-    finally:
-        if project is not None:
-            project.close(chosen.keep)
-    return report.finish()
+def campaign(chosen, report, places):
+    project = places.add(Project(), chosen.keep)
+    project.start()
+    print(project.psql("supabase_admin", "select version()").out)
+    Cases(report, project).go()
+    for index, name in enumerate(NAMES[:2] if chosen.short else NAMES):
+        if chosen.only in name:
+            progress(f"the table {name}")
+            for full in [False, True]:
+                Walk(report, project, name, full).go(f"walk{index}{'full' if full else ''}")
+    # What the triggers swallowed, but for what was meant to fail.
+    strange = [line for line in project.log().splitlines()
+               if "WARNING" in line and "violates not-null constraint" not in line]
+    report.note(not strange, "the server's log", "; ".join(strange[:5]))
+    listening = project.psql("supabase_admin", "show listen_addresses").out
+    report.note(listening == "", "the server", f"listens at {listening}")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(__doc__, campaign, only=("", "only tables with this in their names")))

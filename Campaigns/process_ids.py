@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """Does the audit log name the right program when process ids are used again, and after exec?
 
 The daemon runs in a process namespace of its own, where this campaign chooses the id of the next process. Five races, as
@@ -25,10 +25,8 @@ import subprocess
 import sys
 import time
 
-sys.dont_write_bytecode = True
-from house import HERE, Died, House, stop, until  # noqa: E402
-from report import Report, could_not_run, options, progress, table  # noqa: E402
-from stage import Trouble  # noqa: E402
+from harness import HERE, Trouble, compiled, play, stop, table, until
+from house import House
 
 ROUNDS = 500
 # How often the id of the next process is set before a race is given up: a thread of the daemon may have taken it.
@@ -42,7 +40,7 @@ class Programs:
         self.socket = socket
         self.paths = {name: os.path.join(directory, name) for name in ("alpha", "beta")}
         for path in self.paths.values():
-            subprocess.run(["cc", "-O2", "-o", path, os.path.join(HERE, "process_ids.c")], check=True)
+            compiled(path, os.path.join(HERE, "process_ids.c"))
 
     def words(self, name, *steps):
         return [self.paths[name], self.socket, *steps]
@@ -165,33 +163,23 @@ def race(house, programs, report, run, limits, requests, part, rounds):
                             for name in ("alpha", "beta", "") for is_verified in (True, False))]
 
 
-def main():
-    arguments = options(__doc__, rounds=(ROUNDS, "how often each race is run"))
-    if os.geteuid() != 0:
-        progress("only root can choose process ids")
-        return 1
-    if os.getpid() != 1:
-        # The namespace: this campaign is its first process, and all others end with it.
-        command = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child", sys.executable, __file__]
-        return subprocess.run(command + sys.argv[1:]).returncode
-    rounds = 40 if arguments.short else arguments.rounds
-    report = Report()
-    house = House(arguments.bin, shimmed=False)
-    try:
-        programs = Programs(house.directory, house.socket)
-        rows = [race(house, programs, report, *each, rounds) for each in RACES]
-        control = rows[-1][3]
-        report.note(
-            control >= rounds // 2, "the control: /proc alone would have named the wrong program",
-            f"in {control} of {rounds} rounds only")
-        table("counts of requests, verified and not", [
-            "race", "rounds", "alpha", "unverified", "beta", "unverified", "no program", "unverified"], rows)
-    except (Trouble, Died, OSError, subprocess.SubprocessError) as trouble:
-        house.close(arguments.keep)
-        return could_not_run(trouble, house)
-    house.close(arguments.keep)
-    return report.finish()
+def campaign(chosen, report, places):
+    rounds = 40 if chosen.short else chosen.rounds
+    house = places.add(House(chosen.bin, shimmed=False), chosen.keep)
+    programs = Programs(house.directory, house.socket)
+    rows = [race(house, programs, report, *each, rounds) for each in RACES]
+    control = rows[-1][3]
+    report.note(
+        control >= rounds // 2, "the control: /proc alone would have named the wrong program",
+        f"in {control} of {rounds} rounds only")
+    table("counts of requests, verified and not", [
+        "race", "rounds", "alpha", "unverified", "beta", "unverified", "no program", "unverified"], rows)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    if os.geteuid() == 0 and os.getpid() != 1:
+        # The namespace: this campaign is its first process, and all others end with it.
+        os.execvp("unshare", [
+            "unshare", "--pid", "--fork", "--mount-proc", "--kill-child", sys.executable, "-B", __file__, *sys.argv[1:]])
+    sys.exit(play(
+        __doc__, campaign, root="only root can choose process ids", rounds=(ROUNDS, "how often each race is run")))

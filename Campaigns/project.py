@@ -12,10 +12,8 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 
-from house import ROOT
-from stage import Trouble
+from harness import ROOT, Trouble, read, until
 
 # Who the server runs as when this is root's: PostgreSQL refuses root.
 SERVERS = ["postgres", "nobody"]
@@ -96,26 +94,23 @@ class Answer:
         return (self.out + "\n" + self.err).strip()[:600]
 
 
-class Project:
-    """A server; `use` chooses one of its databases."""
+class PostgreSQL:
+    """A private directory in which Debian's PostgreSQL runs, as another user where this is root's: it refuses root."""
 
-    def __init__(self):
+    def __init__(self, superuser):
+        self.superuser = superuser
         found = sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"), key=lambda path: float(path.split("/")[4]))
         if not found:
             raise Trouble("there is no PostgreSQL below /usr/lib/postgresql: Debian's package postgresql has it")
         self.programs = os.path.dirname(found[-1])
         # Short: a socket's path has 107 bytes at most.
         self.directory = tempfile.mkdtemp(prefix="rb-pg-")
-        self.data = os.path.join(self.directory, "data")
-        self.environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C.UTF-8",
-                            "PGHOST": self.directory, "HOME": self.directory}
-        self.server = None
-        self.database = BASE
-        self.server_user = []
+        self.environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C.UTF-8", "HOME": self.directory}
+        self.user = []
         if os.geteuid() == 0:
             user = self.unprivileged()
             os.chown(self.directory, user.pw_uid, user.pw_gid)
-            self.server_user = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+            self.user = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
 
     @staticmethod
     def unprivileged():
@@ -126,32 +121,56 @@ class Project:
                 continue
         raise Trouble(f"PostgreSQL does not run as root, and there is no user {' or '.join(SERVERS)}")
 
-    def start(self):
-        self.tool("initdb", "-D", self.data, "-U", "supabase_admin", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync",
-                  "--auth-local=trust", "--auth-host=reject")
-        with open(os.path.join(self.directory, "log"), "wb") as log:
-            self.server = subprocess.Popen(
-                [*self.server_user, os.path.join(self.programs, "postgres"), "-D", self.data, "-k", self.directory,
-                 "-c", "listen_addresses=", "-c", "fsync=off", "-c", "shared_buffers=16MB"],
-                env=self.environment, cwd=self.directory, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        deadline = time.monotonic() + SECONDS_TO_START
-        while subprocess.run([os.path.join(self.programs, "pg_isready"), "-q"], env=self.environment).returncode:
-            if self.server.poll() is not None or time.monotonic() > deadline:
-                raise Trouble("PostgreSQL did not start: " + self.log()[-800:])
-            time.sleep(0.05)
-        self.psql("supabase_admin", ROLES + f"create database {BASE} owner postgres;", database="postgres")
-        self.psql("supabase_admin", SCHEMA)
+    def program(self, name):
+        return os.path.join(self.programs, name)
+
+    def run(self, words):
+        done = subprocess.run(words, cwd=self.directory, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True)
+        if done.returncode:
+            raise Trouble(f"{words[-1][:80]}: {done.stderr[-800:]}")
+        return done.stdout
 
     def tool(self, name, *arguments):
-        done = subprocess.run([*self.server_user, os.path.join(self.programs, name), *arguments], cwd=self.directory,
-                              env=self.environment, stdin=subprocess.DEVNULL, capture_output=True)
-        if done.returncode:
-            raise Trouble(f"{name}: {done.stderr.decode(errors='replace')[-800:]}")
-        return done.stdout.decode()
+        return self.run([*self.user, self.program(name), *arguments])
+
+    def make_data(self, place, *arguments):
+        self.tool("initdb", "-D", place, "-U", self.superuser, "-E", "UTF8", "--locale=C.UTF-8", *arguments)
+
+    def launch(self, place, socket, settings, prefix=()):
+        """Starts a server, and waits until it answers at this directory's socket."""
+        with open(os.path.join(self.directory, "log"), "ab") as log:
+            server = subprocess.Popen(
+                [*prefix, *self.user, self.program("postgres"), "-D", place, "-k", socket,
+                 *(word for setting in settings for word in ["-c", setting])],
+                env=self.environment, cwd=self.directory, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        ready = [self.program("pg_isready"), "-q", "-h", socket]
+        until("PostgreSQL", lambda: subprocess.run(ready, env=self.environment).returncode == 0
+              or server.poll() is not None, SECONDS_TO_START)
+        if server.poll() is not None:
+            raise Trouble("PostgreSQL did not start: " + self.log()[-800:])
+        return server
 
     def log(self):
-        with open(os.path.join(self.directory, "log"), errors="replace") as file:
-            return file.read()
+        """All that the servers have written into their log."""
+        return read(os.path.join(self.directory, "log"))
+
+
+class Project(PostgreSQL):
+    """A server; `use` chooses one of its databases."""
+
+    def __init__(self):
+        super().__init__("supabase_admin")
+        self.data = os.path.join(self.directory, "data")
+        self.environment["PGHOST"] = self.directory
+        self.server = None
+        self.database = BASE
+
+    def start(self):
+        self.make_data(self.data, "--no-sync", "--auth-local=trust", "--auth-host=reject")
+        self.server = self.launch(self.data, self.directory, ["listen_addresses=", "fsync=off", "shared_buffers=16MB"])
+        self.psql("supabase_admin", ROLES + f"create database {BASE} owner postgres;", database="postgres")
+        self.psql("supabase_admin", SCHEMA)
 
     def use(self, database):
         """A fresh project under this name."""
@@ -160,7 +179,7 @@ class Project:
 
     def psql(self, role, text, database=None, may_fail=False, more=()):
         """Runs the text as a role that signs in itself."""
-        command = [os.path.join(self.programs, "psql"), "-XAtq", "-v", "ON_ERROR_STOP=1", "-v", "VERBOSITY=verbose",
+        command = [self.program("psql"), "-XAtq", "-v", "ON_ERROR_STOP=1", "-v", "VERBOSITY=verbose",
                    "-U", role, "-d", database or self.database, *more]
         answer = Answer(subprocess.run(command, env=self.environment, cwd=self.directory, input=text.encode(),
                                        capture_output=True, timeout=60))

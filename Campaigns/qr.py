@@ -1,17 +1,13 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """Reads the QR codes that `ringback login` prints on a terminal, dark and light, with a real reader: zbar."""
 
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import xml.etree.ElementTree as XML
 
-sys.dont_write_bytecode = True
-from qr_login import screens  # noqa: E402
-from report import Report, options, table  # noqa: E402
-from stage import Trouble  # noqa: E402
+from harness import Trouble, play, table
+from qr_login import screens
 
 BLOCKS = {"█": (1, 1), "▀": (1, 0), "▄": (0, 1), " ": (0, 0)}
 # How a terminal's own colours are: (text, background), as grey.
@@ -44,26 +40,16 @@ def read(directory, pictures, inverted):
     return [found.get(name) for name in names]
 
 
-def main():
-    chosen = options(__doc__.splitlines()[0])
-    report = Report()
-    directory = tempfile.mkdtemp(prefix="rb-qr-")
-    counts = []
-    try:
-        for what, text, screen, themes in screens(chosen.bin):
-            pictures = [picture(screen.picture(THEMES[theme], BLOCKS)) for theme in themes]
-            answers = read(directory, pictures, "inverted" in what)
-            for theme, answer in zip(themes, answers):
-                report.note(answer == text, f"{what}, {theme} terminal", f"read as {answer!r:.80}, not {text!r:.80}")
-            counts.append((what, len(pictures), sum(answer == text for answer in answers)))
-        table("read by zbar", ["what", "drawn", "read"], counts)
-    except (Trouble, OSError, subprocess.SubprocessError, StopIteration, XML.ParseError) as trouble:
-        report.note(False, "the stage", f"{type(trouble).__name__} {trouble}")
-    finally:
-        if not chosen.keep:
-            shutil.rmtree(directory, ignore_errors=True)
-    return report.finish()
+def campaign(chosen, report, places):
+    directory, counts = places.directory("qr", chosen.keep), []
+    for what, text, screen, themes in screens(chosen.bin):
+        pictures = [picture(screen.picture(THEMES[theme], BLOCKS)) for theme in themes]
+        answers = read(directory, pictures, "inverted" in what)
+        for theme, answer in zip(themes, answers):
+            report.note(answer == text, f"{what}, {theme} terminal", f"read as {answer!r:.80}, not {text!r:.80}")
+        counts.append((what, len(pictures), sum(answer == text for answer in answers)))
+    table("read by zbar", ["what", "drawn", "read"], counts)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(__doc__, campaign))

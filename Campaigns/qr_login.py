@@ -15,8 +15,8 @@ import subprocess
 import termios
 import time
 
+from harness import Trouble
 from house import House
-from stage import Trouble
 
 BOUND = 60
 # What the person has: (name, environment, the themes it is looked at in). Where nothing tells how the terminal looks,
@@ -95,7 +95,7 @@ def shown(house, arguments, environment, columns, last):
     """What a terminal was sent, until `last` stood there; the program is then interrupted."""
     primary, secondary = pty.openpty()
     fcntl.ioctl(secondary, termios.TIOCSWINSZ, struct.pack("HHHH", 60 if columns < 240 else 120, columns, 0, 0))
-    program = subprocess.Popen([os.path.join(house.binaries, "ringback"), *arguments], stdin=secondary,
+    program = subprocess.Popen([house.program(), *arguments], stdin=secondary,
                                stdout=secondary, stderr=secondary, env=house.environment | {"LANG": "C.UTF-8"} | environment)
     os.close(secondary)
     text = b""

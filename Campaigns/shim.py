@@ -4,10 +4,10 @@ import errno
 import mmap
 import os
 import struct
-import subprocess
 from typing import NamedTuple
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+from harness import HERE, compiled
+
 COUNT, KILL_BEFORE, KILL_AFTER, FAIL, SHORT, STOP = range(6)
 MODES = {KILL_BEFORE: "before", KILL_AFTER: "after", FAIL: "fails", SHORT: "half"}
 KEPT, EVERYTHING = 0, 1
@@ -27,23 +27,9 @@ class Call(NamedTuple):
     end: int
 
 
-class NoCompiler(Exception):
-    """The shim cannot be built here."""
-
-
 def build(directory, name="shim"):
     """Compiles the shim, or another library of this directory, into the directory; returns its path."""
-    target = os.path.join(directory, name + ".so")
-    for compiler in filter(None, [os.environ.get("CC"), "cc", "clang", "gcc"]):
-        try:
-            subprocess.run(
-                [compiler, "-O2", "-std=gnu17", "-shared", "-fPIC", "-o", target, os.path.join(HERE, name + ".c")],
-                check=True,
-            )
-            return target
-        except FileNotFoundError:
-            continue
-    raise NoCompiler("there is no C compiler (cc, clang or gcc)")
+    return compiled(os.path.join(directory, name + ".so"), "-shared", "-fPIC", os.path.join(HERE, name + ".c"))
 
 
 class Shim:

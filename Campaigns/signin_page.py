@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """The sign-in page of a Supabase account in real Chromium and Firefox, as `ringback login app --page` opens it.
 
 Each way to sign in is gone with mouse and keyboard. Each screen is read: the two words, the size of the window, axe-core.
@@ -6,21 +6,17 @@ No password may stand in an address, in the page that follows, in the daemon's l
 """
 
 import os
-import subprocess
 import sys
 import time
 
-sys.dont_write_bytecode = True
-from browsers.chromium import Chromium  # noqa: E402
-from browsers.desk import Desk  # noqa: E402
-from browsers.driving import Gone  # noqa: E402
-from browsers.everyday import Walk  # noqa: E402
-from browsers.firefox import Firefox  # noqa: E402
-from house import until  # noqa: E402
-from kind_operations import totp  # noqa: E402
-from pages import MEASURE, axe, look  # noqa: E402
-from report import Report, options, progress  # noqa: E402
-from stage import Trouble  # noqa: E402
+from browsers.chromium import Chromium
+from browsers.desk import Desk
+from browsers.driving import Gone
+from browsers.everyday import Walk
+from browsers.firefox import Firefox
+from harness import Trouble, play, progress, until
+from kind_operations import totp
+from pages import MEASURE, axe, look
 
 EMAIL, PASSWORD, WRONG, NEW = "mira@example.org", "Right-Horse-41", "Wrong-Horse-42", "Other-Horse-43"
 DONE = "You can close this tab"
@@ -311,45 +307,37 @@ def kept(browser, report):
     report.note(not told, f"{browser.name}: no password in the profile and the daemon's log", str(told))
 
 
-def main():
-    chosen = options(__doc__.split("\n")[0], only=("", "only walks with this in their names"),
-                     browser=("", "only this browser"), pages=("", "a directory for the text and a picture of each page"))
-    report, desk = Report(), None
-    try:
-        script = axe()
-        if script is None:
-            report.skip("axe-core", "PyPI is out of reach, and .build/axe is not there")
-        desk = Desk(chosen.bin, chosen.pages)
-        for kind in [Chromium] if chosen.short and not chosen.browser else [Chromium, Firefox]:
-            if chosen.browser.lower() not in kind.name.lower():
+def campaign(chosen, report, places):
+    script = axe()
+    if script is None:
+        report.skip("axe-core", "PyPI is out of reach, and .build/axe is not there")
+    desk = places.add(Desk(chosen.bin, chosen.pages), chosen.keep)
+    for kind in [Chromium] if chosen.short and not chosen.browser else [Chromium, Firefox]:
+        if chosen.browser.lower() not in kind.name.lower():
+            continue
+        browser, before = kind(desk, kind.name.lower()), report.passed
+        walk = PageWalk(desk, browser, report, script)
+        for name in WALKS:
+            if chosen.only not in name or chosen.short and name not in SHORT:
                 continue
-            browser, before = kind(desk, kind.name.lower()), report.passed
-            walk = PageWalk(desk, browser, report, script)
-            for name in WALKS:
-                if chosen.only not in name or chosen.short and name not in SHORT:
-                    continue
-                started = time.monotonic()
-                try:
-                    if not browser.is_running:
-                        browser.begin()
-                    walk.begin()
-                    getattr(walk, name)()
-                except (Trouble, Gone) as trouble:
-                    report.note(False, f"{kind.name}: {name}", str(trouble))
-                progress(f"{kind.name}, {name.replace('_', ' ')}: {time.monotonic() - started:.0f} s")
-            browser.quit()
-            kept(browser, report)
-            print(f"{kind.name}: {report.passed - before} passed")
-        print("\nWhat the screens say")
-        for text, where in sorted(desk.shown.items()):
-            print(f"  {text}\n    {where[0]}")
-    except (Trouble, OSError, subprocess.SubprocessError) as trouble:
-        report.note(False, "the stage", f"{type(trouble).__name__} {trouble}")
-    finally:
-        if desk is not None:
-            desk.close(chosen.keep)
-    return report.finish()
+            started = time.monotonic()
+            try:
+                if not browser.is_running:
+                    browser.begin()
+                walk.begin()
+                getattr(walk, name)()
+            except (Trouble, Gone) as trouble:
+                report.note(False, f"{kind.name}: {name}", str(trouble))
+            progress(f"{kind.name}, {name.replace('_', ' ')}: {time.monotonic() - started:.0f} s")
+        browser.quit()
+        kept(browser, report)
+        print(f"{kind.name}: {report.passed - before} passed")
+    print("\nWhat the screens say")
+    for text, where in sorted(desk.shown.items()):
+        print(f"  {text}\n    {where[0]}")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(
+        __doc__, campaign, only=("", "only walks with this in their names"), browser=("", "only this browser"),
+        pages=("", "a directory for the text and a picture of each page")))

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """Ten minutes of many short-lived sessions, many clients and a provider that fails now and then.
 
 50 accounts at an OpenID provider with 5-second tokens, each another user; 12 of users of a Supabase project, of both
@@ -16,14 +16,12 @@ import threading
 import time
 import urllib.parse
 
-sys.dont_write_bytecode = True
-from answers import HTML  # noqa: E402
-from house import Died, House  # noqa: E402
-from kinds import OPENID, PASSWORD, SERVICE, SERVICE_ACCOUNT, OpenID, Supabase  # noqa: E402
-from operations import must  # noqa: E402
-from proxy import Answer, Cut, Instead, Plan, Proxy, compose  # noqa: E402
-from report import Report, could_not_run, options, progress, table  # noqa: E402
-from stage import Trouble  # noqa: E402
+from answers import HTML
+from harness import Died, Trouble, memory, play, progress, table
+from house import House
+from kinds import OPENID, PASSWORD, SERVICE, SERVICE_ACCOUNT, OpenID, Supabase
+from operations import must
+from proxy import Answer, Cut, Instead, Plan, Proxy, compose
 
 USERS = [f"user{number:02}" for number in range(50)]
 PROJECT_USERS = [f"app{number:02}" for number in range(12)]
@@ -149,14 +147,12 @@ class Client(threading.Thread):
 
 def measure(pid):
     """Kilobytes of anonymous and of all resident memory, and the number of descriptors."""
-    with open(f"/proc/{pid}/status") as file:
-        values = dict(line.split(":", 1) for line in file)
     try:
         descriptors = len(os.listdir(f"/proc/{pid}/fd"))
     except PermissionError:
         # The daemon lets nobody look but root: the size of its table, then, which is a bound.
-        descriptors = int(values["FDSize"])
-    return int(values["RssAnon"].split()[0]), int(values["VmRSS"].split()[0]), descriptors
+        descriptors = memory(pid, "FDSize")
+    return memory(pid), memory(pid, "VmRSS"), descriptors
 
 
 def mean(values):
@@ -218,7 +214,7 @@ def judge_sessions(house, report):
                 status, document = house.api("GET", f"/v1/accounts/{account}/session")
             whose = house.kind.whose(house, account, document["access_token"]) if status == 200 else None
             why = f"{status} {document.get('code')} {document.get('detail')}, token of {whose}"
-        except (Died, Trouble) as error:
+        except Trouble as error:
             whose, why = None, str(error)
         lost += whose != account
         report.note(whose == account, f"session of {account}", why)
@@ -258,46 +254,35 @@ def bursts(seen):
     )
 
 
-def main():
-    chosen = options(__doc__.splitlines()[0], seconds=(600, "how long (default 600)"))
+def campaign(chosen, report, places):
     seconds = 60 if chosen.short else chosen.seconds
-    report = Report()
-    house = proxy = None
-    try:
-        house = House(chosen.bin, ACCOUNTS, shimmed=False)
-        proxy = Proxy(house.sandbox.issuer)
-        weather = Weather()
-        prepare(house, proxy)
-        proxy.choose = weather.choose
-        clients = [Client(house, number) for number in range(CLIENTS)]
-        for client in clients:
-            client.start()
-        progress(f"{len(ACCOUNTS)} accounts, {CLIENTS} clients, {seconds} s")
-        samples = watch(house, clients, seconds)
-        elapsed = samples[-1][0] if samples else 0
-        for client in clients:
-            client.is_over.set()
-        for client in clients:
-            client.join(timeout=60)
-        weather.is_fair = True
-        refreshes, times = len(weather.times), list(weather.times)
-        wrong = [complaint for client in clients for complaint in client.wrong]
-        for complaint in wrong:
-            report.note(False, "a client", complaint)
-        report.note(house.is_alive, "the daemon", f"it went away: {house.why()}")
-        lost = judge_sessions(house, report)
-        judge_growth(report, samples, seconds)
-        bound = MOST_REFRESHES * len(ACCOUNTS) * elapsed
-        report.note(refreshes <= bound, "token requests", f"{refreshes}, and {bound:.0f} would be plenty")
-        burst = bursts(proxy.seen)
-        report.note(burst == 0, "bursts", f"{burst} times more than three requests of a session in a second")
-    except (Trouble, Died, OSError) as trouble:
-        return could_not_run(trouble)
-    finally:
-        if proxy:
-            proxy.close()
-        if house:
-            house.close(chosen.keep)
+    house = places.add(House(chosen.bin, ACCOUNTS, shimmed=False), chosen.keep)
+    proxy = places.add(Proxy(house.sandbox.issuer))
+    weather = Weather()
+    prepare(house, proxy)
+    proxy.choose = weather.choose
+    clients = [Client(house, number) for number in range(CLIENTS)]
+    for client in clients:
+        client.start()
+    progress(f"{len(ACCOUNTS)} accounts, {CLIENTS} clients, {seconds} s")
+    samples = watch(house, clients, seconds)
+    elapsed = samples[-1][0] if samples else 0
+    for client in clients:
+        client.is_over.set()
+    for client in clients:
+        client.join(timeout=60)
+    weather.is_fair = True
+    refreshes, times = len(weather.times), list(weather.times)
+    wrong = [complaint for client in clients for complaint in client.wrong]
+    for complaint in wrong:
+        report.note(False, "a client", complaint)
+    report.note(house.is_alive, "the daemon", f"it went away: {house.why()}")
+    lost = judge_sessions(house, report)
+    judge_growth(report, samples, seconds)
+    bound = MOST_REFRESHES * len(ACCOUNTS) * elapsed
+    report.note(refreshes <= bound, "token requests", f"{refreshes}, and {bound:.0f} would be plenty")
+    burst = bursts(proxy.seen)
+    report.note(burst == 0, "bursts", f"{burst} times more than three requests of a session in a second")
     later = {}
     for client in clients:
         for status, count in client.later.items():
@@ -311,8 +296,7 @@ def main():
         ["sessions", len(ACCOUNTS)], ["sessions lost", lost],
     ]
     table(f"Soak, {elapsed:.0f} s", ["what", "measured"], rows)
-    return report.finish()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(__doc__, campaign, seconds=(600, "how long (default 600)")))

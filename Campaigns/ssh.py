@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """A restricted socket at the far end of a real SSH connection, and a sign-in there whose browser is here.
 
 A real sshd listens on loopback with keys of its own. `ssh -R` brings a restricted socket over; `ssh -L`, by the very line
@@ -14,12 +14,9 @@ import shutil
 import socket
 import subprocess
 import sys
-import threading
 
-sys.dont_write_bytecode = True
-from house import House, stop, until  # noqa: E402
-from report import Report, options, table  # noqa: E402
-from stage import Trouble  # noqa: E402
+from harness import Relay, Trouble, free_ports, play, stop, table, until, write
+from house import House
 
 EXPOSE = '[[expose]]\nname = "durable"\naccount = "work"\nscope = "openid"\n'
 
@@ -31,9 +28,7 @@ class Server:
         self.house = house
         self.directory = house.place(f"sshd-{name}")
         os.mkdir(self.directory, 0o700)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        [self.port] = free_ports(1)
         for key in ["host", "user"]:
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.place(key)], check=True)
         shutil.copyfile(self.place("user.pub"), self.place("authorized"))
@@ -98,7 +93,7 @@ class Far:
 
     def run(self, exposed, *words, timeout=60):
         """`ringback` there, over a connection that ends with it: (status, output, errors)."""
-        program = os.path.join(self.house.binaries, "ringback")
+        program = self.house.program()
         command = f"env -i PATH=/usr/bin:/bin RINGBACK_SOCK={self.socket} {program} {' '.join(words)}"
         done = subprocess.run(
             self.server.ssh("-o", "ExitOnForwardFailure=yes", "-R", f"{self.socket}:{exposed}", "127.0.0.1", command),
@@ -107,11 +102,6 @@ class Far:
 
     def expect(self, where, done, status, wanted=""):
         self.report.note(done[0] == status and wanted in done[1], where, f"status {done[0]}, {done[1]!r} {done[2]!r}")
-
-
-def ringback(house, *words):
-    return subprocess.run([os.path.join(house.binaries, "ringback"), *words], env=house.environment,
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
 
 
 def downscoped(house):
@@ -124,7 +114,7 @@ def forwarding(house, report, rows):
     keeper = Server(house, "keeps", unlinks=False)
     try:
         far = Far(house, server, report)
-        made = ringback(house, "expose", "far", "--account", "work", "--scope", "openid", "--ttl", "8h")
+        made = house.ringback("expose", "far", "--account", "work", "--scope", "openid", "--ttl", "8h")
         exposed = made.stdout.strip()
         report.note(made.returncode == 0 and os.path.exists(exposed), "expose", f"{made}")
         far.expect("token over ssh -R", far.run(exposed, "token", "work"), 0, downscoped(house))
@@ -153,7 +143,7 @@ def forwarding(house, report, rows):
         try:
             until("the forwarded socket", lambda: os.path.exists(far.socket))
             environment = {"PATH": "/usr/bin:/bin", "RINGBACK_SOCK": far.socket}
-            program = os.path.join(house.binaries, "ringback")
+            program = house.program()
 
             def token():
                 return subprocess.run([program, "token", "work"], env=environment, stdin=subprocess.DEVNULL,
@@ -167,7 +157,7 @@ def forwarding(house, report, rows):
             given = [e for e in entries if e["event"] == "issued_token" and e.get("exposed_socket") == "far"]
             report.note(given and all(e.get("executable", "").endswith("/ssh") and e.get("scope") == "openid"
                                       for e in given), "the audit log", f"{given}")
-            report.note(ringback(house, "expose", "revoke", "far").returncode == 0, "revoke", "it failed")
+            report.note(house.ringback("expose", "revoke", "far").returncode == 0, "revoke", "it failed")
             report.note(token().returncode in (1, 2) and not token().stdout, "after it was revoked", f"{token()}")
             rows.append(("a connection that stays", 6))
         finally:
@@ -187,39 +177,6 @@ def namespace():
         if subprocess.run([*line, "true"], capture_output=True).returncode == 0:
             return line
     return None
-
-
-class Relay:
-    """A way from the other network to sshd: a Unix socket, which namespaces do not part."""
-
-    def __init__(self, path, port):
-        self.port = port
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(path)
-        self.listener.listen()
-        threading.Thread(target=self.serve, daemon=True).start()
-
-    def serve(self):
-        while True:
-            try:
-                near = self.listener.accept()[0]
-                far = socket.create_connection(("127.0.0.1", self.port))
-            except OSError:
-                return
-            for source, target in [(near, far), (far, near)]:
-                threading.Thread(target=self.copy, args=(source, target), daemon=True).start()
-
-    @staticmethod
-    def copy(source, target):
-        try:
-            while True:
-                data = source.recv(65_536)
-                if not data:
-                    break
-                target.sendall(data)
-            target.shutdown(socket.SHUT_WR)
-        except OSError:
-            pass
 
 
 # The person's machine: a loopback, the line that was printed, and a browser.
@@ -276,10 +233,10 @@ def callback(house, report, rows):
         report.skip("a sign-in over ssh -L", "the kernel lends no network namespace")
         return
     server = Server(house, "callback")
-    relay = Relay(server.place("relay"), server.port)
+    relay = Relay.at(server.place("relay"), server.port)
     login = None
     try:
-        program = os.path.join(house.binaries, "ringback")
+        program = house.program()
         login = subprocess.Popen(
             server.ssh("127.0.0.1", f"env -u DISPLAY -u WAYLAND_DISPLAY PATH=/usr/bin:/bin RINGBACK_SOCK={house.socket} "
                        f"{program} login other --no-browser --method browser"),
@@ -294,8 +251,7 @@ def callback(house, report, rows):
         report.note(f"{getpass.getuser()}@127.0.0.1" in line, "the line names user and host", line)
         port = int(re.search(r"-L (?:\S+?:)?(\d+):", line).group(1))
         way = server.place("stdio.py")
-        with open(way, "w") as file:
-            file.write(STDIO)
+        write(way, STDIO)
         # What the person has in ~/.ssh/config: how to reach the far machine from theirs.
         shim = house.place("bin")
         os.makedirs(shim, exist_ok=True)
@@ -315,28 +271,20 @@ def callback(house, report, rows):
     finally:
         if login:
             stop(login)
-        relay.listener.close()
+        relay.close()
         server.close()
 
 
-def main():
-    chosen = options(__doc__.split("\n")[0])
-    report, rows = Report(), []
-    house = House(chosen.bin, accounts=("work", "other"), shimmed=False)
-    try:
-        house.fresh()
-        house.configure(EXPOSE)
-        house.start()
-        report.note(house.sign_in()[0] == 200, "the stage", "no sign-in")
-        forwarding(house, report, rows)
-        callback(house, report, rows)
-        table("over a real sshd", ["what", "looked at"], rows)
-    except (Trouble, OSError, subprocess.SubprocessError) as trouble:
-        report.note(False, "the stage", f"{type(trouble).__name__} {trouble}")
-    finally:
-        house.close(keeps=chosen.keep)
-    return report.finish()
+def campaign(chosen, report, places):
+    rows, house = [], places.add(House(chosen.bin, accounts=("work", "other"), shimmed=False), chosen.keep)
+    house.fresh()
+    house.configure(EXPOSE)
+    house.start()
+    report.note(house.sign_in()[0] == 200, "the stage", "no sign-in")
+    forwarding(house, report, rows)
+    callback(house, report, rows)
+    table("over a real sshd", ["what", "looked at"], rows)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(__doc__, campaign))

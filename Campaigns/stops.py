@@ -2,10 +2,9 @@
 
 import time
 
-from house import Died
+from harness import Trouble
 from kinds import OPENID
 from operations import ending, refreshing, stop
-from stage import Trouble
 
 # Seconds until the provider answers.
 HELD = 3
@@ -23,10 +22,9 @@ def stops(house, report, held=HELD):
         # The provider's answer came before: `stop` returns no sooner.
         took = time.monotonic() - started
         connection.close()
-        house.kill()
-        house.start()
+        house.restart()
         end = ending(house)
-    except (Trouble, Died) as trouble:
+    except Trouble as trouble:
         report.note(False, where, str(trouble))
         return 0
     report.note(status == 200, where, document.get("detail", ""))

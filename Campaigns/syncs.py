@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """DU-02: proves that what ringbackd told to anybody survives a power cut.
 
 SIGKILL leaves what the kernel holds; only a power cut shows a missing fsync. So, for each operation that stores:
@@ -13,14 +13,12 @@ import os
 import sys
 import time
 
-sys.dont_write_bytecode = True
-from disk import Disk  # noqa: E402
-from house import Died, House  # noqa: E402
-from operations import OPERATIONS, SESSION, attempt, ending, is_revoked, must, settle  # noqa: E402
-from order import SEQUENCES, SYNCS, complaints  # noqa: E402
-from report import Report, could_not_run, options, progress, table  # noqa: E402
-from shim import COUNT, KILL_AFTER, SWALLOW_DIRECTORIES, SWALLOW_FILES, Call  # noqa: E402
-from stage import Trouble  # noqa: E402
+from disk import Disk
+from harness import Trouble, play, progress, table
+from house import House
+from operations import OPERATIONS, SESSION, attempt, ending, is_revoked, must, settle
+from order import SEQUENCES, SYNCS, complaints
+from shim import COUNT, KILL_AFTER, SWALLOW_DIRECTORIES, SWALLOW_FILES, Call
 
 GRACE = 10
 SHORT_SECONDS = 25
@@ -91,7 +89,7 @@ def cut_at(house, report, disk, operation, row, target, grace=GRACE):
         end = ending_after_cut(house, disk, operation)
         is_told = answer is not None and answer[0] == 200
         is_right = end == operation.after if is_told else end in (operation.before, operation.after)
-    except (Trouble, Died) as error:
+    except Trouble as error:
         fired, at, end, is_right = house.shim.has_fired, "?", str(error), False
     finally:
         disk.end()
@@ -118,7 +116,7 @@ def cut_after_restart(house, report, disk, operation, target):
             told = "session" if house.api("GET", SESSION + "?timeout=20")[0] == 200 else "none"
             settle(house)
             end = ending_after_cut(house, disk, operation)
-    except (Trouble, Died) as trouble:
+    except Trouble as trouble:
         fired, end = True, str(trouble)
     finally:
         disk.end()
@@ -153,7 +151,7 @@ def check_examiner(house, report, disk):
             wrong = complaints(operation.name, existing, log)
             try:
                 end = ending_after_cut(house, disk, operation)
-            except (Trouble, Died) as trouble:
+            except Trouble as trouble:
                 end = str(trouble)
             where = f"{operation.name} without syncs of {kind}"
             report.note(bool(wrong), where, "the order shows nothing")
@@ -171,7 +169,7 @@ def syncs(house, report, is_short):
     for operation in STORING:
         try:
             check_order(house, report, operation, rows[operation.name])
-        except (Trouble, Died) as trouble:
+        except Trouble as trouble:
             report.note(False, f"{operation.name}: the order", str(trouble))
     seen = check_examiner(house, report, disk)
     deadline = time.monotonic() + SHORT_SECONDS if is_short else None
@@ -206,19 +204,9 @@ def syncs(house, report, is_short):
     return cuts + again, lost
 
 
-def main():
-    chosen = options(__doc__.splitlines()[0])
-    report, house = Report(), None
-    try:
-        house = House(chosen.bin)
-        syncs(house, report, chosen.short)
-    except (Trouble, Died, OSError) as trouble:
-        return could_not_run(trouble)
-    finally:
-        if house:
-            house.close(chosen.keep)
-    return report.finish()
+def campaign(chosen, report, places):
+    syncs(places.add(House(chosen.bin), chosen.keep), report, chosen.short)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(__doc__, campaign))

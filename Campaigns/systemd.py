@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """Runs Ringback under a real systemd user manager, installed as a person without root installs it.
 
 The first request starts the daemon; stop, start, reload, the watchdog and crashes keep its sessions; the vault's key as
@@ -11,13 +11,11 @@ import subprocess
 import sys
 import tempfile
 
-sys.dont_write_bytecode = True
-from house import ROOT, Died, Sandbox, put_away  # noqa: E402
-from report import Report, options  # noqa: E402
-from stage import Trouble  # noqa: E402
-from unit_claims import Claims  # noqa: E402
-from unit_walk import Walk  # noqa: E402
-from user_manager import UserManager  # noqa: E402
+from harness import ROOT, Trouble, play
+from house import Sandbox
+from unit_claims import Claims
+from unit_walk import Walk
+from user_manager import UserManager
 
 # How each shell reads a script without running it.
 SHELLS = {"bash": ["bash", "-n"], "zsh": ["zsh", "-n"], "fish": ["fish", "--no-execute"]}
@@ -70,34 +68,22 @@ def unpacked(binaries, directory):
     return top
 
 
-def main():
-    chosen = options(__doc__.splitlines()[0])
+def campaign(chosen, report, places):
     binaries = os.path.abspath(chosen.bin)
-    report = Report()
-    manager = sandbox = None
-    directory = tempfile.mkdtemp(prefix="ringback-units-")
-    try:
-        check_units(report, directory, binaries)
-        check_completions(report, binaries)
-        manager = UserManager(directory)
-        tarball = unpacked(binaries, directory)
-        sandbox = Sandbox(
-            binaries, directory, "--user", "alice", "--auto-approve", "alice", "--client", "ringback-demo")
-        manager.start()
-        print(manager.run("systemctl", "--version").stdout.splitlines()[0], flush=True)
-        walk = Walk(report, manager, sandbox)
-        walk.go(tarball)
-        Claims(report, manager).go()
-        walk.undo()
-    except (Trouble, Died, OSError, ValueError, subprocess.SubprocessError) as trouble:
-        report.note(False, "the stage", f"{type(trouble).__name__} {trouble}")
-    finally:
-        for part in [manager, sandbox]:
-            if part is not None:
-                part.close()
-        put_away(directory, chosen.keep)
-    return report.finish()
+    directory = places.directory("units", chosen.keep)
+    check_units(report, directory, binaries)
+    check_completions(report, binaries)
+    manager = places.add(UserManager(directory))
+    tarball = unpacked(binaries, directory)
+    sandbox = places.add(Sandbox(
+        binaries, directory, "--user", "alice", "--auto-approve", "alice", "--client", "ringback-demo"))
+    manager.start()
+    print(manager.run("systemctl", "--version").stdout.splitlines()[0], flush=True)
+    walk = Walk(report, manager, sandbox)
+    walk.go(tarball)
+    Claims(report, manager).go()
+    walk.undo()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(__doc__, campaign))

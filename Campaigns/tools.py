@@ -1,32 +1,25 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """Real tools get their tokens from Ringback, each in its own way, at servers on loopback: git, kubectl, skopeo and curl,
-and what tools_packages.py, tools_registry.py and tools_readers.py name.
+and what tools_packages.py and tools_readers.py name.
 
 git fetches from git-http-backend, fifty at once, at the moment the token has expired, and after the provider has revoked
 it: each time the provider may see one refresh request. The token expires by the campaign's clock (herd.py).
 """
 
 import base64
-import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 
-sys.dont_write_bytecode = True
-from herd import STEP, Clock, ClockedHouse, requests, revoke  # noqa: E402
-from house import Died  # noqa: E402
-from operations import must  # noqa: E402
-from report import Report, could_not_run, options, progress, table  # noqa: E402
-from shim import NoCompiler  # noqa: E402
-from stage import Trouble  # noqa: E402
-from tools_packages import Packages, Server, authority  # noqa: E402
-from tools_readers import Readers  # noqa: E402
-from tools_registry import Registry  # noqa: E402
+from harness import ROOT, Trouble, play, progress, read, table, write
+from herd import STEP, ClockedHouse, requests, revoke
+from tools_packages import Packages, Server, authority, kubeconfig
+from tools_readers import Readers
 
 GITS = 50
-NAMES = ["git-credential-ringback", "kubectl-ringback", "docker-credential-ringback", "cargo-credential-ringback"]
+NAMES = ["ringback", "git-credential-ringback", "kubectl-ringback", "docker-credential-ringback", "cargo-credential-ringback"]
 # The first git that tells a helper which schemes a server offers.
 BEARER_GIT = (2, 46)
 
@@ -35,11 +28,11 @@ class Tools:
     """The tools' home: links by whose names they find their helpers, and no configuration of the user's."""
 
     def __init__(self, house, report):
-        self.house, self.report, self.rows = house, report, []
+        self.house, self.report, self.note, self.rows = house, report, report.note, []
         self.links = house.place("bin")
         os.mkdir(self.links)
         for name in NAMES:
-            os.symlink(os.path.join(house.binaries, "ringback"), os.path.join(self.links, name))
+            os.symlink(house.program(), os.path.join(self.links, name))
         self.environment = {
             "PATH": self.links + ":" + os.environ.get("PATH", "/usr/bin:/bin"), "HOME": house.place("home"),
             "XDG_RUNTIME_DIR": house.place("run"), "RINGBACK_SOCK": house.socket, "RINGBACK_CONFIG": house.configuration,
@@ -58,8 +51,22 @@ class Tools:
         said = process.communicate(timeout=60)[0]
         return process.returncode, said
 
+    def run_traced(self, where, *command, **environment):
+        """Runs a program that must succeed, and looks at the arguments of every program that is started: none has the token."""
+        if not shutil.which("strace"):
+            return self.report.skip(f"{where}: argument lists", "strace is not installed")
+        trace, token = self.house.place("trace"), self.ringback("token", "work")
+        strace = ["strace", "-f", "-qq", "-s", "100000", "-e", "trace=execve,execveat", "-o", trace]
+        if self.run(*strace, "sh", "-c", f"/bin/echo {token}; :")[0] != 0:
+            return self.report.skip(f"{where}: argument lists", "strace may not trace here")
+        self.note(token in read(trace), f"{where}: strace sees argument lists", "the control was not found")
+        status, said = self.run(*strace, *command, **environment)
+        self.note(status == 0, where, said)
+        self.note("ringback" in read(trace), f"{where}: strace sees ringback", "it was not started")
+        self.note(token not in read(trace), f"{where}: argument lists", "one has the token")
+
     def ringback(self, *words):
-        status, said = self.run(os.path.join(self.house.binaries, "ringback"), *words)
+        status, said = self.run(self.house.program(), *words)
         if status != 0:
             raise Trouble(f"ringback {' '.join(words)}: {said}")
         return said.rstrip("\n")
@@ -78,16 +85,12 @@ class Tools:
 
     def undo_git(self):
         self.ringback("setup", "git", "--undo", "--yes")
-        with open(os.path.join(self.environment["HOME"], ".gitconfig")) as file:
-            left = file.read()
+        left = read(os.path.join(self.environment["HOME"], ".gitconfig"))
         self.note("credential" not in left, "ringback setup git --undo", left)
 
     def revoke(self):
         """The provider takes the account's present token no more."""
         revoke(self.house, self.ringback("token", "work"))
-
-    def note(self, is_right, where, why=""):
-        self.report.note(is_right, where, why)
 
     def tried(self, tool, *version):
         """A row of the table: which version it was."""
@@ -127,6 +130,7 @@ def try_git_basic(tools, server, rounds):
     """Fifty fetches at an expiry, and after a revocation."""
     house, url = tools.house, f"http://127.0.0.1:{server.port}/team/a.git"
     clones = [house.place(f"clone-{number}") for number in range(GITS)]
+    tools.run_traced("git lists what there is", "git", "ls-remote", url)
     status, said = tools.run("git", "clone", "-q", url, clones[0])
     tools.note(status == 0, "git clones", said)
     if status != 0:
@@ -170,28 +174,26 @@ def try_git_bearer(tools, server):
 def try_curl(tools, server):
     url = f"https://127.0.0.1:{server.port}/curl"
     netrc = tools.house.place("netrc")
-    with open(os.open(netrc, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
-        file.write(tools.ringback("token", "--origin", url, "--format", "netrc"))
+    write(netrc, tools.ringback("token", "--origin", url, "--format", "netrc"))
     certificate = tools.house.place("server.pem")
     status, said = tools.run("curl", "-sSf", "--netrc-file", netrc, "--cacert", certificate, url)
     word = base64.b64encode(f"oauth2:{tools.ringback('token', '--origin', url)}".encode()).decode()
     tools.note(status == 0 and f"/curl Basic {word}" in server.text, "curl reads a netrc file", said)
+    # The line that docs/tools.md prints.
+    with open(os.path.join(ROOT, "docs/tools.md")) as page:
+        line = next(line for line in page if line.startswith("curl -sSf -H @<("))
+    line = line.replace("https://files.example.org", f"https://127.0.0.1:{server.port}")
+    tools.run_traced("curl reads the field of --format header", "bash", "-c", line, CURL_CA_BUNDLE=certificate)
+    tools.note(f"/a.txt Bearer {tools.ringback('token', 'work')}" in server.text, "the printed line of curl sends the token")
     tools.tried("curl", "--version")
 
 
 def try_kubectl(tools, server):
     if not tools.has("kubectl"):
         return
-    user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "kubectl-ringback",
-                     "interactiveMode": "Never", "provideClusterInfo": True}}
-    cluster = {"server": f"https://127.0.0.1:{server.port}", "certificate-authority": tools.house.place("server.pem")}
-    path = tools.house.place("kubeconfig")
-    with open(path, "w") as file:
-        json.dump({"apiVersion": "v1", "kind": "Config", "current-context": "c",
-                   "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
-                   "clusters": [{"name": "k", "cluster": cluster}], "users": [{"name": "u", "user": user}]}, file)
+    path = kubeconfig(tools.house.place("kubeconfig"), server.port, tools.house.place("server.pem"))
     status, said = tools.run("kubectl", "get", "--raw", "/kubectl", KUBECONFIG=path)
-    token = tools.ringback("token", "--origin", cluster["server"])
+    token = tools.ringback("token", "--origin", f"https://127.0.0.1:{server.port}")
     tools.note(status == 0 and f"/kubectl Bearer {token}" in server.text, "kubectl runs the plugin", said)
     tools.tried("kubectl", "version", "--client")
 
@@ -199,70 +201,46 @@ def try_kubectl(tools, server):
 def try_skopeo(tools, server):
     if not tools.has("skopeo"):
         return
-    place, path = f"127.0.0.1:{server.port}", tools.house.place("auth.json")
-    with open(path, "w") as file:
-        json.dump({"credHelpers": {place: "ringback"}}, file)
-    status, said = tools.run(
-        "skopeo", "inspect", "--authfile", path, "--tls-verify=false", "--raw", f"docker://{place}/team/app:1")
+    place = f"127.0.0.1:{server.port}"
+    tools.ringback("setup", "docker", "--yes")
+    status, said = tools.run("skopeo", "inspect", "--tls-verify=false", "--raw", f"docker://{place}/team/app:1")
+    tools.ringback("setup", "docker", "--undo", "--yes")
     word = base64.b64encode(f"oauth2:{tools.ringback('token', '--origin', 'https://' + place)}".encode()).decode()
     tools.note(status == 0 and f"/v2/team/app/manifests/1 Basic {word}" in server.text, "skopeo runs the helper", said)
     tools.tried("skopeo", "--version")
 
 
-def main():
-    chosen = options(__doc__.splitlines()[0])
-    report, house, servers = Report(), None, []
-    try:
-        house = ClockedHouse(chosen.bin, shimmed=False)
-        house.clock = Clock(house.directory)
-        # Reuse of a refresh token ends the session at once: a second request would not go unseen.
-        house.fresh(access_token_lifetime=3_600, reuse_grace=0)
-        tools = Tools(house, report)
-        root, userinfo = repositories(tools), house.sandbox.issuer + "/userinfo"
-        for arguments in [("git_server.py", root, userinfo, "basic"), ("git_server.py", root, userinfo, "bearer"),
-                          ("tool_server.py", house.directory)]:
-            servers.append(Server(house, *arguments))
-        basic, bearer, web = servers
-        packages = Packages(tools, userinfo, chosen.short)
-        registry = Registry(tools, userinfo)
-        readers = Readers(tools, packages, basic, web)
-        servers += packages.servers + registry.servers
-        configuration = "".join(
-            f'[[origin]]\nurl = "{scheme}://127.0.0.1:{server.port}/*"\naccount = "work"\n'
-            for scheme, server in [("http", basic), ("http", bearer), ("https", web)])
-        configuration += authority(house.place("server.pem"))
-        configuration += packages.configuration() + registry.configuration()
-        house.configure(configuration)
-        house.start()
-        must(house.sign_in(), "the sign-in")
-        if not house.clock.asked:
-            raise Trouble("the clock is not in the daemon: is it a static executable?")
-        tools.set_up_git()
-        tools.tried("git", "--version")
-        try_git_basic(tools, basic, 1 if chosen.short else 5)
-        progress("git is done")
-        try_git_bearer(tools, bearer)
-        tools.undo_git()
-        try_kubectl(tools, web)
-        try_skopeo(tools, web)
-        try_curl(tools, web)
-        packages.run()
-        registry.run()
-        readers.run(configuration)
-        tools.ringback("logout", "work")
-        registry.signed_out()
-    except NoCompiler as trouble:
-        return could_not_run(trouble)
-    except (Trouble, Died, OSError, subprocess.TimeoutExpired) as trouble:
-        return could_not_run(trouble, house)
-    finally:
-        for server in servers:
-            server.close()
-        if house:
-            house.close(chosen.keep)
+def campaign(chosen, report, places):
+    house = places.add(ClockedHouse(chosen.bin), chosen.keep)
+    tools = Tools(house, report)
+    root, userinfo = repositories(tools), house.sandbox.issuer + "/userinfo"
+    basic, bearer, web = (places.add(Server(house, *arguments)) for arguments in [
+        ("git_server.py", root, userinfo, "basic"), ("git_server.py", root, userinfo, "bearer"),
+        ("tool_server.py", house.directory)])
+    packages = Packages(tools, userinfo, chosen.short)
+    readers = Readers(tools, packages, basic, web)
+    for server in packages.servers:
+        places.add(server)
+    configuration = "".join(
+        f'[[origin]]\nurl = "{scheme}://127.0.0.1:{server.port}/*"\naccount = "work"\n'
+        for scheme, server in [("http", basic), ("http", bearer), ("https", web)])
+    configuration += authority(house.place("server.pem"))
+    configuration += packages.configuration()
+    house.begin(configuration)
+    tools.set_up_git()
+    tools.tried("git", "--version")
+    try_git_basic(tools, basic, 1 if chosen.short else 5)
+    progress("git is done")
+    try_git_bearer(tools, bearer)
+    tools.undo_git()
+    try_kubectl(tools, web)
+    try_skopeo(tools, web)
+    try_curl(tools, web)
+    packages.run()
+    readers.run(configuration)
+    tools.ringback("logout", "work")
     table("The tools", ["tool", "version"], tools.rows)
-    return report.finish()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(__doc__, campaign))

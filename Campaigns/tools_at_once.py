@@ -1,7 +1,7 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """Fifty runs of one tool at once: one refresh when the token has expired, one notice when nobody is signed in.
 
-The programs are real: git, kubectl, skopeo and, where it is installed with docker-registry and podman, docker's client.
+The programs are real: git, kubectl and skopeo.
 The provider counts the refresh requests. A real notification server, dunst, counts the notices, and a program in place of
 xdg-open writes down the pages. The token expires by the campaign's clock (herd.py).
 """
@@ -16,17 +16,11 @@ import sys
 import termios
 import threading
 
-sys.dont_write_bytecode = True
-from herd import STEP, Clock, ClockedHouse, requests  # noqa: E402
-from house import Died, until  # noqa: E402
-from notices import Desktop, NoticedHouse, flows  # noqa: E402
-from operations import must  # noqa: E402
-from report import Report, could_not_run, options, progress, table  # noqa: E402
-from shim import NoCompiler  # noqa: E402
-from stage import Trouble  # noqa: E402
-from tools import Tools, repositories  # noqa: E402
-from tools_packages import Server, authority  # noqa: E402
-from tools_registry import Registry  # noqa: E402
+from harness import Trouble, play, progress, table, tcp_request, until, write
+from herd import STEP, ClockedHouse, requests
+from notices import Desktop, NoticedHouse, flows
+from tools import Tools, repositories
+from tools_packages import Server, authority, kubeconfig
 
 COUNT = 50
 # Seconds: fifty programs on a small machine, and a person who signs in meanwhile.
@@ -112,8 +106,6 @@ class Walk:
         self.git = self.serve("git_server.py", root, userinfo, "basic")
         self.api = self.serve("registry_server.py", house.place("registry"), userinfo)
         self.images = self.serve("tool_server.py", house.directory, userinfo)
-        self.registry = None if is_short else Registry(self.tools, userinfo)
-        self.servers += self.registry.servers if self.registry else []
 
     def serve(self, *arguments):
         self.servers.append(Server(self.house, *arguments))
@@ -127,22 +119,13 @@ class Walk:
         text = "".join(
             f'[[origin]]\nurl = "{scheme}://127.0.0.1:{server.port}/*"\naccount = "work"\n'
             for scheme, server in [("http", self.git), ("https", self.images), ("https", self.api)])
-        text += authority(self.house.place("registry/server.pem"))
-        return text + (self.registry.configuration() if self.registry else "")
+        return text + authority(self.house.place("registry/server.pem"))
 
     # MARK: the crowds
 
     def crowds(self):
-        """The account is signed in: git clones, and podman brings the image for docker's client."""
-        found = [self.gits(), self.kubectls(), self.skopeos()]
-        if self.registry and self.registry.process and shutil.which("docker"):
-            self.tools.ringback("setup", "docker", "--yes")
-            if self.registry.try_podman():
-                image = f"{self.registry.place}/team/app:1"
-                found.append(Crowd(
-                    self.tools, "docker", lambda number: ["docker", "manifest", "inspect", image],
-                    lambda: self.registry.tokens.text.count(" 401 "), **self.registry.environment))
-        return [crowd for crowd in found if crowd]
+        """The account is signed in: git clones."""
+        return [crowd for crowd in [self.gits(), self.kubectls(), self.skopeos()] if crowd]
 
     def gits(self):
         clones = [self.house.place(f"clone-{number}") for number in range(COUNT)]
@@ -157,15 +140,8 @@ class Walk:
     def kubectls(self):
         if not self.tools.has("kubectl"):
             return None
-        user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "kubectl-ringback",
-                         "interactiveMode": "IfAvailable", "provideClusterInfo": True}}
-        cluster = {"server": f"https://127.0.0.1:{self.api.port}",
-                   "certificate-authority": self.house.place("registry/server.pem")}
-        path = self.house.place("kubeconfig")
-        with open(path, "w") as file:
-            json.dump({"apiVersion": "v1", "kind": "Config", "current-context": "c",
-                       "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
-                       "clusters": [{"name": "k", "cluster": cluster}], "users": [{"name": "u", "user": user}]}, file)
+        authority = self.house.place("registry/server.pem")
+        path = kubeconfig(self.house.place("kubeconfig"), self.api.port, authority)
         return Crowd(self.tools, "kubectl", lambda number: ["kubectl", "get", "--raw", "/version"],
                      lambda: self.api.text.count(" refused"), KUBECONFIG=path)
 
@@ -173,8 +149,7 @@ class Walk:
         if not self.tools.has("skopeo"):
             return None
         place, path = f"127.0.0.1:{self.images.port}", self.house.place("auth.json")
-        with open(path, "w") as file:
-            json.dump({"credHelpers": {place: "ringback"}}, file)
+        write(path, json.dumps({"credHelpers": {place: "ringback"}}))
         image = f"docker://{place}/team/app:1"
         command = ["skopeo", "inspect", "--authfile", path, "--tls-verify=false", "--raw", image]
         return Crowd(self.tools, "skopeo", lambda number: command, lambda: self.images.text.count(" refused"))
@@ -236,9 +211,7 @@ class Walk:
             self.report.note(len(desktop.opened()) == before, where, "a page opened by itself")
             desktop.control("action", "0")
             page = until("the page", lambda: desktop.opened()[before:])[0]
-            status, said = self.tools.run("curl", "-sS", "-o", os.devnull, self.house.sandbox.approve(page))
-            if status != 0:
-                raise Trouble(f"the callback: {said}")
+            tcp_request(self.house.sandbox.approve(page))
             failed = crowd.finish(processes)
         finally:
             for process in processes:
@@ -254,11 +227,7 @@ class Walk:
         progress(f"{crowd.name} without a session is done")
 
     def run(self, desktop):
-        self.house.configure(self.configuration())
-        self.house.start()
-        must(self.house.sign_in(), "the sign-in")
-        if not self.house.clock.asked:
-            raise Trouble("the clock is not in the daemon: is it a static executable?")
+        self.house.begin(self.configuration())
         crowds = self.crowds()
         self.expiries(crowds)
         self.nobody(crowds, desktop)
@@ -268,33 +237,14 @@ class Walk:
                 self.somebody(crowd, desktop)
 
 
-def main():
-    chosen = options(__doc__.splitlines()[0])
-    report, house, walk = Report(), None, None
-    try:
-        house = BothHouse(chosen.bin, shimmed=False)
-        house.clock = Clock(house.directory)
-        house.desktop = Desktop(house)
-        try:
-            house.desktop.start()
-            # Reuse of a refresh token ends the session at once: a second request would not go unseen.
-            house.fresh(access_token_lifetime=3_600, reuse_grace=0)
-            walk = Walk(house, report, chosen.short)
-            walk.run(house.desktop)
-        finally:
-            house.desktop.close()
-    except NoCompiler as trouble:
-        return could_not_run(trouble)
-    except (Trouble, Died, OSError, subprocess.TimeoutExpired) as trouble:
-        return could_not_run(trouble, house)
-    finally:
-        if walk:
-            walk.close()
-        if house:
-            house.close(chosen.keep)
+def campaign(chosen, report, places):
+    house = places.add(BothHouse(chosen.bin), chosen.keep)
+    house.desktop = places.add(Desktop(house))
+    house.desktop.start()
+    walk = places.add(Walk(house, report, chosen.short))
+    walk.run(house.desktop)
     table("At once", ["tool", "runs", "refresh requests"], walk.rows)
-    return report.finish()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(__doc__, campaign))

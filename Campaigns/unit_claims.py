@@ -6,7 +6,7 @@ failure: nothing may stand in the unit that nobody has seen to work.
 import json
 import os
 
-from report import progress
+from harness import progress
 from user_manager import PYTHON, UID
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -65,7 +65,7 @@ class Claims:
             with open(output) as file:
                 found = json.load(file)
         except ValueError:
-            raise OSError(f"{unit} said nothing: {done.stderr} {self.manager.log()}") from None
+            raise OSError(f"{unit} said nothing: {done.stderr} {self.manager.why()}") from None
         for path in [output, script]:
             os.unlink(path)
         return found

@@ -5,7 +5,7 @@ import os
 import time
 
 from frozen import freeze, has_ended
-from house import ROOT
+from harness import ROOT, read
 
 SERVICE, SOCKET = "ringback.service", "ringback.socket"
 ACCOUNT = """
@@ -20,10 +20,7 @@ VAULT = '[vault]\nkey_source = "%s"\n'
 
 class Walk:
     def __init__(self, report, manager, sandbox):
-        self.report, self.manager, self.sandbox = report, manager, sandbox
-
-    def expect(self, is_right, what, why=""):
-        self.report.note(bool(is_right), what, str(why)[:600])
+        self.expect, self.manager, self.sandbox = report.note, manager, sandbox
 
     def ringback(self, *words, **variables):
         return self.manager.run("ringback", *words, **variables)
@@ -43,8 +40,7 @@ class Walk:
 
     @property
     def notes(self):
-        with open(os.path.join(self.manager.home, "notes"), errors="replace") as file:
-            return file.read()
+        return read(os.path.join(self.manager.home, "notes"))
 
     @property
     def pid(self):

@@ -9,7 +9,7 @@ import os
 import subprocess
 import time
 
-from stage import Trouble
+from harness import Trouble, read, until
 
 UID = 60_123
 NAME = "ringback-person"
@@ -70,7 +70,7 @@ class UserManager:
             ["unshare", "--mount", "--pid", "--fork", "--kill-child", PYTHON, "-c", INIT, self.directory, str(UID)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/", preexec_fn=self.enter_groups)
         if self.process.stdout.readline() != b"begun\n":
-            raise Trouble(f"the namespaces of the user manager were not made: {self.log()}")
+            raise Trouble(f"the namespaces of the user manager were not made: {self.why()}")
         with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as children:
             self.pid = int(children.read().split()[0])
         self.until("the user manager", lambda: self.systemctl("show", "--property=Version").returncode == 0)
@@ -167,19 +167,13 @@ class UserManager:
         raise Trouble(f"there is no process {pid} in the namespace")
 
     def until(self, what, is_so, seconds=30):
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            if is_so():
-                return
-            time.sleep(0.05)
-        raise Trouble(f"waited in vain for {what}: {self.log()}")
-
-    def log(self, lines=12):
         try:
-            with open(os.path.join(self.directory, "manager.log"), errors="replace") as file:
-                return " | ".join(line.strip() for line in file.readlines()[-lines:])
-        except OSError:
-            return ""
+            until(what, is_so, seconds)
+        except Trouble as trouble:
+            raise Trouble(f"{trouble}: {self.why()}") from None
+
+    def why(self, lines=12):
+        return " | ".join(line.strip() for line in read(os.path.join(self.directory, "manager.log")).splitlines()[-lines:])
 
     def close(self):
         if self.process is not None:

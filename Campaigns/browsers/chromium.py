@@ -6,8 +6,7 @@ import os
 import select
 import time
 
-from house import until
-from stage import Trouble
+from harness import Trouble, until, write
 
 from .driving import ELSEWHERE, Browser, Gone, Tab, is_alive
 
@@ -28,8 +27,7 @@ class Chromium(Browser):
         super().__init__(*arguments, **more)
         if public:
             os.makedirs(self.path("profile/Default"))
-            with open(self.path("profile/Default/Preferences"), "w") as file:
-                json.dump({"https_only_mode_enabled": True, "profile": {"cookie_controls_mode": 1}}, file)
+            write(self.path("profile/Default/Preferences"), json.dumps({"https_only_mode_enabled": True, "profile": {"cookie_controls_mode": 1}}))
 
     def words(self, private):
         return ["chromium", *self.flags, f"--user-data-dir='{self.path('profile')}'", "--remote-debugging-pipe",

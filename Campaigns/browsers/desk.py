@@ -1,12 +1,11 @@
 """A person's desk: a display, a session bus, the daemon and the sandbox, `ringback` with a browser, web pages of others."""
 
-import http.server
 import os
 import subprocess
-import threading
 
-from house import House, stop, until
-from stage import Trouble
+from harness import Trouble, begun, read, stop, until, write
+from house import House
+from web import Party
 
 SCHEME = "org.example.ringback-browsers"
 # Whose browser is not ours, as in a container whose users are mapped.
@@ -63,9 +62,8 @@ class Desk:
         # Another user's browser reaches its own directory below this one.
         os.chmod(self.house.directory, 0o711)
         self.programs, self.elsewhere = [], None
-        self.ringback = os.path.join(self.house.binaries, "ringback")
-        with open(os.open(self.house.configuration, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
-            file.write(ACCOUNTS.format(issuer=self.sandbox.issuer, scheme=SCHEME, stranger=STRANGER))
+        self.ringback = self.house.program()
+        write(self.house.configuration, ACCOUNTS.format(issuer=self.sandbox.issuer, scheme=SCHEME, stranger=STRANGER))
         try:
             self.display = self.first_line(["Xvfb", "-displayfd", "1", "-screen", "0", "1280x900x24", "-ac",
                                             "-nolisten", "tcp"])
@@ -77,12 +75,8 @@ class Desk:
             raise
 
     def first_line(self, words):
-        with open(self.place(words[0] + ".log"), "ab") as log:
-            program = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
+        program, line = begun(words, self.place(words[0] + ".log"))
         self.programs.append(program)
-        line = program.stdout.readline().decode().strip()
-        if not line:
-            raise Trouble(f"{words[0]} did not start")
         return line
 
     def place(self, name):
@@ -91,7 +85,7 @@ class Desk:
     @property
     def environment(self):
         return self.house.environment | {
-            "RINGBACK_CONFIG": self.house.configuration, "DISPLAY": ":" + self.display, "LANG": "C.UTF-8",
+            "DISPLAY": ":" + self.display, "LANG": "C.UTF-8",
             "DBUS_SESSION_BUS_ADDRESS": self.bus, "NO_AT_BRIDGE": "1", "MOZ_CRASHREPORTER_DISABLE": "1"}
 
     def start(self, *words, browser=None, private=False, **more):
@@ -130,8 +124,7 @@ class Desk:
         if self.pages:
             os.makedirs(self.pages, exist_ok=True)
             stem = os.path.join(self.pages, f"{browser.name}-{name}".replace(" ", "-").replace("/", "-"))
-            with open(stem + ".txt", "w") as file:
-                file.write(f"{tab.url}\n{tab.title}\n\n{tab.text}\n")
+            write(stem + ".txt", f"{tab.url}\n{tab.title}\n\n{tab.text}\n")
             with open(stem + ".png", "wb") as file:
                 file.write(browser.picture(tab))
 
@@ -140,7 +133,6 @@ class Desk:
             self.elsewhere.close()
         for program in reversed(self.programs):
             stop(program)
-            program.stdout.close()
         self.house.close(keeps)
 
 
@@ -157,13 +149,11 @@ class Run:
 
     @property
     def out(self):
-        with open(self.paths[0], errors="replace") as file:
-            return file.read()
+        return read(self.paths[0])
 
     @property
     def errors(self):
-        with open(self.paths[1], errors="replace") as file:
-            return file.read()
+        return read(self.paths[1])
 
     def says(self, text, seconds=30):
         """Everything on standard error, once the text is there."""
@@ -188,35 +178,17 @@ class Run:
         return f"`ringback {' '.join(self.words)}`: {self.process.poll()} {self.out!r} {self.errors!r}"
 
 
-class Website:
-    """Pages of somebody else, on a port of their own: text by path. Notes the requests: (path, the fields)."""
+class Website(Party):
+    """Pages of somebody else, on a port of their own: text by path."""
 
     def __init__(self):
-        self.pages, self.requests = {}, []
-        site = self
+        self.pages = {}
+        super().__init__()
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                site.requests.append((self.path, dict(self.headers)))
-                status, content = (200, site.pages[self.path]) if self.path in site.pages else (204, "")
-                self.send_response(status)
-                self.send_header("Content-Type", "text/html; charset=utf-8")
-                self.send_header("Cache-Control", "no-store")
-                self.send_header("Content-Length", str(len(content.encode())))
-                self.end_headers()
-                self.wfile.write(content.encode())
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.origin = f"http://127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+    def respond(self, request):
+        status, page = (200, self.pages[request.path]) if request.path in self.pages else (204, "")
+        return status, {"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store"}, page.encode()
 
     def asked(self, path):
-        return [fields for asked, fields in self.requests if asked == path]
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
+        """The fields of the requests for this path."""
+        return [seen.headers for seen in self.sent(path)]

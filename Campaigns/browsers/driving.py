@@ -4,9 +4,7 @@ import os
 import socket
 import subprocess
 
-from house import until
-from stage import Trouble
-
+from harness import Trouble, until
 
 # A name that strict browsers find here.
 ELSEWHERE = "elsewhere.example"

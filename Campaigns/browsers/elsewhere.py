@@ -1,21 +1,18 @@
-"""Browsers that are not where the daemon is: of another uid, in another network, behind `ssh -L`. A stand-in for containers
-and for other machines. Needs root.
+"""Browsers that are not where the daemon is: of another uid, in another network. A stand-in for containers and for other
+machines. Needs root.
 """
 
 import os
 import re
-import shutil
 import subprocess
 
-from house import stop, until
-from ssh import STDIO, Relay, Server
+from harness import Relay
+from hosts_network import Namespace
 
 from .desk import STRANGER
 from .everyday import NOTHING, Walk
-from .network import Network
 
-
-WALKS = ["another_uid", "another_network", "ssh"]
+WALKS = ["another_uid", "another_network"]
 
 
 class Elsewhere(Walk):
@@ -78,8 +75,11 @@ class Elsewhere(Walk):
     def another_network(self):
         """As in a container with a network of its own, or on another machine: 127.0.0.1 is another place there."""
         self.desk.forget("work")
-        self.desk.elsewhere = network = Network(self.desk, int(self.desk.sandbox.issuer.rsplit(":", 1)[1]))
-        browser = self.another("network", inside=network.pid)
+        self.desk.elsewhere = network = Namespace()
+        # The provider is reached there under the same address.
+        port = int(self.desk.sandbox.issuer.rsplit(":", 1)[1])
+        provider = Relay(network.listen(port), port)
+        browser = self.another("network", inside=network.holder.pid)
         try:
             run = self.desk.start("login", "work", browser=browser)
             browser.attach()
@@ -94,71 +94,7 @@ class Elsewhere(Walk):
             self.pasted(run, "another network", tab)
         finally:
             browser.quit()
-            network.close()
-            self.desk.elsewhere = None
-
-    def ssh(self):
-        """A sign-in on this machine over SSH, by the line that `login` prints; the browser is on the other machine."""
-        self.desk.forget("work")
-        house = self.desk.house
-        stem = f"ssh-{self.browser.name.lower()}"
-        # It ends with this program; sshd would not.
-        self.desk.elsewhere = network = Network(self.desk, int(self.desk.sandbox.issuer.rsplit(":", 1)[1]))
-        server = Server(house, stem)
-        relay = Relay(server.place("relay"), server.port)
-        browser = self.another("ssh", inside=network.pid)
-        programs = []
-        try:
-            errors_path = self.desk.place(stem + ".errors")
-            with open(errors_path, "wb") as errors:
-                login = subprocess.Popen(
-                    server.ssh("127.0.0.1", "env -u DISPLAY -u WAYLAND_DISPLAY PATH=/usr/bin:/bin "
-                               f"RINGBACK_SOCK={house.socket} {self.desk.ringback} login work --no-browser --method browser"),
-                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True)
-            programs.append(login)
-            url = login.stdout.readline().strip()
-
-            def line():
-                with open(errors_path, errors="replace") as file:
-                    return re.search(r"ssh -L \S+ \S+(?: -p \d+)?", file.read())
-            command = until("the line that login prints", line).group(0)
-            way = server.place("stdio.py")
-            with open(way, "w") as file:
-                file.write(STDIO)
-            # What the person has in ~/.ssh/config: how to reach this machine from theirs.
-            place = server.place("bin")
-            os.mkdir(place)
-            with open(os.path.join(place, "ssh"), "w") as file:
-                config = server.client(f"  ProxyCommand python3 {way} {server.place('relay')}\n")
-                file.write(f'#!/bin/sh\nexec {shutil.which("ssh")} -F {config} "$@"\n')
-            os.chmod(os.path.join(place, "ssh"), 0o700)
-            forwarding = subprocess.Popen(
-                ["nsenter", f"--net=/proc/{network.pid}/ns/net", "/bin/sh", "-c", "exec " + command],
-                stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                env={"PATH": f"{place}:{os.environ['PATH']}", "HOME": house.place("home")})
-            programs.append(forwarding)
-            port = int(re.search(r"-L (?:\S+?:)?(\d+):", command).group(1))
-
-            def forwarded():
-                try:
-                    network.connect(port).close()
-                    return True
-                except OSError:
-                    return False
-            until("the forwarded port", forwarded)
-            browser.begin(url)
-            browser.approve(browser.sign_in_page())
-            last = browser.page("Signed in")
-            self.desk.keep(browser, last, "ssh -L")
-            rest = login.communicate(timeout=30)[0]
-            self.note(login.returncode == 0 and "Signed in to work as alice" in rest, "ssh -L: login", rest)
-            self.note("/done/" in last.url and len(browser.handles()) == 1, "ssh -L: the tab", str(last))
-        finally:
-            browser.quit()
-            for program in programs:
-                stop(program)
-            relay.listener.close()
-            server.close()
+            provider.close()
             network.close()
             self.desk.elsewhere = None
 
@@ -167,9 +103,6 @@ def missing():
     """What this machine cannot show: the walks, and why."""
     if os.geteuid() != 0:
         return {name: "needs root" for name in WALKS}
-    lacks = {}
     if subprocess.run(["unshare", "-n", "true"], capture_output=True).returncode != 0:
-        lacks = {name: "the kernel lends no network namespace" for name in ["another_network", "ssh"]}
-    elif not (shutil.which("sshd") or os.path.exists("/usr/sbin/sshd")):
-        lacks["ssh"] = "there is no sshd (make test-ssh installs one)"
-    return lacks
+        return {"another_network": "the kernel lends no network namespace"}
+    return {}

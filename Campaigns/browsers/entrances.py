@@ -9,7 +9,7 @@ import subprocess
 import sys
 import urllib.parse
 
-from house import until
+from harness import until
 
 from .desk import STRANGER, Website
 from .everyday import NOTHING, Walk

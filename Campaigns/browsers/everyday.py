@@ -2,6 +2,8 @@
 
 import time
 
+from harness import until
+
 from .desk import Website
 
 DONE = "You can close this tab and go back to the program that asked you to sign in."
@@ -237,7 +239,6 @@ class Walk:
         try:
             tab = self.browser.open_tab(site.origin + "/")
             self.browser.find("the page", lambda tab: "Somebody else" in tab.text)
-            from house import until
             until("the page to be done", lambda: site.asked("/over"))
             for name in ["Purpose", "Sec-Purpose", "X-Moz"]:
                 if any(name in fields for fields in site.asked("/own")):

@@ -7,8 +7,7 @@ import re
 import shutil
 import socket
 
-from house import until
-from stage import Trouble
+from harness import Trouble, until
 
 from .driving import ELSEWHERE, Browser, Gone, Tab, is_alive
 

@@ -4,8 +4,7 @@ import contextlib
 import json
 import os
 
-from house import until
-from stage import Trouble
+from harness import Trouble, until, write
 
 from .desk import SCHEME
 
@@ -39,8 +38,7 @@ def allowed(browser):
         parent = os.path.dirname(parent)
     os.makedirs(os.path.dirname(POLICY), exist_ok=True)
     try:
-        with open(POLICY, "w") as file:
-            json.dump({"AutoLaunchProtocolsFromOrigins": [{"protocol": SCHEME, "allowed_origins": ["*"]}]}, file)
+        write(POLICY, json.dumps({"AutoLaunchProtocolsFromOrigins": [{"protocol": SCHEME, "allowed_origins": ["*"]}]}), 0o644)
         browser.quit()
         browser.begin()
         yield lambda: None

@@ -2,7 +2,7 @@
 
 import os
 
-from house import until
+from harness import until, write
 
 from .desk import Website
 from .driving import ELSEWHERE
@@ -28,10 +28,8 @@ class Settings(Walk):
         for path in [applications, configuration]:
             os.makedirs(path, 0o700, exist_ok=True)
         entry, default = os.path.join(applications, "desk.desktop"), os.path.join(configuration, "mimeapps.list")
-        with open(entry, "w") as file:
-            file.write(ENTRY.format(self.browser.opener))
-        with open(default, "w") as file:
-            file.write("[Default Applications]\nx-scheme-handler/http=desk.desktop\nx-scheme-handler/https=desk.desktop\n")
+        write(entry, ENTRY.format(self.browser.opener))
+        write(default, "[Default Applications]\nx-scheme-handler/http=desk.desktop\nx-scheme-handler/https=desk.desktop\n")
         try:
             opened = len(self.browser.opened)
             run = self.desk.start("login", "work")

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """Signs in on another device at a real provider, django-oauth-toolkit: its endpoints, its pages, its rules.
 
 The person is a browser without a screen: cookies, forms, redirects. Every question that Ringback asks is seen in the
@@ -8,7 +8,6 @@ provider's log.
 import http.cookiejar
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -17,10 +16,8 @@ import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
-sys.dont_write_bytecode = True
-from house import Died, House, stop  # noqa: E402
-from report import Report, options, progress  # noqa: E402
-from stage import Trouble  # noqa: E402
+from harness import Trouble, begun, free_ports, play, progress, read, stop, write  # noqa: E402
+from house import House  # noqa: E402
 
 from device_provider import CLIENT, PASSWORD, PERSON  # noqa: E402
 
@@ -31,27 +28,22 @@ class Provider:
     """The provider as a process, and its log of requests: (seconds, method, path, status)."""
 
     def __init__(self, directory, python=sys.executable):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        [self.port] = free_ports(1)
         self.directory = os.path.join(directory, "django")
         os.mkdir(self.directory, 0o700)
         self.log = os.path.join(self.directory, "log")
-        with open(self.log, "wb") as log:
-            self.process = subprocess.Popen(
-                [python, "-B", os.path.join(HERE, "device_provider.py"), self.directory, str(self.port)],
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
-        if self.process.stdout.readline() != b"ready\n":
-            with open(self.log) as log:
-                raise Trouble(f"django-oauth-toolkit did not start: {log.read()[-800:]}")
+        self.process, _ = begun(
+            [python, "-B", os.path.join(HERE, "device_provider.py"), self.directory, str(self.port)], self.log)
 
     @property
     def issuer(self):
         return f"http://127.0.0.1:{self.port}/o"
 
+    def why(self):
+        return "the provider said: " + read(self.log)[-1500:]
+
     def close(self):
         stop(self.process)
-        self.process.stdout.close()
 
 
 class Person:
@@ -86,7 +78,7 @@ class Person:
 def started(house):
     """`ringback login --method device`, once it has printed the code: (the process, the flow)."""
     program = subprocess.Popen(
-        [os.path.join(house.binaries, "ringback"), "login", "work", "--method", "device"], env=house.environment,
+        [house.program(), "login", "work", "--method", "device"], env=house.environment,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     for line in program.stderr:
         if line.startswith("and enter the code:"):
@@ -124,41 +116,21 @@ def walk(house, provider, report):
     Person().enter(flow["verification_uri"], code, "accept")
     out, errors = program.communicate(timeout=BOUND)
     note(program.returncode == 0, "a slow person is waited for", out + errors)
-    with open(provider.log) as log:
-        lines = log.read()
+    lines = read(provider.log)
     note("slow_down" not in lines, "the provider never had to say slow_down", lines)
 
 
-def main():
-    chosen = options(__doc__.splitlines()[0], only=("", "only walks with this in their titles"))
-    if chosen.only not in "device authorization":
-        return 0
-    report = Report()
-    house = House(chosen.bin, shimmed=False)
-    provider = None
-    try:
-        provider = Provider(house.directory)
-        progress(f"{provider.issuer} is up")
-        with open(house.configuration, "w") as file:
-            os.fchmod(file.fileno(), 0o600)
-            file.write(
-                f'[accounts.work]\nclient_id = "{CLIENT}"\nscopes = ["read"]\n[accounts.work.endpoints]\n'
-                f'authorization = "{provider.issuer}/authorize/"\ntoken = "{provider.issuer}/token/"\n'
-                f'device_authorization = "{provider.issuer}/device-authorization/"\n')
-        house.start()
-        walk(house, provider, report)
-    except (Trouble, Died, OSError, subprocess.SubprocessError) as trouble:
-        progress(f"the walk could not run: {trouble}")
-        if provider:
-            with open(provider.log, errors="replace") as log:
-                progress(f"the provider said: {log.read()[-1500:]}")
-        report.note(False, "the stage", str(trouble))
-    finally:
-        if provider:
-            provider.close()
-        house.close(chosen.keep)
-    return report.finish()
+def campaign(chosen, report, places):
+    house = places.add(House(chosen.bin, shimmed=False), chosen.keep)
+    provider = places.add(Provider(house.directory))
+    progress(f"{provider.issuer} is up")
+    write(house.configuration, (
+        f'[accounts.work]\nclient_id = "{CLIENT}"\nscopes = ["read"]\n[accounts.work.endpoints]\n'
+        f'authorization = "{provider.issuer}/authorize/"\ntoken = "{provider.issuer}/token/"\n'
+        f'device_authorization = "{provider.issuer}/device-authorization/"\n'))
+    house.start()
+    walk(house, provider, report)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(__doc__, campaign, only=("", "device: this one of the two")))

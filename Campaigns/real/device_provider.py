@@ -8,10 +8,6 @@ import sys
 
 PERSON, PASSWORD, EMAIL = "mira", "correct horse battery", "mira@example.org"
 CLIENT = "ringback-device"
-# A client of the authorization code, at any port of 127.0.0.1.
-WEB_CLIENT = "ringback-web"
-# Who may ask whether a token is good.
-RESOURCE_SERVER = "notes", "notes-secret"
 
 
 def configure(directory, port):
@@ -65,13 +61,6 @@ def populate(directory):
     get_application_model().objects.create(
         client_id=CLIENT, name="Ringback", client_type="public", algorithm="RS256",
         authorization_grant_type="urn:ietf:params:oauth:grant-type:device_code")
-    get_application_model().objects.create(
-        client_id=WEB_CLIENT, name="Ringback", client_type="public", algorithm="RS256", skip_authorization=True,
-        authorization_grant_type="authorization-code", redirect_uris=" ".join(
-            f"http://127.0.0.1/callback/{kind}-toolkit" for kind in ["mcp", "fastmcp"]))
-    get_application_model().objects.create(
-        client_id=RESOURCE_SERVER[0], client_secret=RESOURCE_SERVER[1], name="Notes", client_type="confidential",
-        authorization_grant_type="client-credentials")
 
 
 def main(directory, port):

@@ -44,27 +44,14 @@ class Person:
         self.page.wait_for_url(ENDED)
         return ENDED.match(self.page.url).group(1), self.page.inner_text("body")
 
-    def at_canaille(self, url, passwords=(PASSWORD,), answer="accept"):
-        """Signs in (unless the profile is signed in) and answers the consent page (unless it was answered before)."""
+    def at_canaille(self, url, answer="accept"):
+        """Signs in and answers the consent page."""
         page = self.page
         page.goto(url)
-        if passwords:
-            page.fill("input[name=login]", PERSON)
+        for field, value in [("login", PERSON), ("password", PASSWORD)]:
+            page.fill(f"input[name={field}]", value)
             page.click("button[type=submit].primary")
-        for password in passwords:
-            page.fill("input[name=password]", password)
-            page.click("button[type=submit].primary")
-        if answer:
-            page.click(f"button#{answer}")
-        return self.ending()
-
-    def at_mock(self, url, answer="accept"):
-        page = self.page
-        page.goto(url)
-        if answer == "deny":
-            page.click("button[value=deny]")
-        else:
-            page.click(f"button[name=sub][value={PERSON}]")
+        page.click(f"button#{answer}")
         return self.ending()
 
     def close(self):

@@ -1,7 +1,6 @@
 """The command line as a person uses it, against the house's daemon."""
 
 import json
-import os
 import subprocess
 
 # Of a verb, in seconds; a sign-in waits for the pages.
@@ -22,17 +21,12 @@ class Ringback:
     def __init__(self, house):
         self.house = house
 
-    def command(self, *arguments):
-        return [os.path.join(self.house.binaries, "ringback"), *arguments]
-
     def run(self, *arguments, status=0):
         """A verb that must end with this exit status. Returns its output, without the last newline."""
-        done = subprocess.run(self.command(*arguments), env=self.house.environment, stdin=subprocess.DEVNULL,
-                              capture_output=True, timeout=VERB_SECONDS)
-        told = done.stderr.decode(errors="replace").strip()
+        done = self.house.ringback(*arguments, timeout=VERB_SECONDS)
         expect(done.returncode == status,
-               f"ringback {' '.join(arguments)} ended with {done.returncode}, not {status}: {told}")
-        return done.stdout.decode().rstrip("\n")
+               f"ringback {' '.join(arguments)} ended with {done.returncode}, not {status}: {done.stderr.strip()}")
+        return done.stdout.rstrip("\n")
 
     def token(self, account, *more):
         return self.run("token", account, *more)
@@ -46,7 +40,7 @@ class Ringback:
         Returns (exit status, the line on stdout, what the page was).
         """
         login = subprocess.Popen(
-            self.command("login", account, "--again", "--no-browser", "--timeout", str(SIGN_IN_SECONDS), *more),
+            [self.house.program(), "login", account, "--again", "--no-browser", "--timeout", str(SIGN_IN_SECONDS), *more],
             env=self.house.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         try:
             url = login.stdout.readline().decode().strip()

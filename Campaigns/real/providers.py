@@ -11,8 +11,7 @@ import sys
 import time
 import urllib.parse
 
-from house import stop
-from stage import Trouble, tcp_request
+from harness import Trouble, stop, tcp_request, until
 
 PERSON = "alice"
 EMAIL = "alice@example.org"
@@ -43,16 +42,16 @@ class Provider:
         with open(os.path.join(self.directory, "log"), "ab") as log:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment, cwd=self.directory)
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline and self.process.poll() is None:
+
+        def metadata():
+            if self.process.poll() is not None:
+                raise Trouble(f"{command[0]} ended: {self.why()}")
             try:
                 status, _, body, _ = tcp_request(self.issuer + "/.well-known/openid-configuration")
-                if status == 200:
-                    self.metadata = json.loads(body)
-                    return
+                return json.loads(body) if status == 200 else None
             except OSError:
-                time.sleep(0.1)
-        raise Trouble(f"{command[0]} does not answer: {self.why()}")
+                return None
+        self.metadata = until(f"{command[0]} to answer", metadata, START_SECONDS)
 
     def why(self, lines=12):
         with open(os.path.join(self.directory, "log"), errors="replace") as log:
@@ -161,22 +160,3 @@ class Canaille(Provider):
         """What the provider says of a token to the client that it is for."""
         status, body = self.post(self.metadata["introspection_endpoint"], {"token": token}, client)
         return json.loads(body) if status == 200 else {"status": status, "body": body[:200]}
-
-
-class Mock(Provider):
-    """oidc-provider-mock: takes any client, knows no revocation and no PKCE."""
-
-    def __init__(self, directory, port, name="mock", arguments=()):
-        super().__init__(directory, port, name)
-        self.arguments = arguments
-
-    def start(self):
-        claims = json.dumps({"sub": PERSON, "email": EMAIL})
-        self.serve(self.program("oidc-provider-mock"), "--port", str(self.port), "--user-claims", claims,
-                   *self.arguments)
-
-    def end_every_token(self):
-        """The provider ends what the person granted."""
-        status, _, _, _ = tcp_request(f"{self.issuer}/users/{PERSON}/revoke-tokens", "POST", "")
-        if status != 204:
-            raise Trouble(f"revoke-tokens answered {status}")

@@ -2,23 +2,20 @@
 
 import base64
 import json
-import re
 import secrets
 import time
 import urllib.parse
 
+from harness import until, write
+
 from person import expect
-from providers import EMAIL, PASSWORD, PERSON
-from stage import tcp_request
+from providers import EMAIL, PERSON
 
 # Clients at canaille, and what their ID tokens are signed with: one for each kind of key, and more because a consent is
 # remembered for a client. The one named secret is confidential, the others are public.
 CLIENTS = {
-    "rs256": "RS256", "es256": "ES256", "eddsa": "EdDSA", "secret": "ES256", "again": "ES256", "typo": "RS256",
-    "denied": "EdDSA",
+    "rs256": "RS256", "es256": "ES256", "eddsa": "EdDSA", "secret": "ES256", "denied": "EdDSA",
 }
-# Until a token that lives for seconds has certainly expired, in seconds.
-EXPIRY_PATIENCE = 30
 
 
 def signs_in(stage, walk, *more):
@@ -61,8 +58,7 @@ def whole_life(stage):
     identity = header(stage.ringback.token(stage.account, "--kind", "id_token"))
     expect(identity["alg"] == CLIENTS[stage.account], f"the ID token is signed with {identity['alg']}")
     token = refreshed(stage, refreshed(stage, token))
-    stage.house.kill()
-    stage.house.start()
+    stage.house.restart()
     expect(stage.ringback.token(stage.account) == token, "another token after the daemon was killed and started")
     signs_out(stage, refreshed(stage, token))
 
@@ -87,28 +83,7 @@ def signs_out(stage, token):
 
 def revoked(stage, token, patience=20):
     """The provider no longer honours the token. A sign-out may end before the revocation is delivered."""
-    deadline = time.monotonic() + patience
-    while time.monotonic() < deadline:
-        status, _ = stage.provider.userinfo(token)
-        if status in (400, 401, 403):
-            return
-        time.sleep(0.2)
-    expect(False, f"userinfo still answers {status} to the token, {patience} s after the sign-out")
-
-
-def again(stage):
-    """A second sign-in in the same browser profile shows no page: the provider knows the person and the consent."""
-    signs_in(stage, stage.person.at_canaille)
-    first = stage.ringback.token(stage.account)
-    signs_in(stage, lambda url: stage.person.at_canaille(url, passwords=(), answer=None))
-    expect(honoured(stage, stage.ringback.token(stage.account)) != first, "the second sign-in brought the first token")
-    stage.ringback.run("logout", stage.account)
-
-
-def wrong_password(stage):
-    signs_in(stage, lambda url: stage.person.at_canaille(url, passwords=("not-this-one", PASSWORD)))
-    honoured(stage, stage.ringback.token(stage.account))
-    stage.ringback.run("logout", stage.account)
+    until("the provider to refuse the token", lambda: stage.provider.userinfo(token)[0] in (400, 401, 403), patience)
 
 
 def denial(stage):
@@ -155,30 +130,24 @@ def service_life(stage):
     stage.ringback.run("refresh", stage.account, "--force")
     newer = stage.ringback.token(stage.account)
     expect(newer != token, "the refresh brought the same token")
-    stage.house.kill()
-    stage.house.start()
+    stage.house.restart()
     token = stage.ringback.token(stage.account)
     expect(token != newer, "a token outlived the daemon: something of a service was written")
     stage.ringback.run("logout", stage.account)
-    deadline = time.monotonic() + 20
-    while (told := stage.provider.introspect(token, client)).get("active") is not False:
-        expect(time.monotonic() < deadline, f"canaille says of a token that was signed out: {told}")
-        time.sleep(0.2)
+    until("canaille to know of the sign-out", lambda: stage.provider.introspect(token, client).get("active") is False)
     expect(stage.ringback.token(stage.account) != token, "the token that was signed out was served again")
 
 
 def service_refused(stage):
     """A wrong secret: said so, with the provider's word, and nothing is asked of a person."""
-    with open(stage.house.secret_file, "w") as file:
-        file.write("not-this-one\n")
+    write(stage.house.secret_file, "not-this-one\n")
     try:
         stage.ringback.run("refresh", stage.account, "--force", status=1)
         error = stage.house.account(stage.account).get("error", {})
         expect(error.get("provider_code") == "invalid_client" and error.get("recovery") == "fix_configuration",
                f"the account's error is {error}")
     finally:
-        with open(stage.house.secret_file, "w") as file:
-            file.write(stage.house.services[stage.account][1] + "\n")
+        write(stage.house.secret_file, stage.house.services[stage.account][1] + "\n")
     stage.ringback.run("refresh", stage.account, "--force")
     stage.ringback.token(stage.account)
 
@@ -187,94 +156,19 @@ def assertion_life(stage):
     """RFC 7523: a signed statement in a file, read anew, is traded for a token that the provider honours."""
     client = stage.house.services[stage.account][0]
 
-    def write(text):
-        with open(stage.house.assertion_file, "w") as file:
-            file.write(text)
-
-    write(stage.provider.assertion(client) + "\n")
+    write(stage.house.assertion_file, stage.provider.assertion(client) + "\n")
     status, claims = stage.provider.userinfo(stage.ringback.token(stage.account))
     expect(status == 200 and claims["sub"] == PERSON, f"userinfo answered {status} {claims!r}")
-    write("not.a.token")
+    write(stage.house.assertion_file, "not.a.token")
     stage.ringback.run("refresh", stage.account, "--force", status=1)
     expect(stage.house.account(stage.account)["error"].get("provider_code") == "invalid_grant",
            f"the account is {stage.house.account(stage.account)}")
-    write(stage.provider.assertion(client))
+    write(stage.house.assertion_file, stage.provider.assertion(client))
     # canaille signs its access tokens, and fails on a second one that is the same to the second.
     time.sleep(1.1)
     stage.ringback.run("refresh", stage.account, "--force")
     status, _ = stage.provider.userinfo(stage.ringback.token(stage.account))
     expect(status == 200, f"userinfo answered {status} to the second token")
-
-
-# MARK: oidc-provider-mock
-
-
-def mock_life(stage):
-    """No revocation endpoint: signing out still ends the session here, and says nothing wrong."""
-    signs_in(stage, stage.person.at_mock)
-    token = honoured(stage, stage.ringback.token(stage.account))
-    refreshed(stage, token)
-    stage.ringback.run("logout", stage.account)
-    stage.ringback.run("token", stage.account, status=3)
-
-
-def mock_denial(stage):
-    """This provider's denial comes back without the state: nobody can say whose it is, so it changes nothing."""
-    status, flow = stage.house.api("POST", f"/v1/accounts/{stage.account}/sign-in", {"method": "browser"})
-    expect(status == 201, f"sign-in answered {status} {flow}")
-    came = {}
-
-    def note(request):
-        if request.url.startswith(flow["redirect_uri"] + "?"):
-            came.update(urllib.parse.parse_qs(urllib.parse.urlsplit(request.url).query))
-
-    stage.person.page.on("request", note)
-    stage.person.ending = lambda: stage.person.page.wait_for_url(re.compile(r"/unknown#?$"))
-    stage.person.at_mock(flow["authorization_url"], "deny")
-    expect(came.get("error") == ["access_denied"] and "state" not in came, f"the callback had {sorted(came)}")
-    status, now = stage.house.api("GET", f"/v1/flows/{flow['id']}")
-    expect(now["status"] == "pending", f"the flow is {now['status']}")
-    stage.house.api("DELETE", f"/v1/flows/{flow['id']}?all=true")
-
-
-def ended_by_provider(stage):
-    """invalid_grant at the refresh: the session is over, and the person is told to sign in again."""
-    signs_in(stage, stage.person.at_mock)
-    stage.provider.end_every_token()
-    stage.ringback.run("refresh", stage.account, "--force", status=3)
-    stage.ringback.run("token", stage.account, status=3)
-    error = stage.house.account(stage.account).get("error", {})
-    expect(error.get("code") == "session_expired", f"the account's error is {error}")
-
-
-def renewed_in_time(stage):
-    """Short-lived tokens: each answer is one that the provider still honours, over more than one lifetime."""
-    signs_in(stage, stage.person.at_mock)
-    seen, lives = [], []
-    deadline = time.monotonic() + EXPIRY_PATIENCE
-    while len(seen) < 2 and time.monotonic() < deadline:
-        token = honoured(stage, stage.ringback.token(stage.account))
-        if token not in seen:
-            seen.append(token)
-            lives.append(stage.ringback.session(stage.account).get("expires_in"))
-        time.sleep(0.5)
-    expect(len(seen) == 2, f"{len(seen)} tokens in {EXPIRY_PATIENCE} s; lives {lives}")
-    stage.ringback.run("logout", stage.account)
-
-
-def no_refresh_token(stage):
-    """Without a refresh token: served while it lives, a refresh is a conflict, then signed out for good."""
-    signs_in(stage, stage.person.at_mock)
-    honoured(stage, stage.ringback.token(stage.account, "--min-valid", "0"))
-    status, problem = stage.house.api("POST", f"/v1/accounts/{stage.account}/refresh", {})
-    expect(status == 409 and problem["code"] == "state_conflict", f"refresh answered {status} {problem}")
-    deadline = time.monotonic() + EXPIRY_PATIENCE
-    while time.monotonic() < deadline:
-        status, answer = stage.house.api("GET", f"/v1/accounts/{stage.account}/session?min_valid=0")
-        if status == 401:
-            break
-        time.sleep(0.5)
-    expect(status == 401 and answer["code"] == "sign_in_required", f"after the token's life: {status} {answer}")
 
 
 CANAILLE = [
@@ -283,20 +177,10 @@ CANAILLE = [
     ("canaille, ES256: a session's whole life", "es256", whole_life),
     ("canaille, Ed25519: a session's whole life", "eddsa", whole_life),
     ("canaille, a client with a secret: a session's whole life", "secret", whole_life),
-    ("canaille: signing in again", "again", again),
-    ("canaille: a wrong password, then the right one", "typo", wrong_password),
     ("canaille: the person says no", "denied", denial),
 ]
 SERVICE = [
     ("canaille: a service by client credentials", "service", service_life),
     ("canaille: a service with a wrong secret", "service", service_refused),
     ("canaille: a service by a signed assertion", "pod", assertion_life),
-]
-MOCK = [
-    ("mock: a session's whole life", "mock", mock_life),
-    ("mock: a denial without a state", "mock", mock_denial),
-    ("mock: the provider ends the session", "mock", ended_by_provider),
-    ("mock: tokens of a few seconds", "short", renewed_in_time),
-    ("mock: no refresh token", "unrefreshed", no_refresh_token),
-    ("mock: a registered client with a secret", "confidential", mock_life),
 ]
