@@ -93,12 +93,12 @@ struct CallbackResource: Resource {
         case .callback: return nil
         case .refused(let reason):
             throw await problem(ofForeign: reason, isTold: isTold, call)
-        case .kept(let link, let isHeard):
+        case .kept(let link, let hasListener):
             return ServerResponse(
                 status: 202,
                 json: [
                     "deep_link": [
-                        "id": .string(String(link.id)), "scheme": .string(link.scheme), "heard": .bool(isHeard),
+                        "id": .string(String(link.id)), "scheme": .string(link.scheme), "heard": .bool(hasListener),
                     ]
                 ])
         }

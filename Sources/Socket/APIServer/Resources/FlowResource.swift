@@ -93,15 +93,15 @@ extension FlowView {
     /// The messages whose codes a change of the user waits for, and the sentence for the user.
     private func addConfirmations(to object: inout JSONObject, _ language: Language) {
         object["awaiting"] = .array(
-            awaitedCodes.map { origin in
+            details.codes.map { origin in
                 var place = JSONObject()
                 place["type"] = origin.kind.map { .string($0) }
                 place["email"] = origin.email.map { .string($0) }
                 place["phone"] = origin.phone.map { .string($0) }
                 return .object(place)
             })
-        let hasMail = awaitedCodes.contains { $0.email != nil }
-        let message: UserMessage? = isHalfConfirmed ? .oneConfirmed : hasMail ? .checkEmail : nil
+        let hasMail = details.codes.contains { $0.email != nil }
+        let message: UserMessage? = details.isHalfConfirmed ? .oneConfirmed : hasMail ? .checkEmail : nil
         object["user_message"] = message.map { .string($0.text(in: language)) }
     }
 
@@ -114,17 +114,19 @@ extension FlowView {
         if status == .pending {
             object["waiting_for"] = .string(waitingFor.rawValue)
             // Our own page is opened by an address that works once.
-            if !authorizationURL.isEmpty, words == nil { object["authorization_url"] = .string(authorizationURL) }
+            if !authorizationURL.isEmpty, details.words == nil {
+                object["authorization_url"] = .string(authorizationURL)
+            }
             if !openURL.isEmpty { object["open_url"] = .string(openURL) }
             object["open_url_error"] = openURLError.map { Problem($0, language: language).json }
             if !openAddresses.isEmpty { object["open_urls"] = .array(openAddresses.map(\.json)) }
-            object["words"] = words.map { .string($0) }
+            object["words"] = details.words.map { .string($0) }
             object["resend_after"] = resendAfter.map { .integer($0.seconds) }
-            object["challenge_id"] = challenge.map { .string($0.id) }
-            object["options"] = challenge.map { .object($0.options) }
-            object["user_code"] = device.map { .string($0.userCode) }
-            object["verification_uri"] = device.map { .string($0.verificationURI) }
-            object["verification_uri_complete"] = device?.verificationURIComplete.map { .string($0) }
+            object["challenge_id"] = details.challenge.map { .string($0.id) }
+            object["options"] = details.challenge.map { .object($0.options) }
+            object["user_code"] = details.device.map { .string($0.userCode) }
+            object["verification_uri"] = details.device.map { .string($0.verificationURI) }
+            object["verification_uri_complete"] = details.device?.verificationURIComplete.map { .string($0) }
             if waitingFor == .emailConfirmation {
                 object["user_message"] = .string(UserMessage.checkEmail.text(in: language))
             }
@@ -137,7 +139,7 @@ extension FlowView {
             let problem = Problem(error, language: language, endedSignIn: true)
             object["error"] = problem.json
             object["user_message"] = problem.userMessage.map { .string($0) }
-        case .completed where isRecovery:
+        case .completed where details.isRecovery:
             object["user_message"] = .string(UserMessage.choosePassword.text(in: language))
         case .pending: object["error"] = refusal.map { Problem($0, language: language).json }
         case .completed, .cancelled: break
