@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 
-from harness import ROOT, Trouble, play, progress
+from harness import ROOT, play, progress
 from package_contents import (PACKAGER, check_lintian, check_package, check_python_package,
                               check_tarball, commit_of, make, of_another_commit)
 from package_root import DEBIANS, RootedManager, base

@@ -3,42 +3,31 @@ public import SessionVault
 
 /// The broker: sign-ins become sessions, sessions become tokens. A value that joins the parts; it holds nothing itself.
 public struct Broker: Sendable {
-    public let bus: EventBus
     public let callbackReceiver: CallbackReceiver
     let sessionManager: SessionManager
     let flowRegistry: FlowRegistry
     let revocations: Revocations
-    let tools: ProviderTools
 
     public init(
         vault: any Vault, http: any HTTPClient, callbackReceiver: CallbackReceiver, work: Work = Work(),
         clock: BrokerClock = .system,
         firstEvent: UInt64? = nil, record: @escaping @Sendable (BrokerFact) -> Void = { _ in }
     ) {
-        let bus = EventBus(from: firstEvent)
         let tools = ProviderTools(http: http, vault: vault, work: work, clock: clock, record: record)
-        let sessionManager = SessionManager(tools: tools, bus: bus)
-        self.bus = bus
         self.callbackReceiver = callbackReceiver
-        self.sessionManager = sessionManager
-        self.tools = tools
-        revocations = Revocations(sessionManager: sessionManager, tools: tools)
-        flowRegistry = FlowRegistry(
-            callbackReceiver: callbackReceiver, clock: clock, work: work, record: record,
-            isHeard: { bus.hasListener(amongProcesses: $0) }
-        ) { account, event, error in
-            await sessionManager.note(error, account, as: event)
-        } onExpiry: { flow in
-            await flow.account.provider(with: tools).noteExpiry(of: flow)
-        }
+        sessionManager = SessionManager(tools: tools, bus: EventBus(from: firstEvent))
+        revocations = Revocations(sessionManager: sessionManager)
+        flowRegistry = FlowRegistry(callbackReceiver: callbackReceiver, sessionManager: sessionManager)
     }
 
+    public var bus: EventBus { sessionManager.bus }
     public var vault: any Vault { tools.vault }
+    var tools: ProviderTools { sessionManager.tools }
     var work: Work { tools.work }
     var clock: BrokerClock { tools.clock }
     var record: @Sendable (BrokerFact) -> Void { tools.record }
 
-    /// What a provider may ask of the broker.
+    /// The broker as a provider sees it.
     public var signInContext: SignInContext { SignInContext(broker: self) }
 
     /// A snapshot of the sessions, for readers that must not wait.
@@ -52,7 +41,7 @@ public struct Broker: Sendable {
     public func configure(_ accounts: [Account], unchanged: Set<AccountName> = []) async {
         await tools.configurationChanged()
         for name in await sessionManager.configure(accounts, unchanged: unchanged) { await flowRegistry.cancel(name) }
-        await revocations.lookAgain()
+        await revocations.reload()
     }
 
     /// Refreshes sessions before they expire and runs every other scheduled task, until it is cancelled.
@@ -67,7 +56,7 @@ public struct Broker: Sendable {
     }
 
     private func changedElsewhere(_ slot: VaultSlot?) async {
-        if await vault.keptMore() { await revocations.lookAgain() }
+        if await vault.keptMore() { await revocations.reload() }
         await sessionManager.changedElsewhere(slot)
     }
 
@@ -80,7 +69,7 @@ public struct Broker: Sendable {
     /// Lets changes under way finish, so that no rotated refresh token is lost.
     public func drain(atMost bound: Duration) async {
         await sessionManager.saveEverything()
-        for closed in await sessionManager.endEphemeral() { work.start { await revocations.tellOnce(closed) } }
+        for closed in await sessionManager.endEphemeral() { work.start { await revocations.revokeOnce(closed) } }
         await work.drain(atMost: bound)
     }
 
@@ -130,7 +119,7 @@ public struct Broker: Sendable {
         case .completed: return try await sessionManager.issuedToken(name, rest)
         case .pending: throw .timedOut
         case .failed(let error), .expired(let error): throw error
-        case .cancelled: throw .flowCancelled(.flow(.cancelled(name)))
+        case .cancelled: throw .flowCancelled(.stated("The sign-in of \(name) was cancelled."))
         }
     }
 
@@ -146,7 +135,7 @@ public struct Broker: Sendable {
 
     /// Ends the session here, and tells the provider.
     ///
-    /// An earlier sign-out of the account of which the provider has not been told is told now, too.
+    /// Also delivers a pending revocation of the account's former session.
     public func signOut(_ name: AccountName, endingAll: Bool = false) async throws(BrokerError) -> SignedOut {
         // The provider is told even if the caller disconnects while this waits for a refresh.
         let ending = work.attempt { () throws(BrokerError) -> (Closing, RevocationDelivery) in
@@ -178,7 +167,7 @@ public struct Broker: Sendable {
     ) async throws(BrokerError) -> (flow: FlowView, isNew: Bool) {
         let start = try await begin(name, request, isInterested: isInterested, waitingAtMost: bound)
         guard let flow = start.flow else {
-            throw .methodUnsupported(.flow(.doneAtOnce(name, method: request.method)))
+            throw .methodUnsupported(.stated("A sign-in of \(name) by \(request.method) is done at once."))
         }
         return (flow, start.isNew)
     }
@@ -232,7 +221,7 @@ public struct Broker: Sendable {
                         await flowRegistry.conclude(name, fulfilling: start)
                     }
                 } catch {
-                    await tell(of: error, refusing: request, of: name, since: began)
+                    await reportFailure(of: error, refusing: request, of: name, since: began)
                     await flowRegistry.abandon(name, with: error, fulfilling: start)
                 }
             }
@@ -280,25 +269,24 @@ public struct Broker: Sendable {
         record(
             .signInEnded(name, method: request.method, outcome, duration: clock.bootInstant - began, error: error))
     }
-}
 
-/// The accounts, as callers see them.
-extension Broker {
+    // The accounts, as callers see them.
+
     /// Every account, sorted by name.
     public func accounts() async -> [AccountView] {
-        for name in await sessionManager.namesWithUnusableSetting { await lookAgain(name) }
+        for name in await sessionManager.namesWithUnusableSetting { await recheckSetting(name) }
         return await sessionManager.views(with: await flowRegistry.pending(), await revocations.undelivered())
     }
 
     /// One account. A problem with a file of its settings is not shown any more once the file can be used.
     public func account(_ name: AccountName) async throws(BrokerError) -> AccountView {
-        await lookAgain(name)
+        await recheckSetting(name)
         let revocation = await revocations.undelivered()[name]
         return try await sessionManager.view(name, flow: await flowRegistry.pending(name), revocation)
     }
 
-    /// Checks a setting again that could not be used. If it can be used now, the account's problem is cleared.
-    private func lookAgain(_ name: AccountName) async {
+    /// Clears the account's problem if it is a setting that can be used now.
+    private func recheckSetting(_ name: AccountName) async {
         guard let lane = await sessionManager.lanes[name], case .unusableSetting(let setting)? = lane.state.problem,
             await lane.account.kind.isUsable(setting)
         else { return }
@@ -311,7 +299,8 @@ extension Broker {
         let names = await sessionManager.names(issuer: issuer).filter { shown?.contains($0) ?? true }
         guard let name = names.first else { throw .accountNotFound(issuer) }
         guard names.count == 1 else {
-            throw .conflict(.account(.issuerShared(names)))
+            let list = names.map(\.rawValue).joined(separator: ", ")
+            throw .conflict(.stated("Several accounts have this issuer: \(list). Name one."))
         }
         return name
     }
@@ -327,8 +316,9 @@ extension SignInRequest {
         offering offered: [Method], of account: Account
     ) throws(BrokerError) -> Method {
         guard let known = Method(rawValue: method.rawValue) else {
+            let list = offered.map(\.rawValue).joined(separator: ", ")
             throw .methodUnsupported(
-                .request(.unknownMethod(account.name, method: method, offered: offered.map(\.rawValue))))
+                .stated("\(account.name) has no sign-in method “\(method)”. It has: \(list)."))
         }
         return known
     }
@@ -340,10 +330,12 @@ extension SignInRequest {
         var names = Set(account.authorizationParameters.map(\.0))
         for (name, _) in parameters {
             guard !reserved.contains(name) else {
-                throw .invalid(field: "params.\(name)", reason: .request(.parameterReserved))
+                throw .invalid(field: "params.\(name)", reason: .stated("Ringback sets this parameter itself."))
             }
             guard !name.isEmpty, names.insert(name).inserted else {
-                throw .invalid(field: "params.\(name)", reason: .request(.parameterTaken))
+                throw .invalid(
+                    field: "params.\(name)",
+                    reason: .stated("it has no name, or the account's configuration sets it."))
             }
         }
     }

@@ -11,8 +11,8 @@ public final class DeepLinkRegistry: Sendable {
     public enum Reception: Sendable, Equatable {
         /// It is a callback, or may be one: the broker must handle it.
         case callback
-        /// It is kept until an app acknowledges it. `isHeard`: an app is listening.
-        case kept(DeepLink, isHeard: Bool)
+        /// It is kept until an app acknowledges it. `hasListener`: an app is listening.
+        case kept(DeepLink, hasListener: Bool)
         /// Its scheme is not configured; a text for the user.
         case refused(String)
     }
@@ -176,7 +176,7 @@ public final class DeepLinkRegistry: Sendable {
         broker.bus.post(BrokerEvent(kind: .deepLink, scheme: scheme, at: at))
         if let start = kept.start { begin(start) }
         scheduleCheck()
-        return .kept(kept.link, isHeard: kept.listener != nil)
+        return .kept(kept.link, hasListener: kept.listener != nil)
     }
 
     private func begin(_ link: DeepLink) {

@@ -134,7 +134,6 @@ struct SchemeLinks {
         listener == nil && waiting.isEmpty && startedAt.map { now - $0 >= SchemeLinks.startInterval } ?? true
     }
 
-    /// The links after the one with this id.
     func links(after id: UInt64) -> [DeepLink] { waiting.map(\.link).filter { $0.id > id } }
 
     mutating func forgetOld(at now: BootInstant) {
@@ -154,7 +153,6 @@ struct SchemeLinks {
         return waiting.count < count
     }
 
-    /// Sets the new listener and returns the former one.
     mutating func replaceListener(_ new: LinkListener?) -> LinkListener? {
         defer { listener = new }
         return listener

@@ -9,7 +9,7 @@ internal import Synchronization
 /// Only the task that asks for a file's token writes the file. Files of one session that need the same token share one
 /// refresh, since they ask the broker as any caller does.
 public final class FileKeeper: Sendable {
-    /// What happens to a file.
+    /// An event of a file.
     public enum News: Sendable {
         /// A token was written.
         case written(KeptFile)
@@ -46,9 +46,9 @@ public final class FileKeeper: Sendable {
         self.tell = tell
     }
 
-    // MARK: What happens
+    // MARK: Events
 
-    /// Takes a fact of the broker. The broker calls this in the turn of the change.
+    /// Takes a fact of the broker. Called synchronously, before the change becomes visible.
     @Sendable public func note(_ fact: BrokerFact) {
         switch fact {
         case .sessionClosed(let account, _), .sessionEnded(let account, _, _, _):
@@ -132,7 +132,7 @@ public final class FileKeeper: Sendable {
                 file.known = entry.digests
                 file.beganAt = entry.beganAt.map { WallInstant(seconds: $0) }
                 file.expiry = entry.expiresAt.map { Deadline(at: WallInstant(seconds: $0), by: clock) }
-                if let place, case .ours = place.standing(entry.digests) {
+                if let place, case .ours = place.occupant(entry.digests) {
                     file.isWritten = true
                 }
                 state.files[path] = file
@@ -157,16 +157,14 @@ public final class FileKeeper: Sendable {
         return files.map { file in
             var file = file
             if file.isWritten, let place = try? FilePlace(file.file.path),
-                case .foreign(let reason) = place.standing(file.known)
+                case .foreign(let reason) = place.occupant(file.known)
             {
                 (file.state, file.detail) = (.problem, .file(reason))
             }
             return file.view(by: clock)
         }
     }
-}
 
-extension FileKeeper {
     /// Keeps the files until it is cancelled.
     public func run() async {
         await withDiscardingTaskGroup { group in
@@ -282,7 +280,7 @@ extension FileKeeper {
         }
         var entry = entry
         entry.digests.insert(digest)
-        switch place.standing(entry.digests) {
+        switch place.occupant(entry.digests) {
         case .ours(digest): return digest
         case .foreign(let reason): throw .left(reason)
         case .ours, .nothing: break

@@ -1,3 +1,4 @@
+internal import RingbackBase
 internal import SessionVault
 
 /// Which files were written, by the digests of their contents, in the state directory. It says after a crash which files
@@ -29,5 +30,53 @@ actor FileRecord {
             entries = former
             throw FileReason.recordNotWritten(error)
         }
+    }
+}
+
+/// One file's entry in the record of the kept files, and the record as JSON.
+public struct FileEntry: Equatable, Sendable {
+    /// SHA-256 of each content that may be at the path.
+    public var digests: Set<[UInt8]>
+    /// Unix seconds: when the content expires; nil if that is not known.
+    public var expiresAt: Int?
+    /// Unix seconds: when the `ttl` began; nil if it has not.
+    public var beganAt: Int?
+
+    private static let version = 1
+    private static let most = 1_024
+
+    public init(digests: Set<[UInt8]> = [], expiresAt: Int? = nil, beganAt: Int? = nil) {
+        self.digests = digests
+        self.expiresAt = expiresAt
+        self.beganAt = beganAt
+    }
+
+    /// The record of these files, by path.
+    public static func encode(_ entries: [String: FileEntry]) -> [UInt8] {
+        let files = entries.sorted { $0.key < $1.key }.map { path, entry -> JSON in
+            var object = JSONObject([
+                .init("path", .string(path)),
+                .init("sha256", .array(entry.digests.map { .string(Base64.encode($0)) }.sorted { $0.text < $1.text })),
+            ])
+            object["expires_at"] = entry.expiresAt.map { .integer($0) }
+            object["began_at"] = entry.beganAt.map { .integer($0) }
+            return .object(object)
+        }
+        let document: JSON = ["version": .integer(version), "files": .array(files)]
+        return document.serialized()
+    }
+
+    /// The entries of a record, by path; empty if it cannot be read. Invalid paths and digests are left out.
+    public static func decode(_ bytes: [UInt8]) -> [String: FileEntry] {
+        guard let document = try? JSON(parsing: bytes), document["version"]?.integer == version else { return [:] }
+        var entries: [String: FileEntry] = [:]
+        for file in (document["files"]?.array ?? []).prefix(most) {
+            guard let path = file["path"]?.string, path.hasPrefix("/"), !path.utf8.contains(0) else { continue }
+            let digests = (file["sha256"]?.array ?? []).compactMap { $0.string.flatMap { Base64.decode($0) } }
+            entries[path] = FileEntry(
+                digests: Set(digests.filter { $0.count == 32 }), expiresAt: file["expires_at"]?.integer,
+                beganAt: file["began_at"]?.integer)
+        }
+        return entries
     }
 }

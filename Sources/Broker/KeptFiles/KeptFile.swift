@@ -1,7 +1,9 @@
+internal import Adapters
 public import BrokerCore
 internal import CLinux
 internal import Cryptography
 internal import Glibc
+internal import RingbackBase
 public import SessionVault
 
 /// A file in which an account's current token is kept, for programs that can only read a file. A value of the
@@ -19,32 +21,22 @@ public struct KeptFile: Sendable, Equatable {
     public let account: AccountName
     public let format: Format
     /// Which of the session's access tokens.
-    public let key: TokenKey
+    public var key = TokenKey.own
     /// How long after the sign-in the file is removed; nil if it is kept as long as the session.
-    public let lifetime: Duration?
+    public var lifetime: Duration?
     /// True if the file may be on a file system that is not in memory.
-    public let isDiskAllowed: Bool
+    public var isDiskAllowed = false
     /// The host of a netrc line.
-    public let host: String
+    public var host = ""
     /// The user name of a netrc line.
-    public let username: String
+    public var username = "oauth2"
     /// The variable of an `env` file.
-    public let variable: String
+    public var variable = "RINGBACK_TOKEN"
 
-    public init(
-        path: String, account: AccountName, format: Format = .token, key: TokenKey = .own, lifetime: Duration? = nil,
-        isDiskAllowed: Bool = false, host: String = "", username: String = "oauth2",
-        variable: String = "RINGBACK_TOKEN"
-    ) {
+    public init(path: String, account: AccountName, format: Format) {
         self.path = path
         self.account = account
         self.format = format
-        self.key = key
-        self.lifetime = lifetime
-        self.isDiskAllowed = isDiskAllowed
-        self.host = host
-        self.username = username
-        self.variable = variable
     }
 
     /// A token is replaced when less than this of its life is left, or half of a shorter life.
@@ -92,11 +84,10 @@ public struct KeptFileView: Sendable, Equatable {
 /// steps, both steps still use the same folder.
 final class FilePlace {
     /// What is at the path.
-    enum Standing: Equatable {
+    enum Occupant: Equatable {
         case nothing
         /// A file of ours, and the digest of its content.
         case ours([UInt8])
-        /// Something else.
         case foreign(FileReason)
     }
 
@@ -132,21 +123,19 @@ final class FilePlace {
 
     deinit { if folder >= 0 { close(folder) } }
 
-    /// True if the folder is on a file system in memory.
     var isInMemory: Bool { FilePlace.memoryTypes.contains(clinux_file_system_of(folder)) }
 
     /// What is at the path.
     ///
     /// - Parameter known: the digests of contents that are ours.
-    func standing(_ known: Set<[UInt8]>) -> Standing { look(known).standing }
+    func occupant(_ known: Set<[UInt8]>) -> Occupant { inspect(known).occupant }
 
-    /// What is at the path, and which file it is.
-    private func look(_ known: Set<[UInt8]>) -> (standing: Standing, file: stat) {
+    private func inspect(_ known: Set<[UInt8]>) -> (occupant: Occupant, file: stat) {
         var status = stat()
-        return (standing(known, &status), status)
+        return (occupant(known, &status), status)
     }
 
-    private func standing(_ known: Set<[UInt8]>, _ status: inout stat) -> Standing {
+    private func occupant(_ known: Set<[UInt8]>, _ status: inout stat) -> Occupant {
         let file = unsafe openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
         let code = errno
         guard file >= 0 else {
@@ -221,7 +210,7 @@ final class FilePlace {
     /// - Parameter known: the digests of contents that are ours.
     func publish(over known: Set<[UInt8]>) throws(FileReason) {
         let code: Int32
-        switch standing(known) {
+        switch occupant(known) {
         case .foreign(let reason):
             discard()
             throw reason
@@ -235,14 +224,13 @@ final class FilePlace {
         prepared = nil
     }
 
-    /// Removes the file that was prepared.
     func discard() {
         if let prepared { _ = unlink(temporary, prepared) }
         prepared = nil
     }
 
     /// Removes a temporary file that a killed daemon left: it may have a token, or the beginning of one. No record names its
-    /// content, so it is told by its name and by the mode with which it was made.
+    /// content, so it is recognized by its name and its mode.
     func removeLeftover() {
         guard let found = status(temporary), found.st_mode & S_IFMT == S_IFREG, found.st_mode & 0o077 == 0,
             found.st_uid == geteuid(), found.st_nlink == 1
@@ -265,12 +253,12 @@ final class FilePlace {
     ///
     /// - Parameter known: the digests of contents that are ours.
     /// - Returns: what was there.
-    func remove(_ known: Set<[UInt8]>) throws(FileReason) -> Standing {
-        let (standing, file) = look(known)
-        guard case .ours = standing else { return standing }
+    func remove(_ known: Set<[UInt8]>) throws(FileReason) -> Occupant {
+        let (occupant, file) = inspect(known)
+        guard case .ours = occupant else { return occupant }
         let code = unlink(name, file)
         guard code == 0 || code == ENOENT else { throw .notRemoved(path: path, errno: code) }
-        return standing
+        return occupant
     }
 }
 
@@ -423,4 +411,50 @@ public indirect enum FileReason: KindReason, Error, Equatable {
 
 extension Reason {
     static func file(_ reason: FileReason) -> Reason { .kind(KindFact(reason)) }
+}
+
+extension KeptFile {
+    /// The content of the file with this token.
+    ///
+    /// A token alone has no line break after it, since the libraries of cloud services send the whole file.
+    ///
+    /// - Parameter expiresAt: nil for a token without a stated lifetime.
+    /// - Throws: ``FileReason`` for a token with bytes outside 0x21 to 0x7E: they could change the line's meaning.
+    func content(_ issued: IssuedToken, expiresAt: WallInstant?) throws(FileReason) -> [UInt8] {
+        let excess = key.excess(of: issued.token)
+        guard excess.isEmpty else {
+            throw .tooMuchScope(account, excess: excess)
+        }
+        let bytes = issued.token.value.revealedBytes()
+        guard !bytes.isEmpty, bytes.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+            throw .tokenCharacters(account)
+        }
+        let token = String(decoding: bytes, as: UTF8.self)
+        switch format {
+        case .token, .idToken: return Array(bytes)
+        case .header:
+            let type = issued.token.type
+            // The token type is text from the provider.
+            guard type.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+                throw .typeCharacters(account)
+            }
+            return Array("Authorization: \(type.lowercased() == "bearer" ? "Bearer" : type) \(token)\n".utf8)
+        case .netrc:
+            do throws(TokenLine.Failure) {
+                return Array("\(try TokenLine.netrc(host: host, user: username, token: token))\n".utf8)
+            } catch {
+                throw FileReason.line(cause: error.reason)
+            }
+        case .env: return Array("\(TokenLine.assignment(to: variable, token))\n".utf8)
+        case .json:
+            var object = JSONObject([
+                .init("account", .string(account.rawValue)), .init("access_token", .string(token)),
+                .init("token_type", .string(issued.token.type)),
+            ])
+            object["scope"] = issued.scope.map { .string($0) }
+            object["issuer"] = .string(issued.issuer)
+            object["expires_at"] = expiresAt.map { .integer($0.seconds) }
+            return JSON.object(object).serialized() + [UInt8(ascii: "\n")]
+        }
+    }
 }

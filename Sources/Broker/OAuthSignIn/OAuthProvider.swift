@@ -141,7 +141,7 @@ struct OAuthProvider: SignInProvider {
         guard request.showsIDToken, let session, let hint else { return EndSessionPage(url: request.url(), shown: nil) }
         let token = AccessToken(
             value: hint.token, type: "id_token", scope: nil, expiry: hint.expiry, lifetime: hint.lifetime)
-        return EndSessionPage(url: request.url(), shown: IssuedToken(token, of: session, account.name))
+        return EndSessionPage(url: request.url(), shown: IssuedToken(token, of: session, account))
     }
 
     func renewal(

@@ -146,17 +146,20 @@ extension ProviderProblem {
 
     /// A password that is too weak is not a mistake of the caller: the user must choose another one.
     init(_ problem: SupabaseProblem) {
-        let cause: Cause? =
-            switch problem.code {
-            case .rateLimited: .rateLimited
-            case .methodUnsupported: .methodUnsupported
-            default: nil
-            }
-        self.init(
-            cause, code: problem.code.rawValue, recovery: problem.recovery.rawValue, message: problem.message?.rawValue,
-            providerCode: problem.providerCode, providerMessage: problem.providerMessage,
-            weaknesses: problem.weaknesses, retryAfter: problem.retryAfter, reason: problem.reason,
-            endsSession: problem.endsSession, isTrouble: problem.isTrouble,
-            isMistake: problem.reason != nil && problem.code == .validationFailed)
+        self.init(code: problem.code.rawValue, recovery: problem.recovery.rawValue)
+        switch problem.code {
+        case .rateLimited: cause = .rateLimited
+        case .methodUnsupported: cause = .methodUnsupported
+        default: break
+        }
+        message = problem.message?.rawValue
+        providerCode = problem.providerCode
+        providerMessage = problem.providerMessage
+        weaknesses = problem.weaknesses
+        retryAfter = problem.retryAfter
+        reason = problem.reason
+        endsSession = problem.endsSession
+        isTrouble = problem.isTrouble
+        isMistake = problem.reason != nil && problem.code == .validationFailed
     }
 }

@@ -131,11 +131,12 @@ struct SupabaseProvider: Sendable {
         }
         if keepingProviderToken { facts.providerToken = response.providerToken }
         var session = Session(
-            refreshToken: response.refreshToken, identity: nil,
-            subject: response.claims.subject,
-            user: response.user?.json, scope: nil, issuer: project.issuer,
-            tokenEndpointOrigin: try WebURL.origin(of: project.authURL), signedInAt: clock.wallInstant, end: nil,
-            rotation: .rotates, tokens: facts.isProved ? [.own: token(response)] : [:])
+            refreshToken: response.refreshToken, issuer: project.issuer,
+            tokenEndpointOrigin: try WebURL.origin(of: project.authURL), signedInAt: clock.wallInstant)
+        session.subject = response.claims.subject
+        session.user = response.user?.json
+        session.rotation = .rotates
+        if facts.isProved { session.tokens[.own] = token(response) }
         session.project = facts
         session.keeping = isEphemeral ? .memory : .vault
         return session

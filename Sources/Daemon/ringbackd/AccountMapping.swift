@@ -16,12 +16,13 @@ extension Account {
         guard let name = AccountName(account.name), let kind = Self.kind(account.provider) else { return nil }
         self.init(
             name: name, provider: account.provider.word, source: account.source.description,
-            kind: kind, clientID: account.clientID,
-            scopes: account.scopes, redirectURI: account.redirectURI,
-            authorizationParameters: account.additionalParameters, flowTimeout: account.flowTimeout,
-            trust: account.trust, headers: account.headers.map { ($0.name, $0.value) },
-            refreshMargin: account.refreshMargin.map { .seconds($0) },
-            sessionWarnings: account.sessionWarnings?.map { .seconds($0) })
+            kind: kind, clientID: account.clientID, scopes: account.scopes, redirectURI: account.redirectURI)
+        authorizationParameters = account.additionalParameters
+        flowTimeout = account.flowTimeout
+        trust = account.trust
+        headers = account.headers.map { ($0.name, $0.value) }
+        refreshMargin = account.refreshMargin.map { .seconds($0) }
+        if let warnings = account.sessionWarnings { sessionWarnings = warnings.map { .seconds($0) } }
         route = account.route
         certificateFile = account.certificateFile
         postLogoutRedirectURI = account.postLogoutRedirectURI

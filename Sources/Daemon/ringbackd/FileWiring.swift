@@ -66,10 +66,12 @@ extension KeptFile {
             case .env: .env
             case .json: .json
             }
-        self.init(
-            path: file.path, account: account, format: format,
-            key: TokenKey(scopes: file.scopes, audience: file.audience),
-            lifetime: file.lifetime.map { .seconds($0) }, isDiskAllowed: file.isDiskAllowed, host: file.host ?? "",
-            username: file.username ?? "oauth2", variable: file.variable ?? "RINGBACK_TOKEN")
+        self.init(path: file.path, account: account, format: format)
+        key = TokenKey(scopes: file.scopes, audience: file.audience)
+        lifetime = file.lifetime.map { .seconds($0) }
+        isDiskAllowed = file.isDiskAllowed
+        if let host = file.host { self.host = host }
+        if let username = file.username { self.username = username }
+        if let variable = file.variable { self.variable = variable }
     }
 }

@@ -90,6 +90,6 @@ extension SignIns {
 extension SignIns.Page {
     fileprivate init?(of flow: FlowView, _ broker: Broker) async {
         guard let url = try? await broker.openURL(of: flow.id) else { return nil }
-        self.init(url: url, words: flow.words)
+        self.init(url: url, words: flow.details.words)
     }
 }

@@ -87,7 +87,7 @@ struct ExposedSocketHouse {
 
     init() throws { folder = try ExposedSocketFolder() }
 
-    func sessionManager(_ clock: BrokerClock? = nil) -> ExposedSocketRegistry {
+    func registry(_ clock: BrokerClock? = nil) -> ExposedSocketRegistry {
         ExposedSocketRegistry(
             listening: sockets.listening, file: folder.file, clock: clock ?? self.clock.clock,
             binding: bindings.find,
@@ -112,7 +112,15 @@ extension ExposedSocketSuite {
     var bindings: AccountBindings { house.bindings }
     var folder: ExposedSocketFolder { house.folder }
 
-    func sessionManager(_ clock: BrokerClock? = nil) -> ExposedSocketRegistry { house.sessionManager(clock) }
+    func registry(_ clock: BrokerClock? = nil) -> ExposedSocketRegistry { house.registry(clock) }
+
+    /// The registry of the next start.
+    func restarted(_ former: ExposedSocketRegistry? = nil, _ clock: BrokerClock? = nil) async -> ExposedSocketRegistry {
+        await former?.closeAll()
+        let next = registry(clock)
+        await next.restore()
+        return next
+    }
 
     func order(_ name: String, _ lifetime: Int? = nil, _ ceiling: [String]? = ["openid"]) -> ExposedSocket.Order {
         house.order(name, lifetime, ceiling)

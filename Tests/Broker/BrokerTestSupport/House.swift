@@ -1,7 +1,9 @@
+import Cryptography
 import OAuth
 import RingbackBase
 import SessionVault
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import BrokerCore
@@ -90,6 +92,14 @@ struct House: Sendable {
         await error { () throws(BrokerError) in try await token(minValid: minValid, name) }
     }
 
+    /// Asks for a token whose refresh is held at the provider, until it releases `.token`.
+    func heldRefresh() async -> Task<BrokerError?, Never> {
+        provider.hold(.token)
+        let reading = Task { await failure() }
+        #expect(await provider.arrived(.token, 2))
+        return reading
+    }
+
     /// The same for any query.
     func failure(_ query: SessionQuery) async -> BrokerError? {
         await error { () throws(BrokerError) in try await broker.session(House.name, query) }
@@ -137,12 +147,153 @@ final class Doors: Sendable {
     }
 }
 
+extension SessionQuery {
+    init(_ change: (inout SessionQuery) -> Void) {
+        self.init()
+        change(&self)
+    }
+}
+
 /// The error of a call, or nil.
-func error<Value>(_ call: () async throws(BrokerError) -> Value) async -> BrokerError? {
-    do throws(BrokerError) {
+func error<Value>(_ call: () async throws -> Value) async -> BrokerError? {
+    do {
         _ = try await call()
         return nil
     } catch {
-        return error
+        if !(error is BrokerError) { Issue.record(error) }
+        return error as? BrokerError
+    }
+}
+
+/// What the records were told, in order.
+final class Facts: Sendable {
+    private let state = Mutex<[BrokerFact]>([])
+    var all: [BrokerFact] { state.withLock { $0 } }
+    var record: @Sendable (BrokerFact) -> Void { { fact in self.state.withLock { $0.append(fact) } } }
+
+    /// The names of the facts alone, in order.
+    /// Without what nothing follows from.
+    var names: [String] {
+        all.map { String(String(describing: $0).prefix { $0 != "(" }) }.filter { $0 != "signInChosen" }
+    }
+}
+
+extension SessionManager {
+    var isOpenAndIdle: Bool { isOpen && isIdle }
+
+    /// Nothing is under way.
+    var isIdle: Bool { work.count == 0 && schedule.running.isEmpty }
+}
+
+extension House {
+    /// A broker of a later life on the same vault, before its accounts are configured.
+    func rebirth(bootID: String = "this boot", work: Work = Work(), facts: Facts = Facts()) -> Broker {
+        Broker(
+            vault: vault, http: network, callbackReceiver: doors.callbackReceiver, work: work,
+            clock: clock.clock(bootID: bootID),
+            record: facts.record)
+    }
+
+    /// Runs what is due, and waits until nothing is under way.
+    func runDueTasks(of broker: Broker? = nil) async {
+        let sessionManager = (broker ?? self.broker).sessionManager
+        _ = await sessionManager.runDueTasks()
+        _ = await eventually { await sessionManager.isIdle }
+    }
+
+    /// Lets time pass in steps, running what is due after each.
+    func live(_ seconds: Int, step milliseconds: Int = 1_000, as broker: Broker? = nil) async {
+        for _ in 0..<(seconds * 1_000 / milliseconds) {
+            clock.advance(milliseconds: milliseconds)
+            await runDueTasks(of: broker)
+        }
+    }
+
+    /// Signs in to an account for each name.
+    func signIn(all names: [AccountName], at other: FakeProvider? = nil) async throws {
+        for name in names { try await signIn(name, at: other) }
+    }
+
+    var refreshCount: Int { provider.presented.count }
+}
+
+extension Revocations {
+    /// No provider is being told of anything.
+    var isIdle: Bool { entries.values.allSatisfy { !$0.isRunning } }
+}
+
+extension Reason {
+    /// A reason for tests that do not depend on which one it is.
+    static let any = Reason.flow(.notURL)
+
+    /// True if it holds a value or a text with these characters. Its sentence is not here: see `SentenceTests`.
+    func holds(_ value: String) -> Bool {
+        switch self {
+        case .both(let first, let second): first.holds(value) || second.holds(value)
+        default: "\(self)".contains(value)
+        }
+    }
+
+    var flow: FlowReason? { if case .flow(let reason) = self { reason } else { nil } }
+    var oauth: OAuthReason? { if case .kind(let fact) = self { fact.reason as? OAuthReason } else { nil } }
+
+    /// What became of the registration that failed.
+    var leftover: OAuthReason.Leftover? {
+        guard case .both(_, let second) = self, case .leftover(let leftover)? = second.oauth else { return nil }
+        return leftover
+    }
+}
+
+/// Providers by origin; whoever else is asked does not exist.
+final class FakeNetwork: HTTPClient {
+    private let providers: [FakeProvider]
+    private let strays = Mutex<[String]>([])
+
+    init(_ providers: [FakeProvider]) { self.providers = providers }
+
+    func provider(_ origin: String) -> FakeProvider? { providers.first { $0.origin == origin } }
+
+    /// URLs of nobody that were asked.
+    var strayURLs: [String] { strays.withLock { $0 } }
+
+    func send(_ request: HTTPRequest) async throws(HTTPClientError) -> HTTPResponse {
+        let origin = (try? WebURL(parsing: request.url))?.origin ?? ""
+        guard let provider = providers.first(where: { $0.origin == origin }) else {
+            strays.withLock { $0.append(request.url) }
+            throw .unreachable(host: origin, reason: "no such host")
+        }
+        return try await provider.answer(request)
+    }
+}
+
+/// Everything at once, at random, while time passes: the same in every run of one seed.
+struct Chaos: Sendable {
+    let seed: UInt64
+    let rounds: Int
+    let names: [AccountName]
+
+    /// Things happen, up to six at a time.
+    ///
+    /// - Parameter happen: what happens: one of 32 things, to an account.
+    /// - Returns: false if the sessions did not come to rest where that was waited for.
+    func run(
+        _ broker: Broker, _ clock: TestClock, happen: @escaping @Sendable (Int, AccountName) async -> Void
+    ) async -> Bool {
+        var random = SeededGenerator(seed: seed)
+        var comesToRest = true
+        for _ in 0..<rounds {
+            let happenings = (0..<Int.random(in: 1...6, using: &random)).map { _ in
+                (Int.random(in: 0..<32, using: &random), names[Int.random(in: 0..<names.count, using: &random)])
+            }
+            await withTaskGroup(of: Void.self) { group in
+                for (what, name) in happenings { group.addTask { await happen(what, name) } }
+            }
+            clock.advance(by: Int.random(in: 0...1_500, using: &random))
+            _ = await broker.sessionManager.runDueTasks()
+            if Bool.random(using: &random) {
+                comesToRest = await eventually { await broker.sessionManager.isIdle } && comesToRest
+            }
+        }
+        return comesToRest
     }
 }

@@ -16,8 +16,8 @@ import Testing
         let registry = try await Desk([Self.silent])
         let app = try #require(await registry.registry.listen(to: "notes", peer: nil))
         #expect(await app.next(within: .zero) == .quiet)
-        let first = try await registry.bring("notes://one", isHeard: true)
-        let second = try await registry.bring("NOTES://two?x=1#y", isHeard: true)
+        let first = try await registry.bring("notes://one", hasListener: true)
+        let second = try await registry.bring("NOTES://two?x=1#y", hasListener: true)
         #expect(second > first)
         #expect(await app.urls() == ["notes://one", "NOTES://two?x=1#y"])
         #expect(await app.next(within: .zero) == .quiet)
@@ -27,7 +27,7 @@ import Testing
     @Test func `a scheme is configured by a redirect URI as by a table`() async throws {
         let registry = try await Desk()
         let app = try #require(await registry.registry.listen(to: "SwissCoin", peer: nil))
-        try await registry.bring("swisscoin://pay/7", isHeard: true)
+        try await registry.bring("swisscoin://pay/7", hasListener: true)
         #expect(await app.urls() == ["swisscoin://pay/7"])
         #expect(await registry.registry.listen(to: "notes", peer: nil) == nil)
         let reception = await registry.registry.receive("notes://one")
@@ -56,7 +56,7 @@ import Testing
         #expect(await registry.registry.receive("notes://elsewhere?error=access_denied&state=\(state)") == .callback)
         _ = try await registry.broker.cancel(flow.id, isForAll: true)
         #expect(await registry.registry.receive("notes://elsewhere?error=access_denied&state=\(state)") == .callback)
-        try await registry.bring("notes://elsewhere?error=access_denied&state=other", isHeard: false)
+        try await registry.bring("notes://elsewhere?error=access_denied&state=other", hasListener: false)
     }
 
     @Test func `a flow of an earlier configuration keeps its redirect URI from apps`() async throws {
@@ -70,7 +70,7 @@ import Testing
     @Test func `an event tells the scheme and nothing else of a link`() async throws {
         let registry = try await Desk([Self.silent])
         let live = try await registry.broker.events(of: nil, after: nil).live
-        try await registry.bring("notes://one", isHeard: false)
+        try await registry.bring("notes://one", hasListener: false)
         guard case .events(let events) = await live.next(within: .seconds(30)) else { throw Unexpected() }
         let event = try #require(events.first { $0.event.kind == .deepLink }).event
         #expect(event.scheme == "notes" && event.account == nil && event.state == nil)
@@ -91,7 +91,7 @@ import Testing
     @Test func `the newest listener gets the links, and the former one hears it last`() async throws {
         let registry = try await Desk([Self.silent])
         let former = try #require(await registry.registry.listen(to: "notes", peer: PolicyPeer(uid: 1, pid: 10)))
-        let link = try await registry.bring("notes://one", isHeard: true)
+        let link = try await registry.bring("notes://one", hasListener: true)
         #expect(await former.urls() == ["notes://one"])
         let live = try await registry.broker.events(of: nil, after: nil).live
         let newest = try #require(await registry.registry.listen(to: "notes", peer: PolicyPeer(uid: 1, pid: 11)))
@@ -100,7 +100,7 @@ import Testing
         // What nobody acknowledged is given again; what came later goes to one alone.
         #expect(await newest.urls() == ["notes://one"])
         #expect(registry.registry.acknowledge(link))
-        try await registry.bring("notes://two", isHeard: true)
+        try await registry.bring("notes://two", hasListener: true)
         #expect(await newest.urls() == ["notes://two"])
         guard case .linkListenerReplaced("notes", let program?, let before?)? = registry.facts.first else {
             throw Unexpected()
@@ -110,7 +110,7 @@ import Testing
         #expect(events.map(\.event.kind).contains(.listenerReplaced))
         // Its end is no end of the other one.
         former.stop()
-        try await registry.bring("notes://three", isHeard: true)
+        try await registry.bring("notes://three", hasListener: true)
         #expect(await newest.urls() == ["notes://three"])
     }
 
@@ -118,7 +118,7 @@ import Testing
         let registry = try await Desk([Self.silent])
         let app = try #require(await registry.registry.listen(to: "notes", peer: nil))
         async let next = app.urls()
-        let link = try await registry.bring("notes://one", isHeard: true)
+        let link = try await registry.bring("notes://one", hasListener: true)
         #expect(await next == ["notes://one"])
         #expect(registry.registry.acknowledge(link))
         let waiting = Task { await app.next(within: .seconds(300)) }
@@ -132,8 +132,8 @@ import Testing
 
     @Test func `acknowledged is acknowledged, however often; what never was is not`() async throws {
         let registry = try await Desk([Self.silent])
-        let link = try await registry.bring("notes://one", isHeard: false)
-        let other = try await registry.bring("notes://two", isHeard: false)
+        let link = try await registry.bring("notes://one", hasListener: false)
+        let other = try await registry.bring("notes://two", hasListener: false)
         #expect(registry.registry.acknowledge(link) && registry.registry.acknowledge(link))
         #expect(!registry.registry.acknowledge(link &+ 1_000))
         let app = try #require(await registry.registry.listen(to: "notes", peer: nil))
@@ -144,7 +144,7 @@ import Testing
     @Test func `a scheme that is configured no more ends its listener and drops its links`() async throws {
         let registry = try await Desk([Self.silent])
         let app = try #require(await registry.registry.listen(to: "notes", peer: nil))
-        try await registry.bring("notes://one", isHeard: true)
+        try await registry.bring("notes://one", hasListener: true)
         try await registry.configure([])
         #expect(await app.next(within: .seconds(30)) == .removed)
         try await registry.configure([Self.silent])
@@ -152,7 +152,7 @@ import Testing
         #expect(await back.next(within: .zero) == .quiet)
         // A reload that leaves the scheme alone leaves its listener alone.
         try await registry.configure([Self.silent])
-        try await registry.bring("notes://two", isHeard: true)
+        try await registry.bring("notes://two", hasListener: true)
         #expect(await back.urls() == ["notes://two"])
     }
 
@@ -160,7 +160,7 @@ import Testing
 
     @Test func `without a listener the program is started, and the link waits for it`() async throws {
         let registry = try await Desk([Self.starting])
-        try await registry.bring("notes://one", isHeard: false)
+        try await registry.bring("notes://one", hasListener: false)
         #expect(await eventually { registry.started == ["notes notes://one"] })
         let app = try #require(await registry.registry.listen(to: "notes", peer: nil))
         #expect(await app.urls() == ["notes://one"])
@@ -172,10 +172,10 @@ import Testing
 
     @Test func `it is started at most once in ten seconds, and then for what came meanwhile`() async throws {
         let registry = try await Desk([Self.starting])
-        for number in 0..<5 { try await registry.bring("notes://\(number)", isHeard: false) }
+        for number in 0..<5 { try await registry.bring("notes://\(number)", hasListener: false) }
         #expect(await eventually { registry.started == ["notes notes://0"] })
         registry.clock.advance(milliseconds: 9_999)
-        try await registry.bring("notes://5", isHeard: false)
+        try await registry.bring("notes://5", hasListener: false)
         registry.clock.advance(milliseconds: 1)
         // One start is enough for all that wait: the program listens.
         #expect(await eventually { registry.started == ["notes notes://0", "notes notes://1"] })
@@ -187,7 +187,7 @@ import Testing
 
     @Test func `a program that is given the link is started for each of them, ten seconds apart`() async throws {
         let registry = try await Desk([Self.taking])
-        for number in 0..<3 { try await registry.bring("notes://\(number)", isHeard: false) }
+        for number in 0..<3 { try await registry.bring("notes://\(number)", hasListener: false) }
         for number in 1...3 {
             #expect(await eventually { registry.started.count == number })
             registry.clock.advance(milliseconds: 10_000)
@@ -197,37 +197,37 @@ import Testing
 
     @Test func `a listener that comes in time spares the start`() async throws {
         let registry = try await Desk([Self.taking])
-        try await registry.bring("notes://0", isHeard: false)
-        try await registry.bring("notes://1", isHeard: false)
+        try await registry.bring("notes://0", hasListener: false)
+        try await registry.bring("notes://1", hasListener: false)
         #expect(await eventually { registry.started.count == 1 })
         let app = try #require(await registry.registry.listen(to: "notes", peer: nil))
         #expect(await app.urls()?.count == 2)
         registry.clock.advance(milliseconds: 20_000)
-        try await registry.bring("notes://2", isHeard: true)
+        try await registry.bring("notes://2", hasListener: true)
         #expect(registry.started.count == 1)
     }
 
     @Test func `an app that goes away with a fresh link is started again, with an old one it is not`() async throws {
         let registry = try await Desk([Self.starting])
         let app = try #require(await registry.registry.listen(to: "notes", peer: nil))
-        try await registry.bring("notes://old", isHeard: true)
+        try await registry.bring("notes://old", hasListener: true)
         registry.clock.advance(milliseconds: 5_001)
         app.stop()
         let next = try #require(await registry.registry.listen(to: "notes", peer: nil))
         #expect(registry.started.isEmpty)
-        try await registry.bring("notes://fresh", isHeard: true)
+        try await registry.bring("notes://fresh", hasListener: true)
         next.stop()
         #expect(await eventually { registry.started == ["notes notes://fresh"] })
     }
 
     @Test func `a link waits a minute, and sixteen of them at most`() async throws {
         let registry = try await Desk([Self.silent])
-        for number in 0..<20 { try await registry.bring("notes://\(number)", isHeard: false) }
+        for number in 0..<20 { try await registry.bring("notes://\(number)", hasListener: false) }
         let app = try #require(await registry.registry.listen(to: "notes", peer: nil))
         #expect(await app.urls() == (4..<20).map { "notes://\($0)" })
         app.stop()
         registry.clock.advance(milliseconds: 59_999)
-        let late = try await registry.bring("notes://late", isHeard: false)
+        let late = try await registry.bring("notes://late", hasListener: false)
         registry.clock.advance(milliseconds: 1)
         let second = try #require(await registry.registry.listen(to: "notes", peer: nil))
         #expect(await second.urls() == ["notes://late"])
@@ -240,7 +240,7 @@ import Testing
     @Test func `a program that cannot be started is told of, and the link waits`() async throws {
         let registry = try await Desk([Self.starting])
         registry.failToStart("there is no such program")
-        try await registry.bring("notes://one", isHeard: false)
+        try await registry.bring("notes://one", hasListener: false)
         #expect(
             await eventually {
                 registry.facts.contains { fact in
@@ -254,8 +254,8 @@ import Testing
 
     @Test func `a scheme without a command starts nothing`() async throws {
         let registry = try await Desk([Self.silent])
-        try await registry.bring("notes://one", isHeard: false)
-        try await registry.bring("swisscoin://one", isHeard: false)
+        try await registry.bring("notes://one", hasListener: false)
+        try await registry.bring("swisscoin://one", hasListener: false)
         registry.clock.advance(milliseconds: 30_000)
         #expect(registry.started.isEmpty)
     }

@@ -68,13 +68,15 @@ final class Desk: Sendable {
 
     /// Brings a link that is one; its name.
     @discardableResult
-    func bring(_ url: String, isHeard: Bool, sourceLocation: SourceLocation = #_sourceLocation) async throws -> UInt64 {
+    func bring(
+        _ url: String, hasListener: Bool, sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws -> UInt64 {
         let reception = await registry.receive(url)
         guard case .kept(let link, let found) = reception else {
             Issue.record("\(url): \(reception)", sourceLocation: sourceLocation)
             throw Unexpected()
         }
-        #expect(found == isHeard, sourceLocation: sourceLocation)
+        #expect(found == hasListener, sourceLocation: sourceLocation)
         #expect(link.url == Secret(url), sourceLocation: sourceLocation)
         return link.id
     }

@@ -144,6 +144,6 @@ import Testing
         #expect((try await house.vault.load(try SupabaseHouse.account().slot) == nil) == (held == nil))
         if held != nil { #expect(try await house.broker.refresh(Self.name, isForced: true).error == nil) }
         try await expectNothingStored(house)
-        #expect(await house.broker.sessionManager.residue.unwritten.isEmpty)
+        #expect(await house.broker.sessionManager.detached.unwritten.isEmpty)
     }
 }

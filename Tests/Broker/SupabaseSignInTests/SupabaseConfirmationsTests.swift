@@ -44,15 +44,15 @@ import Testing
             let former = house.session
             let flow = try await change(house, email: " New@Example.org")
             #expect(flow.waitingFor == .code && flow.changesUser)
-            #expect(flow.awaitedCodes.compactMap(\.email) == [new, alice])
+            #expect(flow.details.codes.compactMap(\.email) == [new, alice])
             #expect(try await house.view.user?["new_email"]?.string == new)
             #expect(try await house.view.flow?.id == flow.id)
             let asked = try #require(house.project.last("PUT /user"))
             #expect(asked.query["redirect_to"] == flow.redirectURI && asked.body["code_challenge"] != nil)
 
             let half = try await verify(house, flow, house.project.code(for: first))
-            #expect(half.status == .pending && half.isHalfConfirmed)
-            #expect(half.awaitedCodes.compactMap(\.email) == [first == new ? alice : new])
+            #expect(half.status == .pending && half.details.isHalfConfirmed)
+            #expect(half.details.codes.compactMap(\.email) == [first == new ? alice : new])
             #expect(try await house.view.user?["email"]?.string == alice)
 
             let events = try await house.events {
@@ -112,16 +112,16 @@ import Testing
         #expect(try await house.view.flow?.id == flow.id)
         let half = try await verify(
             house, flow, house.project.code(for: alice), CodeOrigin(email: alice.uppercased(), kind: "email_change"))
-        #expect(half.isHalfConfirmed)
+        #expect(half.details.isHalfConfirmed)
     }
 
     @Test func `may be a number, and both at once are both awaited`() async throws {
         let house = try await signedIn()
         house.project.behave { $0.securesEmailChange = false }
         let flow = try await change(house, email: new, phone: "+49 151234")
-        #expect(flow.awaitedCodes.compactMap(\.kind) == ["email_change", "email_change", "phone_change"])
+        #expect(flow.details.codes.compactMap(\.kind) == ["email_change", "email_change", "phone_change"])
         let phone = try await verify(house, flow, house.project.code(for: "49151234"))
-        #expect(phone.status == .pending && phone.awaitedCodes.compactMap(\.phone) == [])
+        #expect(phone.status == .pending && phone.details.codes.compactMap(\.phone) == [])
         #expect(try await house.view.user?["phone"] == "+49151234")
         #expect(house.project.last("POST /verify")?.body["type"] == "phone_change")
         #expect(try await verify(house, flow, house.project.code(for: new)).status == .completed)
@@ -169,7 +169,7 @@ import Testing
         #expect(early?.retryAfter == 60)
         house.clock.advance(by: 61)
         let again = try await house.broker.resend(flow.id)
-        #expect(!again.isHalfConfirmed && again.awaitedCodes.count == 2)
+        #expect(!again.details.isHalfConfirmed && again.details.codes.count == 2)
         #expect(house.project.last("POST /resend")?.body["email"]?.string == alice)
         #expect(house.project.last("POST /resend")?.query["redirect_to"] == flow.redirectURI)
         for address in [alice, new] { _ = try await verify(house, flow, house.project.code(for: address)) }
@@ -271,7 +271,7 @@ import Testing
         try await house.begin("anonymous")
         let subject = try await house.view.subject
         let flow = try await change(house, email: new) { $0.password = SupabaseHouse.secret }
-        #expect(flow.awaitedCodes.compactMap(\.email) == [new])
+        #expect(flow.details.codes.compactMap(\.email) == [new])
         _ = try await verify(house, flow, house.project.code(for: new))
         #expect(try await house.view.subject == subject)
         #expect(try await house.view.user?["is_anonymous"] == false)

@@ -23,7 +23,7 @@ import Testing
     @Test func `waits for its answer, and no longer than the project does`() async throws {
         let house = try await SupabaseHouse()
         let flow = try await begin(house)
-        #expect(flow.waitingFor == .passkey && flow.challenge?.options["challenge"] == "YQ")
+        #expect(flow.waitingFor == .passkey && flow.details.challenge?.options["challenge"] == "YQ")
         #expect(flow.expiresAt == flow.startedAt + .seconds(300) && flow.resendAfter == nil)
         #expect(flow.redirectURI.isEmpty && flow.authorizationURL.isEmpty)
         #expect(house.doors.opened == 0)

@@ -63,16 +63,16 @@ public struct Account: Sendable {
     public var scopes: [String]
     /// As configured; nil for the default, a free port on 127.0.0.1 and `/callback/ACCOUNT`.
     public var redirectURI: String?
-    public var authorizationParameters: [(String, String)]
+    public var authorizationParameters: [(String, String)] = []
     /// How long a sign-in may take.
-    public var flowTimeout: Duration
-    public var trust: ServerTrust
+    public var flowTimeout: Duration = .seconds(600)
+    public var trust = ServerTrust.system
     /// Added to every request to the provider.
-    public var headers: [(String, String)]
+    public var headers: [(String, String)] = []
     /// How long before its expiry a token is refreshed; nil for the usual margin.
     public var refreshMargin: Duration?
     /// How long before the end of the session `session_ending` is posted.
-    public var sessionWarnings: [Duration]
+    public var sessionWarnings = Account.usualWarnings
     /// Directly or through which proxy the provider is reached.
     public var route = HTTPRoute.standard
     /// The path of the certificates in ``trust``; nil for the system's.
@@ -87,9 +87,7 @@ public struct Account: Sendable {
 
     public init(
         name: AccountName, provider: String, source: String, kind: any AccountKind, clientID: String,
-        scopes: [String] = [], redirectURI: String? = nil, authorizationParameters: [(String, String)] = [],
-        flowTimeout: Duration = .seconds(600), trust: ServerTrust = .system, headers: [(String, String)] = [],
-        refreshMargin: Duration? = nil, sessionWarnings: [Duration]? = nil
+        scopes: [String] = [], redirectURI: String? = nil
     ) {
         self.name = name
         self.provider = provider
@@ -98,16 +96,8 @@ public struct Account: Sendable {
         self.clientID = clientID
         self.scopes = scopes
         self.redirectURI = redirectURI
-        self.authorizationParameters = authorizationParameters
-        self.flowTimeout = flowTimeout
-        self.trust = trust
-        self.headers = headers
-        self.refreshMargin = refreshMargin
-        self.sessionWarnings = sessionWarnings ?? Account.usualWarnings
     }
-}
 
-extension Account {
     /// Sends a request that uses up no refresh token, see ``send(_:under:isStrange:isPublic:over:)``.
     public func send(
         _ request: HTTPRequest, isStrange: Bool = false, isPublic: Bool = false, over http: any HTTPClient

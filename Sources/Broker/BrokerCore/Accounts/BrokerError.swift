@@ -59,7 +59,7 @@ public indirect enum BrokerError: Error, Sendable, Equatable {
     /// and it ends by itself. `retryAfter` is in seconds, where it is known when to try again.
     case vaultUnreachable(Reason, retryAfter: Int? = nil)
     case misconfigured(Reason)
-    /// What a setting of the account names, such as a file, cannot be used.
+    /// A setting names something, such as a file, that cannot be used.
     case unusableSetting(UnusableSetting)
     /// The sign-in of another account, whose ID token is needed, has failed.
     case upstream(AccountName, BrokerError)
@@ -181,9 +181,7 @@ extension BrokerError {
         default: nil
         }
     }
-}
 
-extension BrokerError {
     /// The provider refused the request with an error response, and did nothing else.
     public var provesUnchanged: Bool {
         switch self {
@@ -235,59 +233,46 @@ public struct ProviderProblem: Sendable, Equatable {
     }
 
     /// Nil for every other cause.
-    public let cause: Cause?
+    public var cause: Cause?
     /// The API's error code.
     public let code: String
     /// What the caller can do: a `recovery` of the socket API.
     public let recovery: String
     /// The identifier of the message for the user; nil if there is none.
-    public let message: String?
+    public var message: String?
     /// The provider's error code, checked.
-    public let providerCode: String?
+    public var providerCode: String?
     /// The provider's error text, checked.
-    public let providerMessage: String?
+    public var providerMessage: String?
     /// Why the password is too weak.
-    public let weaknesses: [String]
+    public var weaknesses: [String] = []
     /// Seconds.
-    public let retryAfter: Int?
+    public var retryAfter: Int?
     /// Ringback's own sentence, if the mistake was found before anything was sent.
-    public let reason: String?
+    public var reason: String?
     /// True if the error proves, to a request with a token of a session, that the session has ended or its user was
     /// deleted.
-    public let endsSession: Bool
+    public var endsSession = false
     /// An error of the provider itself (HTTP 5xx). The request may have taken effect nevertheless.
-    public let isTrouble: Bool
+    public var isTrouble = false
     /// A field of the request was found to be invalid before anything was sent. The sign-in did not fail.
-    public let isMistake: Bool
+    public var isMistake = false
 
-    public init(
-        _ cause: Cause?, code: String, recovery: String, message: String?, providerCode: String?,
-        providerMessage: String?,
-        weaknesses: [String], retryAfter: Int?, reason: String?, endsSession: Bool, isTrouble: Bool, isMistake: Bool
-    ) {
-        self.cause = cause
+    public init(code: String, recovery: String) {
         self.code = code
         self.recovery = recovery
-        self.message = message
-        self.providerCode = providerCode
-        self.providerMessage = providerMessage
-        self.weaknesses = weaknesses
-        self.retryAfter = retryAfter
-        self.reason = reason
-        self.endsSession = endsSession
-        self.isTrouble = isTrouble
-        self.isMistake = isMistake
     }
 
     /// The provider asks to wait.
     public var isRateLimit: Bool { cause == .rateLimited }
 
-    /// The same without the provider's texts, which may repeat a secret of the request.
+    /// A copy without the provider's texts, which may repeat a secret of the request.
     public var withoutWords: ProviderProblem {
-        ProviderProblem(
-            cause, code: code, recovery: recovery, message: message, providerCode: providerCode, providerMessage: nil,
-            weaknesses: weaknesses, retryAfter: retryAfter, reason: nil, endsSession: endsSession,
-            isTrouble: isTrouble, isMistake: false)
+        var problem = self
+        problem.providerMessage = nil
+        problem.reason = nil
+        problem.isMistake = false
+        return problem
     }
 }
 
@@ -340,5 +325,85 @@ public struct RegistrationTerms: Sendable, Equatable {
         self.authentication = authentication
         self.responseMode = responseMode
         self.certificateFile = certificateFile
+    }
+}
+
+extension HTTPRequest {
+    /// The host, for messages; with the port if it is not the scheme's own.
+    public var host: String { (try? WebURL(parsing: url))?.place ?? "the provider" }
+}
+
+extension BrokerError {
+    /// The same error without the provider's texts that contain a secret of the request: these texts are shown to
+    /// callers and written to the audit log.
+    public func unquoting(_ secrets: Secret?...) -> BrokerError {
+        let isRepeated = { (text: String) in secrets.contains { $0.map { BrokerError.quotes(text, $0) } ?? false } }
+        if case .problem(let problem) = self, let message = problem.providerMessage, isRepeated(message) {
+            return .problem(problem.withoutWords)
+        }
+        let speakable = { (code: String) in
+            BrokerError.standardCodes.contains(code) || !isRepeated(code) ? code : "withheld"
+        }
+        switch self {
+        case .provider(.refused(let code, let message)):
+            return .provider(.refused(code: speakable(code), message: message.flatMap { isRepeated($0) ? nil : $0 }))
+        case .provider(.unexplained(let host, let status, let message?)) where isRepeated(message):
+            return .provider(.unexplained(host: host, status: status))
+        case .provider(.failing(let status, let code, let message, let seconds)):
+            return .provider(
+                .failing(
+                    status: status, code: speakable(code), message: message.flatMap { isRepeated($0) ? nil : $0 },
+                    retryAfter: seconds))
+        default: return self
+        }
+    }
+
+    /// RFC 6749 section 5.2 and RFC 7009 section 2.2.1. These codes are shown even if a secret contains one.
+    private static let standardCodes: Set = [
+        "invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type",
+        "invalid_scope", "unsupported_token_type",
+    ]
+
+    /// True if the text contains eight consecutive characters of the secret, whatever their case. A provider may have
+    /// shortened the secret.
+    private static func quotes(_ text: String, _ secret: Secret) -> Bool {
+        let text = Array(text.lowercased().utf8)
+        let secret = Array(secret.revealed().lowercased().utf8)
+        let window = min(secret.count, 8)
+        // Up to three characters occur in any sentence by chance.
+        guard window >= 4, text.count >= window else { return false }
+        let parts = Set((0...secret.count - window).map { Array(secret[$0..<$0 + window]) })
+        return (0...text.count - window).contains { parts.contains(Array(text[$0..<$0 + window])) }
+    }
+
+    /// What a transport failure means.
+    public init(_ error: HTTPClientError) {
+        switch error {
+        case .unreachable(let host, let reason, let proxy):
+            self = .provider(.unreachable(host: host, reason: .stated(reason), proxy: proxy))
+        case .timedOut(let host):
+            self = .provider(.unreachable(host: host, reason: .stated("no response within the time allowed")))
+        case .untrusted(let host, let reason):
+            self = .provider(.untrusted(host: host, reason: .stated(reason)))
+        case .wrongScheme(let host, let speaksTLS):
+            self = .provider(.wrongScheme(host: host, speaksTLS: speaksTLS))
+        case .tooLarge(let host):
+            self = .provider(.invalidResponse(.stated("The response of \(host) is too large.")))
+        case .malformed(let host):
+            self = .provider(.invalidResponse(.stated("The response of \(host) is not valid HTTP.")))
+        case .refusedURL: self = .misconfigured(.endpointNotAllowed)
+        case .cancelled: self = .cancelled
+        }
+    }
+}
+
+extension WebURL {
+    /// The origin of an endpoint.
+    public static func origin(of endpoint: String) throws(BrokerError) -> String {
+        do throws(WebURL.Failure) {
+            return try WebURL(parsing: endpoint).origin
+        } catch {
+            throw .misconfigured(.stated("An endpoint of the provider is not a URL."))
+        }
     }
 }

@@ -17,7 +17,7 @@ extension PolicyOperation {
     var isServedByExposedSockets: Bool { self == .readState || self == .token }
 }
 
-/// What the programs at one socket may do. At the daemon's own socket, programs of the user and of root may do
+/// The permissions of the programs at one socket. At the daemon's own socket, programs of the user and of root may do
 /// everything, and no others may connect. At an exposed socket, a program that may connect may read the accounts that
 /// the socket exposes and request tokens of them within its scope, and nothing else. Every request is checked here
 /// once.
@@ -57,7 +57,7 @@ public final class Policy: Sendable {
     public func decide(
         _ peer: PolicyPeer, account: String?, operation: PolicyOperation, token: TokenKey? = nil
     ) -> Decision {
-        // Read first: a decision that a change of the policy overtakes is one of the former generation.
+        // Read first: if the policy changes meanwhile, the decision belongs to the former generation.
         let generation = generation
         guard let exposedSocket else {
             return Decision(isAllowed: admits(uid: peer.uid), coversEverything: true, generation: generation)

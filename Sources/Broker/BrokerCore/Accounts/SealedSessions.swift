@@ -45,7 +45,7 @@ public struct RemovedSession: Sendable {
 
 /// Makes an account for a session that is left in the vault, to have its provider revoke it.
 public protocol AccountRestoring: Sendable {
-    /// True if ``account(_:for:)`` can make an account of what is left.
+    /// True if the session's binding is enough for ``account(_:for:)``.
     func canRestore(_ session: Session, of binding: SessionBinding) -> Bool
 
     /// An account that can revoke a session of the binding. It is not configured, and has no sign-ins.
@@ -88,7 +88,7 @@ public struct SealedSessions: Sendable {
         return try await broker.work.attempt { () throws(BrokerError) in
             let found = try await entries().filter { $0.shown.account == name.rawValue }
             guard !found.isEmpty else {
-                throw .nothingHeld(.account(.noUnconfiguredSession(name)))
+                throw .nothingHeld(.stated("The vault has no session of \(name) without a configured account."))
             }
             var removed: [RemovedSession] = []
             for entry in found { removed.append(try await remove(entry, of: name, revokes: revokes)) }
@@ -159,7 +159,7 @@ public struct SealedSessions: Sendable {
             // response.
             retirement = try await broker.sessionManager.inTurn(name) { manager throws(BrokerError) in
                 guard manager.lanes[name]?.account.slot != entry.slot else {
-                    throw .conflict(.account(.configuredAgain(name)))
+                    throw .conflict(.stated("\(name) is configured again; its session was not removed."))
                 }
                 do throws(VaultError) {
                     return try await manager.vault.retire(entry.slot)?.id

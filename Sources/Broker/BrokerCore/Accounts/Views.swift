@@ -53,7 +53,6 @@ public struct SessionQuery: Sendable {
 
     public init() {}
 
-    /// The token that this query is about, if the session has one.
     func token(in session: Session) -> AccessToken? {
         switch kind {
         case .accessToken: return session.tokens[key]
@@ -104,7 +103,6 @@ extension AccountView {
 }
 
 extension SessionManager {
-    /// The account as it is.
     func view(
         _ name: AccountName, flow: FlowView?, _ revocation: RevocationState? = nil
     ) throws(BrokerError) -> AccountView {
@@ -128,16 +126,14 @@ extension SessionManager {
         names.filter { if case .unusableSetting? = lanes[$0]?.state.problem { true } else { false } }
     }
 
-    /// The names, sorted.
     var names: [AccountName] { lanes.keys.sorted() }
 
     /// The account of a name, as configured.
-    func account(_ name: AccountName) throws(BrokerError) -> Account {
+    public func account(_ name: AccountName) throws(BrokerError) -> Account {
         guard let lane = lanes[name] else { throw .accountNotFound(name.rawValue) }
         return lane.account
     }
 
-    /// The accounts of an issuer.
     func names(issuer: String) -> [AccountName] {
         lanes.values.filter { $0.account.issuer == issuer }.map(\.account.name).sorted()
     }

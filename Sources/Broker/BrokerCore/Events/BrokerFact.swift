@@ -7,7 +7,7 @@ public enum RefreshReason: String, Sendable, CaseIterable {
     case scheduled
     /// A caller needed a token that is valid for longer.
     case needed
-    /// The same for the program at an exposed socket: the request must not cost the session any scope.
+    /// Like `needed`, for the program at an exposed socket: the request must not cost the session any scope.
     case exposed
     /// A caller asked for it, perhaps because a server had refused the token.
     case requested
@@ -15,8 +15,8 @@ public enum RefreshReason: String, Sendable, CaseIterable {
     case change
 }
 
-/// What is recorded in the audit log and the metrics. It holds no secrets, and of a
-/// provider's text only checked codes and messages.
+/// An entry of the audit log and the metrics. It holds no secrets, and of a provider's text only checked codes and
+/// messages.
 public enum BrokerFact: Sendable {
     /// How a sign-in ended.
     public enum Outcome: String, Sendable, CaseIterable {

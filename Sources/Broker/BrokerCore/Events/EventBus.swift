@@ -71,7 +71,6 @@ public final class EventBus: Sendable {
     }
     private let state: Mutex<State>
 
-    /// The number of listeners.
     var listenerCount: Int { state.withLock { $0.listeners.count } }
 
     /// How many events are remembered for clients that reconnect.
@@ -115,7 +114,6 @@ public final class EventBus: Sendable {
         return subscription
     }
 
-    /// True if one of these processes listens.
     func hasListener(amongProcesses processes: Set<Int32>) -> Bool {
         guard !processes.isEmpty else { return false }
         return state.withLock { $0.listeners.values.contains { $0.process.map(processes.contains) ?? false } }
@@ -128,7 +126,7 @@ public final class EventBus: Sendable {
 
 /// One listener's events. A listener that does not keep up is dropped rather than waited for.
 public final class EventSubscription: Sendable {
-    /// What a listener gets next.
+    /// The result of waiting for events.
     public enum Next: Sendable {
         case events([(id: UInt64, event: BrokerEvent)])
         /// Nothing happened in time.
@@ -147,7 +145,6 @@ public final class EventSubscription: Sendable {
         var signal = Promise<Void>()
     }
     private let account: AccountName?
-    /// The listening process.
     let process: Int32?
     private let state = Mutex(State())
     private static let capacity = 512

@@ -11,7 +11,7 @@ public struct ExposedSocket: Sendable, Equatable {
         case configuration(String)
     }
 
-    /// What a call or the configuration requests of an exposed socket.
+    /// The definition of an exposed socket, by a call or the configuration.
     public struct Order: Sendable, Equatable {
         public var name: String
         public var accounts: [AccountName]
@@ -41,7 +41,7 @@ public struct ExposedSocket: Sendable, Equatable {
         }
     }
 
-    /// What may be asked of an MCP server.
+    /// The permitted tools and methods of an MCP server.
     public struct MCPAccess: Sendable, Equatable {
         /// The tools that are listed and may be called; nil for all of them.
         public let tools: [String]?
@@ -69,7 +69,6 @@ public struct ExposedSocket: Sendable, Equatable {
     public var accounts: [AccountName] { order.accounts }
     public var ceiling: [String]? { order.ceiling }
 
-    /// True if a call made it, and the configuration did not.
     var isOfCall: Bool { origin == .call }
 
     /// True if the account still has the binding that it had when it was exposed.
@@ -93,7 +92,6 @@ public struct ExposedSocket: Sendable, Equatable {
         return TokenDownscoping.excess(of: scope.split(separator: " ").map(String.init), beyond: ceiling).isEmpty
     }
 
-    /// True once it has expired.
     func hasExpired(at now: BootInstant) -> Bool { expiry.map { $0.boot <= now } ?? false }
 }
 
@@ -107,43 +105,50 @@ extension ExposedSocket.Order {
     /// Bytes.
     static let maxMCPName = 256
 
-    /// What is wrong with the order: the member and the reason; nil if nothing is.
-    public var mistake: (member: String, reason: RequestReason)? {
+    /// The first invalid member and the reason; nil if the order is valid.
+    public var mistake: (member: String, reason: String)? {
         if AccountName(name) == nil {
-            return ("name", .socketName)
+            return ("name", "it begins with a-z or 0-9 and goes on with up to 63 of a-z, 0-9, “.”, “_” and “-”")
         }
-        if accounts.isEmpty { return ("accounts", .noAccounts) }
-        if accounts.count > Self.maxAccounts { return ("accounts", .tooMany(most: Self.maxAccounts)) }
+        if accounts.isEmpty { return ("accounts", "name the accounts to show, one at least") }
+        if accounts.count > Self.maxAccounts { return ("accounts", "more than \(Self.maxAccounts)") }
         if let ceiling,
             ceiling.isEmpty || ceiling.count > Self.maxScopes || !ceiling.allSatisfy(TokenDownscoping.isScope)
         {
-            return ("scope", .ceiling(most: Self.maxScopes))
+            return (
+                "scope", "it is 1 to \(Self.maxScopes) scopes with spaces between them; leave it out for no ceiling"
+            )
         }
-        if allowedUIDs.count > Self.maxUIDs { return ("allow_uids", .tooMany(most: Self.maxUIDs)) }
+        if allowedUIDs.count > Self.maxUIDs { return ("allow_uids", "more than \(Self.maxUIDs)") }
         if allowedUIDs.contains(where: { $0 == 65_534 || $0 == .max }) {
-            return ("allow_uids", .overflowUID)
+            return ("allow_uids", "65534 is the uid of all users that this system does not know")
         }
         if let flatpak, !Self.isFlatpakID(flatpak) {
-            return ("flatpak", .flatpakID)
+            return ("flatpak", "it is an app's id, such as org.example.App")
         }
         if flatpak != nil, !allowedUIDs.isEmpty {
-            return ("allow_uids", .uidsWithFlatpak)
+            return ("allow_uids", "a Flatpak app runs as you: leave it out")
         }
         if let lifetime, !(.seconds(1)...Self.longestLifetime).contains(lifetime) {
-            return ("ttl", .lifetime(most: Self.longestLifetime.wholeSeconds))
+            return ("ttl", "it is 1 to \(Self.longestLifetime.wholeSeconds) seconds (a year)")
         }
         return mcp.flatMap(mistakeOfMCP)
     }
 
-    private func mistakeOfMCP(_ mcp: ExposedSocket.MCPAccess) -> (member: String, reason: RequestReason)? {
-        if accounts.count > 1 { return ("accounts", .mcpOfSeveral) }
-        if ceiling != nil { return ("scope", .scopesWithMCP) }
+    private func mistakeOfMCP(_ mcp: ExposedSocket.MCPAccess) -> (member: String, reason: String)? {
+        if accounts.count > 1 { return ("accounts", "mcp is for one account") }
+        if ceiling != nil { return ("scope", "it cannot be combined with mcp: no token is served") }
         for (member, names) in [("mcp.tools", mcp.tools ?? []), ("mcp.methods", mcp.methods)] {
-            if names.count > Self.maxMCPNames { return (member, .tooMany(most: Self.maxMCPNames)) }
+            if names.count > Self.maxMCPNames { return (member, "more than \(Self.maxMCPNames)") }
             let areNames = names.allSatisfy { name in
                 (1...Self.maxMCPName).contains(name.utf8.count) && name.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
             }
-            if !areNames { return (member, .mcpName(most: Self.maxMCPName)) }
+            if !areNames {
+                return (
+                    member,
+                    "the names of tools and methods have 1 to \(Self.maxMCPName) bytes, without control characters"
+                )
+            }
         }
         return nil
     }
@@ -192,7 +197,7 @@ extension Broker {
         return Set(account.scopes).union(stated.split(separator: " ").map(String.init))
     }
 
-    /// What the user should know about an order that is valid: a sentence each.
+    /// Warnings about a valid order, a sentence each.
     public func remarks(on order: ExposedSocket.Order) async -> [String] {
         guard let ceiling = order.ceiling else { return [] }
         var remarks: [String] = []

@@ -7,7 +7,7 @@ internal import SessionVault
 struct ExposedSocketRecord: Equatable {
     /// Those that calls made.
     var exposedSockets: [ExposedSocket]
-    /// What is remembered of the configuration's tables, by name.
+    /// The records of the configuration's tables, by name.
     var tables: [String: ExposedSocketTable]
 
     static let version = 1
@@ -26,7 +26,7 @@ struct ExposedSocketRecord: Equatable {
             var object = ExposedSocketRecord.members(of: exposedSocket.order)
             object["id"] = .string(exposedSocket.id)
             object["created_at"] = .integer(exposedSocket.createdAt.seconds)
-            object["expiry"] = ExposedSocketRecord.json(exposedSocket.expiry)
+            object["expiry"] = exposedSocket.expiry?.json
             let bindings = exposedSocket.bindings.sorted { $0.key < $1.key }.map { name, binding in
                 JSONObject.Member(
                     name.rawValue, ["provider": .string(binding.provider), "client_id": .string(binding.clientID)])
@@ -37,7 +37,7 @@ struct ExposedSocketRecord: Equatable {
         let kept = tables.filter(\.value.isKept).sorted { $0.key < $1.key }.map { name, table -> JSON in
             var object = JSONObject([.init("name", .string(name)), .init("digest", .string(table.digest))])
             object["ttl"] = table.lifetime.map { .integer($0.wholeSeconds) }
-            object["expiry"] = ExposedSocketRecord.json(table.expiry)
+            object["expiry"] = table.expiry?.json
             object["ending"] = table.ending.map { .string($0.rawValue) }
             return .object(object)
         }
@@ -49,7 +49,6 @@ struct ExposedSocketRecord: Equatable {
         return document.serialized()
     }
 
-    /// The order as JSON members.
     static func members(of order: ExposedSocket.Order) -> JSONObject {
         var object = JSONObject([
             .init("name", .string(order.name)), .init("accounts", .array(order.accounts.map { .string($0.rawValue) })),
@@ -64,10 +63,6 @@ struct ExposedSocketRecord: Equatable {
             object["mcp"] = .object(members)
         }
         return object
-    }
-
-    private static func json(_ deadline: Deadline?) -> JSON? {
-        deadline.map { ["at": .integer($0.at.seconds), "boot": .integer($0.boot.milliseconds)] }
     }
 
     // MARK: Reading
@@ -212,6 +207,25 @@ public struct ClosedSocket: Sendable, Equatable {
         self.reason = reason
         unsafePath = nil
         let place: String? = if case .configuration(let place) = exposedSocket.origin { place } else { nil }
-        detail = .exposedSocket(.closed(reason, place: place))
+        detail = .stated(reason.sentence(at: place ?? "the configuration"))
+    }
+}
+
+extension ClosedSocket.Reason {
+    fileprivate func sentence(at place: String) -> String {
+        switch self {
+        case .revoked: "It was revoked. It stays closed until its table is changed, at \(place)."
+        case .expired: "Its time is over. It stays closed until its table is changed, at \(place)."
+        case .forgotten:
+            "The record of what was revoked (exposed-sockets.json in the state directory) was lost or damaged, so "
+                + "this may have been revoked. It stays closed until its table is changed, at \(place)."
+        case .nameTaken:
+            "A socket of this name was made by a call, and stays as it was. Give the table at \(place) another name, "
+                + "or revoke that socket and have the configuration read again."
+        case .accountChanged:
+            "An account that it showed is configured for another provider or client now. Make it anew if that is "
+                + "to be shown. It is listed until it is revoked."
+        case .failed: "It cannot be opened."
+        }
     }
 }

@@ -20,7 +20,7 @@ public actor ExposedSocketRegistry {
         }
     }
 
-    /// What is written to the audit log.
+    /// An entry of the audit log.
     public enum Fact: Sendable {
         case opened(ExposedSocket)
         case closed(ExposedSocket, Ending)
@@ -44,11 +44,11 @@ public actor ExposedSocketRegistry {
     let listening: Listening
     let file: StateFile?
     let clock: BrokerClock
-    /// What an account's sessions are bound to now; nil without such an account.
+    /// The account's binding now; nil without such an account.
     let binding: @Sendable (AccountName) async -> SessionBinding?
     let record: @Sendable (Fact) -> Void
     var open: [String: ExposedSocket] = [:]
-    /// What is remembered of the configuration's tables, whether their sockets are open or not.
+    /// The records of the configuration's tables, whether their sockets are open or not.
     var tables: [String: ExposedSocketTable] = [:]
     /// Where in the configuration the tables stand, by name.
     var places: [String: String] = [:]
@@ -57,7 +57,7 @@ public actor ExposedSocketRegistry {
     var isUnsaved = false
     /// A file beside the record says that the record was written once.
     var isMarked = false
-    /// The record is lost or damaged. Until the configuration's tables have been taken up, each may have been revoked.
+    /// The record is lost or damaged. Until the configuration is applied, each of its tables counts as revoked.
     var isForgotten = false
     /// The end of the last change. Changes run one after another, since each waits for sockets.
     private var turn: Promise<Void>?
@@ -100,24 +100,23 @@ public actor ExposedSocketRegistry {
     ///   `vaultFailed` if the state directory cannot be written; whatever keeps the socket from being opened.
     @discardableResult
     public func add(_ order: ExposedSocket.Order) async throws(BrokerError) -> ExposedSocket {
-        let result = await exclusively { () -> Result<ExposedSocket, BrokerError> in
-            do throws(BrokerError) { return .success(try await self.added(order)) } catch { return .failure(error) }
-        }
-        return try result.get()
+        try await exclusively { () throws(BrokerError) in try await self.added(order) }
     }
 
     private func added(_ order: ExposedSocket.Order) async throws(BrokerError) -> ExposedSocket {
         if let mistake = order.mistake {
-            throw .invalid(field: mistake.member, reason: .exposedSocket(.wrongOrder(mistake.reason)))
+            throw .invalid(field: mistake.member, reason: .stated("\(mistake.reason)."))
         }
         if let place = places[order.name] {
-            throw .conflict(.exposedSocket(.configured(order.name, place: place)))
+            throw .conflict(
+                .stated("\(order.name) is defined in the configuration, \(place). Choose another name."))
         }
         if open[order.name] != nil {
-            throw .conflict(.exposedSocket(.exposedAlready(order.name)))
+            throw .conflict(.stated("\(order.name) is exposed already. Revoke it first."))
         }
         guard open.count < ExposedSocketRegistry.most else {
-            throw .conflict(.exposedSocket(.tooMany(most: ExposedSocketRegistry.most)))
+            throw .conflict(
+                .stated("There are \(ExposedSocketRegistry.most) exposed sockets already. Revoke one first."))
         }
         var exposedSocket = made(of: order, .call)
         for name in order.accounts {
@@ -131,7 +130,8 @@ public actor ExposedSocketRegistry {
             // The socket is to survive the next start. If the record cannot be written, it is not made.
             await end(exposedSocket, .revoked)
             save()
-            throw .vaultFailed(.exposedSocket(.notRecorded(order.name)))
+            throw .vaultFailed(
+                .stated("The state directory cannot be written, so \(order.name) was not exposed."))
         }
         return exposedSocket
     }
@@ -143,9 +143,9 @@ public actor ExposedSocketRegistry {
     ///   cannot be written, so that the next start may open it again.
     @discardableResult
     public func revoke(_ word: String) async throws(BrokerError) -> ExposedSocket {
-        let result = await exclusively { () -> Result<ExposedSocket, BrokerError> in
+        try await exclusively { () throws(BrokerError) -> ExposedSocket in
             guard let exposedSocket = self.find(word) ?? self.closedOfCall(word) else {
-                return .failure(.nothingHeld(self.whyNothing(word)))
+                throw .nothingHeld(self.whyNothing(word))
             }
             if self.open[exposedSocket.name] != nil {
                 await self.end(exposedSocket, .revoked)
@@ -155,11 +155,14 @@ public actor ExposedSocketRegistry {
             }
             self.save()
             guard !self.isUnsaved else {
-                return .failure(.vaultFailed(.exposedSocket(.endNotRecorded(exposedSocket.name))))
+                let name = exposedSocket.name
+                throw .vaultFailed(
+                    .stated(
+                        "\(name) is closed. But the state directory cannot be written: if the daemon ends before it "
+                            + "can be, its next start opens \(name) again."))
             }
-            return .success(exposedSocket)
+            return exposedSocket
         }
-        return try result.get()
     }
 
     private func closedOfCall(_ word: String) -> ExposedSocket? {
@@ -167,8 +170,10 @@ public actor ExposedSocketRegistry {
     }
 
     private func whyNothing(_ word: String) -> Reason {
-        guard let known = closed.first(where: { $0.name == word }) else { return .exposedSocket(.unknown) }
-        return .both(.exposedSocket(.closedAlready(known.name)), known.detail)
+        guard let known = closed.first(where: { $0.name == word }) else {
+            return .stated("Nothing is exposed under this name.")
+        }
+        return .both(.stated("\(known.name) is closed already."), known.detail)
     }
 
     // MARK: Time
@@ -183,14 +188,14 @@ public actor ExposedSocketRegistry {
                 }
                 self.save()
             }
-            let rung = signal
+            let wakeup = signal
             // After a suspend a timer fires late, so the clock is read at least every 30 seconds. If nothing expires,
             // the wait is a day.
             let next = open.values.compactMap(\.expiry?.boot).min().map {
                 max($0 - clock.bootInstant, .milliseconds(1))
             }
             let longest: Duration = next == nil && !isUnsaved ? .seconds(86_400) : .seconds(30)
-            _ = await rung.wait(atMost: min(next ?? longest, longest))
+            _ = await wakeup.wait(atMost: min(next ?? longest, longest))
         }
     }
 
@@ -215,14 +220,14 @@ public actor ExposedSocketRegistry {
         open[exposedSocket.name] = exposedSocket
         if exposedSocket.isOfCall { isUnsaved = true }
         record(.opened(exposedSocket))
-        ring()
+        wake()
     }
 
     /// Wakes ``keep()``.
-    private func ring() {
-        let rung = signal
+    private func wake() {
+        let former = signal
         signal = Promise()
-        rung.fulfil(())
+        former.fulfil(())
     }
 
     func end(_ exposedSocket: ExposedSocket, _ ending: Ending) async {
@@ -271,17 +276,19 @@ public actor ExposedSocketRegistry {
             isMarked = (try? ExposedSocketRegistry.mark(beside: file).write(ExposedSocketRegistry.markText)) != nil
             isUnsaved = !isMarked
         }
-        if isUnsaved { ring() }
+        if isUnsaved { wake() }
     }
 
     /// Runs a change when those before it are done.
-    func exclusively<Value: Sendable>(_ change: () async -> Value) async -> Value {
+    func exclusively<Value: Sendable, Failure: Error>(
+        _ change: () async throws(Failure) -> Value
+    ) async throws(Failure) -> Value {
         let previous = turn
         let mine = Promise<Void>()
         turn = mine
         await previous?.settle()
         defer { mine.fulfil(()) }
-        return await change()
+        return try await change()
     }
 
     /// The reason of an error, without the error's kind.
@@ -290,10 +297,10 @@ public actor ExposedSocketRegistry {
         case .conflict(let reason, _), .misconfigured(let reason), .vaultFailed(let reason),
             .vaultUnreachable(let reason, _):
             reason
-        case .invalid(let field, let reason): .exposedSocket(.wrongMember(field, reason))
+        case .invalid(let field, let reason): .both(.stated("\(field):"), reason)
         case .vaultLocked(let reason, _), .nothingHeld(let reason): reason
         case .unusableSetting(let setting): setting.reason
-        default: .exposedSocket(.unknownCause)
+        default: .stated("The cause is unknown.")
         }
     }
 }

@@ -2,8 +2,8 @@ internal import Cryptography
 internal import RingbackBase
 public import SessionVault
 
-/// What is opened at start and at a reload: the sockets that calls had made before the daemon last ended, and the
-/// tables of the configuration. The sockets of calls come first: a table must not take the name of a socket that
+/// Opens sockets at start and at a reload: those that calls had made before the daemon last ended, and the tables of
+/// the configuration. The sockets of calls come first: a table must not take the name of a socket that
 /// programs are connected to.
 extension ExposedSocketRegistry {
     /// The names that calls have taken, read from the state directory without the daemon; none if it cannot be read.
@@ -21,7 +21,7 @@ extension ExposedSocketRegistry {
             let record = self.remembered()
             self.tables = record.tables
             for exposedSocket in record.exposedSockets where self.open[exposedSocket.name] == nil {
-                await self.bringBack(exposedSocket)
+                await self.reopen(exposedSocket)
             }
             self.save()
         }
@@ -37,12 +37,12 @@ extension ExposedSocketRegistry {
         }
         do throws(VaultError) {
             guard let bytes = try file.read(atMost: ExposedSocketRecord.maxSize) else {
-                if isMarked { forgotten(.exposedSocket(.recordLost)) }
+                if isMarked { forgotten(.stated("It is lost.")) }
                 return ExposedSocketRecord()
             }
             if let known = ExposedSocketRecord(reading: bytes, by: clock) { return known }
-            let place = file.setAside()
-            forgotten(.exposedSocket(.recordDamaged(place: place)))
+            let place = file.setAside().map { ". It was renamed to \($0)" } ?? ""
+            forgotten(.stated("The file is not valid\(place)."))
         } catch {
             forgotten(ExposedSocketRegistry.cause(of: BrokerError(error)))
         }
@@ -54,7 +54,7 @@ extension ExposedSocketRegistry {
         record(.damaged(reason: reason))
     }
 
-    private func bringBack(_ remembered: ExposedSocket) async {
+    private func reopen(_ remembered: ExposedSocket) async {
         var exposedSocket = remembered
         guard !exposedSocket.hasExpired(at: clock.bootInstant) else {
             isUnsaved = true
@@ -113,20 +113,20 @@ extension ExposedSocketRegistry {
             let wanted = Dictionary(orders.map { ($0.order.name, $0) }) { first, _ in first }
             self.places = wanted.mapValues(\.place)
             self.forgetClosed(nil, isOfCall: false)
-            for (name, table) in self.tables where wanted[name].map({ table.says($0.order) }) != true {
+            for (name, table) in self.tables where wanted[name].map({ table.matches($0.order) }) != true {
                 self.tables[name] = nil
                 self.isUnsaved = true
             }
             for exposedSocket in self.all {
-                await self.endUnlessAsBefore(exposedSocket, wanted[exposedSocket.name]?.order)
+                await self.endIfChanged(exposedSocket, wanted[exposedSocket.name]?.order)
             }
-            for (order, place) in orders { await self.takeUp(order, place) }
+            for (order, place) in orders { await self.apply(order, place) }
             self.isForgotten = false
             self.save()
         }
     }
 
-    private func endUnlessAsBefore(_ exposedSocket: ExposedSocket, _ order: ExposedSocket.Order?) async {
+    private func endIfChanged(_ exposedSocket: ExposedSocket, _ order: ExposedSocket.Order?) async {
         let isBound = await isStillBound(exposedSocket)
         if exposedSocket.isOfCall {
             if !isBound { await end(exposedSocket, .accountChanged) }
@@ -135,7 +135,7 @@ extension ExposedSocketRegistry {
         }
     }
 
-    private func takeUp(_ order: ExposedSocket.Order, _ place: String) async {
+    private func apply(_ order: ExposedSocket.Order, _ place: String) async {
         let fresh = made(of: order, .configuration(place))
         guard !namesOfCalls.contains(order.name) else {
             let clash = ClosedSocket(fresh, .nameTaken)
@@ -166,40 +166,33 @@ extension ExposedSocketRegistry {
     }
 }
 
-/// What is remembered of a table of the configuration. As long as the table says the same, neither a reload nor a
-/// restart extends its lifetime or opens what was revoked.
+/// The record of one table of the configuration. As long as the table does not change, neither a reload nor a restart
+/// extends its lifetime or opens it after a revocation.
 struct ExposedSocketTable: Sendable, Equatable {
     /// A digest of the table's content. Formatting does not change it.
     let digest: String
-    /// How long it is open from when it was first taken up; nil for no bound. Whole seconds.
+    /// How long it is open from its first start; nil for no bound. Whole seconds.
     let lifetime: Duration?
-    /// Computed when the table was first taken up.
+    /// Computed at its first start.
     let expiry: Deadline?
     /// Why it has ended, if it has: `revoked`, `expired` or `forgotten`.
     var ending: ExposedSocketRegistry.Ending?
 
-    /// A table that is taken up for the first time.
-    init(_ order: ExposedSocket.Order, by clock: BrokerClock, ending: ExposedSocketRegistry.Ending? = nil) {
-        digest = ExposedSocketTable.digest(of: order)
-        lifetime = order.lifetime
-        expiry = order.lifetime.map { Deadline(in: $0, by: clock) }
-        self.ending = ending
-    }
-
-    init(digest: String, lifetime: Duration?, expiry: Deadline?, ending: ExposedSocketRegistry.Ending?) {
-        self.digest = digest
-        self.lifetime = lifetime
-        self.expiry = expiry
-        self.ending = ending
-    }
-
     /// True if the file has to keep it.
     var isKept: Bool { expiry != nil || ending != nil }
 
-    func says(_ order: ExposedSocket.Order) -> Bool { digest == ExposedSocketTable.digest(of: order) }
+    func matches(_ order: ExposedSocket.Order) -> Bool { digest == ExposedSocketTable.digest(of: order) }
 
-    /// SHA-256 of the order as JSON, in hexadecimal.
     static func digest(of order: ExposedSocket.Order) -> String {
         Digest.hex(Digest.sha256(JSON.object(ExposedSocketRecord.members(of: order)).serialized()))
+    }
+}
+
+extension ExposedSocketTable {
+    /// A table that is seen for the first time.
+    init(_ order: ExposedSocket.Order, by clock: BrokerClock, ending: ExposedSocketRegistry.Ending? = nil) {
+        self.init(
+            digest: ExposedSocketTable.digest(of: order), lifetime: order.lifetime,
+            expiry: order.lifetime.map { Deadline(in: $0, by: clock) }, ending: ending)
     }
 }

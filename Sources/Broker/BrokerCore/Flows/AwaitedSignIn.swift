@@ -8,7 +8,7 @@ public protocol AwaitedSignIn: Sendable {
     var key: [UInt8] { get }
     /// Where its callback is to arrive; empty where none is awaited.
     var redirectURI: String { get }
-    /// What the browser opens; empty where there is nothing to open.
+    /// The URL that the browser opens; empty if there is none.
     var authorizationURL: String { get }
     /// What it waits for, as callers see it.
     var waitingFor: WaitingFor { get }
@@ -89,7 +89,7 @@ public struct AwaitedDetails: Sendable {
     /// If there is more than one message: where their codes may come from, and whether one of two has been confirmed.
     public var codes: [CodeOrigin] = []
     public var isHalfConfirmed = false
-    /// Two words by which the user tells the daemon's own page from an imitation.
+    /// Two words by which the user tells the daemon's own page from an imitation; nil for a page of the provider.
     public var words: String?
     /// The user forgot the password and is to choose a new one.
     public var isRecovery = false
@@ -207,7 +207,7 @@ public struct Arrival: Sendable {
     /// key by how long it takes.
     public static func digest(of key: String) -> [UInt8] { Digest.sha256(Array(key.utf8)) }
 
-    /// The values of `state` in parameters of which others may be malformed. Our own states need no escapes.
+    /// The values of `state`, even if other parameters are malformed. Our own states need no escapes.
     private static func states(in bytes: [UInt8]) -> [String] {
         let prefix = Array("state=".utf8)
         return bytes.split(separator: UInt8(ascii: "&")).filter { $0.starts(with: prefix) }

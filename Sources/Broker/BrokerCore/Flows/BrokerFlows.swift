@@ -20,12 +20,11 @@ extension Broker {
     public func cancel(_ id: String, isForAll: Bool) async throws(BrokerError) -> FlowView {
         try await flowRegistry.cancel(id, isForAll: isForAll)
     }
-}
 
-/// Takes callbacks from the loopback listener, from custom schemes and from the user's paste, and redeems every proof:
-/// a callback, what the user typed, a provider's response. A proof that is not genuine changes nothing. The genuine
-/// proof of a pending flow is redeemed once, for all callers that wait for it.
-extension Broker {
+    // Takes callbacks from the loopback listener, from custom schemes and from the user's paste, and redeems every proof:
+    // a callback, what the user typed, a provider's response. A proof that is not genuine changes nothing. The genuine
+    // proof of a pending flow is redeemed once, for all callers that wait for it.
+
     /// Takes a callback, in whatever way it came. `form` is the body if it was posted.
     ///
     /// - Parameter accounts: those whose flows it may complete, depending on who sent it and how; nil for all.
@@ -43,22 +42,17 @@ extension Broker {
         var claim = await flowRegistry.claim(arrival)
         while case .busy(let verdict) = claim {
             // Any program that knows the key can send a code. A genuine code that arrives at the same time is not lost.
-            guard await verdict.wait() != nil else { return .ignored(.flow(.callerDisconnected)) }
+            guard await verdict.wait() != nil else { return .ignored(.callerDisconnected) }
             claim = await flowRegistry.claim(arrival)
         }
         switch claim {
         case .busy: return .ignored(.flow(.anotherCallback))
-        case .ignored(let reason): return .ignored(reason)
-        case .refused(let flow, let reason): return .ignored(reason, flow: flow)
-        case .noted(let flow): return .noted(flow: flow)
-        case .outdated(let flow): return .outdated(flow: flow)
-        case .ended: return .ended
-        case .expired(let flow): return .expired(flow: flow)
-        case .repeated(let verdict): return await verdict.wait() ?? .ignored(.flow(.callerDisconnected))
+        case .decided(let verdict): return verdict
+        case .repeated(let verdict): return await verdict.wait() ?? .ignored(.callerDisconnected)
         case .claimed(let flow, let verdict):
             // The user may close the browser's tab: the exchange goes on.
             work.start { verdict.fulfil(await Redeemer(broker: self).redeem(.callback(arrival), of: flow)) }
-            return await verdict.wait() ?? .ignored(.flow(.callerDisconnected))
+            return await verdict.wait() ?? .ignored(.callerDisconnected)
         }
     }
 
@@ -103,11 +97,10 @@ extension Broker {
         if let page = flow.awaited.ownPage { await callbackReceiver.close(page, flow.account.name) }
         if let upstream = flow.awaited.upstream { _ = try? await flowRegistry.cancel(upstream.flow, isForAll: false) }
     }
-}
 
-/// Where callbacks may arrive, as the configuration and the flows say. With this a link handler recognizes a callback
-/// and does not pass it on to another program.
-extension Broker {
+    // Where callbacks may arrive, as the configuration and the flows say. With this a link handler recognizes a callback
+    // and does not pass it on to another program.
+
     /// Every address at which a callback may arrive: those in the accounts' configuration, and those of the flows that
     /// are remembered. A flow keeps the address that it began with, including its key.
     public func redirectURIs() async -> (configured: Set<String>, ofFlows: Set<String>) {
@@ -178,18 +171,12 @@ extension Broker {
         }
         return try await asking.get(atMost: bound)
     }
-}
 
-extension SessionManager {
-    /// The session that readers may see; nil without one, or while it is being closed.
-    func held(_ name: AccountName) -> Session? { (try? readable(name)) ?? nil }
-}
+    // Sign-ins that fail before they have a flow. They are recorded like a failed flow, and the account shows the error.
+    // Only the caller is told of a mistake in the request itself.
 
-/// Sign-ins that fail before they have a flow. They are recorded like a failed flow, and the account shows the error.
-/// Only the caller is told of a mistake in the request itself.
-extension Broker {
     /// To be called before the caller gets its response, so that the account has the error by then.
-    func tell(
+    func reportFailure(
         of error: BrokerError, refusing request: SignInRequest, of name: AccountName, since began: BootInstant
     ) async {
         // Only a request with details is recorded. Without them the caller alone is told.

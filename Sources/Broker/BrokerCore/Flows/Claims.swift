@@ -4,23 +4,15 @@ internal import RingbackBase
 /// which is not the genuine one neither consumes, nor aborts, nor completes anything.
 /// ``AwaitedSignIn/recognize(_:of:)`` decides what a callback means to a flow.
 extension FlowRegistry {
-    /// What a claim yields.
     enum Claim {
-        /// The caller now owns the flow's one callback and must fulfil the promise.
+        /// The caller now owns the flow's one proof and must fulfil the promise.
         case claimed(Flow, Promise<CallbackVerdict>)
         /// An identical copy arrived before: this is its verdict.
         case repeated(Promise<CallbackVerdict>)
-        /// Another callback of the flow is being worked on, and may turn out not to be genuine.
+        /// Another proof of the flow is being redeemed, and may turn out not to be genuine.
         case busy(Promise<CallbackVerdict>)
-        case ended
-        case expired(flow: String)
-        case ignored(Reason)
-        /// The same for a callback with the key of a pending flow.
-        case refused(flow: String, Reason)
-        /// It only says that another confirmation is awaited.
-        case noted(flow: String)
-        /// It came by the link of an older message, which the provider does not take any more.
-        case outdated(flow: String)
+        /// There is nothing to redeem.
+        case decided(CallbackVerdict)
     }
 
     /// Finds the flow of a callback in two passes: by the digest of a key first, then by the address, for the only
@@ -36,15 +28,15 @@ extension FlowRegistry {
         }
         let complaint = arrival.complaint ?? .malformedCallback
         if !isKnown, let id = await refuse(arrival, because: complaint) {
-            return .refused(flow: id, .flow(complaint))
+            return .decided(.ignored(.flow(complaint), flow: id))
         }
         if !isKnown, let entry = keylessEntry(of: arrival),
             let claim = await claim(arrival, of: entry, entry.flow.awaited)
         {
             return claim
         }
-        if !isKnown, let hint = hint(for: arrival.url) { return .ignored(hint) }
-        return .ignored(.flow(arrival.complaint ?? .unknownState))
+        if !isKnown, let hint = hint(for: arrival.url) { return .decided(.ignored(hint)) }
+        return .decided(.ignored(.flow(arrival.complaint ?? .unknownState)))
     }
 
     /// Notes that a callback was refused. Returns the pending flow whose key it has; nil if there is none.
@@ -63,33 +55,28 @@ extension FlowRegistry {
     private func claim(
         _ arrival: Arrival, of entry: Entry, _ awaited: any AwaitedSignIn
     ) async -> Claim? {
-        let standing = FlowStanding(
+        let id = entry.flow.id
+        let state = FlowStanding(
             isPending: entry.status == .pending, attempts: entry.attempts, hasOlderMessage: entry.hasOlderMessage)
-        let recognition = awaited.recognize(arrival, of: standing)
+        let recognition = awaited.recognize(arrival, of: state)
         switch recognition {
         case .foreign: return nil
         case .ignored(let reason):
-            guard entry.status == .pending, !awaited.isKeyless else { return .ignored(reason) }
-            await refuse(entry.flow.id, because: reason)
-            return .refused(flow: entry.flow.id, reason)
-        case .noted: return .noted(flow: entry.flow.id)
-        case .outdated: return .outdated(flow: entry.flow.id)
+            guard entry.status == .pending, !awaited.isKeyless else { return .decided(.ignored(reason)) }
+            await refuse(id, because: reason)
+            return .decided(.ignored(reason, flow: id))
+        case .noted: return .decided(.noted(flow: id))
+        case .outdated: return .decided(.outdated(flow: id))
         case .genuine, .likely: break
         }
-        switch await take(entry.flow.id, arrival.fingerprint) {
-        case .granted(let verdict):
-            var flow = entry.flow
+        let claim = await take(id, arrival.fingerprint)
+        switch claim {
+        case .claimed(var flow, let verdict):
             // The request that this callback belongs to, where the flow has more than one.
             flow.awaited = awaited
             return .claimed(flow, verdict)
-        case .repeated(let verdict): return .repeated(verdict)
-        case .busy(let verdict):
-            return recognition == .likely
-                ? .busy(verdict) : .ignored(.flow(.anotherCallback))
-        case .ended:
-            // Read again: it may have expired in `take`.
-            if case .expired? = entries[entry.flow.id]?.status { return .expired(flow: entry.flow.id) }
-            return .ended
+        case .busy where recognition == .genuine: return .decided(.ignored(.flow(.anotherCallback)))
+        case .busy, .repeated, .decided: return claim
         }
     }
 
@@ -110,32 +97,31 @@ extension FlowRegistry {
         return nil
     }
 
-    /// The result of claiming a flow for a proof.
-    enum Taking {
-        /// The caller now owns the flow's one proof and must fulfil the promise.
-        case granted(Promise<CallbackVerdict>)
-        case repeated(Promise<CallbackVerdict>)
-        /// Another one is being worked on.
-        case busy(Promise<CallbackVerdict>)
-        case ended
+    /// Claims a flow for what the user typed or an authenticator sent.
+    func claim(
+        _ id: String, awaiting kind: Proof.Kind, _ fingerprint: [UInt8]
+    ) async throws(BrokerError) -> Claim {
+        _ = try pendingFlow(id, awaiting: kind)
+        return await take(id, fingerprint)
     }
 
     /// The last step of every claim: the first caller takes the flow.
-    func take(_ id: String, _ fingerprint: [UInt8]) async -> Taking {
-        guard var entry = entries[id] else { return .ended }
+    func take(_ id: String, _ fingerprint: [UInt8]) async -> Claim {
+        guard var entry = entries[id] else { return .decided(.ended) }
         if let claim = entry.claim {
             if isCopy(fingerprint, of: entry) { return .repeated(claim.verdict) }
-            return entry.endedAt == nil ? .busy(claim.verdict) : .ended
-        }
-        guard entry.status == .pending else { return .ended }
-        guard !entry.flow.isOver(by: clock) else {
+            if entry.endedAt == nil { return .busy(claim.verdict) }
+        } else if entry.status == .pending {
+            guard entry.flow.isOver(by: clock) else {
+                let verdict = Promise<CallbackVerdict>()
+                entry.claim = (fingerprint, verdict)
+                entries[id] = entry
+                return .claimed(entry.flow, verdict)
+            }
             await expire(id)
-            return .ended
         }
-        let verdict = Promise<CallbackVerdict>()
-        entry.claim = (fingerprint, verdict)
-        entries[id] = entry
-        return .granted(verdict)
+        if case .expired? = entries[id]?.status { return .decided(.expired(flow: id)) }
+        return .decided(.ended)
     }
 
     /// True if the flow was claimed with an identical callback, and has not ended or ended a moment ago.
@@ -144,12 +130,20 @@ extension FlowRegistry {
         return entry.endedAt.map { clock.bootInstant - $0 <= FlowRegistry.repeatWindow } ?? true
     }
 
-    /// Ends a claim without a result. The flow waits again. If its deadline passed during the claim, it ends now.
-    func release(_ id: String, isAttempt: Bool) async {
+    /// Ends a claim without a result. The flow waits again, for what `change` leaves. If its deadline passed during the
+    /// claim, it ends now.
+    func release(_ id: String, changing change: AwaitedChange? = nil) async {
+        if let change { self.change(id, change) }
         entries[id]?.claim = nil
-        if isAttempt { entries[id]?.attempts += 1 }
         guard let flow = entries[id]?.flow, flow.isOver(by: clock) else { return }
         await finish(id, as: .expired(entries[id]?.expiry ?? flow.expiry))
+    }
+
+    /// Ends a claim whose proof was not the genuine one. A flow whose callbacks have a key shows the reason.
+    func reject(_ id: String, because reason: Reason, isShown: Bool) async {
+        entries[id]?.attempts += 1
+        await release(id)
+        if isShown { await refuse(id, because: reason) }
     }
 
     /// Without keys, only the scheme tells which flow a callback belongs to.
@@ -163,13 +157,15 @@ extension FlowRegistry {
             return entry.flow.redirectURI.prefix { $0 != ":" }.lowercased() == scheme
         }
         guard !isTaken else {
-            throw .conflict(.flow(.schemeTaken(String(scheme))))
+            throw .conflict(
+                .stated(
+                    "A sign-in by the scheme \(scheme) is pending, and without keys (redirect_flow_key = \"none\") "
+                        + "there can be one at a time. Finish or cancel it."))
         }
     }
 
-    // MARK: What is typed
+    // MARK: Proofs without a callback
 
-    /// The pending flow with this id, if it awaits this kind of proof.
     func pendingFlow(_ id: String, awaiting kind: Proof.Kind) throws(BrokerError) -> Flow {
         guard let entry = entries[id] else { throw .flowNotFound }
         guard entry.status == .pending else { throw .flowEnded }

@@ -88,7 +88,6 @@ extension FlowRegistry {
         return view(of: entry)
     }
 
-    /// Notes that another user requested it.
     func noteForeign(entrance key: String, uid: UInt32?) {
         guard let (id, index) = place(ofEntrance: key), entries[id]?.entrances[index].isSpent == false else { return }
         entries[id]?.entrances[index].visit = .foreign(uid: uid)
@@ -127,7 +126,7 @@ extension Broker {
     /// address can be opened: then no program may be started with a page of the flow.
     public func openURL(of id: String) async throws(BrokerError) -> String? {
         guard let view = try? await flowRegistry.view(id), view.status == .pending,
-            !view.authorizationURL.isEmpty || view.device != nil,
+            !view.authorizationURL.isEmpty || view.details.device != nil,
             let owner = try? await flowRegistry.view(await flowRegistry.pageOwner(of: id))
         else { return nil }
         let key = RandomToken.base64URL(bits: 256).revealed()
@@ -238,7 +237,6 @@ extension FlowRegistry {
         return pages[index].page
     }
 
-    /// Closes an entrance whose time is over.
     func removePage(entrance key: String) async {
         guard let index = pages.firstIndex(where: { $0.entrance.key == key }) else { return }
         let over = pages.remove(at: index).entrance
@@ -281,11 +279,16 @@ extension SignInRequest {
         }
         let text = standIn.map { String($0) } ?? template
         guard let url = try? WebURL(parsing: text), url.scheme == "http", url.isLoopback else {
-            throw .invalid(field: "callback_port", reason: .request(.callbackElsewhere(account.name)))
+            throw .invalid(
+                field: "callback_port",
+                reason: .stated(
+                    "the callback of \(account.name) does not come to a port of this machine (redirect_uri)"))
         }
         let stated = url.port ?? 80
         guard stated == 0 || stated == port else {
-            throw .invalid(field: "callback_port", reason: .request(.portFixed(account.name, port: stated)))
+            throw .invalid(
+                field: "callback_port",
+                reason: .stated("the configuration of \(account.name) fixes the port \(stated) (redirect_uri)"))
         }
         guard stated == 0, let range = text.firstRange(of: ":0") else { return account }
         var account = account

@@ -7,7 +7,7 @@ public struct Flow: Sendable {
     public let account: Account
     public let request: SignInRequest
     public internal(set) var awaited: any AwaitedSignIn
-    /// What it awaited at its start. A callback of a later request finds the daemon's own page by it.
+    /// The awaited step at its start. A callback of a later request finds the daemon's own page by it.
     public let firstAwaited: any AwaitedSignIn
     public let startedAt: WallInstant
     /// The same, as time since boot.
@@ -47,7 +47,7 @@ public struct Flow: Sendable {
     /// Where its callback is to arrive; empty where none is awaited.
     public var redirectURI: String { awaited.redirectURI }
 
-    /// What the browser opens; empty where there is nothing to open.
+    /// The URL that the browser opens; empty if there is none.
     public var authorizationURL: String { awaited.authorizationURL }
 
     /// The host of the page where the user signs in, otherwise of the issuer or the endpoints; nil if there is none.
@@ -75,7 +75,6 @@ public struct Flow: Sendable {
     /// The error of a flow that the user did not finish in time.
     var expiry: BrokerError { .flowExpired(awaited.expiry(of: self)) }
 
-    /// What the audit log records about its end.
     func ending(as status: FlowView.Status, after duration: Duration) -> BrokerFact {
         let (outcome, error): (BrokerFact.Outcome, BrokerError?) =
             switch status {
@@ -119,23 +118,14 @@ public struct FlowView: Sendable {
     public let expiresAt: WallInstant
     /// When the message may be sent again.
     public let resendAfter: WallInstant?
-    /// If there is more than one message: where their codes may come from, and whether one of two has been confirmed.
-    public var awaitedCodes: [CodeOrigin] = []
-    public var isHalfConfirmed = false
-    /// What to enter on another device.
-    public var device: DeviceCode?
-    /// The challenge for the authenticator (WebAuthn) of an app.
-    public var challenge: AuthenticatorChallenge?
-    /// Two words by which the user tells the daemon's own page from an imitation; nil for a page of the provider.
-    public var words: String?
+    /// Details of the awaited step.
+    public var details = AwaitedDetails()
     /// A change of the user who is signed in. It uses a flow, but is no sign-in.
     public var changesUser = false
     /// While it is pending: why a callback with its key was refused; nil if none was.
     public var refusal: BrokerError?
     /// The host of the page where the user signs in, otherwise of the issuer or the endpoints; nil if there is none.
     public var providerHost: String?
-    /// The user forgot the password and is to choose a new one.
-    public var isRecovery = false
 }
 
 /// The result of a callback.

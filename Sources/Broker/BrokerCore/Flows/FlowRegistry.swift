@@ -14,7 +14,6 @@ actor FlowRegistry {
         var claim: (fingerprint: [UInt8], verdict: Promise<CallbackVerdict>)?
         var endedAt: BootInstant?
         var renewal: Renewal?
-        /// When another message may be sent.
         var resendAt: BootInstant?
         /// The provider has stated `resendAt`.
         var isResendLimitOfProvider = false
@@ -22,7 +21,6 @@ actor FlowRegistry {
         var hasOlderMessage = false
         /// Callbacks that turned out not to be the genuine one.
         var attempts = 0
-        /// The processes that asked for it.
         var callers: Set<Int32> = []
         /// Long polls that are open, and when the last one ended or a caller last asked for it.
         var waiters = 0
@@ -37,7 +35,6 @@ actor FlowRegistry {
 
         /// True if it waits until the user reads a mail, and no result of it is being stored.
         var waitsForMail: Bool { flow.awaited.waitsForMail && !isSettling }
-        /// The error of a flow that was not finished in time.
         var expiry: BrokerError {
             guard let refusal, case .flowExpired(let reason) = flow.expiry else { return flow.expiry }
             return .flowExpired(.both(reason, refusal))
@@ -52,15 +49,8 @@ actor FlowRegistry {
     var pages: [PageEntrance] = []
     private var begun = 0
     private let callbackReceiver: CallbackReceiver
-    let clock: BrokerClock
-    private let work: Work
-    private let record: @Sendable (BrokerFact) -> Void
-    /// Called for every sign-in that fails or expires, and for a refused callback of a pending one.
-    private let onFailure: @Sendable (AccountName, BrokerEvent.Kind, BrokerError) async -> Void
-    /// Called for every flow that expires.
-    private let onExpiry: @Sendable (Flow) async -> Void
-    /// True if one of these processes has an event stream open.
-    let isHeard: @Sendable (Set<Int32>) -> Bool
+    private let sessionManager: SessionManager
+    nonisolated var clock: BrokerClock { sessionManager.clock }
 
     /// How many flows of all accounts may be pending.
     static let maxFlows = 16
@@ -75,20 +65,9 @@ actor FlowRegistry {
     /// How many ended flows are remembered at most, so that beginning and cancelling flows does not fill the memory.
     static let maxEnded = 256
 
-    init(
-        callbackReceiver: CallbackReceiver, clock: BrokerClock, work: Work,
-        record: @escaping @Sendable (BrokerFact) -> Void,
-        isHeard: @escaping @Sendable (Set<Int32>) -> Bool,
-        onFailure: @escaping @Sendable (AccountName, BrokerEvent.Kind, BrokerError) async -> Void,
-        onExpiry: @escaping @Sendable (Flow) async -> Void = { _ in }
-    ) {
+    init(callbackReceiver: CallbackReceiver, sessionManager: SessionManager) {
         self.callbackReceiver = callbackReceiver
-        self.clock = clock
-        self.work = work
-        self.record = record
-        self.isHeard = isHeard
-        self.onFailure = onFailure
-        self.onExpiry = onExpiry
+        self.sessionManager = sessionManager
     }
 
     // MARK: Beginning
@@ -111,7 +90,7 @@ actor FlowRegistry {
         begun += 1
         entries[flow.id] = entry
         identifiers[flow.awaited.key] = flow.id
-        work.startTimer { [clock] in
+        sessionManager.work.startTimer { [clock] in
             while true {
                 guard await self.isPending(flow.id) else { return }
                 let remaining = flow.deadline - clock.bootInstant
@@ -122,7 +101,7 @@ actor FlowRegistry {
             await self.expire(flow.id)
         }
         if !flow.request.changesUser, !flow.request.startsAtOnce {
-            record(.signInStarted(flow.account.name, method: flow.request.method))
+            sessionManager.record(.signInStarted(flow.account.name, method: flow.request.method))
         }
         promise.fulfil(.success(view(of: entry)))
         return true
@@ -160,12 +139,12 @@ actor FlowRegistry {
         ended.append((id, clock.bootInstant))
         entries[id] = entry
         if !entry.flow.request.changesUser {
-            record(entry.flow.ending(as: status, after: clock.bootInstant - entry.flow.beganAt))
+            sessionManager.record(entry.flow.ending(as: status, after: clock.bootInstant - entry.flow.beganAt))
             // A caller that waits for the end then finds the account's error.
             switch status {
             case .failed(let error), .expired(let error):
                 guard !entry.flow.request.concernsHeldUser else { break }
-                await onFailure(entry.flow.account.name, .signInFailed, error)
+                await sessionManager.note(error, entry.flow.account.name, as: .signInFailed)
             case .pending, .completed, .cancelled: break
             }
         }
@@ -173,7 +152,7 @@ actor FlowRegistry {
         if isExpired {
             // The provider may be asked about the client, which takes time. The ports are free before that.
             await closeEntrances(of: entry)
-            await onExpiry(entry.flow)
+            await entry.flow.account.provider(with: sessionManager.tools).noteExpiry(of: entry.flow)
         }
         entry.ended.fulfil(())
         entry.news.fulfil(())
@@ -190,8 +169,8 @@ actor FlowRegistry {
         let (news, account) = (entry.news, entry.flow.account.name)
         entries[id]?.refusal = reason
         entries[id]?.news = Promise()
-        record(.callbackRefused(account, reason))
-        await onFailure(account, .callbackRefused, .invalidCallback(reason))
+        sessionManager.record(.callbackRefused(account, reason))
+        await sessionManager.note(.invalidCallback(reason), account, as: .callbackRefused)
         news.fulfil(())
     }
 
@@ -218,7 +197,9 @@ actor FlowRegistry {
     /// Cancels an account's pending flow, since the account's configuration has changed.
     func cancel(_ account: AccountName) async {
         starts.removeValue(forKey: account)?.promise.fulfil(
-            .failure(.flowCancelled(.flow(.configurationChangedAtStart(account)))))
+            .failure(
+                .flowCancelled(
+                    .stated("The configuration of \(account) changed while its sign-in began. Start it again."))))
         for id in pendingIDs(of: account) where entries[id]?.isSettling == false { await finish(id, as: .cancelled) }
     }
 
@@ -237,5 +218,182 @@ actor FlowRegistry {
             for key in entry.keys { identifiers[key] = nil }
         }
         ended.removeFirst(count)
+    }
+
+    // Which sign-ins may begin: an account has one pending flow, beside those that wait for a mail. An equal request joins
+    // it; a different one is a conflict, unless the pending one gives way. Everything is decided in one turn.
+
+    enum Admission {
+        case existing(FlowView)
+        /// An equal request of another caller is about to become a flow.
+        case joining(Promise<Result<FlowView?, BrokerError>>)
+        /// The caller must make the flow, or say why not, with ``begin(_:fulfilling:)`` or
+        /// ``abandon(_:with:fulfilling:)``.
+        case begin(Promise<Result<FlowView?, BrokerError>>)
+    }
+
+    struct Start {
+        let request: SignInRequest
+        let promise: Promise<Result<FlowView?, BrokerError>>
+        var interest: Int
+        var callers: Set<Int32>
+    }
+
+    /// How long after its last caller stopped waiting a pending flow may be replaced by another sign-in.
+    private static let abandonment: Duration = .seconds(30)
+
+    /// Joins an equal pending sign-in, or reserves the account's place for a new one. A caller that is not interested
+    /// waits for the flow but does not keep it pending. A different pending sign-in is a conflict unless it gives way.
+    func admit(
+        _ account: AccountName, _ request: SignInRequest, isInterested: Bool
+    ) async throws(BrokerError) -> Admission {
+        forget()
+        let interest = isInterested ? 1 : 0
+        let callers = Set([request.process].compactMap { $0 })
+        if var start = starts[account] {
+            if start.request == request {
+                start.interest += interest
+                start.callers.formUnion(callers)
+                starts[account] = start
+                return .joining(start.promise)
+            }
+            guard request.replaces else { throw conflict(account, with: start.request.method, age: .zero) }
+        }
+        var replaced: String?
+        for id in pendingIDs(of: account) {
+            guard var entry = entries[id], entry.flow.request == request.withoutSecrets else { continue }
+            entry.interest += interest
+            entry.callers.formUnion(callers)
+            entry.watchedAt = clock.bootInstant
+            entries[id] = entry
+            return .existing(view(of: entry))
+        }
+        if let id = pendingIDs(of: account).first, let entry = entries[id] {
+            guard givesWay(entry, to: request, isInterested: isInterested) else {
+                let age = (clock.bootInstant - entry.flow.beganAt)
+                throw conflict(account, with: entry.flow.request.method, age: age)
+            }
+            // A flow that waits for a mail goes on beside the new one.
+            if !entry.flow.awaited.waitsForMail || request.replaces { replaced = id }
+        }
+        let active = entries.values.count { $0.status == .pending } + starts.count - (replaced == nil ? 0 : 1)
+        guard active < FlowRegistry.maxFlows else {
+            throw .conflict(.flow(.tooManyPending(most: FlowRegistry.maxFlows)))
+        }
+        let start = Start(request: request, promise: Promise(), interest: interest, callers: callers)
+        let former = starts.updateValue(start, forKey: account)
+        former?.promise.fulfil(
+            .failure(.flowCancelled(.stated("Another sign-in of \(account) took its place."))))
+        if let replaced { await finish(replaced, as: .cancelled) }
+        return .begin(start.promise)
+    }
+
+    /// True if a different sign-in replaces a pending flow: if its request says so, if the flow only waits for a mail
+    /// (which may take an hour), or if a user asks and no caller waits for the flow any more.
+    private func givesWay(_ entry: Entry, to request: SignInRequest, isInterested: Bool) -> Bool {
+        guard !entry.isSettling else { return false }
+        if request.replaces || entry.flow.awaited.waitsForMail { return true }
+        // A caller that listens for events waits for the flow.
+        let isWatched = entry.waiters > 0 || sessionManager.bus.hasListener(amongProcesses: entry.callers)
+        return isInterested && entry.claim == nil && !isWatched
+            && clock.bootInstant - entry.watchedAt >= FlowRegistry.abandonment
+    }
+
+    private func conflict(_ account: AccountName, with method: SignInMethod, age: Duration) -> BrokerError {
+        .conflict(
+            .flow(.anotherPending(account, method: method, age: age.wholeSeconds)), cause: .signInPending(account))
+    }
+
+    // Flows as callers see them.
+
+    func view(_ id: String) throws(BrokerError) -> FlowView {
+        forget()
+        guard let entry = entries[id] else { throw .flowNotFound }
+        return view(of: entry)
+    }
+
+    /// A flow once it has left `pending`, or as it is after the bound.
+    ///
+    /// - Parameter endsAtRefusal: the wait also ends when a callback of the flow is refused.
+    func view(
+        _ id: String, waiting bound: Duration, endsAtRefusal: Bool = false
+    ) async throws(BrokerError) -> FlowView {
+        guard let entry = entries[id] else { throw .flowNotFound }
+        if entry.status == .pending, bound > .zero {
+            entries[id]?.waiters += 1
+            _ = await (endsAtRefusal ? entry.news : entry.ended).wait(atMost: bound)
+            entries[id]?.waiters -= 1
+            entries[id]?.watchedAt = clock.bootInstant
+            if Task.isCancelled { throw .cancelled }
+        }
+        return try view(id)
+    }
+
+    /// Every flow that is remembered, oldest first.
+    func views() -> [FlowView] {
+        forget()
+        return entries.values.sorted { $0.place < $1.place }.map { view(of: $0) }
+    }
+
+    /// True if the user denied or cancelled a sign-in of the account a moment ago: only an explicit one may ask again.
+    func wasRefused(_ account: AccountName) -> Bool {
+        entries.values.contains { entry in
+            guard entry.flow.account.name == account, !entry.flow.request.changesUser, let endedAt = entry.endedAt,
+                clock.bootInstant - endedAt < FlowRegistry.quietTime
+            else { return false }
+            switch entry.status {
+            case .cancelled, .failed(.accessDenied): return true
+            default: return false
+            }
+        }
+    }
+
+    /// See ``SignInContext/abandonedPage(of:)``.
+    func abandonedPage(of account: AccountName) -> (any AwaitedSignIn)? {
+        let last = entries.values.filter { $0.flow.account.name == account && $0.endedAt != nil }
+            .max { $0.place < $1.place }
+        guard let last, last.claim == nil, last.refusal == nil else { return nil }
+        switch last.status {
+        case .cancelled, .expired: return last.flow.awaited
+        case .pending, .completed, .failed: return nil
+        }
+    }
+
+    /// The account's pending flow that began last.
+    func pending(_ account: AccountName) -> FlowView? {
+        pendingIDs(of: account).first.flatMap { entries[$0] }.map { view(of: $0) }
+    }
+
+    func pending() -> [AccountName: FlowView] {
+        let pending = entries.values.filter { $0.status == .pending }.sorted { $0.place > $1.place }
+        return Dictionary(pending.map { ($0.flow.account.name, view(of: $0)) }) { first, _ in first }
+    }
+
+    /// True if a caller asked for the sign-in itself, and not only for a token.
+    func isAskedFor(_ id: String) -> Bool { (entries[id]?.interest ?? 0) > 0 }
+
+    func isPending(_ id: String) -> Bool { entries[id]?.status == .pending }
+
+    /// The account's pending flows, the newest first.
+    func pendingIDs(of account: AccountName) -> [String] {
+        entries.values.filter { $0.flow.account.name == account && $0.status == .pending }
+            .sorted { $0.place > $1.place }.map(\.flow.id)
+    }
+
+    func view(of entry: Entry) -> FlowView {
+        let flow = entry.flow
+        var view = FlowView(
+            id: flow.id, account: flow.account.name, method: flow.request.method, status: entry.status,
+            waitingFor: flow.awaited.waitingFor,
+            authorizationURL: entries[pageOwner(of: flow.id)]?.flow.authorizationURL ?? flow.authorizationURL,
+            redirectURI: flow.redirectURI,
+            startedAt: flow.startedAt, expiresAt: flow.expiresAt,
+            resendAfter: entry.resendAt.map { flow.startedAt + ($0 - flow.beganAt) })
+        view.details = flow.awaited.details
+        view.openAddresses = entry.entrances.map { OpenAddress(url: $0.url, visit: $0.visit) }
+        view.changesUser = flow.request.changesUser
+        if entry.status == .pending { view.refusal = entry.refusal.map { .invalidCallback($0) } }
+        view.providerHost = flow.providerHost
+        return view
     }
 }

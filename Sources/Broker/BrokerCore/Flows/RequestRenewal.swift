@@ -9,25 +9,23 @@ extension FlowRegistry {
         let startedAt: BootInstant
 
         /// How long after its start another push may begin: as long as the provider asks, but not less than
-        /// ``FlowRegistry/youth``.
+        /// ``FlowRegistry/minimumAge``.
         var pause: Duration {
-            guard case .failure(let error)? = promise.value else { return FlowRegistry.youth }
-            return max(FlowRegistry.youth, .seconds(error.retryAfter ?? 0))
+            guard case .failure(let error)? = promise.value else { return FlowRegistry.minimumAge }
+            return max(FlowRegistry.minimumAge, .seconds(error.retryAfter ?? 0))
         }
     }
 
-    /// The result of asking for a new reference.
     enum RenewalAdmission {
         case joining(Promise<Result<Void, BrokerError>>)
         /// The caller must push the flow's request and say what came of it with ``renewed(_:with:fulfilling:)``.
         case begin(Flow, Promise<Result<Void, BrokerError>>)
     }
 
-    /// A reference younger than this is assumed not to have been used. If a push was refused, none is sent again for
-    /// this long.
-    private static let youth: Duration = .seconds(5)
+    /// A younger reference counts as unused. After a refused push the next one waits this long.
+    private static let minimumAge: Duration = .seconds(5)
     /// The rest of a reference's lifetime must be long enough to open a page.
-    private static let reserve: Duration = .seconds(10)
+    private static let openingTime: Duration = .seconds(10)
 
     /// Nil if the flow's current URL can be used. It can be opened once, so a caller that joins later needs a new one
     /// if an earlier caller may have opened it.
@@ -37,8 +35,8 @@ extension FlowRegistry {
             let page = entry.flow.awaited.pageLife
         else { return nil }
         let age = clock.bootInstant - page.since
-        let isLapsing = age + min(FlowRegistry.reserve, page.duration / 2) >= page.duration
-        guard isLapsing || (isForNewcomer && age >= FlowRegistry.youth) else { return nil }
+        let isLapsing = age + min(FlowRegistry.openingTime, page.duration / 2) >= page.duration
+        guard isLapsing || (isForNewcomer && age >= FlowRegistry.minimumAge) else { return nil }
         if let last = entry.renewal,
             last.promise.value == nil || clock.bootInstant - last.startedAt < last.pause
         {
@@ -49,7 +47,6 @@ extension FlowRegistry {
         return .begin(entry.flow, promise)
     }
 
-    /// Takes the result of pushing the flow's request again.
     func renewed(
         _ id: String, with result: Result<any AwaitedSignIn, BrokerError>,
         fulfilling promise: Promise<Result<Void, BrokerError>>

@@ -72,15 +72,9 @@ public struct SignInRequest: Sendable, Equatable {
 }
 
 /// The fields of a sign-in request that only one kind of provider has.
-public protocol SignInDetails: Sendable {
-    /// True if both ask for the same sign-in.
-    func isSame(as other: any SignInDetails) -> Bool
+public protocol SignInDetails: Sendable, Equatable {
     /// The same without the secrets that are needed only once.
     var withoutSecrets: any SignInDetails { get }
-}
-
-extension SignInDetails where Self: Equatable {
-    public func isSame(as other: any SignInDetails) -> Bool { other as? Self == self }
 }
 
 /// How a user signs in. The kinds of accounts name their methods; the broker compares them and passes them on.

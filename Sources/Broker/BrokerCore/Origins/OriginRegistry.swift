@@ -8,7 +8,7 @@ public final class OriginRegistry: Sendable {
     /// A token for an origin.
     public struct Credential: Sendable {
         public let issuedToken: IssuedToken
-        /// What the account's session was asked for.
+        /// The query with which the token was requested.
         public let query: SessionQuery
         /// True if the origin refused this token and the one before it. Another refresh would not help: the token
         /// probably lacks a scope.
@@ -17,7 +17,8 @@ public final class OriginRegistry: Sendable {
 
     /// What became of a rejection.
     public enum Rejection: Sendable, Equatable {
-        /// Nothing: the token was not the last one of its key that was given for the origin through this socket.
+        /// Nothing: the token was not the last one of its key that was given for the origin through this socket, or its
+        /// rejection is known already.
         case ignored
         /// The next lookup refreshes the token.
         case noted
@@ -91,14 +92,8 @@ public final class OriginRegistry: Sendable {
         _ digest: [UInt8], isGuess: Bool = false, by origin: Origin, at socket: String?
     ) -> Rejection {
         let now = broker.clock.bootInstant
-        return
-            switch state.withLock({
-                $0.rejections.reject(digest, isGuess: isGuess, at: socket, by: origin.rule, at: now)
-            })
-        {
-        case .ignored: .ignored
-        case .noted: .noted
-        case .repeated: .repeated
+        return state.withLock {
+            $0.rejections.reject(digest, isGuess: isGuess, at: socket, by: origin.rule, at: now)
         }
     }
 
@@ -117,7 +112,8 @@ public final class OriginRegistry: Sendable {
         var digest = Digest.sha256(issuedToken.token.value)
         let now = broker.clock.bootInstant
         let isRefused = state.withLock { state in
-            state.rejections.mustReplace(digest, .init(query.key, at: socket), for: origin.rule, at: now)
+            state.rejections.mustReplace(
+                digest, .init(key: query.key, socket: socket), for: origin.rule, at: now)
         }
         if isRefused {
             do throws(BrokerError) {
@@ -131,11 +127,11 @@ public final class OriginRegistry: Sendable {
         }
         // The account may have another provider since the origin was looked up.
         guard state.withLock({ $0.origins.contains(origin) }) else {
-            throw explain(.conflict(.request(.originsChanged)))
+            throw explain(.conflict(.stated("The table of origins has changed during the request. Ask again.")))
         }
         let isRepeated = state.withLock { state in
             // If another lookup has refreshed the token meanwhile, this token is the replacement.
-            let holder = OriginRejections.Holder(query.key, at: socket)
+            let holder = OriginRejections.Holder(key: query.key, socket: socket)
             state.rejections.gave(digest, holder, for: origin.rule, isReplacement: isRefused, at: now)
             return state.rejections.isRepeated(digest, holder, by: origin.rule, at: now)
         }
@@ -147,7 +143,7 @@ public final class OriginRegistry: Sendable {
     public func credential(of origin: Origin, held issuedToken: IssuedToken) -> Credential? {
         let digest = Digest.sha256(issuedToken.token.value)
         let now = broker.clock.bootInstant
-        let holder = OriginRejections.Holder(origin.key)
+        let holder = OriginRejections.Holder(key: origin.key, socket: nil)
         let isRepeated: Bool? = state.withLock { state in
             guard state.origins.contains(origin),
                 !state.rejections.mustReplace(digest, holder, for: origin.rule, at: now)

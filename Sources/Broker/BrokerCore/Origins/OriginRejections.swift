@@ -10,30 +10,14 @@ internal import RingbackBase
 /// probably good and lacks a scope, so refreshing does not help. This origin then causes no refresh for ``rest``.
 /// Tokens are known by their SHA-256 only.
 struct OriginRejections: Sendable {
-    /// The result of reporting a rejection.
-    enum Outcome: Sendable, Equatable {
-        /// The token is not the last one that this holder was given for this origin, or its rejection is known already.
-        case ignored
-        /// The next lookup replaces the token.
-        case noted
-        /// The token had replaced a refused one.
-        case repeated
-    }
-
     /// Which tokens replace each other.
     struct Holder: Hashable, Sendable {
         let key: TokenKey
         /// The exposed socket; nil for the daemon's own.
         let socket: String?
-
-        init(_ key: TokenKey, at socket: String? = nil) {
-            self.key = key
-            self.socket = socket
-        }
     }
 
     private struct Entry {
-        /// The last token that was given for the origin.
         var given: [UInt8]?
         /// That token, once it was refused.
         var rejected: [UInt8]?
@@ -67,8 +51,8 @@ struct OriginRejections: Sendable {
     ///   report too late: the token that is given now has replaced theirs already.
     mutating func reject(
         _ digest: [UInt8], isGuess: Bool = false, at socket: String?, by rule: OriginRule, at now: BootInstant
-    ) -> Outcome {
-        var outcome = Outcome.ignored
+    ) -> OriginRegistry.Rejection {
+        var outcome = OriginRegistry.Rejection.ignored
         // A provider may issue the same token for two keys.
         for (holder, former) in entries[rule] ?? [:]
         where holder.socket == socket && former.given == digest && former.rejected != digest {
@@ -122,6 +106,5 @@ struct OriginRejections: Sendable {
         if let oldest = holders.min(by: { $0.value.givenAt < $1.value.givenAt })?.key { entries[rule]?[oldest] = nil }
     }
 
-    /// Forgets the origins that are not configured any more.
     mutating func keep(_ rules: Set<OriginRule>) { entries = entries.filter { rules.contains($0.key) } }
 }

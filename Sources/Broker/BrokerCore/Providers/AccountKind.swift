@@ -8,7 +8,7 @@ public protocol AccountKind: Sendable {
     /// The account's provider, for one use.
     func provider(of account: Account, with tools: ProviderTools) -> any SignInProvider
 
-    /// What a session of the account is bound to.
+    /// The provider and the client of the account's sessions.
     func binding(of account: Account) -> SessionBinding
 
     /// The text that stands for the binding in the vault. It differs for accounts that have the same binding but must
@@ -51,7 +51,7 @@ extension AccountKind {
     public func isUsable(_ setting: UnusableSetting) async -> Bool { false }
 }
 
-/// What the providers of all kinds share.
+/// Shared by the providers of all kinds.
 public struct ProviderTools: Sendable {
     public private(set) var http: any HTTPClient
     public let vault: any Vault
@@ -59,7 +59,7 @@ public struct ProviderTools: Sendable {
     public let clock: BrokerClock
     public let record: @Sendable (BrokerFact) -> Void
     private let memories = ProviderMemories()
-    /// What memories send their requests with.
+    /// The client of the memories.
     private let usualHTTP: any HTTPClient
 
     init(
@@ -74,7 +74,7 @@ public struct ProviderTools: Sendable {
         self.record = record
     }
 
-    /// The same with another way to send requests, for one use.
+    /// A copy that sends requests with another client, for one use.
     public func sending(with http: any HTTPClient) -> ProviderTools {
         var tools = self
         tools.http = http
@@ -92,7 +92,7 @@ public struct ProviderTools: Sendable {
     }
 }
 
-/// What the providers of a kind remember beyond one use, such as metadata.
+/// A cache that the providers of a kind share beyond one use, such as metadata.
 public protocol ProviderMemory: AnyObject, Sendable {
     init(http: any HTTPClient, work: Work, clock: BrokerClock)
 
@@ -134,7 +134,7 @@ public struct SessionAttachment: Sendable, Equatable {
 extension Account {
     func provider(with tools: ProviderTools) -> any SignInProvider { kind.provider(of: self, with: tools) }
 
-    /// What a session of this account is bound to.
+    /// See ``AccountKind/binding(of:)``.
     public var binding: SessionBinding { kind.binding(of: self) }
 
     /// See ``AccountKind/bindingID(of:)``.

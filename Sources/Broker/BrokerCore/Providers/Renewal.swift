@@ -6,7 +6,7 @@ public struct Renewal: Sendable {
     let presents: [Secret]
     /// Sends the request with one of them, under the attempt. Throws if no response with tokens can be read.
     let send: @Sendable (Secret?, RefreshAttempt) async throws(BrokerError) -> RenewalResponse
-    /// What an error of ``send`` or of the validation says about the session.
+    /// The meaning of an error of ``send`` or of the validation for the session.
     let meaning: @Sendable (BrokerError) -> RenewalMeaning
     /// See ``Session/downscopedTo``; nil if the request cannot change the scope of the refresh token.
     let downscopesTo: String?
@@ -21,9 +21,7 @@ public struct Renewal: Sendable {
         self.send = send
         self.meaning = meaning
     }
-}
 
-extension Renewal {
     /// The same, with other errors of the request.
     public func explaining(
         _ explain: @escaping @Sendable (BrokerError) async -> BrokerError
@@ -56,7 +54,7 @@ public struct RenewalResponse: Sendable {
     }
 }
 
-/// What a failed refresh says about the session.
+/// The meaning of a failed refresh for the session.
 public enum RenewalMeaning: Sendable, Equatable {
     /// The refresh token that was presented is dead. The code is the provider's own, where it has more than one; the
     /// message is its text, checked.
@@ -80,7 +78,10 @@ extension Session {
     /// moved; the refresh token is not sent there.
     public func refuseMove(of account: Account, to endpoint: String) throws(BrokerError) {
         guard try WebURL.origin(of: endpoint) == tokenEndpointOrigin else {
-            throw .conflict(.session(.endpointMoved(account.name, origin: tokenEndpointOrigin)))
+            throw .conflict(
+                .stated(
+                    "The token endpoint of \(account.name) is no longer at \(tokenEndpointOrigin). Its session was not "
+                        + "sent to the new one. Sign in again."))
         }
     }
 }

@@ -1,11 +1,11 @@
 public import RingbackBase
 
-/// What a provider may ask of the broker while a sign-in is under way.
+/// The broker as a provider sees it while a sign-in is under way.
 public struct SignInContext: Sendable {
     let broker: Broker
 
     public var tools: ProviderTools { broker.tools }
-    public var sessions: SessionAccess { SessionAccess(sessionManager: broker.sessionManager) }
+    public var sessions: SessionManager { broker.sessionManager }
 
     /// How many signed-out sessions of the account have not been revoked at their providers yet.
     public func pendingRevocations(of name: AccountName) async -> Int {
@@ -25,7 +25,7 @@ public struct SignInContext: Sendable {
         _ name: String, of account: AccountName, serving site: @escaping @Sendable (HTTPRequest) async -> HTTPResponse
     ) async throws(BrokerError) -> String {
         guard let address = try await broker.callbackReceiver.openSite(name, account, site) else {
-            throw .methodUnsupported(.flow(.noPageListener))
+            throw .methodUnsupported(.stated("There is no listener for a page here."))
         }
         return address
     }
@@ -116,60 +116,11 @@ public struct SignInContext: Sendable {
     /// shutdown waits for it. Nil if the flow cannot be claimed.
     public func redeem(_ proof: Proof, of flow: Flow) async -> CallbackVerdict? {
         let redeeming = broker.work.start { () -> CallbackVerdict? in
-            guard case .granted(let promise) = await broker.flowRegistry.take(flow.id, []) else { return nil }
+            guard case .claimed(_, let promise) = await broker.flowRegistry.take(flow.id, []) else { return nil }
             let verdict = await Redeemer(broker: broker).redeem(proof, of: flow)
             promise.fulfil(verdict)
             return verdict
         }
         return await redeeming.wait() ?? nil
     }
-}
-
-/// The sessions, for code that sends a provider requests with one of them.
-public struct SessionAccess: Sendable {
-    let sessionManager: SessionManager
-
-    /// The account, as configured.
-    public func account(_ name: AccountName) async throws(BrokerError) -> Account {
-        try await sessionManager.account(name)
-    }
-
-    /// Waits until the account's session is loaded.
-    public func ready(_ name: AccountName) async throws(BrokerError) { try await sessionManager.ready(name) }
-
-    /// The session that readers may see; nil without one, or while it is being closed. Throws while the vault is
-    /// locked.
-    public func readable(_ name: AccountName) async throws(BrokerError) -> Session? {
-        try await sessionManager.readable(name)
-    }
-
-    /// The same, nil while the vault is locked.
-    public func held(_ name: AccountName) async -> Session? { await sessionManager.held(name) }
-
-    /// Why there is no session.
-    public func absence(of name: AccountName) async -> BrokerError { await sessionManager.absence(of: name) }
-
-    /// A change of the session, in its turn: see ``SessionOperation``.
-    public func change(
-        _ name: AccountName, _ operation: SessionOperation
-    ) async throws(BrokerError) -> HTTPResponse {
-        try await sessionManager.change(name, operation)
-    }
-
-    /// A request that does not change the session. It takes no turn, so that a slow response delays no other request.
-    public func borrow(
-        _ name: AccountName, _ operation: SessionOperation
-    ) async throws(BrokerError) -> HTTPResponse {
-        try await BorrowedToken(account: name, sessionManager: sessionManager).ask(operation)
-    }
-
-    /// Changes what is stored with a session, in its turn. No request is sent to the provider.
-    public func edit(
-        _ name: AccountName, _ edit: @escaping @Sendable (inout Session) throws(BrokerError) -> Void
-    ) async throws(BrokerError) {
-        try await sessionManager.edit(name, edit)
-    }
-
-    /// Shows an error for which no caller waits.
-    public func show(_ error: BrokerError, _ name: AccountName) async { await sessionManager.show(error, name) }
 }

@@ -109,16 +109,13 @@ public enum Proof: Sendable {
     case poll
     /// The other account's sign-in that was waited for is done.
     case upstream
-    /// What the user entered on a page that the daemon serves for the provider.
-    case own(any OwnProof)
+    /// What the user entered on a page that the daemon serves for the provider. Only the provider's code reads it.
+    case own(any Sendable)
 
     public enum Kind: Sendable {
         case callback, code, credential, poll, upstream
     }
 }
-
-/// What the user entered on a page that the daemon serves for a provider. Only the provider's code reads it.
-public protocol OwnProof: Sendable {}
 
 /// A code of a message, or the hash of a mail's link.
 public struct TypedCode: Sendable {
@@ -134,7 +131,7 @@ public struct TypedCode: Sendable {
     }
 }
 
-/// What redeeming a proof yields.
+/// The result of redeeming a proof.
 public enum Redemption: Sendable {
     /// A new session.
     case session(Session, SessionOpening)

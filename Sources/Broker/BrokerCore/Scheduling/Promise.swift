@@ -17,7 +17,6 @@ public final class Promise<Value: Sendable>: Sendable {
 
     public init() {}
 
-    /// The number of waits.
     var waiterCount: Int { state.withLock { $0.waiters.count } }
 
     /// The value, if it is there.
@@ -123,7 +122,6 @@ extension Promise {
 }
 
 extension Result where Failure == BrokerError {
-    /// Nil for a success.
     var failure: BrokerError? { if case .failure(let error) = self { error } else { nil } }
 
     /// What the body returned or threw.

@@ -50,7 +50,6 @@ public final class Work: Sendable {
         }
     }
 
-    /// The number of running tasks, without timers.
     var count: Int { state.withLock { $0.running.values.count { !$0.isTimer } } }
 
     /// Waits for what is running, so that no rotated token is lost at shutdown. Cancels what still runs after `bound`.

@@ -52,7 +52,7 @@ extension SessionManager {
         }
         if let error = lockError ?? lane.state.obstacle { throw error }
         guard lane.state.isLoaded else {
-            throw .vaultFailed(.session(.notLoaded(name)))
+            throw .vaultFailed(.stated("What the vault holds for \(name) is not loaded. Sign in again."))
         }
         return lane
     }
@@ -60,11 +60,11 @@ extension SessionManager {
     private func openInTurn(_ session: Session, _ lane: Lane, _ opening: SessionOpening) async throws(BrokerError) {
         let (account, provider) = (lane.account, provider(lane.account))
         let next = try Replacement(of: session, in: lane, by: provider, opening)
-        var replaced = residue.replaced(in: account.slot)
+        var replaced = detached.replaced(in: account.slot)
         if let closed = next.replaced { replaced.add(closed) }
         if let family = provider.family(of: next.session) {
             replaced.remove { provider.family(of: $0) == family }
-            residue.keep { provider.family(of: $0) == family }
+            detached.keep { provider.family(of: $0) == family }
         }
         if session.isEphemeral {
             // Nothing of the new one is to be written, so the former one is taken out of its slot. If that cannot be
@@ -76,10 +76,10 @@ extension SessionManager {
             } catch {
                 if next.former != nil { throw error }
             }
-            residue.replace(replaced, in: account.slot)
-            residue.settle(account.slot, retirement: retirement)
+            detached.replace(replaced, in: account.slot)
+            detached.settle(account.slot, retirement: retirement)
         } else {
-            residue.replace(replaced, in: account.slot)
+            detached.replace(replaced, in: account.slot)
         }
         // If the vault cannot be written, a restart finds the former session. So it is ended at the provider only when
         // the vault holds this one.
@@ -123,22 +123,22 @@ extension SessionManager {
             if lane.state.obstacle == nil { try? await vault.remove(account.slot) }
             return nil
         }
-        // What the vault keeps until the provider has been told must hold the newest tokens, and `endsAll`.
+        // The record that the vault keeps for the revocation must hold the newest tokens, and `endsAll`.
         if lane.state.isUnsaved || endsAll {
             _ = await save(session, account, as: .replacement, endingAll: endsAll)
         }
         await observer(of: account)?.leaving(session, of: account)
         // If this session could not be written, the record is of one that it replaced.
-        let keepsOther = residue.replaced(in: account.slot).holdsStored
+        let keepsOther = detached.replaced(in: account.slot).holdsStored
         let retirement = try await store.empty(account.slot, isKept: true)
-        residue.settle(account.slot, retirement: retirement)
+        detached.settle(account.slot, retirement: retirement)
         take(.closed(leaving: nil), lane.id)
         return Closed(
             account: account, session: session, endsAll: endsAll, retirement: keepsOther ? nil : retirement)
     }
 
     /// Changes what is stored with a session, in its turn. No request is sent to the provider.
-    func edit(
+    public func edit(
         _ name: AccountName, _ edit: @escaping @Sendable (inout Session) throws(BrokerError) -> Void
     ) async throws(BrokerError) {
         try await ready(name)
@@ -205,7 +205,7 @@ extension BrokerError {
     }
 }
 
-/// What a sign-out found, once the account's record was read.
+/// The result of closing a session, once the account's record was read.
 struct Closing: Sendable {
     /// True if the account had a session, a record that cannot be read, or one that says how the last session ended.
     let hadSession: Bool

@@ -6,7 +6,7 @@ extension Broker {
     ///
     /// Some providers have one grant for all sessions of a user and revoke all of it with any of its tokens. So nothing
     /// is revoked while another session of the same user is held, unless the provider distinguishes its sessions.
-    func giveBack(_ session: Session, of account: Account) async {
+    func endRefused(_ session: Session, of account: Account) async {
         if account.provider(with: tools).family(of: session) == nil,
             await sessionManager.holdsSession(ofUserOf: session, boundAs: account)
         {
@@ -29,7 +29,6 @@ extension Broker {
         if opening.event != .userUpdated { await flowRegistry.endMails(of: account.name) }
     }
 
-    /// Ends replaced sessions at their providers.
     func endReplaced() { work.start { await revocations.deliverReplaced() } }
 }
 
@@ -42,25 +41,24 @@ extension SessionManager {
     ) async -> BrokerError {
         // If nothing of the session may be written, its end is not recorded either.
         if lane.state.session?.isEphemeral != true { await store.recordEnd(code, message, in: lane.account.slot) }
-        residue.settle(lane.account.slot)
+        detached.settle(lane.account.slot)
         take(.dead(code: code, message: message, unheard: unheard), lane.id)
         return .sessionExpired(lane.account.name, word: code, message: message)
     }
 
-    func takeOrphans() -> [Closed] { residue.takeEnded() }
+    func takeOrphans() -> [Closed] { detached.takeEnded() }
 
-    /// Replaced sessions that are to be ended at their providers now.
-    func takeReplaced() -> [Closed] { residue.takeReplaced() }
+    func takeReplaced() -> [Closed] { detached.takeReplaced() }
 
     /// Drops the sessions that are not stored, since the daemon ends. They are returned to be ended at their providers.
     func endEphemeral() -> [Closed] {
         for lane in lanes.values {
             // The apps of a configured session may still be using its tokens.
             guard let session = lane.state.session, session.isEphemeral, !session.isConfigured else { continue }
-            residue.end(session, of: lane.account)
+            detached.end(session, of: lane.account)
             take(.dropped, lane.id)
         }
-        residue.endMemoryOnly()
+        detached.endMemoryOnly()
         return takeOrphans()
     }
 
@@ -72,12 +70,12 @@ extension SessionManager {
     }
 
     /// Shows an error for which no caller waits.
-    func show(_ error: BrokerError, _ name: AccountName) {
+    public func show(_ error: BrokerError, _ name: AccountName) {
         if let id = lanes[name]?.id { take(.noticed(error, nil), id) }
     }
 }
 
-/// What a sign-out has done.
+/// The result of a sign-out.
 public struct SignedOut: Sendable {
     /// The account afterwards.
     public let account: AccountView
@@ -109,7 +107,7 @@ public struct SignedOut: Sendable {
     }
 }
 
-/// What has become of a revocation at the provider.
+/// The state of a revocation at the provider.
 public enum RevocationState: Sendable, Equatable {
     case revoked
     /// The provider has no endpoint for it, or does not support it for such tokens.
@@ -138,7 +136,7 @@ struct RevocationDelivery: Sendable {
         }
     }
 
-    /// What has become of it once it has ended, or after the wait.
+    /// The state once it has ended, or after the wait.
     func outcome() async -> RevocationState? {
         let bound = RevocationDelivery.wait
         let end = ContinuousClock.now + bound
@@ -184,8 +182,8 @@ public struct EverySession: Sendable {
         return names.sorted { $0.rawValue < $1.rawValue }
     }
 
-    /// Refreshes each session whose slot fulfils the condition once, so that nothing of it is good any more that somebody
-    /// else may have. It is done also if the caller disconnects. Sorted by account.
+    /// Refreshes each session whose slot fulfils the condition once, so that copies of its tokens become invalid. It is
+    /// done also if the caller disconnects. Sorted by account.
     public func refresh(where isWanted: @escaping Condition) async -> [SessionRefresh] {
         let names = await names(where: isWanted)
         let refreshing = broker.work.start {

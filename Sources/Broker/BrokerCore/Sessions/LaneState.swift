@@ -1,9 +1,9 @@
 internal import SessionVault
 
-/// What is held for one account, and what may happen to it.
+/// The state of one account and its transitions.
 ///
-/// This is a value without suspension points. It is told outcomes ("the vault was read", "a refresh failed") and
-/// returns what follows from them. Requests and vault writes are not here: they stay in straight-line functions,
+/// This is a value without suspension points. It takes outcomes ("the vault was read", "a refresh failed") and returns
+/// effects. Requests and vault writes are not here: they stay in straight-line functions,
 /// because their order is the proof that no refresh token is lost.
 struct LaneState: Sendable {
     enum Presence: Sendable, Equatable {
@@ -20,7 +20,7 @@ struct LaneState: Sendable {
         /// The provider ended the session. The code is the provider's own, if it sent one that says more than
         /// `invalid_grant`, and the message its text.
         case ended(code: String?, message: String? = nil)
-        /// What the vault held could not be read and has been set aside.
+        /// The vault's record could not be read and has been set aside.
         case unreadable(BrokerError)
     }
 
@@ -59,9 +59,7 @@ struct LaneState: Sendable {
 
     /// - Parameter backoff: of the lane that this one replaces, if there was one.
     init(backoff: Backoff? = nil) { if let backoff { renewal.backoff = backoff } }
-}
 
-extension LaneState {
     var held: HeldSession? { if case .held(let held) = presence { held } else { nil } }
     var session: Session? { held?.session }
     /// The session that readers may see.
@@ -85,24 +83,21 @@ extension LaneState {
     func absence(of name: AccountName) -> BrokerError? {
         if case .absent(.unreadable(let error)) = presence { error } else { ending(of: name) }
     }
-}
 
-extension LaneState {
     /// The provider's end of the session; nil if it did not end it.
     func ending(of name: AccountName) -> BrokerError? {
         guard case .absent(.ended(let code, let message)) = presence else { return nil }
         return .sessionExpired(name, word: code, message: message)
     }
-}
 
-/// The transitions of a lane's state.
-extension LaneState {
+    // MARK: Transitions
+
     /// Takes an outcome and returns what follows from it, in order. An outcome that makes no sense in the present state
     /// changes nothing and has no effects: it comes from work that began before the state changed.
     mutating func take(_ outcome: Outcome, of name: AccountName, at now: BootInstant) -> [Effect] {
         switch outcome {
         case .loaded(let loaded, let isAfterReload): return load(loaded, isAfterReload, name)
-        case .changedElsewhere(let loaded): return takeUp(loaded, name)
+        case .changedElsewhere(let loaded): return applyRemoteChange(loaded, name)
         case .opened(let held, let kind, let error): return open(held, kind, error, name)
         case .rotated, .renewed, .changed, .failed, .dead, .saved, .notSaved, .becameUrgent:
             guard let held else { return [] }
@@ -196,9 +191,9 @@ extension LaneState {
         return [.wake, .post(.initialSession, nil, error(of: name))]
     }
 
-    /// Takes up what another host has stored. What is not to be written to the vault stays. What could not be written is in
-    /// the vault's memory, and in the database if that came first.
-    private mutating func takeUp(_ loaded: Loaded, _ name: AccountName) -> [Effect] {
+    /// Applies what another host has stored. A session that is in memory only stays. A session that could not be written
+    /// is in the vault's memory, and in the database if that came first.
+    private mutating func applyRemoteChange(_ loaded: Loaded, _ name: AccountName) -> [Effect] {
         guard isLoaded, session?.isEphemeral != true else { return [] }
         let former = session
         switch loaded {
@@ -235,7 +230,6 @@ extension LaneState {
         ]
     }
 
-    /// What happens to a session that is held.
     private mutating func hold(
         _ held: HeldSession, after outcome: Outcome, _ name: AccountName, _ now: BootInstant
     ) -> [Effect] {
@@ -304,11 +298,9 @@ extension LaneState {
         (presence, problem) = (.loading(nil), nil)
         return [.publish, .schedule, .wake]
     }
-}
 
-/// What happens to a lane, and what follows.
-extension LaneState {
-    /// What reading the vault yielded.
+    // MARK: Outcomes and effects
+
     enum Loaded: Sendable {
         case session(HeldSession)
         case absent(Absence)
@@ -346,7 +338,7 @@ extension LaneState {
         case saved
         case notSaved
         case signOutBegan
-        /// The session was signed out. What the configuration makes is left: a session that has no tokens.
+        /// The session was signed out. `leaving` is the session that the configuration makes, without tokens.
         case closed(leaving: Session?)
         case signOutEnded
         /// The daemon ends, and with it a session that is in memory only.
@@ -369,7 +361,6 @@ extension LaneState {
     enum Effect: Sendable {
         /// Readers see ``LaneState/visible`` from now on.
         case publish
-        /// The lane's tasks are scheduled again.
         case schedule
         /// The vault is read again after a while.
         case retryLoading
@@ -381,7 +372,6 @@ extension LaneState {
 }
 
 extension LaneState.Loaded {
-    /// Reads the vault's entry of an account.
     init(_ found: Result<VaultEntry?, VaultError>, of name: AccountName, by clock: BrokerClock) {
         switch found {
         case .success(let entry?): self.init(entry, of: name, by: clock)
@@ -403,11 +393,16 @@ extension LaneState.Loaded {
             switch error {
             case .ended(let code, let message): self = .absent(.ended(code: code, message: message))
             case .damaged:
-                self = .absent(.unreadable(.vaultFailed(.session(.unreadable(name)))))
+                let text = "What the vault holds for \(name) cannot be read. Sign in again."
+                self = .absent(.unreadable(.vaultFailed(.stated(text))))
             case .newer:
-                self = .untouchable(.vaultFailed(.session(.newer(name))))
+                let text = "The session of \(name) was sealed by a newer version of Ringback. It was not touched."
+                self = .untouchable(.vaultFailed(.stated(text)))
             case .shared:
-                self = .untouchable(.vaultFailed(.session(.shared(name))))
+                let text =
+                    "The session of \(name) is one that hosts share, and [vault] names no store any more. It was not "
+                    + "touched."
+                self = .untouchable(.vaultFailed(.stated(text)))
             }
         }
     }
@@ -438,7 +433,6 @@ struct HeldSession: Sendable, Equatable {
         self.isUrgent = isUrgent
     }
 
-    /// The same session with other contents.
     func changed(to session: Session, isUnsaved: Bool, isUrgent: Bool) -> HeldSession {
         var held = HeldSession(session, isUnsaved: isUnsaved, isUrgent: isUrgent)
         held.lastRefresh = lastRefresh

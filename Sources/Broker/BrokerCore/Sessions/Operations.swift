@@ -21,7 +21,7 @@ public struct SessionOperation: Sendable {
         case edit(@Sendable (inout Session) throws(BrokerError) -> Void)
     }
 
-    /// What an error says about the session and its tokens.
+    /// The meaning of an error for the session and its tokens.
     public enum Meaning: Sendable {
         /// The provider did not accept the access token. One refresh shows whether the session is still valid.
         case tokenRefused
@@ -38,7 +38,6 @@ public struct SessionOperation: Sendable {
     let rotates: Bool
     /// The request is meant to change the user's identities.
     let changesIdentities: Bool
-    /// The event that is posted when it is done.
     let event: BrokerEvent.Kind?
     /// Builds the request, with the access token that is valid when its turn comes.
     let prepare: @Sendable (any SignInProvider, Secret) throws(BrokerError) -> Sending
@@ -61,7 +60,7 @@ public struct SessionOperation: Sendable {
 /// refresh tokens ends a session whose older token is presented after a newer one was made.
 extension SessionManager {
     /// Runs a change when its turn comes, and returns its response.
-    func change(_ name: AccountName, _ operation: SessionOperation) async throws(BrokerError) -> HTTPResponse {
+    public func change(_ name: AccountName, _ operation: SessionOperation) async throws(BrokerError) -> HTTPResponse {
         try await ready(name)
         let id = try holding(name).lane.id
         return try await inTurns(name) { sessionManager throws(BrokerError) in
@@ -69,6 +68,14 @@ extension SessionManager {
             defer { sessionManager.take(.changeEnded, id) }
             return try await OperationTurn(id: id, operation: operation).run(by: sessionManager)
         }
+    }
+
+    /// Sends a request that does not change the session. It takes no turn, so that a slow response delays no other
+    /// request.
+    public nonisolated func borrow(
+        _ name: AccountName, _ operation: SessionOperation
+    ) async throws(BrokerError) -> HTTPResponse {
+        try await BorrowedToken(account: name, sessionManager: self).ask(operation)
     }
 
     /// The provider said that the session has ended, in response to a request with this token. The session is ended
@@ -86,7 +93,6 @@ extension SessionManager {
     }
 }
 
-/// One operation in its turn of a lane.
 struct OperationTurn: Sendable {
     /// How long the access token must be valid.
     private static let margin: Duration = .seconds(30)

@@ -13,13 +13,13 @@ extension SessionManager {
                 defer { manager.resume(name) }
                 guard manager.isOpen, let lane = manager.lane(lane.id), lane.state.isLoaded else { return }
                 let found = await manager.store.load([(name, lane.account.slot)], with: manager.work)
-                for loaded in found { await manager.takeUp(loaded, lane.id) }
+                for loaded in found { await manager.applyRemoteChange(loaded, lane.id) }
             }
         }
     }
 
-    /// Takes up what another host has stored, in a turn of the account's lane.
-    func takeUp(_ loaded: LaneState.Loaded, _ id: LaneID) async {
+    /// Applies what another host has stored, in a turn of the account's lane.
+    func applyRemoteChange(_ loaded: LaneState.Loaded, _ id: LaneID) async {
         guard let former = lane(id), take(.changedElsewhere(loaded), id), let account = lanes[id.account]?.account,
             let observer = observer(of: account)
         else { return }
@@ -57,7 +57,7 @@ extension BrokerError {
         if case .vaultUnreachable(.session(.heldElsewhere(_, let wait)), _) = self { wait } else { nil }
     }
 
-    /// The same for a caller who comes later: it is tried again in so many seconds.
+    /// The error for a caller who comes later, with the seconds until the next attempt.
     func waiting(_ seconds: Int) -> BrokerError {
         switch self {
         case .vaultUnreachable(.session(.heldElsewhere(let name, _)), _):
@@ -68,9 +68,9 @@ extension BrokerError {
     }
 }
 
-/// Refresh tokens of a session that other hosts received and that this host does not have, the newest first.
-struct OthersTokens: Sendable {
-    /// They came after those that this host has.
+/// Refresh tokens that only other hosts received, the newest first.
+struct RemoteTokens: Sendable {
+    /// Received after those that this host has.
     var newer: [Secret] = []
     var older: [Secret] = []
 

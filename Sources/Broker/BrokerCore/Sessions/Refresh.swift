@@ -42,7 +42,7 @@ extension SessionManager {
     private func choice(_ name: AccountName, _ query: SessionQuery) throws(BrokerError) -> TokenChoice {
         let (lane, session) = try holding(name)
         if let subject = query.subject, !Session.isSame(subject, session.subject) {
-            throw .conflict(.session(.otherSubject(name, expected: subject)))
+            throw .conflict(.stated("\(name) is signed in as another user than \(subject)."))
         }
         return TokenChoice(query: query, account: lane.account, session: session, now: clock.bootInstant)
     }
@@ -79,12 +79,16 @@ extension SessionManager {
         }
     }
 
-    /// The session that readers may see; nil while it is being closed.
-    func readable(_ name: AccountName) throws(BrokerError) -> Session? {
+    /// The session that readers may see; nil without one, or while it is being closed. Throws while the vault is
+    /// locked.
+    public func readable(_ name: AccountName) throws(BrokerError) -> Session? {
         if let lockError { throw lockError }
         guard let lane = lanes[name] else { throw .accountNotFound(name.rawValue) }
         return lane.state.visible
     }
+
+    /// Like ``readable(_:)``, but nil while the vault is locked.
+    public func held(_ name: AccountName) -> Session? { (try? readable(name)) ?? nil }
 
     /// The account's lane and the session in it that readers may see. Throws the reason if there is none.
     func holding(_ name: AccountName) throws(BrokerError) -> (lane: Lane, session: Session) {
@@ -94,7 +98,7 @@ extension SessionManager {
     }
 
     /// Why there is no session.
-    func absence(of name: AccountName) -> BrokerError {
+    public func absence(of name: AccountName) -> BrokerError {
         lanes[name]?.state.ending(of: name) ?? .signInRequired(name)
     }
 
@@ -311,7 +315,7 @@ struct Refresh: Sendable {
     }
 }
 
-/// What is done with refresh tokens and their responses in a turn of a lane. The order is the proof that no refresh
+/// Presents refresh tokens and stores their responses, in a turn of a lane. The order is the proof that no refresh
 /// token is lost: a new one is stored, beside those that are held, before anything else in its response is read.
 struct RefreshTurn: Sendable {
     let lane: SessionManager.Lane
@@ -333,7 +337,7 @@ struct RefreshTurn: Sendable {
             presenting: token, accessTokenLeft: left, isNeeded: session.rotation != .keeps, by: manager)
     }
 
-    /// The same for a sign-in with a refresh token that is not in the vault.
+    /// Like ``announce(presenting:by:)``, for a sign-in with a refresh token that is not in the vault.
     func announceSignIn(by manager: isolated SessionManager) async throws(BrokerError) -> RefreshPermit? {
         try await announce(presenting: nil, accessTokenLeft: nil, isNeeded: true, by: manager)
     }
@@ -348,10 +352,10 @@ struct RefreshTurn: Sendable {
         case .granted(let lease, let newer, let older):
             return RefreshPermit(
                 manager.vault, slot, under: lease,
-                others: OthersTokens(
+                others: RemoteTokens(
                     newer: newer.flatMap(store.refreshTokens), older: older.flatMap(store.refreshTokens)))
         case .changed(let entry):
-            await manager.takeUp(.init(.success(entry), of: lane.account.name, by: manager.clock), lane.id)
+            await manager.applyRemoteChange(.init(.success(entry), of: lane.account.name, by: manager.clock), lane.id)
             return nil
         case .wait(let wait):
             throw .vaultUnreachable(.session(.heldElsewhere(lane.account.name, wait: wait)))

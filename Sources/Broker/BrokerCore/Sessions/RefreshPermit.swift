@@ -6,17 +6,16 @@ internal import Synchronization
 /// makes it for a session that is stored: once the vault has reserved room for the response, and no other host is at the
 /// session.
 struct RefreshPermit: Sendable {
-    /// What other hosts received and this host does not have.
-    let others: OthersTokens
+    let others: RemoteTokens
     private let gate: RequestGate?
 
-    init(_ vault: any Vault, _ slot: VaultSlot, under lease: RefreshLease, others: OthersTokens) {
+    init(_ vault: any Vault, _ slot: VaultSlot, under lease: RefreshLease, others: RemoteTokens) {
         self.others = others
         gate = RequestGate(vault: vault, slot: slot, lease: lease)
     }
 
     private init() {
-        others = OthersTokens()
+        others = RemoteTokens()
         gate = nil
     }
 

@@ -1,7 +1,7 @@
 internal import SessionVault
 
-/// Sessions that have ended here and whose providers have not been told yet. The vault keeps each until its provider
-/// has been told, so that neither an outage nor a restart leaves a signed-out session valid at the provider.
+/// The pending revocations of sessions that have ended here. The vault keeps each session until its provider has
+/// confirmed, so that neither an outage nor a restart leaves a signed-out session valid at the provider.
 actor Revocations {
     struct Entry {
         let account: AccountName
@@ -21,29 +21,24 @@ actor Revocations {
     /// The last error of revocations that are not tried again.
     private var abandoned: [AccountName: BrokerError] = [:]
     /// The revocations that this run of the daemon has finished. The vault may be slow to delete their entries.
-    private var heard: Set<String> = []
+    private var finished: Set<String> = []
     private var unsealedCount = 0
     /// True once the vault's entries of earlier runs have been read.
     private var hasLoaded = false
     private let sessionManager: SessionManager
-    private let tools: ProviderTools
+    private var tools: ProviderTools { sessionManager.tools }
     private var vault: any Vault { tools.vault }
     private var clock: BrokerClock { tools.clock }
     private var record: @Sendable (BrokerFact) -> Void { tools.record }
 
-    /// The first wait, and the longest.
     private static let shortest: Duration = .seconds(15)
     private static let longest: Duration = .seconds(3_600)
     /// After so many error responses the provider is not asked again. A provider that cannot be reached does not count.
-    private static let patience = 8
+    private static let maxRefusals = 8
     private static let idlePause: Duration = .seconds(30)
 
-    init(sessionManager: SessionManager, tools: ProviderTools) {
-        self.sessionManager = sessionManager
-        self.tools = tools
-    }
+    init(sessionManager: SessionManager) { self.sessionManager = sessionManager }
 
-    /// How many revocations are pending, by account.
     func counts() -> [AccountName: Int] {
         entries.values.reduce(into: [:]) { $0[$1.account, default: 0] += 1 }
     }
@@ -61,8 +56,8 @@ actor Revocations {
         return outcomes
     }
 
-    /// Accounts were added or removed: the vault may keep revocations of an account that is back.
-    func lookAgain() { hasLoaded = false }
+    /// The next look reads the vault again: it may keep revocations of an account that is back.
+    func reload() { hasLoaded = false }
 
     /// The vault was locked: pending revocations are read from it when it opens again.
     func forget() {
@@ -76,11 +71,11 @@ actor Revocations {
         if closed.retirement == nil { unsealedCount += 1 }
         let id = closed.retirement ?? "unsealed \(unsealedCount)"
         // The search for what is due may have found it in the vault first.
-        guard !heard.contains(id) else { return .revoked }
+        guard !finished.contains(id) else { return .revoked }
         guard entries[id]?.isRunning != true else { return .pending }
         entries[id] = Entry(
             account: closed.account.name, closed: closed, isRunning: true, isUnsealed: closed.retirement == nil)
-        return await tell(id, closed)
+        return await revoke(id, closed)
     }
 
     /// Tells the providers of sessions that others replaced.
@@ -88,8 +83,8 @@ actor Revocations {
         for closed in await sessionManager.takeReplaced() { sessionManager.work.start { await self.deliver(closed) } }
     }
 
-    /// Tells the provider that a session has ended of which nothing may be kept here. A failure is not tried again.
-    func tellOnce(_ closed: Closed) async {
+    /// Revokes a session that must not be kept here. A failure is not tried again.
+    func revokeOnce(_ closed: Closed) async {
         let provider = closed.account.provider(with: tools)
         do throws(BrokerError) {
             let isOffered = try await provider.revoke(closed.session, endingAll: closed.endsAll)
@@ -100,7 +95,7 @@ actor Revocations {
     }
 
     @discardableResult
-    private func tell(_ id: String, _ closed: Closed) async -> RevocationState {
+    private func revoke(_ id: String, _ closed: Closed) async -> RevocationState {
         let (provider, name) = (closed.account.provider(with: tools), closed.account.name)
         let isOffered: Bool
         do throws(BrokerError) {
@@ -143,12 +138,12 @@ actor Revocations {
 
     /// Forgets a revocation whose entry was removed from the vault, whether or not the provider has been told.
     func drop(_ id: String) {
-        heard.insert(id)
+        finished.insert(id)
         entries[id] = nil
     }
 
     private func finish(_ id: String) async {
-        heard.insert(id)
+        finished.insert(id)
         // If the vault cannot delete it, the next start finds it again and revokes the token twice, which does no harm.
         if entries.removeValue(forKey: id)?.isUnsealed == false { try? await vault.discard(id) }
     }
@@ -160,7 +155,7 @@ actor Revocations {
         let now = clock.bootInstant
         for (id, found) in entries where found.dueAt <= now && !found.isRunning {
             guard let closed = await begin(id, found, by: now) else { continue }
-            sessionManager.work.start { [self] in await tell(id, closed) }
+            sessionManager.work.start { [self] in await revoke(id, closed) }
         }
         return Revocations.idlePause
     }
@@ -172,7 +167,7 @@ actor Revocations {
         if !hasLoaded { await load() }
         for (id, found) in entries where found.account == name && id != recent && !found.isRunning {
             guard let closed = await begin(id, found, by: nil) else { continue }
-            await tell(id, closed)
+            await revoke(id, closed)
         }
     }
 
@@ -189,7 +184,7 @@ actor Revocations {
             await finish(id)
             return nil
         }
-        if entry.refusals >= Revocations.patience {
+        if entry.refusals >= Revocations.maxRefusals {
             record(.revocationAbandoned(entry.account))
             abandoned[entry.account] = entry.error
             await finish(id)
@@ -227,7 +222,7 @@ actor Revocations {
         hasLoaded = true
         for entry in retired where entries[entry.id] == nil {
             // The provider was told, or there is nothing to tell: another host had recorded the session's end.
-            if heard.contains(entry.id) || SessionRecord.isOfEnd(entry.text) {
+            if finished.contains(entry.id) || SessionRecord.isOfEnd(entry.text) {
                 try? await vault.discard(entry.id)
                 continue
             }
@@ -235,7 +230,7 @@ actor Revocations {
                 account.slot == entry.slot, let session = try? SessionRecord.decode(entry.text, by: clock)
             else { continue }
             // During the `await` above the account's own sign-out may have begun to tell the provider.
-            guard entries[entry.id] == nil, !heard.contains(entry.id) else { continue }
+            guard entries[entry.id] == nil, !finished.contains(entry.id) else { continue }
             entries[entry.id] = Entry(
                 account: name,
                 closed: Closed(
@@ -245,10 +240,9 @@ actor Revocations {
     }
 }
 
-/// Sessions that belong to no lane any more: their account is locked, removed, or bound to another provider or client
-/// now. Callers get nothing from here. A session is taken up again when its account is back, or its provider is told
-/// that it has ended.
-struct Residue: Sendable {
+/// Sessions without a lane: their account is locked, removed, or bound to another provider or client now. Callers get no
+/// tokens of them. A session returns to a lane when its account is back, or it is ended at its provider.
+struct DetachedSessions: Sendable {
     private enum Remainder: Sendable {
         /// The vault could not be written. The write is repeated until it succeeds.
         case unwritten(Session)
@@ -274,7 +268,8 @@ struct Residue: Sendable {
 
     func hasUnwritten(of name: AccountName) -> Bool { unwritten.keys.contains { $0.account == name.rawValue } }
 
-    /// A lane has ended. What the vault does not have of it, or must not have, is kept here.
+    /// Keeps the session of a lane that has ended, if it is in memory only: because it must not be written, or has not
+    /// been written yet.
     mutating func keep(_ state: LaneState, of account: Account) {
         if state.renewal.backoff.error != nil { backoffs[account.slot] = state.renewal.backoff }
         guard let held = state.held else { return }
@@ -322,7 +317,7 @@ struct Residue: Sendable {
     }
 
     /// An account is back. Returns its session, if one is kept here.
-    mutating func takeUp(_ slot: VaultSlot) -> LaneState.Loaded? {
+    mutating func restore(_ slot: VaultSlot) -> LaneState.Loaded? {
         switch remainders.removeValue(forKey: slot) {
         case .unwritten(let session): .session(HeldSession(session, isUnsaved: true))
         case .memoryOnly(let closed): .session(HeldSession(closed.session))
@@ -330,15 +325,15 @@ struct Residue: Sendable {
         }
     }
 
-    mutating func takeUpBackoff(_ slot: VaultSlot) -> Backoff? { backoffs.removeValue(forKey: slot) }
+    mutating func restoreBackoff(_ slot: VaultSlot) -> Backoff? { backoffs.removeValue(forKey: slot) }
 
-    /// A session that is in memory only ends, and its provider has to be told.
+    /// A session that is in memory only ends, and has to be revoked.
     mutating func end(_ session: Session, of account: Account) {
         ended.append(Closed(account: account, session: session))
     }
 
-    /// Ends the memory-only sessions whose lanes have ended: their account may never be back. The provider that issued
-    /// them is told, with the account's configuration of that time.
+    /// Ends the memory-only sessions whose lanes have ended: their account may never be back. They are revoked with the
+    /// account's configuration of that time.
     mutating func endMemoryOnly() {
         for (slot, remainder) in remainders {
             guard case .memoryOnly(let closed) = remainder else { continue }

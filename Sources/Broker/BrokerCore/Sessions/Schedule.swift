@@ -1,6 +1,6 @@
 internal import SessionVault
 
-/// What the session manager does without being asked.
+/// A task that no caller asks for.
 enum ScheduledTask: Hashable, Sendable {
     case refresh(AccountName)
     /// Write to the vault again after a failed write.
@@ -14,7 +14,7 @@ enum ScheduledTask: Hashable, Sendable {
     case resume(AccountName)
 }
 
-/// Refreshes before expiry, and all other tasks that no caller asks for, with the instant at which each is due.
+/// The scheduled tasks, with the instant at which each is due.
 struct Schedule: Sendable {
     private(set) var tasks = Scheduler<ScheduledTask>()
     /// Refreshes that the schedule started and that still run, by provider.
@@ -216,7 +216,7 @@ extension SessionManager {
     /// To be called in a turn of the account's lane.
     private func writeUnwritten(of name: AccountName) async {
         guard lockError == nil else { return }
-        for (slot, session) in residue.unwritten where slot.account == name.rawValue {
+        for (slot, session) in detached.unwritten where slot.account == name.rawValue {
             do throws(BrokerError) {
                 try await write(session, in: slot)
             } catch {
@@ -229,7 +229,7 @@ extension SessionManager {
     func saveEverything() {
         let names =
             lanes.filter(\.value.state.isUnsaved).map(\.key)
-            + residue.unwritten.keys.compactMap { AccountName($0.account) }
+            + detached.unwritten.keys.compactMap { AccountName($0.account) }
         for name in Set(names) { saveAgain(name) }
     }
 
@@ -243,5 +243,72 @@ extension SessionManager {
     /// The vault's key source may be available now.
     func keySourceChanged() {
         if vaultState.sourceChanged() { schedule.set(.openVault, at: clock.bootInstant) }
+    }
+}
+
+/// A priority queue with one instant for each key: a binary heap that knows every key's place, so that moving or removing
+/// one among n costs O(log n).
+struct Scheduler<Key: Hashable & Sendable>: Sendable {
+    private struct Item {
+        var key: Key
+        var at: BootInstant
+    }
+    private var heap: [Item] = []
+    private var places: [Key: Int] = [:]
+
+    var count: Int { heap.count }
+
+    var next: BootInstant? { heap.first?.at }
+
+    subscript(key: Key) -> BootInstant? { places[key].map { heap[$0].at } }
+
+    /// Puts a key at an instant, wherever it was before.
+    mutating func set(_ key: Key, at instant: BootInstant) {
+        if let place = places[key] {
+            heap[place].at = instant
+            settle(place)
+        } else {
+            heap.append(Item(key: key, at: instant))
+            places[key] = heap.count - 1
+            settle(heap.count - 1)
+        }
+    }
+
+    mutating func remove(_ key: Key) {
+        guard let place = places.removeValue(forKey: key) else { return }
+        let last = heap.removeLast()
+        guard place < heap.count else { return }
+        heap[place] = last
+        places[last.key] = place
+        settle(place)
+    }
+
+    /// Takes out the earliest key if it is due.
+    mutating func popDue(at now: BootInstant) -> Key? {
+        guard let first = heap.first, first.at <= now else { return nil }
+        remove(first.key)
+        return first.key
+    }
+
+    private mutating func settle(_ start: Int) {
+        var place = start
+        while place > 0, heap[place].at < heap[(place - 1) / 2].at {
+            swap(place, (place - 1) / 2)
+            place = (place - 1) / 2
+        }
+        while true {
+            let left = 2 * place + 1
+            guard left < heap.count else { return }
+            let child = left + 1 < heap.count && heap[left + 1].at < heap[left].at ? left + 1 : left
+            guard heap[child].at < heap[place].at else { return }
+            swap(place, child)
+            place = child
+        }
+    }
+
+    private mutating func swap(_ one: Int, _ other: Int) {
+        heap.swapAt(one, other)
+        places[heap[one].key] = one
+        places[heap[other].key] = other
     }
 }

@@ -53,7 +53,7 @@ public struct AccessToken: Sendable, Equatable {
     }
 }
 
-/// What a sign-in yields and refreshes renew: a token family, its subject, and the access tokens by key.
+/// A signed-in user's token family, its subject, and the access tokens by key.
 public struct Session: Sendable, Equatable {
     /// The ID token, and the values that a later one must match.
     public struct Identity: Sendable, Equatable {
@@ -71,20 +71,11 @@ public struct Session: Sendable, Equatable {
         /// The value whose SHA-256 is the nonce of the sign-in; nil for sign-ins without one.
         public var nonceSource: Secret?
 
-        public init(
-            token: Secret, expiry: Deadline, lifetime: Duration?, audience: [String],
-            authenticationTime: WallInstant?,
-            authorizedParty: String?, nonce: Secret?, issuer: String?, nonceSource: Secret?
-        ) {
+        public init(token: Secret, expiry: Deadline, lifetime: Duration?, audience: [String]) {
             self.token = token
             self.expiry = expiry
             self.lifetime = lifetime
             self.audience = audience
-            self.authenticationTime = authenticationTime
-            self.authorizedParty = authorizedParty
-            self.nonce = nonce
-            self.issuer = issuer
-            self.nonceSource = nonceSource
         }
     }
 
@@ -139,8 +130,8 @@ public struct Session: Sendable, Equatable {
     public var signedInAt: WallInstant
     /// When the session itself ends, where the provider says so. After that a refresh does not help.
     public var end: Deadline?
-    public var rotation: Rotation
-    public var tokens: [TokenKey: AccessToken]
+    public var rotation = Rotation.unknown
+    public var tokens: [TokenKey: AccessToken] = [:]
     /// Why the ID token of the last refresh was dropped, if it was. Not kept in the vault.
     public var idTokenOddity: BrokerError?
     /// The attachments, by the name of the kind of account.
@@ -148,22 +139,14 @@ public struct Session: Sendable, Equatable {
     public var keeping = Keeping.vault
 
     public init(
-        refreshToken: Secret?, unvalidated: Unvalidated? = nil, identity: Identity?, subject: String?,
-        user: JSONObject?, scope: String?, issuer: String, tokenEndpointOrigin: String, signedInAt: WallInstant,
-        end: Deadline?, rotation: Rotation, tokens: [TokenKey: AccessToken]
+        refreshToken: Secret? = nil, scope: String? = nil, issuer: String, tokenEndpointOrigin: String,
+        signedInAt: WallInstant
     ) {
         self.refreshToken = refreshToken
-        self.unvalidated = unvalidated
-        self.identity = identity
-        self.subject = subject
-        self.user = user
         self.scope = scope
         self.issuer = issuer
         self.tokenEndpointOrigin = tokenEndpointOrigin
         self.signedInAt = signedInAt
-        self.end = end
-        self.rotation = rotation
-        self.tokens = tokens
     }
 
     /// Drops downscoped tokens that have expired, and if there are too many those that expire first. They can be
@@ -192,8 +175,7 @@ public struct Session: Sendable, Equatable {
     public var isConfigured: Bool { keeping == .configuration }
 }
 
-/// Is told what happens to sessions, and does what only one kind of account needs. The session manager does not know
-/// what an observer does.
+/// Receives changes of sessions, for work that only one kind of account needs.
 public protocol SessionObserver: Sendable {
     /// A session has been opened, in the place of `former` if there was one. Called in the turn of the account's lane.
     ///
@@ -209,7 +191,7 @@ public protocol SessionObserver: Sendable {
     func leaving(_ session: Session, of account: Account) async
 
     /// An event is about to be posted. Called in the same turn as the change that it reports.
-    func willPost(_ kind: BrokerEvent.Kind, of account: Account, _ session: Session?, in sessions: SessionAccess)
+    func willPost(_ kind: BrokerEvent.Kind, of account: Account, _ session: Session?, in sessions: SessionManager)
 
     /// The account was removed, or its session can no longer be read.
     func forget(_ account: AccountName)
@@ -220,16 +202,87 @@ extension TokenKey {
     private static let maxScopes = 100
 
     /// The first parameter that cannot be sent, and why; nil if all can be.
-    public var mistake: (parameter: String, reason: RequestReason)? {
+    public var mistake: (parameter: String, reason: String)? {
         if let scopes, scopes.count > TokenKey.maxScopes || !scopes.allSatisfy(TokenDownscoping.isScope) {
-            return ("scope", .scopes(most: TokenKey.maxScopes))
+            return (
+                "scope",
+                "it is at most \(TokenKey.maxScopes) scopes with spaces between them: printable ASCII, no quotes or "
+                    + "backslashes"
+            )
         }
         if let audience, !TokenDownscoping.isAudience(audience) {
-            return ("audience", .textWithoutControls)
+            return ("audience", "it is a text without control characters")
         }
         if let resource, !TokenDownscoping.isResource(resource) {
-            return ("resource", .absoluteURI)
+            return ("resource", "it is an absolute URI without a fragment (RFC 8707)")
         }
         return nil
+    }
+}
+
+/// The refresh tokens of a session, of which there may be several while a response is not validated.
+extension Session {
+    /// The refresh tokens worth presenting, the newest first.
+    public var refreshTokens: [Secret] {
+        [unvalidated?.token, unvalidated?.presented, refreshToken].compactMap { $0 }
+    }
+
+    /// Keeps these and no others, the newest first. Of more than three, the two newest and the oldest are kept: the
+    /// oldest is the last one whose response was validated.
+    mutating func keep(refreshTokens: [Secret]) {
+        let newer = refreshTokens.dropLast()
+        refreshToken = refreshTokens.last
+        unvalidated = newer.first.map { Unvalidated($0, presented: newer.dropFirst().first) }
+    }
+
+    /// The session while a response to the refresh token `presented` is not validated: the token that came with it, if
+    /// it is another one, comes before those that are held.
+    func keeping(_ token: Secret?, presented: Secret) -> Session {
+        var session = self
+        let known = Array(refreshTokens.drop { $0 != presented })
+        let new = token.flatMap { $0 == presented ? nil : $0 }
+        session.keep(refreshTokens: [new].compactMap { $0 } + (known.isEmpty ? [presented] : known))
+        session.rotation = new != nil ? .rotates : .keeps
+        return session
+    }
+
+    /// The session once the response is validated: only `token` is kept. If it came with a downscoped token, the
+    /// presented refresh token is kept as well, until a refresh has shown which scopes the new one has.
+    func settlingRefreshTokens(_ token: Secret, _ presented: Secret) -> Session {
+        var session = self
+        session.keep(refreshTokens: downscopedTo == nil || token == presented ? [token] : [token, presented])
+        return session
+    }
+
+    /// Takes over the refresh token of the session that this one replaces, if this one has none. Both sessions must
+    /// have the same subject and token endpoint, and the old one must cover every scope of the new one. Google sends a
+    /// refresh token with the user's first consent only. Later sign-ins need no consent and bring none, so the client
+    /// has to keep the first one.
+    ///
+    /// - Parameter isSameFamily: true if a refresh token of one session also renews the tokens of the other.
+    mutating func keepRefreshToken(of held: Session, isSameFamily: Bool) {
+        guard !isRefreshable, held.isRefreshable, subject != nil, isSameUser(as: held),
+            tokenEndpointOrigin == held.tokenEndpointOrigin, scopes.isSubset(of: held.scopes), isSameFamily
+        else { return }
+        keep(refreshTokens: held.refreshTokens)
+        downscopedTo = held.downscopedTo
+        rotation = held.rotation
+        end = held.end
+    }
+
+    /// True if the newest refresh token came with a downscoped token, and no refresh has shown its scopes yet.
+    var mayHoldDownscopedToken: Bool { unvalidated != nil && downscopedTo != nil }
+
+    /// The members of ``scope``.
+    public var scopes: Set<Substring> { Set((scope ?? "").split(separator: " ")) }
+}
+
+extension TokenKey {
+    /// The scopes that the provider says a token has beyond those that were requested, sorted; empty if none were
+    /// named.
+    public func excess(of token: AccessToken) -> [String] {
+        guard let scopes, token.isScopeStated else { return [] }
+        return Set((token.scope ?? "").split(separator: " ").map(String.init))
+            .filter { !TokenDownscoping.isCovered($0, by: scopes) }.sorted()
     }
 }

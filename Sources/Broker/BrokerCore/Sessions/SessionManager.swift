@@ -5,7 +5,7 @@ internal import SessionVault
 /// Each account has one lane. Changes (opening, refreshing, closing) go through the lane one at a time. A change may
 /// suspend, and no other change touches its account meanwhile. Reads never queue: they take what is there, or join the
 /// refresh in the lane. The vault is written first, then memory, then the event is posted.
-actor SessionManager {
+public actor SessionManager {
     /// Distinguishes a lane from the lane that replaced it when the account's binding changed.
     struct LaneID: Sendable, Hashable {
         let account: AccountName
@@ -33,11 +33,9 @@ actor SessionManager {
     var unlockAttempts = UnlockAttempts()
     /// Fulfilled when the first attempt to open the vault has ended.
     let firstOpening = Promise<Void>()
-    /// What belongs to no lane any more.
-    var residue = Residue()
+    var detached = DetachedSessions()
     /// Opening, closing and rekeying take turns.
     private(set) var vaultTurn: Promise<Void>?
-    /// What is to be done without being asked, and when.
     var schedule = Schedule()
     var refreshWaits = RefreshWaits()
     let bus: EventBus
@@ -92,7 +90,7 @@ actor SessionManager {
                 laneCount += 1
                 lanes[name] = Lane(
                     account: account, id: LaneID(account: name, number: laneCount),
-                    state: LaneState(backoff: residue.takeUpBackoff(account.slot)))
+                    state: LaneState(backoff: detached.restoreBackoff(account.slot)))
                 if isOpen { load(name, isAfterReload: hasStarted) }
             }
         }
@@ -108,7 +106,7 @@ actor SessionManager {
     /// finds no lane to put it in.
     private func setAside(_ name: AccountName) {
         guard var lane = lanes.removeValue(forKey: name) else { return }
-        residue.keep(lane.state, of: lane.account)
+        detached.keep(lane.state, of: lane.account)
         schedule.remove(.load(name))
         let effects = lane.state.take(.replaced, of: name, at: clock.bootInstant)
         for effect in effects { perform(effect, lane) }
@@ -138,7 +136,7 @@ actor SessionManager {
         case .publish: publish(name)
         case .schedule:
             schedule.plan(
-                lane.account, lane.state, isServed: lockError == nil, hasUnwritten: residue.hasUnwritten(of: name),
+                lane.account, lane.state, isServed: lockError == nil, hasUnwritten: detached.hasUnwritten(of: name),
                 at: clock.bootInstant)
         case .retryLoading: schedule.set(.load(name), at: clock.bootInstant + SessionManager.loadRetryInterval)
         case .wake: lane.loaded.fulfil(())
@@ -163,7 +161,7 @@ actor SessionManager {
         endsAt: WallInstant? = nil
     ) {
         if let account = lanes[name]?.account {
-            observer(of: account)?.willPost(kind, of: account, session, in: SessionAccess(sessionManager: self))
+            observer(of: account)?.willPost(kind, of: account, session, in: self)
         }
         bus.post(
             BrokerEvent(
@@ -204,8 +202,8 @@ actor SessionManager {
         return try await turn.get()
     }
 
-    /// The same for a change that throws while another host is at the session. It has further turns until that host is
-    /// ready, or half a minute has passed.
+    /// Like ``inTurn(_:_:)``, for a change that throws while another host holds the lease of the session. It gets further
+    /// turns until that host is ready, or half a minute has passed.
     func inTurns<Value: Sendable>(
         _ name: AccountName,
         _ change: @escaping @Sendable (isolated SessionManager) async throws(BrokerError) -> Value

@@ -1,8 +1,8 @@
 public import RingbackBase
 internal import Synchronization
 
-/// What may be issued at this instant, for readers that must not wait: the session's own access token and what goes
-/// with it. Written in the same turn as the session changes; empty for an account whose session is being closed.
+/// The tokens that may be issued at this instant, for readers that must not wait: each session's own access token with
+/// its details. Written in the same turn as the session changes; empty for an account whose session is being closed.
 public final class SessionSnapshot: Sendable {
     /// One account's token. An object, since a copy of the token has a dozen parts to be counted.
     public final class Entry: Sendable {
@@ -12,8 +12,7 @@ public final class SessionSnapshot: Sendable {
         init(_ issuedToken: IssuedToken) { self.issuedToken = issuedToken }
     }
 
-    /// What a reader has encoded for a token, so that it is encoded once a second at most. It is stored only here, and
-    /// freed with the token.
+    /// A token as a reader has encoded it, so that it is encoded once a second at most. Freed with the token.
     public final class Encoding: Sendable {
         /// A number that no other token has or had. For data that may be kept longer than the token.
         public let number = Encoding.count.wrappingAdd(1, ordering: .relaxed).newValue
@@ -53,7 +52,7 @@ public final class SessionSnapshot: Sendable {
     }
 }
 
-/// What a caller gets: the token and those parts of its session that the caller may see. It holds no refresh token.
+/// A token for a caller, with the parts of its session that the caller may see. It holds no refresh token.
 public struct IssuedToken: Sendable {
     public let account: AccountName
     public let subject: String?
@@ -68,11 +67,9 @@ public struct IssuedToken: Sendable {
     /// The part of the session's attachment that callers may see; the secrets need a permission of their own.
     public let shown: SessionAttachment?
 
-    public init(
-        _ token: AccessToken, of session: Session, _ account: AccountName, shown: SessionAttachment? = nil
-    ) {
-        self.shown = shown
-        self.account = account
+    public init(_ token: AccessToken, of session: Session, _ account: Account) {
+        shown = account.kind.shown(of: session)
+        self.account = account.name
         self.token = token
         subject = session.subject
         issuer = session.issuer
@@ -112,7 +109,7 @@ struct TokenChoice: Sendable {
             // If refreshes bring no ID token, only a sign-in does. An access token that has expired on arrival is the
             // provider's mistake.
             guard query.kind == .accessToken else { throw .signInRequired(account.name) }
-            throw .provider(.invalidResponse(.session(.expiredToken)))
+            throw .provider(.invalidResponse(.stated("The provider gave a token that has expired already.")))
         }
         return issued(held)
     }
@@ -129,13 +126,6 @@ struct TokenChoice: Sendable {
     private func issued(_ token: AccessToken) -> IssuedToken { IssuedToken(token, of: session, account) }
 }
 
-extension IssuedToken {
-    init(_ token: AccessToken, of session: Session, _ account: Account) {
-        self.init(token, of: session, account.name, shown: account.kind.shown(of: session))
-    }
-}
-
 extension AccessToken {
-    /// True if it has not expired, as far as is known.
     func isValid(at boot: BootInstant) -> Bool { remaining(at: boot) != .zero }
 }

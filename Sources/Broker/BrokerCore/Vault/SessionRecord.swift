@@ -25,13 +25,13 @@ enum SessionRecord {
         object["scope"] = session.scope.map { .string($0) }
         object["boot_id"] = .string(bootID)
         if session.rotation != .unknown { object["rotates"] = .bool(session.rotation == .rotates) }
-        object["end"] = json(session.end)
+        object["end"] = session.end?.json
         object["identity"] = session.identity.map { identity in
             var member = JSONObject([
                 .init("token", .string(identity.token.revealed())),
                 .init("audience", .array(identity.audience.map { .string($0) })),
             ])
-            member["expiry"] = json(identity.expiry)
+            member["expiry"] = identity.expiry.json
             member["lifetime"] = identity.lifetime.map { .integer($0.wholeSeconds) }
             member["auth_time"] = identity.authenticationTime.map { .integer($0.seconds) }
             member["azp"] = identity.authorizedParty.map { .string($0) }
@@ -46,11 +46,9 @@ enum SessionRecord {
         return Secret(bytes: JSON.object(object).serialized())
     }
 
-    private static func json(_ deadline: Deadline?) -> JSON? {
-        deadline.map { ["at": .integer($0.at.seconds), "boot": .integer($0.boot.milliseconds)] }
-    }
-
     private static func text(_ secret: Secret?) -> JSON? { secret.map { .string($0.revealed()) } }
+
+    private static func secret(_ json: JSON?) -> Secret? { json?.string.map { Secret($0) } }
 
     private static func encode(_ key: TokenKey, _ token: AccessToken) -> JSONObject {
         var object = JSONObject([
@@ -61,12 +59,11 @@ enum SessionRecord {
         object["for_resource"] = key.resource.map { .string($0) }
         object["scope"] = token.scope.map { .string($0) }
         if token.isScopeStated { object["scope_stated"] = true }
-        object["expiry"] = json(token.expiry)
+        object["expiry"] = token.expiry?.json
         object["lifetime"] = token.lifetime.map { .integer($0.wholeSeconds) }
         return object
     }
 
-    /// Why a record does not become a session.
     enum Failure: Error, Equatable {
         case newer, damaged
         /// It is of a vault that hosts share, and this one is not.
@@ -89,7 +86,7 @@ enum SessionRecord {
         (try? JSON(parsing: text.revealedBytes()))?.object?["ended"]?.bool == true
     }
 
-    /// What a host keeps of a shared slot begins with this, whatever its version.
+    /// The beginning of a host's record of a shared slot, whatever its version.
     private static let sharedPrefix = Array("ringback: row ".utf8)
 
     /// Reads a record of this version or an older one.
@@ -125,22 +122,21 @@ enum SessionRecord {
                 expiry: reader.read(member["expiry"], lifetime: lifetime), lifetime: lifetime)
         }
         var session = Session(
-            refreshToken: object["refresh_token"]?.string.map { Secret($0) },
-            unvalidated: object["successor"]?.string.map { token in
-                Session.Unvalidated(Secret(token), presented: object["presented"]?.string.map { Secret($0) })
-            },
-            identity: object["identity"]?.object.flatMap { decodeIdentity($0, reader) },
-            subject: object["subject"]?.string, user: object["user"]?.object, scope: object["scope"]?.string,
-            issuer: issuer, tokenEndpointOrigin: origin, signedInAt: WallInstant(seconds: signedInAt),
-            end: reader.read(object["end"], lifetime: nil), rotation: rotation(object["rotates"]?.bool), tokens: tokens)
+            refreshToken: secret(object["refresh_token"]), scope: object["scope"]?.string, issuer: issuer,
+            tokenEndpointOrigin: origin, signedInAt: WallInstant(seconds: signedInAt))
+        session.unvalidated = secret(object["successor"]).map { token in
+            Session.Unvalidated(token, presented: secret(object["presented"]))
+        }
+        session.identity = object["identity"]?.object.flatMap { decodeIdentity($0, reader) }
+        session.subject = object["subject"]?.string
+        session.user = object["user"]?.object
+        session.end = reader.read(object["end"], lifetime: nil)
+        if let rotates = object["rotates"]?.bool { session.rotation = rotates ? .rotates : .keeps }
+        session.tokens = tokens
         session.attachments = attachments(in: object)
         session.lostScopes = object["lost_scopes"]?.array?.compactMap(\.string) ?? []
         session.downscopedTo = object["downscoped_to"]?.string
         return session
-    }
-
-    private static func rotation(_ rotates: Bool?) -> Session.Rotation {
-        rotates.map { $0 ? .rotates : .keeps } ?? .unknown
     }
 
     /// True if the record is of a session whose revocation also ends the user's other sessions.
@@ -185,22 +181,30 @@ enum SessionRecord {
 
     private static func decodeIdentity(_ object: JSONObject, _ reader: DeadlineReader) -> Session.Identity? {
         let lifetime = object["lifetime"]?.integer.map { Duration.seconds($0) }
-        guard let token = object["token"]?.string, let expiry = reader.read(object["expiry"], lifetime: lifetime) else {
+        guard let token = secret(object["token"]), let expiry = reader.read(object["expiry"], lifetime: lifetime) else {
             return nil
         }
-        return Session.Identity(
-            token: Secret(token), expiry: expiry, lifetime: lifetime,
-            audience: object["audience"]?.array?.compactMap(\.string) ?? [],
-            authenticationTime: object["auth_time"]?.integer.map { WallInstant(seconds: $0) },
-            authorizedParty: object["azp"]?.string,
-            nonce: object["nonce"]?.string.map { Secret($0) }, issuer: object["issuer"]?.string,
-            nonceSource: object["nonce_source"]?.string.map { Secret($0) })
+        var identity = Session.Identity(
+            token: token, expiry: expiry, lifetime: lifetime,
+            audience: object["audience"]?.array?.compactMap(\.string) ?? [])
+        identity.authenticationTime = object["auth_time"]?.integer.map { WallInstant(seconds: $0) }
+        identity.authorizedParty = object["azp"]?.string
+        identity.nonce = secret(object["nonce"])
+        identity.issuer = object["issuer"]?.string
+        identity.nonceSource = secret(object["nonce_source"])
+        return identity
     }
 }
 
+extension Deadline {
+    /// As a ``DeadlineReader`` reads it.
+    var json: JSON { ["at": .integer(at.seconds), "boot": .integer(boot.milliseconds)] }
+}
+
 /// Reads instants that an earlier run wrote, or another host. In the same boot the time since boot still holds, whatever
-/// happened to the wall clock. After another boot the wall clock's time is used if no shift is known. Neither a wall clock that was set back nor a file
-/// that was tampered with extends a lifetime: what is left is at most the whole lifetime, counted from now.
+/// happened to the wall clock. After another boot the wall clock's time is used if no shift is known. Neither a wall
+/// clock that was set back nor a file that was tampered with extends a lifetime: what is left is at most the whole
+/// lifetime, counted from now.
 struct DeadlineReader {
     let clock: BrokerClock
     let isSameBoot: Bool

@@ -10,7 +10,7 @@ struct SessionStore: Sendable {
     /// How many entries are read at once.
     private static let batch = 128
 
-    /// What the vault holds of each account, in the order of `accounts`. Entries are decoded while the next ones are
+    /// The vault's entry of each account, in the order of `accounts`. Entries are decoded while the next ones are
     /// read.
     func load(_ accounts: [(name: AccountName, slot: VaultSlot)], with work: Work) async -> [LaneState.Loaded] {
         var batches: [Promise<[LaneState.Loaded]>] = []
@@ -56,10 +56,8 @@ struct SessionStore: Sendable {
     /// - Returns: the vault's identifier of it.
     func keep(ended session: Session, of slot: VaultSlot) async throws(BrokerError) -> String {
         let text = SessionRecord.encode(session.withoutDownscopedTokens, bootID: clock.bootID)
-        do throws(VaultError) {
-            return try await vault.keep(text, retiredFrom: slot).id
-        } catch {
-            throw BrokerError(error)
+        return try await BrokerError.mapping { () throws(VaultError) in
+            try await vault.keep(text, retiredFrom: slot).id
         }
     }
 
@@ -125,5 +123,64 @@ extension Session {
         var session = self
         session.tokens = tokens.filter { $0.key == .own }
         return session
+    }
+}
+
+/// Writes sessions to the vault, in a turn of the account's lane.
+extension SessionManager {
+    /// Writes to the vault. If that fails, memory still holds the session, the write is repeated until it succeeds, and
+    /// the error is shown. Returns the error.
+    func save(
+        _ session: Session, _ account: Account, as kind: VaultWrite = .result, endingAll: Bool = false
+    ) async -> BrokerError? {
+        guard !session.isEphemeral else {
+            // The lane may have been set aside. Then the copy that is kept there is updated.
+            detached.update(session, of: account)
+            return nil
+        }
+        do throws(BrokerError) {
+            try await write(session, in: account.slot, as: kind, endingAll: endingAll)
+            return nil
+        } catch {
+            if lanes[account.name]?.account.slot != account.slot || lanes[account.name]?.state.isLoaded != true {
+                // No lane has it any more: the lane was set aside meanwhile. A lane that has taken its place has not
+                // been loaded yet, and takes the session up from here.
+                detached.keep(unwritten: session, in: account.slot)
+                schedule.set(.save(account.name), at: clock.bootInstant + Schedule.saveRetryInterval)
+            }
+            return error
+        }
+    }
+
+    /// If the session replaces another one, the vault keeps that one until its provider has been told.
+    func write(
+        _ session: Session, in slot: VaultSlot, as kind: VaultWrite = .result, endingAll: Bool = false
+    ) async throws(BrokerError) {
+        let isReplacing = detached.replaced(in: slot).holdsStored
+        var retired: RetiredEntry?
+        do throws(BrokerError) {
+            retired = try await store.write(
+                session, in: slot, as: kind, isReplacing: isReplacing, endingAll: endingAll)
+        } catch {
+            guard isReplacing, isOpen else { throw error }
+            // Keeping the former record needs more room than storing the session alone. The session matters more.
+            try await store.write(session, in: slot, as: kind, endingAll: endingAll)
+        }
+        detached.settle(slot, retirement: await retirement(of: retired, in: slot))
+    }
+
+    /// The vault's identifier of the session that was replaced.
+    ///
+    /// A write that failed may have taken effect all the same. Then the next one retires a record of the session in
+    /// use, which must not be ended.
+    private func retirement(of entry: RetiredEntry?, in slot: VaultSlot) async -> String? {
+        guard let entry else { return nil }
+        if let former = try? SessionRecord.decode(entry.text, by: clock),
+            detached.replaced(in: slot).isStored(former, with: tools)
+        {
+            return entry.id
+        }
+        try? await vault.discard(entry.id)
+        return nil
     }
 }

@@ -9,7 +9,7 @@ extension SessionManager {
     var isOpen: Bool { vaultState.isOpen }
 
     /// Waits until the account's entry of the vault has been read.
-    func ready(_ name: AccountName, atMost bound: Duration = .seconds(90)) async throws(BrokerError) {
+    public func ready(_ name: AccountName, atMost bound: Duration = .seconds(90)) async throws(BrokerError) {
         let end = ContinuousClock.now + bound
         guard lanes[name] != nil else { throw .accountNotFound(name.rawValue) }
         if lanes[name]?.state.isLoaded == true { return }
@@ -61,7 +61,7 @@ extension SessionManager {
             sessionManager.vaultState.opened()
             sessionManager.schedule.remove(.openVault)
             sessionManager.loadAll()
-            for name in sessionManager.residue.unwritten.keys.compactMap({ AccountName($0.account) }) {
+            for name in sessionManager.detached.unwritten.keys.compactMap({ AccountName($0.account) }) {
                 sessionManager.schedule.set(.save(name), at: sessionManager.clock.bootInstant)
             }
             sessionManager.firstOpening.fulfil(())
@@ -74,7 +74,9 @@ extension SessionManager {
     /// When it returns, nothing held in memory serves a session.
     func lockVault() async -> BrokerError? {
         if vault.status.kind == .memory {
-            return .conflict(.session(.vaultInMemory))
+            return .conflict(
+                .stated(
+                    "The sessions are in memory only and would be lost by locking. Sign out, or choose a key_source."))
         }
         return await inVaultTurn { sessionManager in
             if sessionManager.vaultState.userLock != nil { return nil }
@@ -92,7 +94,7 @@ extension SessionManager {
                 sessionManager.enqueue(name) { await $0.forget(name) }
             }
             for turn in turns { await turn.settle() }
-            sessionManager.residue.endMemoryOnly()
+            sessionManager.detached.endMemoryOnly()
             do throws(VaultError) {
                 try await sessionManager.vault.close()
             } catch {
@@ -108,11 +110,11 @@ extension SessionManager {
             await save(session, lane.account) != nil
         {
             // If it were forgotten it would be lost. It stays in memory, where no reader sees it.
-            residue.keep(unwritten: session, in: lane.account.slot)
+            detached.keep(unwritten: session, in: lane.account.slot)
         }
         guard let lane = lanes[name] else { return }
         if let session = lane.state.session, session.isEphemeral, !session.isConfigured {
-            residue.end(session, of: lane.account)
+            detached.end(session, of: lane.account)
         }
         take(.locked, lane.id)
         expectLoading(name)
@@ -128,7 +130,6 @@ extension SessionManager {
 
     // MARK: Loading
 
-    /// The accounts whose entries have not been read.
     var unloaded: [AccountName] { lanes.filter { !$0.value.state.isLoaded }.map(\.key) }
 
     /// Loads every account. At the start all of them are read together: a turn of each would take several times as
@@ -171,7 +172,7 @@ extension SessionManager {
         for (lane, outcome) in zip(stored, found) {
             guard isOpen, self.lane(lane.id) != nil else { continue }
             // What could not be written to the vault is newer than what it holds.
-            take(.loaded(residue.takeUp(lane.account.slot) ?? outcome, isAfterReload: isAfterReload), lane.id)
+            take(.loaded(detached.restore(lane.account.slot) ?? outcome, isAfterReload: isAfterReload), lane.id)
         }
     }
 }
@@ -326,7 +327,7 @@ struct VaultState: Sendable {
     }
 
     /// A user locks the vault.
-    mutating func lock() { access = .locked(.vaultLocked(.session(.vaultLocked)), isAsked: true) }
+    mutating func lock() { access = .locked(.vaultLocked(.stated("The vault is locked.")), isAsked: true) }
 }
 
 /// The operations on the vault that a user asks for.
@@ -334,7 +335,7 @@ extension Broker {
     /// Returns when the first attempt to open the vault has ended, successfully or not.
     public func vaultSettled() async { _ = await sessionManager.firstOpening.wait() }
 
-    /// The same with a bound, since a keyring may prompt the user first.
+    /// Like ``vaultSettled()``, with a bound, since a keyring may prompt the user first.
     public func vaultSettled(atMost bound: Duration) async throws(BrokerError) {
         guard await sessionManager.firstOpening.wait(atMost: bound) != nil else { throw .endOfWait }
     }
@@ -364,7 +365,7 @@ extension Broker {
     public func lockVault() async throws(BrokerError) {
         if let error = await sessionManager.lockVault() { throw error }
         await revocations.forget()
-        for closed in await sessionManager.takeOrphans() { work.start { await revocations.tellOnce(closed) } }
+        for closed in await sessionManager.takeOrphans() { work.start { await revocations.revokeOnce(closed) } }
     }
 
     /// Opens the vault. The passphrase is for a key source that asks for one. Attempts run one at a time: callers that

@@ -36,10 +36,12 @@ public struct RegistrationOrder: Sendable {
 
     /// The account whose settings requests to the provider use.
     var sender: Account {
-        asker
-            ?? Account(
-                name: account, provider: "oidc", source: "registration",
-                kind: OAuthAccount(endpoints: .issuer(issuer)), clientID: "", trust: trust)
+        if let asker { return asker }
+        var sender = Account(
+            name: account, provider: "oidc", source: "registration", kind: OAuthAccount(endpoints: .issuer(issuer)),
+            clientID: "")
+        sender.trust = trust
+        return sender
     }
 
     /// The requests to try in this order: all scopes, then only the scopes that the provider lists. Some providers

@@ -32,11 +32,11 @@ extension Provider {
         let origin = try WebURL.origin(of: metadata.tokenEndpoint)
         let asked = scopes.joined(separator: " ")
         var session = Session(
-            refreshToken: tokens?.refreshToken, identity: nil, subject: nil, user: nil,
+            refreshToken: tokens?.refreshToken,
             scope: tokens?.scope(askedFor: scopes) ?? (asked.isEmpty ? nil : asked),
-            issuer: metadata.issuer ?? origin, tokenEndpointOrigin: origin, signedInAt: clock.wallInstant,
-            end: tokens?.refreshExpiresIn.map { Deadline(in: .seconds($0), by: clock) }, rotation: .unknown,
-            tokens: tokens.map { [.own: accessToken($0, scope: asked)] } ?? [:])
+            issuer: metadata.issuer ?? origin, tokenEndpointOrigin: origin, signedInAt: clock.wallInstant)
+        session.end = tokens?.refreshExpiresIn.map { Deadline(in: .seconds($0), by: clock) }
+        session.tokens[.own] = tokens.map { accessToken($0, scope: asked) }
         session.attachments[MCPConnection.name] = rules.mcp?.attachment
         return session
     }
@@ -77,14 +77,17 @@ extension Session {
     mutating func adopt(_ verified: IDToken, _ token: Secret, by clock: BrokerClock) {
         subject = verified.subject
         user = Session.user(from: user ?? JSONObject(), verified.claims)
-        identity = Identity(
+        let former = identity
+        var adopted = Identity(
             token: token, expiry: Deadline(at: WallInstant(seconds: verified.expiresAt), by: clock),
             lifetime: verified.expiresAt > verified.issuedAt ? .seconds(verified.expiresAt - verified.issuedAt) : nil,
-            audience: verified.audience.sorted(),
-            authenticationTime: verified.authenticationTime.map { WallInstant(seconds: $0) }
-                ?? identity?.authenticationTime,
-            authorizedParty: verified.authorizedParty,
-            nonce: verified.claims["nonce"]?.string.map { Secret($0) } ?? identity?.nonce, issuer: verified.issuer,
-            nonceSource: identity?.nonceSource)
+            audience: verified.audience.sorted())
+        adopted.authenticationTime =
+            verified.authenticationTime.map { WallInstant(seconds: $0) } ?? former?.authenticationTime
+        adopted.authorizedParty = verified.authorizedParty
+        adopted.nonce = verified.claims["nonce"]?.string.map { Secret($0) } ?? former?.nonce
+        adopted.issuer = verified.issuer
+        adopted.nonceSource = former?.nonceSource
+        identity = adopted
     }
 }

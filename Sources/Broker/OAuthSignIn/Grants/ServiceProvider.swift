@@ -186,10 +186,8 @@ extension Session {
     /// one.
     static func ofService(_ account: Account, by clock: BrokerClock) -> Session {
         var session = Session(
-            refreshToken: nil, identity: nil, subject: nil, user: nil,
             scope: account.scopes.isEmpty ? nil : account.scopes.joined(separator: " "),
-            issuer: account.issuer ?? account.binding.provider, tokenEndpointOrigin: "", signedInAt: clock.wallInstant,
-            end: nil, rotation: .unknown, tokens: [:])
+            issuer: account.issuer ?? account.binding.provider, tokenEndpointOrigin: "", signedInAt: clock.wallInstant)
         session.keeping = .configuration
         return session
     }

@@ -48,7 +48,7 @@ struct PageTicket: AwaitedSignIn {
 }
 
 /// The user's input on the page, as a proof for the page's flow.
-struct PageProof: OwnProof {
+struct PageProof {
     enum Step: Sendable {
         case password, signUp
         /// The code of a message.

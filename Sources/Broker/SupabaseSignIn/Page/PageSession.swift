@@ -251,7 +251,7 @@ struct PageComplaint: Sendable {
 struct PageSteps: Sendable {
     let session: PageSession
     let account: AccountName
-    let sessions: SessionAccess
+    let sessions: SessionManager
 
     /// The screen of the next step.
     func next() async -> Screen {

@@ -36,7 +36,7 @@ final class SupabaseProfiles: ProviderMemory {
     init(http: any HTTPClient, work: Work, clock: BrokerClock) { self.work = work }
 
     func profile(
-        of account: Account, in sessions: SessionAccess
+        of account: Account, in sessions: SessionManager
     ) async throws(BrokerError) -> SupabaseProfile {
         let known = accounts.withLock { $0[account.name] }
         if case .row(let row) = known?.stage { return row }
@@ -53,7 +53,7 @@ final class SupabaseProfiles: ProviderMemory {
     }
 
     /// Fetches the row again: the cached one may be another user's or outdated.
-    func renew(_ account: Account, in sessions: SessionAccess) {
+    func renew(_ account: Account, in sessions: SessionManager) {
         if account.project?.profile == nil { forget(account.name) } else { _ = start(account, sessions) }
     }
 
@@ -66,7 +66,7 @@ final class SupabaseProfiles: ProviderMemory {
     }
 
     /// Concurrent callers share one fetch. If a later one is started, the result of the earlier one is not cached.
-    private func start(_ account: Account, _ sessions: SessionAccess) -> Look {
+    private func start(_ account: Account, _ sessions: SessionManager) -> Look {
         let look = Look()
         accounts.withLock { $0[account.name] = Known(latest: look) }
         work.start {
@@ -83,7 +83,7 @@ final class SupabaseProfiles: ProviderMemory {
 
     /// The row, and whether the same user is still signed in.
     private func fetch(
-        _ account: Account, _ sessions: SessionAccess
+        _ account: Account, _ sessions: SessionManager
     ) async -> (Result<SupabaseProfile, BrokerError>, isStill: Bool) {
         let subject = await sessions.held(account.name)?.subject
         do throws(BrokerError) {
@@ -95,7 +95,7 @@ final class SupabaseProfiles: ProviderMemory {
     }
 
     private func fetch(
-        _ account: Account, _ subject: String?, _ sessions: SessionAccess
+        _ account: Account, _ subject: String?, _ sessions: SessionManager
     ) async throws(BrokerError) -> SupabaseProfile {
         let found = try await row(account, subject, sessions)
         guard found == .missing, let function = account.project?.profileFunction else { return found }
@@ -105,7 +105,7 @@ final class SupabaseProfiles: ProviderMemory {
     }
 
     private func row(
-        _ account: Account, _ subject: String?, _ sessions: SessionAccess
+        _ account: Account, _ subject: String?, _ sessions: SessionManager
     ) async throws(BrokerError) -> SupabaseProfile {
         guard let profile = account.project?.profile, let subject else { throw .signInRequired(account.name) }
         let response = try await sessions.change(
@@ -126,7 +126,7 @@ final class SupabaseProfiles: ProviderMemory {
 
     /// Nil if the function's result is not a row.
     private func makeRow(
-        _ account: Account, by function: String, _ sessions: SessionAccess
+        _ account: Account, by function: String, _ sessions: SessionManager
     ) async throws(BrokerError) -> SupabaseProfile? {
         let response = try await sessions.change(
             account.name,

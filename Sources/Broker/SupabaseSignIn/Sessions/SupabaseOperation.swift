@@ -78,9 +78,11 @@ extension SupabaseOperation {
     }
 }
 
-extension SessionAccess {
+extension SessionManager {
     /// Runs an operation at a Supabase project, in the account's lane or with a borrowed token.
-    func change(_ name: AccountName, _ operation: SupabaseOperation) async throws(BrokerError) -> HTTPResponse {
+    nonisolated func change(
+        _ name: AccountName, _ operation: SupabaseOperation
+    ) async throws(BrokerError) -> HTTPResponse {
         guard try await account(name).project != nil else {
             throw .methodUnsupported(.supabase(.notSupabase(name)))
         }

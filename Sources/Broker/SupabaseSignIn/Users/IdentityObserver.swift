@@ -108,7 +108,7 @@ struct SupabaseObserver: SessionObserver {
     func leaving(_ session: Session, of account: Account) async { await identities.leaving(session, of: account) }
 
     func willPost(
-        _ kind: BrokerEvent.Kind, of account: Account, _ session: Session?, in sessions: SessionAccess
+        _ kind: BrokerEvent.Kind, of account: Account, _ session: Session?, in sessions: SessionManager
     ) {
         switch kind {
         case .signedOut: profiles.forget(account.name)
@@ -200,8 +200,8 @@ extension SupabaseOperations {
     }
 }
 
-extension SessionAccess {
-    fileprivate func setMigration(_ name: AccountName, _ identifier: String?) async throws(BrokerError) {
+extension SessionManager {
+    fileprivate nonisolated func setMigration(_ name: AccountName, _ identifier: String?) async throws(BrokerError) {
         guard try await account(name).project != nil else {
             throw .methodUnsupported(.supabase(.notSupabase(name)))
         }

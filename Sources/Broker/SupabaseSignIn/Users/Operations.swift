@@ -9,7 +9,7 @@ public struct SupabaseOperations: Sendable {
     let broker: Broker
 
     var context: SignInContext { broker.signInContext }
-    var sessions: SessionAccess { context.sessions }
+    var sessions: SessionManager { context.sessions }
     private var users: LaneRequests { LaneRequests(sessions: sessions) }
 
     /// True for an account at a Supabase project.
@@ -211,7 +211,7 @@ extension Broker {
 
 /// Requests about the signed-in user. Each runs in the account's lane with the access token that is valid then.
 struct LaneRequests: Sendable {
-    let sessions: SessionAccess
+    let sessions: SessionManager
 
     /// Fetches the user object and stores it in the session. `changesIdentities`: a link or an unlink was requested
     /// before.

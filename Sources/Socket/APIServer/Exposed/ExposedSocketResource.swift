@@ -102,7 +102,7 @@ struct ExposedSocketResource: Resource {
             flatpak: try call.text("flatpak"),
             lifetime: try call.number("ttl", in: ExposedSocketResource.lifetimes).map { .seconds($0) },
             mcp: try call.mcpAccess())
-        if let mistake = order.mistake { throw call.invalid(mistake.member, mistake.reason.sentence) }
+        if let mistake = order.mistake { throw call.invalid(mistake.member, mistake.reason) }
         try await refuseCeilingless(order, call)
         try await refuseWithoutServer(order, call)
         return order

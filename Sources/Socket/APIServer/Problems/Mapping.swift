@@ -143,7 +143,7 @@ extension Problem {
                 extensions: Problem.members(ofPlace: host, cause: .untrusted))
         case .wrongScheme(let host, let speaksTLS):
             self.init(
-                .providerUnreachable, Reason.finding(.wrongScheme(host: host, speaksTLS: speaksTLS)).sentence,
+                .providerUnreachable, Reason.wrongScheme(host: host, speaksTLS: speaksTLS).sentence,
                 extensions: Problem.members(ofPlace: host, cause: .wrongScheme))
         case .invalidResponse(let reason), .otherSession(let reason):
             self.init(.invalidProviderResponse, reason.sentence)

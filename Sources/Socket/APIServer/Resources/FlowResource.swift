@@ -84,12 +84,12 @@ extension Component {
 extension FlowView {
     /// The messages whose codes a change of the user waits for, and the sentence for the user.
     private func addConfirmations(to object: inout JSONObject, _ language: Language) {
-        let messages = awaitedCodes.map { origin in
+        let messages = details.codes.map { origin in
             ["type": origin.kind, "email": origin.email, "phone": origin.phone] as JSONObject
         }
         object["awaiting"] = messages.jsonValue
-        let hasMail = awaitedCodes.contains { $0.email != nil }
-        let message: UserMessage? = isHalfConfirmed ? .oneConfirmed : hasMail ? .checkEmail : nil
+        let hasMail = details.codes.contains { $0.email != nil }
+        let message: UserMessage? = details.isHalfConfirmed ? .oneConfirmed : hasMail ? .checkEmail : nil
         object["user_message"] = message.map { .string($0.text(in: language)) }
     }
 
@@ -100,15 +100,15 @@ extension FlowView {
         ]
         if status == .pending {
             // Our own page is opened by an address that works once.
-            let hasOwnPage = authorizationURL.isEmpty || words != nil
+            let hasOwnPage = authorizationURL.isEmpty || details.words != nil
             let members: JSONObject = [
                 "waiting_for": waitingFor.rawValue, "authorization_url": hasOwnPage ? nil : authorizationURL,
                 "open_url": openURL.isEmpty ? nil : openURL,
                 "open_url_error": openURLError.map { Problem($0, language: language).json },
-                "open_urls": openAddresses.isEmpty ? nil : openAddresses.map(\.json), "words": words,
-                "resend_after": resendAfter?.seconds, "challenge_id": challenge?.id, "options": challenge?.options,
-                "user_code": device?.userCode, "verification_uri": device?.verificationURI,
-                "verification_uri_complete": device?.verificationURIComplete,
+                "open_urls": openAddresses.isEmpty ? nil : openAddresses.map(\.json), "words": details.words,
+                "resend_after": resendAfter?.seconds, "challenge_id": details.challenge?.id, "options": details.challenge?.options,
+                "user_code": details.device?.userCode, "verification_uri": details.device?.verificationURI,
+                "verification_uri_complete": details.device?.verificationURIComplete,
             ]
             object.members += members.members
             if waitingFor == .emailConfirmation {
@@ -123,7 +123,7 @@ extension FlowView {
             let problem = Problem(error, language: language, endedSignIn: true)
             object["error"] = problem.json
             object["user_message"] = problem.userMessage.map { .string($0) }
-        case .completed where isRecovery:
+        case .completed where details.isRecovery:
             object["user_message"] = .string(UserMessage.choosePassword.text(in: language))
         case .pending: object["error"] = refusal.map { Problem($0, language: language).json }
         case .completed, .cancelled: break

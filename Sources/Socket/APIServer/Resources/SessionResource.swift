@@ -291,7 +291,7 @@ extension Call {
             ("resource", query("resource")?.isEmpty),
         ] where isEmpty == true { throw invalid(name, "must not be empty; leave it out for the session's own token") }
         let key = TokenKey(scopes: scopes, audience: query("audience"), resource: query("resource"))
-        if let mistake = key.mistake { throw invalid(mistake.parameter, mistake.reason.sentence) }
+        if let mistake = key.mistake { throw invalid(mistake.parameter, mistake.reason) }
         return key
     }
 }

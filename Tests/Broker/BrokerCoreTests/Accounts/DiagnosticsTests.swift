@@ -37,7 +37,7 @@ import Testing
         #expect(findings.allSatisfy { $0.level == .ok }, "\(findings)")
         #expect(house.provider.count(.token) == 1)
         guard
-            case .accountNotFound = await error({ () throws(BrokerError) in
+            case .accountNotFound = await error({
                 try await Diagnostics(of: house.broker).findings(of: House.named("other"))
             })
         else { throw Unexpected() }
@@ -54,8 +54,9 @@ import Testing
         guard level != .ok else { return }
         #expect(
             finding.message
-                == .finding(
-                    .clockDiffers(host: "id.example", seconds: abs(seconds), isAhead: seconds < 0, leeway: 120)))
+                == .stated(
+                    "This machine's clock is \(abs(seconds)) s \(seconds < 0 ? "ahead of" : "behind") that of id.example: "
+                        + "ID tokens are rejected if the difference is more than 120 s."))
         #expect(finding.cause == .clockDiffers)
     }
 
@@ -80,11 +81,11 @@ import Testing
         #expect(tls.first?.cause == .untrusted && tls.first?.host == "id.example")
         house.provider.script(.metadata, .fail(.unreachable(host: "id.example", reason: "no route")))
         let away = try await found(house, .discovery)
-        #expect(away?.level == .wrong && away?.message == .finding(.unreachable(host: "id.example", cause: "no route")))
+        #expect(away?.level == .wrong && away?.message == .stated("id.example cannot be reached: no route."))
         house.provider.script(.metadata, .fail(.timedOut(host: "id.example")))
         #expect(
             try await found(house, .discovery)?.message
-                == .finding(.noResponse(host: "id.example", seconds: 6)))
+                == .stated("id.example does not respond within 6 s."))
     }
 
     @Test func `metadata of another issuer, or none, are wrong; the second place is asked too`() async throws {
@@ -101,17 +102,24 @@ import Testing
 
     @Test func `NAT-03: the way back is judged by its redirect URI`() async throws {
         let house = try await House()
-        for (uri, level, reason) in [
-            ("swisscoin://auth-callback", Finding.Level.warning, FindingReason.callbackAtOpenScheme("swisscoin")),
-            ("org.example.app:/cb", .ok, .callbackAsLink(scheme: "org.example.app")),
-            ("https://app.example/cb", .warning, .callbackIsPasted),
-            ("http://127.0.0.1:8400/callback", .ok, .portFree),
+        for (uri, level, sentence) in [
+            (
+                "swisscoin://auth-callback", Finding.Level.warning,
+                "The callback arrives as a link of the scheme swisscoin, which any other app may claim. A scheme after a "
+                    + "domain of yours, such as org.example.swisscoin, avoids that."
+            ),
+            ("org.example.app:/cb", .ok, "The callback arrives as a link of the scheme org.example.app."),
+            (
+                "https://app.example/cb", .warning,
+                "The callback does not arrive by itself: its URL has to be pasted."
+            ),
+            ("http://127.0.0.1:8400/callback", .ok, "The port of the callback is free."),
         ] {
             var account = House.account()
             account.redirectURI = uri
             await house.broker.configure([account])
             let finding = try await found(house, .redirect)
-            #expect(finding?.level == level && finding?.message == .finding(reason), "\(uri)")
+            #expect(finding?.level == level && finding?.message == .stated(sentence), "\(uri)")
         }
         // What was opened to look was closed again.
         #expect(house.doors.closed == ["http://127.0.0.1:8400/callback"])
@@ -210,5 +218,21 @@ import Testing
         #expect(house.provider.requests.filter { $0.endpoint == .token }.allSatisfy { $0.form.isEmpty })
         house.provider.script(.token, .status(405))
         #expect(try await found(house, .provider)?.level == .ok)
+    }
+}
+
+@Suite(.timeLimit(.minutes(5))) struct `Sessions of accounts that are not configured` {
+    @Test func `a vault that does not answer holds up nobody who asks for them`() async throws {
+        let house = try await House()
+        try await house.signIn()
+        await house.broker.configure([])
+        let sealed = SealedSessions(of: house.broker)
+        #expect(await sealed.list(atMost: .seconds(30))?.map(\.account) == ["work"])
+
+        await house.vault.hold()
+        #expect(await sealed.list(atMost: .milliseconds(50)) == nil)
+
+        await house.vault.release()
+        #expect(await sealed.list(atMost: .seconds(30))?.map(\.account) == ["work"])
     }
 }

@@ -1,3 +1,4 @@
+import OAuth
 import RingbackBase
 import Testing
 
@@ -7,7 +8,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct `Flows` {
     private func conflict(_ house: House, _ name: AccountName, _ request: SignInRequest) async -> FlowReason? {
-        let error = await error { () throws(BrokerError) in try await house.broker.signIn(name, request) }
+        let error = await error { try await house.broker.signIn(name, request) }
         if case .conflict(let reason, _)? = error { return reason.flow }
         return nil
     }
@@ -57,7 +58,7 @@ import Testing
         let house = try await House()
         house.provider.script(.metadata, .status(404), .status(404))
         guard
-            case .provider(.invalidResponse) = await error({ () throws(BrokerError) in
+            case .provider(.invalidResponse) = await error({
                 try await house.broker.signIn(House.name, SignInRequest())
             })
         else { throw Unexpected() }
@@ -68,9 +69,7 @@ import Testing
     @Test func `a configuration that changes while a sign-in begins cancels it`() async throws {
         let house = try await House()
         house.provider.hold(.metadata)
-        let call = Task {
-            await error { () throws(BrokerError) in try await house.broker.signIn(House.name, SignInRequest()) }
-        }
+        let call = Task { await error { try await house.broker.signIn(House.name, SignInRequest()) } }
         #expect(await house.provider.arrived(.metadata, 1))
         await house.broker.configure([House.account(clientID: "another-client")])
         guard case .flowCancelled = await call.value else { throw Unexpected() }
@@ -151,12 +150,10 @@ import Testing
         house.clock.advance(by: 600)
         #expect(try await house.broker.flow(flow.id).status == .completed)
         house.clock.advance(by: 1)
-        #expect(await error { () throws(BrokerError) in try await house.broker.flow(flow.id) } == .flowNotFound)
+        #expect(await error { try await house.broker.flow(flow.id) } == .flowNotFound)
         #expect(await house.broker.flows().isEmpty)
         for id in ["", "nothing", flow.id] {
-            let again = await error { () throws(BrokerError) in
-                try await house.broker.cancel(id, isForAll: true)
-            }
+            let again = await error { try await house.broker.cancel(id, isForAll: true) }
             #expect(again == .flowNotFound)
         }
     }
@@ -165,11 +162,7 @@ import Testing
         let house = try await House()
         let flow = try await house.broker.signIn(House.name, SignInRequest()).flow
         #expect(try await house.broker.flow(flow.id, waiting: .milliseconds(10)).status == .pending)
-        let gone = Task {
-            await error { () throws(BrokerError) in
-                try await house.broker.flow(flow.id, waiting: .seconds(30))
-            }
-        }
+        let gone = Task { await error { try await house.broker.flow(flow.id, waiting: .seconds(30)) } }
         gone.cancel()
         #expect(await gone.value == .cancelled)
     }
@@ -180,10 +173,7 @@ import Testing
     func `a parameter that Ringback sets itself is the caller's mistake`(name: String) async throws {
         let house = try await House()
         let request = SignInRequest(parameters: [("prompt", "login"), (name, "x")])
-        guard
-            case .invalid("params." + name, _) = await error({ () throws(BrokerError) in
-                try await house.broker.signIn(House.name, request)
-            })
+        guard case .invalid("params." + name, _) = await error({ try await house.broker.signIn(House.name, request) })
         else { throw Unexpected() }
         #expect(house.provider.requests.isEmpty)
     }
@@ -195,10 +185,7 @@ import Testing
         await house.broker.configure([account])
         for name in ["prompt", ""] {
             let request = SignInRequest(parameters: [(name, "x")])
-            guard
-                case .invalid = await error({ () throws(BrokerError) in
-                    try await house.broker.signIn(House.name, request)
-                })
+            guard case .invalid = await error({ try await house.broker.signIn(House.name, request) })
             else { throw Unexpected() }
         }
         #expect(
@@ -209,13 +196,13 @@ import Testing
         let house = try await House()
         for method in ["device", "password"] {
             guard
-                case .methodUnsupported = await error({ () throws(BrokerError) in
+                case .methodUnsupported = await error({
                     try await house.broker.signIn(House.name, SignInRequest(method: SignInMethod(rawValue: method)))
                 })
             else { throw Unexpected() }
         }
         #expect(
-            await error { () throws(BrokerError) in
+            await error {
                 try await house.broker.signIn(House.named("nobody"), SignInRequest())
             } == .accountNotFound("nobody"))
     }
@@ -223,10 +210,7 @@ import Testing
     @Test func `openid without a way to check ID tokens is refused before the user is asked`() async throws {
         let house = try await House()
         house.provider.behave { $0.metadata.updateValue(nil, forKey: "jwks_uri") }
-        guard
-            case .unusableSetting = await error({ () throws(BrokerError) in
-                try await house.broker.signIn(House.name, SignInRequest())
-            })
+        guard case .unusableSetting = await error({ try await house.broker.signIn(House.name, SignInRequest()) })
         else { throw Unexpected() }
         #expect(house.doors.opened == 0)
     }
@@ -247,9 +231,7 @@ import Testing
         let first = try await house.broker.signIn(House.name, SignInRequest()).flow
         _ = try await house.broker.cancel(first.id, isForAll: true)
         func waiting() async -> BrokerError? {
-            await error { () throws(BrokerError) in
-                try await house.broker.sessionAfterSignIn(House.name, SessionQuery())
-            }
+            await error { try await house.broker.sessionAfterSignIn(House.name, SessionQuery()) }
         }
         #expect(await waiting() == .signInRequired(House.name))
         #expect(await house.broker.flows().count == 1)
@@ -271,20 +253,102 @@ import Testing
         #expect(await house.broker.flows().count == 1)
 
         _ = try await house.broker.signOut(House.name)
-        var query = SessionQuery()
-        query.timeout = .milliseconds(20)
-        let impatient = query
-        #expect(
-            await error { () throws(BrokerError) in
-                try await house.broker.sessionAfterSignIn(House.name, impatient)
-            } == .timedOut)
+        let query = SessionQuery { $0.timeout = .milliseconds(20) }
+        #expect(await error { try await house.broker.sessionAfterSignIn(House.name, query) } == .timedOut)
         // A provider that hangs before there is a flow is bounded too.
         let hanging = try await House()
         hanging.provider.hold(.metadata)
-        #expect(
-            await error { () throws(BrokerError) in
-                try await hanging.broker.sessionAfterSignIn(House.name, impatient)
-            } == .timedOut)
+        #expect(await error { try await hanging.broker.sessionAfterSignIn(House.name, query) } == .timedOut)
         hanging.provider.release(.metadata)
+    }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct `Flows that have ended` {
+    @Test func `are remembered up to a number, the newest`() async throws {
+        let house = try await House()
+        var ids: [String] = []
+        for _ in 0..<(FlowRegistry.maxEnded + 20) {
+            let flow = try await house.broker.signIn(House.name, SignInRequest()).flow
+            ids.append(flow.id)
+            #expect(try await house.broker.cancel(flow.id, isForAll: true).status == .cancelled)
+        }
+        let first = try #require(ids.first)
+        let last = try #require(ids.last)
+        _ = try await house.broker.signIn(House.name, SignInRequest())
+        #expect(await error { _ = try await house.broker.flow(first) } != nil)
+        #expect(try await house.broker.flow(last).status == .cancelled)
+        #expect(await house.broker.flowRegistry.entries.count <= FlowRegistry.maxEnded + 1)
+    }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct `A flow` {
+    @Test func `has a name that no command line takes for an option`() {
+        let names = (0..<2_000).map { _ in Flow.newID() }
+        #expect(Set(names).count == names.count)
+        #expect(names.allSatisfy { !$0.hasPrefix("-") && $0.utf8.count == 22 })
+    }
+
+    @Test func `a bound is kept to the millisecond, wherever in a second the flow began`() async throws {
+        for start in [0, 1, 999] {
+            let house = try await House()
+            house.clock.advance(milliseconds: start)
+            let flow = try await house.broker.signIn(House.name, SignInRequest(timeout: .seconds(2))).flow
+            let end = house.clock.boot + 2_000
+            #expect(await eventually { house.clock.wakes.contains(end + 1) })
+            house.clock.advance(milliseconds: 2_000)
+            #expect(try await house.broker.flow(flow.id).status == .pending)
+            house.clock.advance(milliseconds: 1)
+            guard case .expired = try await house.broker.flow(flow.id, waiting: .seconds(30)).status else {
+                throw Unexpected()
+            }
+        }
+    }
+}
+
+@Suite struct `A callback's port by the caller's wish` {
+    private func redirect(_ configured: String?, _ port: Int?) throws(BrokerError) -> String? {
+        var account = House.account()
+        account.redirectURI = configured
+        var request = SignInRequest()
+        request.callbackPort = port
+        return try request.atCallbackPort(account).redirectURI
+    }
+
+    @Test(arguments: [
+        (String?.none, "http://127.0.0.1:8400/callback/work"), ("http://localhost:{port}", "http://localhost:8400"),
+        ("http://127.0.0.1:0/cb?a=:0", "http://127.0.0.1:8400/cb?a=:0"),
+        ("http://[::1]:{port}/x", "http://[::1]:8400/x"),
+        ("http://127.0.0.1:8400/cb", "http://127.0.0.1:8400/cb"),
+    ])
+    func `it takes a free port's place`(_ configured: String?, _ expected: String) throws {
+        #expect(try redirect(configured, 8_400) == expected)
+        #expect(try redirect(configured, nil) == configured)
+    }
+
+    @Test(
+        arguments: [
+            ("http://127.0.0.1:8401/cb", 8_401), ("myapp://callback", nil), ("https://app.example.org/cb", nil),
+            ("http://127.0.0.1/cb", 80),
+        ] as [(String, Int?)])
+    func `it does not take another's`(_ configured: String, _ fixed: Int?) async throws {
+        let failure = await error { try redirect(configured, 8_400) }
+        let reason =
+            fixed.map { "the configuration of work fixes the port \($0) (redirect_uri)" }
+            ?? "the callback of work does not come to a port of this machine (redirect_uri)"
+        #expect(failure == .invalid(field: "callback_port", reason: .stated(reason)))
+    }
+
+    @Test func `a sign-in at another port is another sign-in`() async throws {
+        let house = try await House()
+        var request = SignInRequest()
+        request.callbackPort = 8_400
+        let flow = try await house.broker.signIn(House.name, request).flow
+        #expect(flow.redirectURI == "http://127.0.0.1:8400/callback/work")
+        #expect(try await house.broker.signIn(House.name, request).flow.id == flow.id)
+        let other = await error { try await house.broker.signIn(House.name, SignInRequest()) }
+        guard case .conflict? = other else { throw Unexpected() }
+        guard case .completed = await house.broker.receive(try house.provider.consent(flow.authorizationURL)) else {
+            throw Unexpected()
+        }
     }
 }

@@ -93,9 +93,7 @@ import Testing
         let (house, flow) = try await open()
         house.clock.advance(by: 60)
         house.provider.script(.pushed, .status(503), .status(503))
-        let refusal = await error { () throws(BrokerError) in
-            try await house.broker.signIn(House.name, SignInRequest())
-        }
+        let refusal = await error { try await house.broker.signIn(House.name, SignInRequest()) }
         guard case .provider(.unavailable(503, _)) = refusal else { throw Unexpected() }
         // Whoever looks a moment later sees the flow as it is, and the provider is left alone.
         #expect(try await house.broker.flow(flow.id, waiting: .zero).status == .pending)
@@ -116,9 +114,7 @@ import Testing
         house.provider.script(.pushed, .status(429, retryAfter: 30))
         for seconds in [0, 10, 19] {
             house.clock.advance(by: seconds)
-            let refusal = await error { () throws(BrokerError) in
-                try await house.broker.signIn(House.name, SignInRequest())
-            }
+            let refusal = await error { try await house.broker.signIn(House.name, SignInRequest()) }
             #expect(refusal == .provider(.rateLimited(retryAfter: 30)))
         }
         #expect(pushed(house).count == 2)
@@ -161,9 +157,7 @@ import Testing
             throw Unexpected()
         }
         guard case .expired(.flowExpired(let reason)) = try await house.broker.flow(flow.id, waiting: .zero).status
-        else {
-            throw Unexpected()
-        }
+        else { throw Unexpected() }
         #expect(
             reason.oauth
                 == .noCallback(House.name, seconds: 600, redirectURI: flow.redirectURI, pushed: 60))
@@ -190,9 +184,7 @@ import Testing
     func `is refused before the browser opens, unless none are asked for`(algorithms: [JSON]) async throws {
         let house = try await House()
         house.provider.behave { $0.metadata["id_token_signing_alg_values_supported"] = .array(algorithms) }
-        let refusal = await error { () throws(BrokerError) in
-            try await house.broker.signIn(House.name, SignInRequest())
-        }
+        let refusal = await error { try await house.broker.signIn(House.name, SignInRequest()) }
         guard case .unusableSetting(let setting) = refusal else { throw Unexpected() }
         #expect(setting.setting == "scopes" && setting.reason.holds(algorithms[0].string ?? "?"))
         #expect(house.doors.opened == 0)

@@ -16,20 +16,22 @@ import Testing
     private mutating func gave(
         _ digest: [UInt8], _ key: TokenKey = .own, at socket: String? = nil, isReplacement: Bool = false
     ) {
-        rejections.gave(digest, .init(key, at: socket), for: rule, isReplacement: isReplacement, at: now)
+        rejections.gave(digest, .init(key: key, socket: socket), for: rule, isReplacement: isReplacement, at: now)
     }
 
     private mutating func reject(
         _ digest: [UInt8], isGuess: Bool = false, at socket: String? = nil
-    ) -> OriginRejections.Outcome {
+    ) -> OriginRegistry.Rejection {
         rejections.reject(digest, isGuess: isGuess, at: socket, by: rule, at: now)
     }
 
     private func mustReplace(_ digest: [UInt8], _ key: TokenKey = .own, at socket: String? = nil) -> Bool {
-        rejections.mustReplace(digest, .init(key, at: socket), for: rule, at: now)
+        rejections.mustReplace(digest, .init(key: key, socket: socket), for: rule, at: now)
     }
 
-    private func isRepeated(_ digest: [UInt8]) -> Bool { rejections.isRepeated(digest, .init(.own), by: rule, at: now) }
+    private func isRepeated(_ digest: [UInt8]) -> Bool {
+        rejections.isRepeated(digest, .init(key: .own, socket: nil), by: rule, at: now)
+    }
 
     @Test mutating func `are replaced by the next lookup`() {
         gave(first)

@@ -100,7 +100,7 @@ private let decade = 315_576_000
         #expect(house.refreshCount == refreshed)
         #expect(await states(broker) == [.authenticated])
         for name in Self.names {
-            #expect(await error { () throws(BrokerError) in try await broker.session(name, SessionQuery()) } == nil)
+            #expect(await error { try await broker.session(name, SessionQuery()) } == nil)
         }
         // No token lives longer than its provider said.
         await house.live(3_600, step: 5_000, as: broker)
@@ -179,5 +179,23 @@ private let decade = 315_576_000
         #expect(house.refreshCount == 200)
         #expect(Set(house.provider.presented).count == 200)
         print("figure: refresh requests of 500 callers over 200 expiries, in process = \(house.refreshCount)")
+    }
+}
+
+@Suite struct `Instants and durations` {
+    @Test func `an instant that is moved stops at the ends of what can be written down`() {
+        #expect(BootInstant.never + .seconds(1) == .never)
+        #expect(BootInstant(milliseconds: .min) - .seconds(1) == BootInstant(milliseconds: .min))
+        #expect(BootInstant(milliseconds: 5) + .milliseconds(-7) == BootInstant(milliseconds: -2))
+        #expect(BootInstant.never - BootInstant(milliseconds: .min) > .seconds(Int64.max / 1_000))
+    }
+
+    @Test func `durations are rounded as their names say`() {
+        #expect(Duration.milliseconds(1_001).secondsRoundedUp == 2)
+        #expect(Duration.milliseconds(1_999).wholeSeconds == 1)
+        #expect(Duration.milliseconds(-1).wholeSeconds == -1)
+        #expect(Duration.milliseconds(-1).secondsRoundedUp == 0)
+        #expect(Duration.seconds(Int64.max).wholeMilliseconds == .max)
+        #expect(Duration.seconds(Int64.min).wholeMilliseconds == .min)
     }
 }

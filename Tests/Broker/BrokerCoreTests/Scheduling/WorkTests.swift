@@ -1,5 +1,6 @@
 import RingbackBase
 import SessionVault
+import Synchronization
 import Testing
 
 @testable import BrokerCore
@@ -61,9 +62,7 @@ import Testing
 
     @Test func `of a refresh is finished before the daemon ends`() async throws {
         let house = try await House.expired()
-        house.provider.hold(.token)
-        let reading = Task { await house.failure() }
-        #expect(await house.provider.arrived(.token, 2))
+        let reading = await house.heldRefresh()
         reading.cancel()
         let draining = Task { await house.broker.drain(atMost: .seconds(30)) }
         house.provider.release(.token)
@@ -79,12 +78,10 @@ import Testing
         let first = Task { await house.failure() }
         #expect(await house.provider.arrived(.token, 2))
         #expect(await house.provider.arrived(.keys, 2))
-        var query = SessionQuery()
-        query.key = TokenKey(scopes: ["email"])
-        let downscoped = query
+        let query = SessionQuery { $0.key = TokenKey(scopes: ["email"]) }
         // The refresh, and the keys that it looks for.
         #expect(await eventually { house.work.count == 2 })
-        let second = Task { await house.failure(downscoped) }
+        let second = Task { await house.failure(query) }
         #expect(await eventually { house.work.count == 3 })
         await house.broker.drain(atMost: .milliseconds(1))
         house.provider.release(.keys)
@@ -99,5 +96,61 @@ import Testing
         await house.vault.fail(with: nil)
         await house.broker.drain(atMost: .seconds(5))
         #expect(await house.vault.sessions.first?.refreshToken == Secret("refresh-3"))
+    }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct `A promise` {
+    @Test func `is delivered once, to all who wait and all who come later`() async {
+        let promise = Promise<Int>()
+        let values = await withTaskGroup(of: Int?.self) { group in
+            for _ in 0..<100 { group.addTask { await promise.wait() } }
+            for _ in 0..<100 { group.addTask { await promise.wait(atMost: .seconds(30)) } }
+            promise.fulfil(1)
+            promise.fulfil(2)
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(values == Array(repeating: 1, count: 200))
+        #expect(promise.value == 1)
+        #expect(await promise.wait() == 1)
+        #expect(await promise.wait(atMost: .zero) == 1)
+    }
+
+    @Test func `lets a cancelled caller go, even one that was cancelled before it waited`() async {
+        let promise = Promise<Int>()
+        let gate = Promise<Void>()
+        let early = Task {
+            _ = await gate.wait()
+            return await promise.wait()
+        }
+        early.cancel()
+        #expect(await early.value == nil)
+        let waiting = Task { await promise.wait() }
+        waiting.cancel()
+        #expect(await waiting.value == nil)
+        let bounded = Task { await promise.wait(atMost: .seconds(30)) }
+        bounded.cancel()
+        #expect(await bounded.value == nil)
+        promise.fulfil(3)
+        #expect(await promise.wait() == 3)
+    }
+
+    @Test func `ends a wait at its bound`() async {
+        let promise = Promise<Int>()
+        #expect(await promise.wait(atMost: .milliseconds(5)) == nil)
+        #expect(await promise.wait(atMost: .zero) == nil)
+        #expect(await promise.wait(atMost: .seconds(-1)) == nil)
+    }
+
+    @Test func `survives cancellation and delivery at the same instant`() async {
+        for _ in 0..<500 {
+            let promise = Promise<Int>()
+            let waiting = Task { await promise.wait() }
+            let delivering = Task { promise.fulfil(1) }
+            waiting.cancel()
+            let value = await waiting.value
+            #expect(value == nil || value == 1)
+            await delivering.value
+            #expect(await promise.wait() == 1)
+        }
     }
 }

@@ -113,6 +113,6 @@ import Testing
         }
         try await expectService(house)
         #expect(house.provider.strangerCount == 0)
-        #expect(await house.broker.sessionManager.residue.unwritten.isEmpty)
+        #expect(await house.broker.sessionManager.detached.unwritten.isEmpty)
     }
 }

@@ -295,3 +295,117 @@ private let full = BrokerError.vaultFailed(.vault(.unwritable(.diskFull)))
         }
     }
 }
+
+/// The time of every outcome.
+let laneNow = BootInstant(milliseconds: 1_000_000)
+
+func laneSession(_ subject: String, _ keeping: Session.Keeping = .vault) -> Session {
+    var session = Session(
+        refreshToken: Secret("refresh of \(subject)"), issuer: "https://id.example",
+        tokenEndpointOrigin: "https://id.example", signedInAt: WallInstant(seconds: 5))
+    session.subject = subject
+    session.rotation = .rotates
+    session.tokens[.own] = AccessToken(value: Secret("access of \(subject)"), type: "Bearer", scope: nil)
+    session.keeping = keeping
+    return session
+}
+
+func reached(_ outcomes: LaneState.Outcome...) -> LaneState {
+    var state = LaneState()
+    for outcome in outcomes { _ = state.take(outcome, of: House.name, at: laneNow) }
+    return state
+}
+
+func held(_ session: Session = laneSession("alice"), isUnsaved: Bool = false, isUrgent: Bool = false)
+    -> LaneState.Outcome
+{
+    .loaded(.session(HeldSession(session, isUnsaved: isUnsaved, isUrgent: isUrgent)), isAfterReload: false)
+}
+
+/// What another host did is taken up, unless the session is not in the vault.
+let changesElsewhere = [
+    "changed elsewhere": "bob in vault", "signed out elsewhere": "absent", "ended elsewhere": "ended",
+]
+
+/// What becomes of a lane whose session has ended or is not readable.
+let changesOfAbsent = changesElsewhere.merging([
+    "opened": "bob in vault", "sign-in began": "absent", "sign-out began": "absent", "locked": "loading",
+    "replaced": "loading",
+]) { $1 }
+
+/// What follows from an outcome, in a word each.
+func words(_ effects: [LaneState.Effect]) -> [String] {
+    effects.map {
+        switch $0 {
+        case .publish: "publish"
+        case .schedule: "schedule"
+        case .retryLoading: "retry loading"
+        case .wake: "wake"
+        case .record(let fact): String(String(describing: fact).prefix { $0 != "(" })
+        case .post(let kind, _, _): kind.rawValue
+        }
+    }
+}
+
+/// The presence in a word, and `closing` for each sign-out in progress.
+func word(_ state: LaneState) -> String {
+    let presence =
+        switch state.presence {
+        case .loading(nil): "loading"
+        case .loading: "unread"
+        case .absent(.signedOut): "absent"
+        case .absent(.ended): "ended"
+        case .absent(.unreadable): "unreadable"
+        case .untouchable: "untouchable"
+        case .held(let held):
+            "\(held.session.subject ?? "") in \(held.session.keeping)"
+                + "\(held.isUnsaved ? " unsaved" : "")\(held.isUrgent ? " urgent" : "")"
+        }
+    return presence + closing(state.signOutsInProgress)
+}
+
+func closing(_ count: Int) -> String { String(repeating: ", closing", count: count) }
+
+/// An outcome in a word. The compiler names this switch when an outcome is added: it belongs into the list below too.
+func word(_ outcome: LaneState.Outcome) -> String {
+    switch outcome {
+    case .loaded(.session, false): "loaded"
+    case .loaded(.session, true): "loaded again"
+    case .loaded(.absent(.signedOut), _): "loaded nothing"
+    case .loaded(.absent(.ended), _): "loaded an ended session"
+    case .loaded(.absent(.unreadable), _): "loaded an unreadable record"
+    case .loaded(.untouchable, _): "loaded an untouchable record"
+    case .loaded(.failed, _): "not loaded"
+    case .changedElsewhere(.session): "changed elsewhere"
+    case .changedElsewhere(.absent(.ended)): "ended elsewhere"
+    case .changedElsewhere(.absent): "signed out elsewhere"
+    case .changedElsewhere: "unreadable elsewhere"
+    case .opened: "opened"
+    case .signInBegan: "sign-in began"
+    case .refreshBegan: "refresh began"
+    case .rotated: "rotated"
+    case .renewed: "renewed"
+    case .changed: "changed"
+    case .failed(_, false): "failed"
+    case .failed(_, true): "request failed"
+    case .refreshEnded: "refresh ended"
+    case .changeBegan: "change began"
+    case .changeEnded: "change ended"
+    case .becameUrgent: "became urgent"
+    case .dead: "dead"
+    case .saved: "saved"
+    case .notSaved: "not saved"
+    case .signOutBegan: "sign-out began"
+    case .closed(nil): "closed"
+    case .closed: "tokens dropped"
+    case .signOutEnded: "sign-out ended"
+    case .dropped: "dropped"
+    case .locked: "locked"
+    case .replaced: "replaced"
+    case .noticed: "noticed"
+    case .networkReturned: "network returned"
+    case .configurationFixed: "mended"
+    case .reloaded: "reloaded"
+    case .settingFixed: "setting mended"
+    }
+}

@@ -67,8 +67,7 @@ import Testing
     ) async throws {
         let house = try await House()
         try await house.signIn()
-        var query = SessionQuery()
-        query.key = TokenKey(scopes: ["email"])
+        let query = SessionQuery { $0.key = TokenKey(scopes: ["email"]) }
         let key = query.key
         let theirs = try await theirs(house, accessToken: "their narrow access", for: key)
         await house.vault.answer(isWaitedFor ? .wait(.seconds(1)) : .changed(VaultEntry(text: theirs)))

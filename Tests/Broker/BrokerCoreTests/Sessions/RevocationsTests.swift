@@ -201,7 +201,7 @@ import Testing
         try await house.signIn()
         await house.vault.fail(with: .unwritable(.diskFull))
         for _ in 0..<3 {
-            let failure = await error { () throws(BrokerError) in try await house.broker.signOut(House.name) }
+            let failure = await error { try await house.broker.signOut(House.name) }
             #expect(failure == .vaultFailed(.vault(.unwritable(.diskFull))))
             #expect(await house.failure() == nil)
         }

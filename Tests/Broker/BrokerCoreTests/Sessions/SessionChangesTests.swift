@@ -9,9 +9,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct `Opening and closing a session` {
     @Test func `REV-02: closing during a refresh leaves nothing and revokes the newest tokens`() async throws {
         let house = try await House.expired()
-        house.provider.hold(.token)
-        let reading = Task { await house.failure() }
-        #expect(await house.provider.arrived(.token, 2))
+        let reading = await house.heldRefresh()
         let closing = Task { try await house.broker.signOut(House.name) }
         // Readers see it at once, long before the refresh is back.
         #expect(await eventually { (try? await house.view.state) == .unauthenticated })
@@ -31,10 +29,8 @@ import Testing
 
     @Test func `a caller that goes away during its sign-out stops nothing`() async throws {
         let house = try await House.expired()
-        house.provider.hold(.token)
-        let reading = Task { await house.failure() }
-        #expect(await house.provider.arrived(.token, 2))
-        let closing = Task { await error { () throws(BrokerError) in try await house.broker.signOut(House.name) } }
+        let reading = await house.heldRefresh()
+        let closing = Task { await error { try await house.broker.signOut(House.name) } }
         #expect(await eventually { (try? await house.view.state) == .unauthenticated })
         closing.cancel()
         #expect(await closing.value == .cancelled)
@@ -67,16 +63,14 @@ import Testing
             #expect(hadSession == (time == 0))
         }
         #expect(house.provider.revoked.count == 2)
-        #expect(
-            await error { () throws(BrokerError) in try await house.broker.signOut(House.named("nobody")) }
-                == .accountNotFound("nobody"))
+        #expect(await error { try await house.broker.signOut(House.named("nobody")) } == .accountNotFound("nobody"))
     }
 
     @Test func `a vault that cannot remove keeps the session and says so`() async throws {
         let house = try await House()
         try await house.signIn()
         await house.vault.fail(with: .unwritable(.readOnly))
-        let failure = await error { () throws(BrokerError) in try await house.broker.signOut(House.name) }
+        let failure = await error { try await house.broker.signOut(House.name) }
         #expect(failure == .vaultFailed(.vault(.unwritable(.readOnly))))
         #expect(house.provider.revoked.isEmpty)
         #expect(await house.failure() == nil)

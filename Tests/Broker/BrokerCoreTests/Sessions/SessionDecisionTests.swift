@@ -12,16 +12,14 @@ private func session(
     _ subject: String = "alice", expiresIn seconds: Int? = 100, refreshToken: Secret? = Secret("refresh")
 ) -> Session {
     let expiry = seconds.map { Deadline(at: WallInstant(seconds: $0), boot: now + .seconds($0)) }
-    return Session(
-        refreshToken: refreshToken, identity: nil, subject: subject, user: nil,
-        scope: nil,
-        issuer: "https://id.example", tokenEndpointOrigin: "https://id.example", signedInAt: WallInstant(seconds: 5),
-        end: nil, rotation: .unknown,
-        tokens: [
-            .own: AccessToken(
-                value: Secret("access"), type: "Bearer", scope: nil, expiry: expiry,
-                lifetime: seconds.map { .seconds($0 + 1_000) })
-        ])
+    var session = Session(
+        refreshToken: refreshToken, issuer: "https://id.example", tokenEndpointOrigin: "https://id.example",
+        signedInAt: WallInstant(seconds: 5))
+    session.subject = subject
+    session.tokens[.own] = AccessToken(
+        value: Secret("access"), type: "Bearer", scope: nil, expiry: expiry,
+        lifetime: seconds.map { .seconds($0 + 1_000) })
+    return session
 }
 
 @Suite struct `Which token a caller gets` {
@@ -82,8 +80,7 @@ private func session(
         } throws: {
             if case .provider(.invalidResponse)? = $0 as? BrokerError { true } else { false }
         }
-        var idToken = SessionQuery()
-        idToken.kind = .idToken
+        let idToken = SessionQuery { $0.kind = .idToken }
         #expect(throws: BrokerError.signInRequired(House.name)) { try choice(session(), idToken).afterRefresh() }
     }
 }

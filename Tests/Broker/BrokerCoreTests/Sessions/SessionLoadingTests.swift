@@ -26,7 +26,7 @@ import Testing
         let broker = try await reborn(house, failing: isVaultsWord ? .newer(.ofNewerVersion) : nil)
         await house.vault.fail(with: nil)
         for _ in 0..<3 {
-            let refusal = await error { () throws(BrokerError) in try await broker.signIn(House.name, SignInRequest()) }
+            let refusal = await error { try await broker.signIn(House.name, SignInRequest()) }
             guard case .vaultFailed? = refusal else { throw Unexpected() }
             // Trying, and signing out, take nothing of it away.
             _ = try? await broker.signOut(House.name)
@@ -106,9 +106,9 @@ import Testing
         #expect(stream.initial.isEmpty)
         #expect(try await broker.account(House.name).state == .loading)
         let failures = [
-            await error { () throws(BrokerError) in try await broker.session(House.name, SessionQuery()) },
-            await error { () throws(BrokerError) in try await broker.signIn(House.name, SignInRequest()) },
-            await error { () throws(BrokerError) in try await broker.signOut(House.name) },
+            await error { try await broker.session(House.name, SessionQuery()) },
+            await error { try await broker.signIn(House.name, SignInRequest()) },
+            await error { try await broker.signOut(House.name) },
         ]
         #expect(failures.allSatisfy { $0 == .vaultFailed(.vault(.unwritable(.diskBroken))) })
         if isReloaded { await broker.configure([House.account()]) }
@@ -131,7 +131,7 @@ import Testing
         foreign.subject = "mallory"
         // As if the change had got its turn between an unlock and the load that follows it.
         await house.broker.sessionManager.unload(House.name)
-        let refused = await error { () throws(BrokerError) in
+        let refused = await error {
             try await house.broker.sessionManager.open(foreign, for: House.account(), SessionOpening())
         }
         guard case .conflict? = refused else { throw Unexpected() }
@@ -177,7 +177,7 @@ import Testing
         let broker = try await reborn(house, facts: facts)
         await house.live(3_600, step: 10_000, as: broker)
         #expect(house.provider.presented == ["refresh-2", "refresh-2"])
-        let failure = await error { () throws(BrokerError) in try await broker.session(House.name, SessionQuery()) }
+        let failure = await error { try await broker.session(House.name, SessionQuery()) }
         #expect(failure == .sessionExpired(House.name))
         #expect(facts.names == ["vaultOpened", "refreshStarted", "sessionEnded"])
         #expect(await house.vault.sessions.isEmpty)
@@ -245,23 +245,17 @@ extension SessionManager {
         house.provider.script(.token, .invalidGrant)
         #expect(await house.failure() == .sessionExpired(House.name))
         for _ in 0..<2 {
-            let again = Broker(
-                vault: house.vault, http: house.network, callbackReceiver: house.doors.callbackReceiver,
-                clock: house.clock.clock)
+            let again = house.rebirth()
             await again.configure([House.account()])
-            let failure = await error { () throws(BrokerError) in
-                try await again.session(House.name, SessionQuery())
-            }
+            let failure = await error { try await again.session(House.name, SessionQuery()) }
             #expect(failure == .sessionExpired(House.name))
             #expect(try await again.account(House.name).state == .unauthenticated)
         }
         #expect(await house.vault.sessions.isEmpty)
         _ = try await house.broker.signOut(House.name)
-        let last = Broker(
-            vault: house.vault, http: house.network, callbackReceiver: house.doors.callbackReceiver,
-            clock: house.clock.clock)
+        let last = house.rebirth()
         await last.configure([House.account()])
-        let failure = await error { () throws(BrokerError) in try await last.session(House.name, SessionQuery()) }
+        let failure = await error { try await last.session(House.name, SessionQuery()) }
         #expect(failure == .signInRequired(House.name))
     }
 }

@@ -47,9 +47,7 @@ import Testing
         let house = try await house()
         try await house.signIn()
         house.clock.advance(by: 3_600)
-        house.provider.hold(.token)
-        let reading = Task { await house.failure() }
-        #expect(await house.provider.arrived(.token, 2))
+        let reading = await house.heldRefresh()
         await house.broker.configure([House.account(issuer: `The session sessionManager`.other)])
         let fresh = Task { await house.failure() }
         house.provider.release(.token)
@@ -69,9 +67,7 @@ import Testing
         let house = try await house()
         try await house.signIn()
         house.clock.advance(by: 3_600)
-        house.provider.hold(.token)
-        let reading = Task { await house.failure() }
-        #expect(await house.provider.arrived(.token, 2))
+        let reading = await house.heldRefresh()
         await house.broker.configure([])
         await house.broker.configure([House.account()])
         await house.vault.failStoring(with: .unwritable(.diskFull))
@@ -124,9 +120,7 @@ import Testing
 
     @Test func `a start takes the session from the vault and reads nothing into a damaged one`() async throws {
         let house = try await House.expired()
-        let again = Broker(
-            vault: house.vault, http: house.network, callbackReceiver: house.doors.callbackReceiver,
-            clock: house.clock.clock)
+        let again = house.rebirth()
         await house.vault.hold()
         await again.configure([House.account()])
         #expect(try await again.account(House.name).state == .loading)
@@ -134,26 +128,20 @@ import Testing
         #expect(try await again.session(House.name, SessionQuery()).token.value.revealed() == "access-3")
 
         await house.vault.put(Secret(#"{"version":2}"#), in: House.account().slot)
-        let third = Broker(
-            vault: house.vault, http: house.network, callbackReceiver: house.doors.callbackReceiver,
-            clock: house.clock.clock)
+        let third = house.rebirth()
         await third.configure([House.account()])
-        let failure = await error { () throws(BrokerError) in try await third.session(House.name, SessionQuery()) }
+        let failure = await error { try await third.session(House.name, SessionQuery()) }
         #expect(failure == .signInRequired(House.name))
         guard case .vaultFailed = try await third.account(House.name).error else { throw Unexpected() }
     }
 
     @Test func `a vault that hangs is not waited for longer than the caller's bound`() async throws {
         let house = try await House.expired()
-        let again = Broker(
-            vault: house.vault, http: house.network, callbackReceiver: house.doors.callbackReceiver,
-            clock: house.clock.clock)
+        let again = house.rebirth()
         await house.vault.hold()
         await again.configure([House.account()])
-        var query = SessionQuery()
-        query.timeout = .milliseconds(20)
-        let wanted = query
-        #expect(await error { () throws(BrokerError) in try await again.session(House.name, wanted) } == .timedOut)
+        let query = SessionQuery { $0.timeout = .milliseconds(20) }
+        #expect(await error { try await again.session(House.name, query) } == .timedOut)
         await house.vault.release()
     }
 
@@ -166,13 +154,10 @@ import Testing
         #expect(await house.broker.accounts().map(\.name.rawValue) == ["second", "work"])
         #expect(try await house.broker.account(issuer: `The session sessionManager`.other) == second)
         #expect(
-            await error { () throws(BrokerError) in try await house.broker.account(issuer: "https://none.example") }
+            await error { try await house.broker.account(issuer: "https://none.example") }
                 == .accountNotFound("https://none.example"))
         await house.broker.configure([House.account(), House.account(second)])
-        guard
-            case .conflict = await error({ () throws(BrokerError) in
-                try await house.broker.account(issuer: "https://id.example")
-            })
+        guard case .conflict = await error({ try await house.broker.account(issuer: "https://id.example") })
         else { throw Unexpected() }
     }
 }

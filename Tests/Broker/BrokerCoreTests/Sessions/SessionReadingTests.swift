@@ -24,9 +24,7 @@ import Testing
 
     @Test func `a cancelled caller is answered at once and cancels nobody`() async throws {
         let house = try await House.expired()
-        house.provider.hold(.token)
-        let impatient = Task { await house.failure() }
-        #expect(await house.provider.arrived(.token, 2))
+        let impatient = await house.heldRefresh()
         let patient = Task { try await house.token() }
         impatient.cancel()
         #expect(await impatient.value == .cancelled)
@@ -38,8 +36,7 @@ import Testing
     @Test func `a caller's own bound ends its wait and not the refresh`() async throws {
         let house = try await House.expired()
         house.provider.hold(.token)
-        var query = SessionQuery()
-        query.timeout = .milliseconds(20)
+        let query = SessionQuery { $0.timeout = .milliseconds(20) }
         #expect(await house.failure(query) == .timedOut)
         house.provider.release(.token)
         #expect(await eventually { house.broker.snapshot.current("work") != nil })
@@ -115,8 +112,7 @@ import Testing
         try await house.signIn()
         var query = SessionQuery()
         query.subject = "bob"
-        guard case .conflict = await house.failure(query)
-        else { throw Unexpected() }
+        guard case .conflict = await house.failure(query) else { throw Unexpected() }
         query.subject = "alice"
         #expect(try await house.broker.session(House.name, query).subject == "alice")
 
@@ -143,13 +139,11 @@ import Testing
         let house = try await House()
         house.provider.behave { $0.idTokenOnRefresh = false }
         try await house.signIn()
-        var query = SessionQuery()
-        query.kind = .idToken
-        let wanted = query
+        let query = SessionQuery { $0.kind = .idToken }
         #expect(try await house.broker.session(House.name, query).token.value.revealed().hasPrefix("ey"))
         house.clock.advance(by: 3_600)
         for _ in 0..<3 {
-            let error = await house.failure(wanted)
+            let error = await house.failure(query)
             #expect(error == .signInRequired(House.name))
         }
         #expect(house.provider.count(.token) == 2)
@@ -163,8 +157,7 @@ import Testing
         let house = try await House()
         house.provider.behave { $0.lifetime = 40 }
         try await house.signIn()
-        var query = SessionQuery()
-        query.kind = .idToken
+        let query = SessionQuery { $0.kind = .idToken }
         house.clock.advance(by: 20)
         _ = try await house.broker.session(House.name, query)
         #expect(house.provider.count(.token) == 1)
@@ -208,9 +201,7 @@ import Testing
         #expect(await house.failure(minValid: 60) == ranOut)
         house.clock.advance(by: 10)
         #expect(await house.failure() == ranOut)
-        guard
-            case .conflict = await house.refreshFailure()
-        else { throw Unexpected() }
+        guard case .conflict = await house.refreshFailure() else { throw Unexpected() }
         #expect(house.provider.count(.token) == 1)
     }
 
@@ -221,5 +212,145 @@ import Testing
         #expect(
             await house.refreshFailure()
                 == .signInRequired(House.name))
+    }
+}
+
+extension `Reading a session` {
+    // MARK: Refreshing on demand
+
+    @Test func `an explicit refresh takes the result of one that ended less than five seconds ago, unless forced`()
+        async throws
+    {
+        let house = try await House()
+        try await house.signIn()
+        _ = try await house.broker.refresh(House.name)
+        house.clock.advance(by: 4)
+        _ = try await house.broker.refresh(House.name)
+        #expect(house.provider.count(.token) == 2)
+        _ = try await house.broker.refresh(House.name, isForced: true)
+        #expect(house.provider.count(.token) == 3)
+        house.clock.advance(by: 5)
+        _ = try await house.broker.refresh(House.name)
+        #expect(house.provider.count(.token) == 4)
+    }
+
+    @Test func `an explicit refresh joins the one in flight, forced or not`() async throws {
+        let house = try await House.expired()
+        house.provider.hold(.token)
+        let reading = Task { try await house.token() }
+        #expect(await house.provider.arrived(.token, 2))
+        let refreshes = [false, true].map { isForced in
+            Task { await house.refreshFailure(isForced: isForced) }
+        }
+        house.provider.release(.token)
+        for refresh in refreshes { #expect(await refresh.value == nil) }
+        _ = try await reading.value
+        // The forced one may have come after the end of the one in flight.
+        #expect(house.provider.count(.token) <= 3)
+    }
+
+    @Test func `an explicit refresh tries at once despite back-off, but not before the provider's Retry-After`()
+        async throws
+    {
+        let house = try await House.expired()
+        house.provider.script(.token, .status(500), .status(429, "", retryAfter: 30))
+        _ = await house.failure()
+        house.clock.advance(by: 0)
+        let limited = await house.refreshFailure(isForced: true)
+        #expect(limited == .provider(.rateLimited(retryAfter: 30)))
+        house.clock.advance(by: 10)
+        let early = await house.refreshFailure(isForced: true)
+        #expect(early == .provider(.rateLimited(retryAfter: 20)))
+        #expect(await house.failure() == .provider(.rateLimited(retryAfter: 20)))
+        #expect(house.provider.count(.token) == 3)
+        house.clock.advance(by: 20)
+        _ = try await house.broker.refresh(House.name)
+        #expect(house.provider.count(.token) == 4)
+    }
+
+    @Test func `a rejected token that is no longer held costs no request`() async throws {
+        let house = try await House()
+        try await house.signIn()
+        let held = try await house.token()
+        _ = try await house.broker.refresh(House.name, rejected: Digest.sha256(Array("access-of-old".utf8)))
+        #expect(house.provider.count(.token) == 1)
+        _ = try await house.broker.refresh(House.name, rejected: Digest.sha256(Array(held.utf8)))
+        #expect(house.provider.count(.token) == 2)
+        #expect(try await house.token() != held)
+    }
+
+    @Test func `a token rejected right after its refresh is refreshed once more, not in a circle`() async throws {
+        let house = try await House()
+        try await house.signIn()
+        _ = try await house.broker.refresh(House.name, isForced: true)
+        #expect(house.provider.count(.token) == 2)
+        for count in [3, 3, 3] {
+            let held = try await house.token()
+            _ = try await house.broker.refresh(House.name, rejected: Digest.sha256(Array(held.utf8)))
+            #expect(house.provider.count(.token) == count)
+        }
+        house.clock.advance(by: 10)
+        let held = try await house.token()
+        _ = try await house.broker.refresh(House.name, rejected: Digest.sha256(Array(held.utf8)))
+        #expect(house.provider.count(.token) == 4)
+    }
+
+    @Test func `FAPI-32: each token that a server rejects is replaced, by the newest refresh token`() async throws {
+        let house = try await House()
+        try await house.signIn()
+        for count in 1...2 {
+            house.clock.advance(by: 60)
+            let rejected = try await house.token()
+            _ = try await house.broker.refresh(House.name, rejected: Digest.sha256(Array(rejected.utf8)))
+            #expect(try await house.token() != rejected)
+            #expect(house.provider.presented == Array(["refresh-2", "refresh-3"].prefix(count)))
+        }
+    }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct `The session snapshot` {
+    @Test func `shows what may be handed out at this instant, and nothing else`() async throws {
+        let house = try await House()
+        let snapshot = house.broker.snapshot
+        #expect(snapshot.current("work") == nil)
+        try await house.signIn()
+        let first = try #require(snapshot.current("work"))
+        #expect(first.entry.issuedToken.token.value == Secret("access-2"))
+        #expect(first.remaining == 3_600)
+        #expect(first.expiresAt == house.clock.now + 3_600)
+        #expect(snapshot.current("other") == nil)
+        // Where a minute is not left, a refresh is due.
+        house.clock.advance(by: 3_541)
+        #expect(snapshot.current("work") == nil)
+        _ = try await house.token()
+        let second = try #require(snapshot.current("work"))
+        #expect(second.entry.encoding !== first.entry.encoding)
+        _ = try await house.broker.signOut(House.name)
+        #expect(snapshot.current("work") == nil)
+    }
+
+    @Test func `shows nothing from the first instant of a sign-out`() async throws {
+        let house = try await House()
+        try await house.signIn()
+        await house.vault.hold()
+        let closing = Task { _ = try await house.broker.signOut(House.name) }
+        #expect(await eventually { await house.vault.log.contains("retire") })
+        #expect(house.broker.snapshot.current("work") == nil)
+        await house.vault.release()
+        try await closing.value
+    }
+}
+
+@Suite struct `The policy` {
+    @Test func `lets the owner and root in, until it is asked anew`() {
+        let policy = Policy(owner: 1_000)
+        for (uid, isAllowed) in [(1_000, true), (0, true), (1_001, false), (65_534, false)] as [(UInt32, Bool)] {
+            let decision = policy.decide(PolicyPeer(uid: uid, pid: 1), account: "work", operation: .token)
+            #expect(decision.isAllowed == isAllowed)
+            #expect(decision.generation == policy.generation)
+        }
+        let before = policy.generation
+        policy.invalidate()
+        #expect(policy.generation > before)
     }
 }

@@ -282,8 +282,7 @@ import Testing
         let house = try await House()
         try await house.signIn()
         for scope in ["a", "b", "c"] {
-            var query = SessionQuery()
-            query.key = TokenKey(scopes: [scope])
+            let query = SessionQuery { $0.key = TokenKey(scopes: [scope]) }
             _ = try await house.broker.session(House.name, query)
         }
         #expect(await house.vault.sessions.first?.tokens.count == 4)

@@ -12,14 +12,12 @@ import Testing
     /// What each thing that needs a session answers.
     private func refusals(_ broker: Broker) async -> [BrokerError?] {
         [
-            await error { () throws(BrokerError) in try await broker.session(House.name, SessionQuery()) },
-            await error { () throws(BrokerError) in try await broker.refresh(House.name, isForced: true) },
-            await error { () throws(BrokerError) in try await broker.signOut(House.name) },
-            await error { () throws(BrokerError) in try await broker.signIn(House.name, SignInRequest()) },
-            await error { () throws(BrokerError) in
-                try await broker.sessionAfterSignIn(House.name, SessionQuery())
-            },
-            await error { () throws(BrokerError) in try await broker.rekeyVault(to: .keyFile, passphrase: nil) },
+            await error { try await broker.session(House.name, SessionQuery()) },
+            await error { try await broker.refresh(House.name, isForced: true) },
+            await error { try await broker.signOut(House.name) },
+            await error { try await broker.signIn(House.name, SignInRequest()) },
+            await error { try await broker.sessionAfterSignIn(House.name, SessionQuery()) },
+            await error { try await broker.rekeyVault(to: .keyFile, passphrase: nil) },
         ]
     }
 
@@ -48,7 +46,7 @@ import Testing
             try await broker.events(of: House.name, after: nil), try await broker.events(of: nil, after: nil),
         ]
         #expect(streams.allSatisfy { $0.initial.isEmpty })
-        #expect(isLocked(await error { () throws(BrokerError) in try await broker.unlockVault(passphrase: nil) }))
+        #expect(isLocked(await error { try await broker.unlockVault(passphrase: nil) }))
 
         await house.vault.failOpening(with: nil)
         try await broker.unlockVault(passphrase: nil)
@@ -135,9 +133,7 @@ import Testing
 
     @Test func `a refresh in flight is kept before the vault is closed, and served to nobody`() async throws {
         let house = try await House.expired()
-        house.provider.hold(.token)
-        let reading = Task { await house.failure() }
-        #expect(await house.provider.arrived(.token, 2))
+        let reading = await house.heldRefresh()
         let locking = Task { try await house.broker.lockVault() }
         #expect(await eventually { await house.broker.sessionManager.lockError != nil })
         #expect(isLocked(await house.failure()))
@@ -207,10 +203,8 @@ import Testing
     @Test func `a sign-out that a lock overtakes is refused, or done, and nothing between`() async throws {
         for isSignOutFirst in [true, false] {
             let house = try await House.expired()
-            house.provider.hold(.token)
-            let reading = Task { await house.failure() }
-            #expect(await house.provider.arrived(.token, 2))
-            let closing = Task { await error { () throws(BrokerError) in try await house.broker.signOut(House.name) } }
+            let reading = await house.heldRefresh()
+            let closing = Task { await error { try await house.broker.signOut(House.name) } }
             if isSignOutFirst { #expect(await eventually { (try? await house.view.subject) == nil }) }
             let locking = Task { try await house.broker.lockVault() }
             #expect(await eventually { await house.broker.sessionManager.lockError != nil })
@@ -248,8 +242,90 @@ import Testing
         await broker.configure([House.account()])
         let flow = try await broker.signIn(House.name, SignInRequest()).flow
         _ = await broker.receive(try house.provider.consent(flow.authorizationURL))
-        let refusal = await error { () throws(BrokerError) in try await broker.lockVault() }
+        let refusal = await error { try await broker.lockVault() }
         guard case .conflict? = refusal else { throw Unexpected() }
         _ = try await broker.session(House.name, SessionQuery())
+    }
+}
+
+extension `A vault that is locked and unlocked` {
+    // MARK: Passphrases
+
+    @Test func `five wrong passphrases a minute, and not one more`() async throws {
+        let house = try await House()
+        try await house.signIn()
+        try await house.broker.lockVault()
+        await house.vault.failOpening(with: .wrongPassphrase)
+        let before = await house.vault.openingCount
+        func attempt() async -> BrokerError? {
+            await error { try await house.broker.unlockVault(passphrase: Secret("guess")) }
+        }
+        let answers = await withTaskGroup(of: BrokerError?.self) { group in
+            for _ in 0..<12 { group.addTask { await attempt() } }
+            return await group.reduce(into: [BrokerError?]()) { $0.append($1) }
+        }
+        #expect(answers.count { $0 == .wrongPassphrase } == 5)
+        #expect(answers.count { $0 == .tooManyAttempts(retryAfter: 60) } == 7)
+        #expect(await house.vault.openingCount - before == 5)
+        await house.vault.failOpening(with: nil)
+        house.clock.advance(by: 59)
+        #expect(await attempt() == .tooManyAttempts(retryAfter: 1))
+        house.clock.advance(by: 1)
+        #expect(await attempt() == nil)
+        #expect(await house.failure() == nil)
+    }
+
+    @Test func `an attempt waits for those of programs that were wrong less often, and one runs at a time`() async {
+        var attempts = UnlockAttempts()
+        let now = BootInstant(milliseconds: 0)
+        let wrong = UnlockCaller(process: 7, groups: ["session 1"])
+        #expect(attempts.enter(wrong) == nil)
+        let second = attempts.enter(UnlockCaller(process: 8, groups: ["session 1"]))
+        let left = attempts.enter(UnlockCaller(process: 10, groups: ["session 3"]))
+        let other = attempts.enter(UnlockCaller(process: 9, groups: ["session 2"]))
+        #expect(left.map { attempts.giveUp($0.number) } == true)
+        attempts.failed(wrong, at: now)
+        attempts.ended(at: now)
+        #expect(other?.turn.value != nil && second?.turn.value == nil && left?.turn.value == nil)
+        attempts.ended(at: now)
+        #expect(second?.turn.value != nil)
+        #expect(second.map { attempts.giveUp($0.number) } == false)
+        attempts.ended(at: now)
+        #expect(attempts.enter(wrong) == nil)
+    }
+
+    @Test func `attempts of sessions that were never wrong take turns by the age of the session`() {
+        var attempts = UnlockAttempts()
+        let now = BootInstant(milliseconds: 0)
+        func caller(_ session: UInt64?) -> UnlockCaller {
+            UnlockCaller(process: Int32(session ?? 1), groups: ["session \(session ?? 0)"], sessionStart: session)
+        }
+        let guess = caller(900)
+        #expect(attempts.enter(guess) == nil)
+        let ended = attempts.enter(caller(nil))
+        let guesses = (901...960).map { attempts.enter(caller($0)) }
+        let user = attempts.enter(caller(50))
+        attempts.failed(guess, at: now)
+        attempts.ended(at: now)
+        #expect(user?.turn.value != nil && guesses.allSatisfy { $0?.turn.value == nil } && ended?.turn.value == nil)
+    }
+
+    @Test func `wrong passphrases of one process keep no other process out`() async throws {
+        let house = try await House()
+        try await house.signIn()
+        try await house.broker.lockVault()
+        await house.vault.failOpening(with: .wrongPassphrase)
+        func attempt(_ pid: Int32) async -> BrokerError? {
+            await error {
+                try await house.broker.unlockVault(passphrase: Secret("guess"), by: UnlockCaller(process: pid))
+            }
+        }
+        for _ in 0..<5 { #expect(await attempt(7) == .wrongPassphrase) }
+        #expect(await attempt(7) == .tooManyAttempts(retryAfter: 60))
+        #expect(await attempt(8) == .wrongPassphrase)
+        await house.vault.failOpening(with: nil)
+        #expect(await attempt(7) == .tooManyAttempts(retryAfter: 60))
+        #expect(await attempt(8) == nil)
+        #expect(await house.failure() == nil)
     }
 }

@@ -14,7 +14,7 @@ import Testing
         #expect(flow.method == OAuthMethod.device.method && flow.waitingFor == .device && flow.status == .pending)
         #expect(flow.authorizationURL.isEmpty && flow.redirectURI.isEmpty)
         #expect(
-            flow.device
+            flow.details.device
                 == DeviceCode(
                     userCode: "WDJB-MJHT", verificationURI: "https://id.example/device",
                     verificationURIComplete: "https://id.example/device?user_code=WDJB-MJHT"))

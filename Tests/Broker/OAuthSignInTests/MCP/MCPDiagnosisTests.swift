@@ -9,7 +9,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct `The diagnosis of an MCP server` {
     private func findings(_ house: MCPHouse) async throws -> [OAuthReason] {
         try await Diagnostics(of: house.broker).findings(of: House.name).compactMap { finding in
-            if case .finding(.host(_, let reason)) = finding.message { return reason.oauth }
+            if case .host(_, let reason) = finding.message { return reason.oauth }
             return finding.message.oauth
         }
     }

@@ -127,7 +127,7 @@ import Testing
             Issue.record("\(String(describing: refused))")
             return
         }
-        #expect(reason.holds("notHTTP") && reason.leftover == .deleted && office.server.deletions.count == 1)
+        #expect(reason.holds("not valid HTTP") && reason.leftover == .deleted && office.server.deletions.count == 1)
     }
 
     @Test func `that the vault does not take is deleted again`() async {

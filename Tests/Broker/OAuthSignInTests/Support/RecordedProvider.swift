@@ -178,12 +178,11 @@ struct PresetHouse: Sendable {
         var rules = OAuthAccount(endpoints: endpoints)
         rules.clientAuthentication = preset.clientAuthentication(hasSecret: hasSecret)
         rules.clientSecret = hasSecret ? Account.SecretSource { () throws(BrokerError) in Secret("hush") } : nil
-        await broker.configure([
-            Account(
-                name: PresetHouse.name, provider: preset.name, source: "test", kind: rules, clientID: "ringback",
-                scopes: scopes, redirectURI: preset.redirectURI,
-                authorizationParameters: parameters ?? preset.authorizationParameters)
-        ])
+        var account = Account(
+            name: PresetHouse.name, provider: preset.name, source: "test", kind: rules, clientID: "ringback",
+            scopes: scopes, redirectURI: preset.redirectURI)
+        account.authorizationParameters = parameters ?? preset.authorizationParameters
+        await broker.configure([account])
         broker.stopListening(try await broker.events(of: nil, after: nil).live)
     }
 

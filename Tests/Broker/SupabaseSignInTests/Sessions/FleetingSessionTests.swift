@@ -38,7 +38,7 @@ extension `A session of a project that no account has` {
             #expect(house.project.count("POST /logout local") == 0)
             if isLocked { try await house.broker.lockVault() } else { await house.broker.drain(atMost: .seconds(5)) }
             #expect(await eventually { house.project.sessions.isEmpty })
-            #expect(await house.broker.sessionManager.residue.isEmpty)
+            #expect(await house.broker.sessionManager.detached.isEmpty)
             guard isLocked else { continue }
             try await house.broker.unlockVault(passphrase: nil)
             try await house.configure(account)

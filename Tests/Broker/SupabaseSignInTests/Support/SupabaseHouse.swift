@@ -60,7 +60,8 @@ struct SupabaseHouse: Sendable {
             functions: ["touch"])
         var account = Account(
             name: SupabaseHouse.name, provider: "supabase", source: "test", kind: rules, clientID: "",
-            redirectURI: "http://127.0.0.1:{port}/callback/work", flowTimeout: .seconds(300))
+            redirectURI: "http://127.0.0.1:{port}/callback/work")
+        account.flowTimeout = .seconds(300)
         change(&account, &rules)
         account.kind = rules
         return account

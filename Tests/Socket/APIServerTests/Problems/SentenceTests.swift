@@ -19,7 +19,6 @@ import Testing
 
     @Test(
         arguments: [
-            (.cancelled(work), "The sign-in of work was cancelled."),
             (
                 .anotherPending(work, method: .browser, age: 1),
                 "Another sign-in of work is pending: method browser, 1 second old."
@@ -31,11 +30,6 @@ import Testing
             (.tooManyPending(most: 16), "16 sign-ins are pending already. Finish or cancel one of them."),
             (.noProofAwaited(.credential), "This sign-in waits for no passkey."),
             (.noProofAwaited(.code), "This sign-in waits for no code."),
-            (
-                .schemeTaken("myapp"),
-                "A sign-in by the scheme myapp is pending, and without keys (redirect_flow_key = \"none\") there can be "
-                    + "one at a time. Finish or cancel it."
-            ),
             (
                 .carriesTokens,
                 "The callback carries tokens (implicit flow), which is not accepted, because they were exposed. Configure "
@@ -71,30 +65,9 @@ import Testing
                 "The session was not refreshed, since a new refresh token could not be kept safe: Cannot open "
                     + "/state/vault."
             ),
-            (
-                .endpointMoved(work, origin: "https://id.example"),
-                "The token endpoint of work is no longer at https://id.example. Its session was not sent to the new "
-                    + "one. Sign in again."
-            ),
         ] as [(SessionReason, String)])
     func `a session's reason`(reason: SessionReason, sentence: String) {
         #expect(Reason.session(reason).sentence == sentence)
-    }
-
-    @Test func `an exposed socket that is closed already is told with why it is closed`() {
-        let reason = Reason.both(
-            .exposedSocket(.closedAlready("ci")), .exposedSocket(.closed(.revoked, place: "accounts.toml:7")))
-        #expect(
-            reason.sentence
-                == "ci is closed already. It was revoked. It stays closed until its table is changed, at "
-                + "accounts.toml:7.")
-        #expect(
-            Reason.exposedSocket(.closed(.expired, place: nil)).sentence
-                == "Its time is over. It stays closed until its table is changed, at the configuration.")
-        #expect(Reason.exposedSocket(.recordDamaged(place: nil)).sentence == "The file is not valid.")
-        #expect(
-            Reason.exposedSocket(.recordDamaged(place: "old.json")).sentence
-                == "The file is not valid. It was renamed to old.json.")
     }
 
     @Test(
@@ -193,22 +166,7 @@ import Testing
 
     @Test(
         arguments: [
-            (
-                .proxied(url: "http://proxy.example:3128", exceptions: ["a.example", "b.example"], isOfAll: true),
-                "Requests to providers go through the proxy http://proxy.example:3128, except to a.example, b.example. "
-                    + "The proxy resolves the names of providers. Therefore the check that a URL from a provider does "
-                    + "not lead to this machine works only for URLs with an IP address."
-            ),
-            (
-                .clockDiffers(host: "id.example", seconds: 121, isAhead: false, leeway: 120),
-                "This machine's clock is 121 s behind that of id.example: ID tokens are rejected if the difference is more than 120 s."
-            ),
-            (
-                .callbackAtOpenScheme("myapp"),
-                "The callback arrives as a link of the scheme myapp, which any other app may claim. A scheme after a "
-                    + "domain of yours, such as org.example.myapp, avoids that."
-            ),
-            (.host("id.example", .finding(.respondsWithStatus(503))), "id.example responds with HTTP status 503."),
+            (.host("id.example", .stated("has no time")), "id.example has no time."),
             (.portUnusable(nil), "The callback cannot arrive: the listener cannot be opened."),
             (
                 .portUnusable(ListenerFailure(.portTaken(by: getuid()), port: 80)),
@@ -218,11 +176,8 @@ import Testing
                 .portUnusable(ListenerFailure(.system(call: "bind", errno: EACCES), port: 80)),
                 "The callback cannot arrive: the port may not be used by this user (bind); configure another one."
             ),
-            (.noResponse(host: "id.example", seconds: 6), "id.example does not respond within 6 s."),
-        ] as [(FindingReason, String)])
-    func `a finding`(reason: FindingReason, sentence: String) {
-        #expect(Reason.finding(reason).sentence == sentence)
-    }
+        ] as [(Reason, String)])
+    func `a finding`(reason: Reason, sentence: String) { #expect(reason.sentence == sentence) }
 
     @Test(
         arguments: [

@@ -98,10 +98,14 @@ public struct Finding: Sendable, Equatable {
         public var certificateFile: String?
     }
 
-    /// - Parameter isOfAll: see ``FindingReason/proxied(url:exceptions:isOfAll:)``.
+    /// - Parameter isOfAll: true for the requests of every account without a setting of its own; false for one account.
     public static func proxied(by proxy: HTTPProxy, isOfAll: Bool) -> Finding {
-        let reason = FindingReason.proxied(url: proxy.url.text, exceptions: proxy.exceptions, isOfAll: isOfAll)
-        return Finding(.network, .ok, .finding(reason))
+        let exceptions = proxy.exceptions.isEmpty ? "" : ", except to \(proxy.exceptions.joined(separator: ", "))"
+        let text =
+            "\(isOfAll ? "Requests to providers" : "Requests of this account") go through the proxy \(proxy.url.text)"
+            + "\(exceptions). The proxy resolves the names of providers. Therefore the check that a URL from a "
+            + "provider does not lead to this machine works only for URLs with an IP address."
+        return Finding(.network, .ok, .stated(text))
     }
 
     public init(
@@ -143,7 +147,7 @@ public struct Diagnosis: Sendable {
     }
 }
 
-/// What the diagnostics check: an account, or only its client.
+/// The subject of the diagnostics: an account, or only its client.
 public enum DiagnosisSubject: Sendable {
     /// A configured account.
     case configured
@@ -181,11 +185,12 @@ public struct Diagnostics: Sendable {
             await account.provider(with: broker.tools).diagnose(subject, of: nil).findings, account)
     }
 
-    /// What the account's own `proxy` setting says; no finding if it has no such setting.
+    /// The account's own `proxy` setting; no finding if it has none.
     private func network(of account: Account) -> [Finding] {
         switch account.route {
         case .standard: []
-        case .direct: [Finding(.network, .ok, .finding(.direct))]
+        case .direct:
+            [Finding(.network, .ok, .stated("Requests of this account go to the provider without a proxy."))]
         case .proxy(let proxy): [.proxied(by: proxy, isOfAll: false)]
         }
     }
@@ -208,32 +213,179 @@ public struct Diagnostics: Sendable {
     private func redirect(of account: Account) async -> Finding {
         let check = Finding.Check.redirect
         guard let uri = account.redirectURI else {
-            return Finding(check, .ok, .finding(.callbackAtFreePort))
+            return Finding(check, .ok, .stated("The callback arrives at a free port on 127.0.0.1."))
         }
         let scheme = String(uri.prefix { $0 != ":" }).lowercased()
         switch scheme {
         case "https":
             return Finding(
-                check, .warning, .finding(.callbackIsPasted), .callbackIsPasted, setting: "redirect_uri")
+                check, .warning, .stated("The callback does not arrive by itself: its URL has to be pasted."),
+                .callbackIsPasted, setting: "redirect_uri")
         case "http": break
         default:
+            let text = "The callback arrives as a link of the scheme \(scheme)"
             guard (try? URLScheme(parsing: scheme))?.isReverseDNS == false else {
-                return Finding(check, .ok, .finding(.callbackAsLink(scheme: scheme)))
+                return Finding(check, .ok, .stated("\(text)."))
             }
             return Finding(
-                check, .warning, .finding(.callbackAtOpenScheme(scheme)), .schemeNotReserved, setting: "redirect_uri")
+                check, .warning,
+                .stated(
+                    "\(text), which any other app may claim. A scheme after a domain of yours, such as "
+                        + "org.example.\(scheme), avoids that."),
+                .schemeNotReserved, setting: "redirect_uri")
         }
         guard await broker.flowRegistry.pending(account.name) == nil else {
-            return Finding(check, .ok, .finding(.callbackAwaited))
+            return Finding(check, .ok, .stated("A sign-in is waiting for its callback now."))
         }
         do throws(BrokerError) {
             let opened = try await broker.callbackReceiver.open(uri, account.name)
             await broker.callbackReceiver.close(opened, account.name)
-            return Finding(check, .ok, .finding(.portFree))
+            return Finding(check, .ok, .stated("The port of the callback is free."))
         } catch {
             let failure: ListenerFailure? = if case .portInUse(let failure) = error { failure } else { nil }
             return Finding(
-                check, .wrong, .finding(.portUnusable(failure)), .portTaken, setting: "redirect_uri", url: uri)
+                check, .wrong, .portUnusable(failure), .portTaken, setting: "redirect_uri", url: uri)
         }
+    }
+}
+
+/// The requests by which the diagnostics check a provider. They change nothing there.
+public struct ProviderLook: Sendable {
+    let account: Account
+    let http: any HTTPClient
+    let clock: BrokerClock
+    /// The setting that says where the provider is.
+    let place: String
+
+    public init(account: Account, http: any HTTPClient, clock: BrokerClock, place: String) {
+        self.account = account
+        self.http = http
+        self.clock = clock
+        self.place = place
+    }
+
+    /// Short, since a user waits for the result.
+    private static let timeout: Duration = .seconds(6)
+    /// Seconds. The times in ID tokens are checked with a leeway of two minutes.
+    private static let leeway = 120
+    /// Seconds. A smaller difference is not reported.
+    private static let remarkable = 30
+
+    /// A problem with a response. The reason continues a sentence that begins with the host's name.
+    public struct Trouble: Error {
+        public var level = Finding.Level.wrong
+        public let reason: Reason
+        /// The setting to look at.
+        public let setting: String?
+        /// See ``Finding/stated``.
+        public var stated: String?
+
+        public init(_ reason: Reason, level: Finding.Level = .wrong, setting: String? = nil) {
+            self.level = level
+            self.reason = reason
+            self.setting = setting
+        }
+    }
+
+    public static func status(_ response: HTTPResponse) -> Trouble {
+        Trouble(.stated("responds with HTTP status \(response.status)"))
+    }
+
+    /// Sends a request and reports on the certificate, the response and the provider's clock.
+    ///
+    /// - Parameter setting: says where the request goes, if it is not the setting that names the provider.
+    public func look(
+        _ request: HTTPRequest, as check: Finding.Check, setting: String? = nil,
+        _ read: (HTTPResponse) -> Result<Reason, Trouble>
+    ) async -> [Finding] {
+        var request = request
+        request.trust = account.trust
+        request.route = account.route
+        request.limits.timeout = ProviderLook.timeout
+        for (name, value) in account.headers { request.fields.set(name, value) }
+        let host = request.host
+        let before = clock.wallInstant
+        let response: HTTPResponse
+        do throws(HTTPClientError) {
+            response = try await http.send(request)
+        } catch {
+            return [ProviderLook.finding(error, check, host, request.url, self.setting(of: error) ?? setting ?? place)]
+        }
+        let now = before + (clock.wallInstant - before) / 2
+        var findings: [Finding] = []
+        if (try? WebURL(parsing: request.url))?.scheme == "https" {
+            findings.append(Finding(.tls, .ok, .stated("\(host) has a certificate that is trusted.")))
+        } else {
+            findings.append(
+                Finding(.tls, .ok, .stated("\(host) is this machine. The connection is not encrypted.")))
+        }
+        switch read(response) {
+        case .success(let reason): findings.append(Finding(check, .ok, .host(host, reason)))
+        case .failure(let trouble):
+            var finding = Finding(
+                check, trouble.level, .host(host, trouble.reason), .badResponse,
+                setting: trouble.setting ?? setting, url: request.url)
+            finding.stated = trouble.stated.flatMap { Finding.isPlain($0) ? $0 : nil }
+            findings.append(finding)
+        }
+        findings.append(ProviderLook.clock(response, host, now))
+        return findings
+    }
+
+    /// The setting to look at if a proxy failed.
+    private func setting(of error: HTTPClientError) -> String? {
+        guard case .unreachable(_, _, .some(_)) = error else { return nil }
+        return if case .proxy = account.route { "proxy" } else { "network.proxy" }
+    }
+
+    private static func finding(
+        _ error: HTTPClientError, _ check: Finding.Check, _ host: String, _ url: String, _ setting: String
+    ) -> Finding {
+        switch error {
+        case .untrusted(_, let reason):
+            // The reason names a setting if changing it helps.
+            Finding(
+                .tls, .wrong, .stated("There is no trusted connection to \(host): \(reason)."), .untrusted, url: url)
+        case .wrongScheme(_, let speaksTLS):
+            Finding(
+                .tls, .wrong, .wrongScheme(host: host, speaksTLS: speaksTLS), .wrongScheme,
+                setting: setting, url: url)
+        case .unreachable(_, let reason, _):
+            Finding(
+                check, .wrong, .stated("\(host) cannot be reached: \(reason)."), .unreachable, setting: setting,
+                url: url)
+        case .timedOut:
+            Finding(
+                check, .wrong, .stated("\(host) does not respond within \(timeout.wholeSeconds) s."), .unreachable,
+                setting: setting, url: url)
+        case .tooLarge, .malformed:
+            Finding(
+                check, .wrong, .stated("The response of \(host) is not valid HTTP, or it is too large."),
+                .badResponse, setting: setting, url: url)
+        case .refusedURL:
+            Finding(check, .wrong, .endpointNotAllowed, .configuration, setting: setting)
+        case .cancelled:
+            Finding(
+                check, .warning, .stated("The check was not made: the daemon is shutting down."), .shuttingDown)
+        }
+    }
+
+    private static func clock(_ response: HTTPResponse, _ host: String, _ now: WallInstant) -> Finding {
+        guard let theirs = response.fields["Date"].flatMap({ HTTPDate.seconds(of: $0) }) else {
+            return Finding(.clock, .ok, .stated("\(host) does not send its time."))
+        }
+        // The age of a cached response is added to its date (RFC 9111 section 5.1).
+        let age = max(0, min(response.fields["Age"].flatMap { Int($0) } ?? 0, 1 << 31))
+        let (difference, overflow) = now.seconds.subtractingReportingOverflow(theirs &+ age)
+        let size = overflow ? Int.max : abs(difference)
+        guard size > remarkable else {
+            return Finding(.clock, .ok, .stated("The clocks of this machine and of \(host) agree."))
+        }
+        return Finding(
+            .clock, size > leeway ? .wrong : .warning,
+            .stated(
+                "This machine's clock is \(size) s \(difference > 0 ? "ahead of" : "behind") that of \(host): ID "
+                    + "tokens are rejected if the difference is more than \(leeway) s."),
+            .clockDiffers)
     }
 }
