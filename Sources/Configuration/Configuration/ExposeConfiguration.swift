@@ -98,7 +98,7 @@ extension ExposeConfiguration {
         /// too.
         private func isMistaken(_ key: String) -> Bool {
             let path = path + [key]
-            return check.meant.contains(path) || check.errors.contains { $0.key == KeyCheck.display(path) }
+            return check.mistaken.contains(path) || check.errors.contains { $0.key == KeyCheck.display(path) }
         }
 
         private mutating func readAccounts() -> [String] {

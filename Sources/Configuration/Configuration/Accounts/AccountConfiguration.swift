@@ -187,7 +187,7 @@ extension AccountConfiguration {
         } catch {
             throw ConfigurationErrors([ConfigurationError(file: "", line: error.line, message: error.message)])
         }
-        var check = KeyCheck(file: "", isDropIn: true)
+        let check = KeyCheck(file: "", isDropIn: true)
         let root = TOMLTableReader(check.check(document.root, as: .file, at: []))
         let written = TOMLTableReader(document.root).table("accounts")?.node(name)
         guard let node = root.table("accounts")?.node(name) else {
@@ -262,7 +262,7 @@ struct AccountTable {
     /// True if the key is written, even with an error. Then it must not be reported as missing.
     func isWritten(_ key: String, in inner: String? = nil) -> Bool {
         let table = inner.map { unchecked.table($0) } ?? unchecked
-        return table?.has(key) == true || check.meant.contains(["accounts", name] + (inner.map { [$0] } ?? []) + [key])
+        return table?.has(key) == true || check.mistaken.contains(["accounts", name] + (inner.map { [$0] } ?? []) + [key])
     }
 
     // MARK: Errors

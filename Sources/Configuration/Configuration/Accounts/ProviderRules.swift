@@ -214,3 +214,10 @@ extension AccountReader {
         }
     }
 }
+
+extension OAuthError {
+    /// What is wrong with a setting.
+    var configurationMistake: String {
+        if case .misconfigured(let reason) = self { reason } else { "cannot be used" }
+    }
+}

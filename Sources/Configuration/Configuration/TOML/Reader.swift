@@ -213,12 +213,7 @@ struct TOMLReader {
         }
     }
 
-    private static func isBare(_ byte: UInt8) -> Bool {
-        switch byte {
-        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "_"), UInt8(ascii: "-"): true
-        default: false
-        }
-    }
+    static func isBare(_ byte: UInt8) -> Bool { byte.isLetterOrDigit || "_-".utf8.contains(byte) }
 }
 
 /// Reads the four kinds of strings (TOML 1.0.0, section "String"). Each method starts at the opening quotation mark and
@@ -406,7 +401,7 @@ struct TokenTable {
     /// Reports a missing key, unless the key is written and its error was reported already.
     mutating func refuseMissing(_ key: String, _ message: String) {
         let isMistaken =
-            check.meant.contains(path + [key]) || check.errors.contains { $0.key == KeyCheck.display(path + [key]) }
+            check.mistaken.contains(path + [key]) || check.errors.contains { $0.key == KeyCheck.display(path + [key]) }
         if !members.has(key), !isMistaken { refuse(nil, message) }
     }
 
@@ -446,5 +441,15 @@ struct TokenTable {
             refuse("audience", "is a text without control characters")
         }
         return audience
+    }
+}
+
+extension UInt8 {
+    /// True for a letter or a digit of ASCII.
+    var isLetterOrDigit: Bool {
+        switch self {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+        default: false
+        }
     }
 }
