@@ -172,23 +172,17 @@ private struct ConfigurationLoader {
         if let vault = root.table("vault") {
             self.vault = VaultConfiguration.read(vault, over: self.vault, place: place, check: &check)
         }
-        if let network = root.table("network") {
-            self.network = NetworkConfiguration.read(network, place: place, check: &check)
+        if let node = root.node("network") {
+            network = NetworkConfiguration.read(SettingTable(["network"], node, place: place, check: check))
         }
         if let name = root.string("default"), let line = root.node("default")?.line {
             defaultAccount = DefaultAccount(name: name, source: ConfigurationSource(file: file, line: line))
         }
         if let isEnabled = root.table("notifications")?.boolean("enabled") { showsNotices = isEnabled }
-        let written = TOMLTableReader(document.root).table("accounts")?.members ?? []
-        let unchecked = Dictionary(written.map { ($0.key, $0.node) }) { first, _ in first }
         for member in root.table("accounts")?.members ?? [] {
-            var reader = AccountReader(
-                AccountTable(
-                    name: member.key, node: member.node, unchecked: TOMLTableReader(unchecked[member.key]),
-                    place: place, isPrivateFile: content.isPrivate, check: check
-                ))
-            if let account = reader.read() { accounts[account.name] = account }
-            check = reader.account.check
+            let table = SettingTable(
+                ["accounts", member.key], member.node, place: place, isPrivateFile: content.isPrivate, check: check)
+            if let account = AccountReader(table: table).read() { accounts[account.name] = account }
         }
         for member in root.table("schemes")?.members ?? [] {
             let scheme = SchemeConfiguration.read(member.key, member.node, place: place, check: &check)
