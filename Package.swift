@@ -24,7 +24,7 @@ let wings: [String: [String]] = [
     "Socket": ["RingbackAPI", "RingbackClient", "APIServer", "Records"],
     "Tools": ["Adapters", "MCPBridge", "ringback-relay"],
     "Configuration": ["Configuration"],
-    "Daemon": ["ringbackd", "NetworkWatch"],
+    "Daemon": ["ringbackd"],
     "CommandLine": ["ringback"],
     "Sandbox": ["Sandbox", "ringback-sandbox"],
 ]
@@ -121,7 +121,6 @@ let package = Package(
         library("Terminal"),
         library("SchemeRegistration", ["RingbackBase"]),
         library("Records", ["CLinux", "RingbackBase"]),
-        library("NetworkWatch", ["CLinux"]),
         library("Adapters", ["RingbackBase"]),
         // Level 2
         library("MCPBridge", ["RingbackClient", "RingbackBase", "Terminal"]),
@@ -179,8 +178,8 @@ let package = Package(
                 "Adapters", "APIServer", "BrokerCore", "CallbackListener", "CErasedHeap", "CLinux", "Configuration",
                 "CurlTransport", "DeepLinks", "DesktopBus", "DesktopNotices", "RingbackBase", "KeptFiles", "Launcher",
                 "OAuthSignIn", "SupabaseSignIn", "Cryptography", "PostgresClient", "RowDatabase", "SharedVault",
-                "LocalHTTP", "MCPBridge", "NetworkWatch", "OAuth", "Records", "RingbackClient", "SessionVault",
-                "Terminal", log, lifecycle, signals,
+                "LocalHTTP", "MCPBridge", "OAuth", "Records", "RingbackClient", "SessionVault", "Terminal", log,
+                lifecycle, signals,
             ],
             path: folder("Sources", of: "ringbackd"),
             swiftSettings: strict,
@@ -250,7 +249,6 @@ let package = Package(
         ),
         tests("DesktopNoticesTests", ["DesktopNotices", "BrokerCore", "OAuthSignIn", "DesktopBus", "RingbackBase"]),
         tests("RecordsTests", ["Records", "RingbackBase", "CLinux"]),
-        tests("NetworkWatchTests", ["NetworkWatch", "CLinux"]),
         tests(
             "OAuthTests",
             ["TestSupport", "OAuth", "Cryptography", "RingbackBase"]

@@ -25,6 +25,32 @@ public enum ServerPlace: Sendable {
     ///
     /// - Throws: ``SystemError`` with `ECONNREFUSED` and the like.
     public func connect() throws(SystemError) -> Int32 {
+        try openSocket("connect") { unsafe Glibc.connect($0, $1, $2) }
+    }
+
+    /// A stream socket that is bound to the place and does not listen yet. Port 0: a free one.
+    public func bind() throws(SystemError) -> Int32 {
+        try openSocket("bind") { descriptor, address, length in
+            var yes: Int32 = 1
+            if case .ipv6 = self { unsafe setsockopt(descriptor, Int32(IPPROTO_IPV6), IPV6_V6ONLY, &yes, 4) }
+            return unsafe Glibc.bind(descriptor, address, length)
+        }
+    }
+
+    /// A stream socket that listens at the place. Port 0: at a free one.
+    public func listen() throws(SystemError) -> Int32 {
+        let descriptor = try bind()
+        guard Glibc.listen(descriptor, 64) == 0 else {
+            defer { close(descriptor) }
+            throw SystemError(call: "listen", code: errno)
+        }
+        return descriptor
+    }
+
+    /// Opens a socket and gives it to a system call with the place as its address.
+    private func openSocket(
+        _ call: String, _ body: (Int32, UnsafePointer<sockaddr>, socklen_t) -> Int32
+    ) throws(SystemError) -> Int32 {
         let family: Int32 =
             switch self {
             case .unix: AF_UNIX
@@ -34,11 +60,11 @@ public enum ServerPlace: Sendable {
         let descriptor = socket(family, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { throw SystemError(call: "socket", code: errno) }
         let code: Int32 = unsafe withAddress { address, length in
-            unsafe Glibc.connect(descriptor, address, length) == 0 ? 0 : errno
+            unsafe body(descriptor, address, length) == 0 ? 0 : errno
         }
         guard code == 0 else {
             close(descriptor)
-            throw SystemError(call: "connect", code: code)
+            throw SystemError(call: call, code: code)
         }
         return descriptor
     }
@@ -75,6 +101,18 @@ public enum ServerPlace: Sendable {
             }
         }
     }
+}
+
+/// The port of a TCP socket's own end.
+public func localPort(of descriptor: Int32) -> Int {
+    var storage = sockaddr_storage()
+    var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+    _ = unsafe withUnsafeMutablePointer(to: &storage) { pointer in
+        unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            unsafe getsockname(descriptor, $0, &length)
+        }
+    }
+    return unsafe withUnsafeBytes(of: &storage) { Int(unsafe $0[2]) << 8 | Int(unsafe $0[3]) }
 }
 
 /// Sends all bytes; false if the other end has closed before.

@@ -8,8 +8,17 @@ enum ClientSecretFile {
     /// The maximum size in bytes.
     static let maxSize = 65_536
 
+    /// The bytes of a file that only the user and root can read.
+    static func read(_ path: String, user: UInt32, maxSize: Int = maxSize) throws(Mistake) -> [UInt8] {
+        do throws(FileTrust.Failure) {
+            return try FileTrust(user: user).read(path, isSecret: true, maxSize: maxSize).bytes
+        } catch {
+            throw error.mistake(of: path)
+        }
+    }
+
     /// The content without line ends at its end, and without a byte order mark.
-    static func secret(in content: FileTrust.Content) -> Secret { Secret(bytes: line(content.bytes)) }
+    static func secret(in content: [UInt8]) -> Secret { Secret(bytes: line(content)) }
 
     static func line(_ bytes: [UInt8]) -> ArraySlice<UInt8> {
         var line = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes[...]
@@ -18,8 +27,8 @@ enum ClientSecretFile {
     }
 
     /// Why the file's content is no client secret; nil if it is one.
-    static func mistake(inSecret content: FileTrust.Content, of path: String) -> String? {
-        let line = line(content.bytes)
+    static func mistake(inSecret content: [UInt8], of path: String) -> String? {
+        let line = line(content)
         guard !line.isEmpty else { return "the file is empty" }
         return controlCharacter(in: line).map {
             "\(path) has more than one line or a control character: \($0). Write the secret alone into the file"
@@ -37,12 +46,12 @@ enum ClientSecretFile {
     }
 
     /// Why the file's key cannot be used for signing; nil if it can.
-    static func mistake(inKey content: FileTrust.Content, named keyID: String?) -> String? {
+    static func mistake(inKey content: [UInt8], named keyID: String?) -> String? {
         do throws(OAuthError) {
-            _ = try ClientKey(parsing: Secret(bytes: content.bytes), keyID: keyID)
+            _ = try ClientKey(parsing: Secret(bytes: content), keyID: keyID)
             return nil
         } catch {
-            return AccountReader.reason(error)
+            return error.configurationMistake
         }
     }
 }
@@ -54,7 +63,7 @@ extension AccountConfiguration {
             return try ClientKey(parsing: credential, keyID: clientKeyID)
         } catch {
             throw mistake(
-                at: "client_key_file", "the credential \(clientKeyCredential ?? "") \(AccountReader.reason(error))")
+                at: "client_key_file", "the credential \(clientKeyCredential ?? "") \(error.configurationMistake)")
         }
     }
 
@@ -80,15 +89,12 @@ extension AccountConfiguration {
     /// The client's private key; nil if the account has none. Read and checked like ``readClientSecret(user:)``.
     public func readClientKey(user: UInt32) throws(ConfigurationError) -> ClientKey? {
         guard let path = clientKeyFile else { return nil }
-        let content: FileTrust.Content
-        do throws(FileTrust.Failure) {
-            content = try FileTrust(user: user).read(path, isSecret: true, maxSize: ClientSecretFile.maxSize)
+        let content = try readFile(path, of: user, at: "client_key_file")
+        do throws(OAuthError) {
+            return try ClientKey(parsing: Secret(bytes: content), keyID: clientKeyID)
         } catch {
-            throw mistake(at: "client_key_file", error.mistake(of: path))
+            throw mistake(at: "client_key_file", error.configurationMistake)
         }
-        if let key = try? ClientKey(parsing: Secret(bytes: content.bytes), keyID: clientKeyID) { return key }
-        throw mistake(
-            at: "client_key_file", ClientSecretFile.mistake(inKey: content, named: clientKeyID) ?? "cannot be used")
     }
 
     /// The client secret, if it is in the configuration or in a file. Nil if there is none, or if it comes from a
@@ -101,16 +107,17 @@ extension AccountConfiguration {
         case .none, .command, .credential, .registered: return nil
         case .inline(let secret): return secret
         case .file(let path):
-            let content: FileTrust.Content
-            do throws(FileTrust.Failure) {
-                content = try FileTrust(user: user).read(path, isSecret: true, maxSize: ClientSecretFile.maxSize)
-            } catch {
-                throw mistake(at: "client_secret_file", error.mistake(of: path))
-            }
+            let content = try readFile(path, of: user, at: "client_secret_file")
             if let reason = ClientSecretFile.mistake(inSecret: content, of: path) {
                 throw mistake(at: "client_secret_file", reason)
             }
             return ClientSecretFile.secret(in: content)
+        }
+    }
+
+    private func readFile(_ path: String, of user: UInt32, at key: String) throws(ConfigurationError) -> [UInt8] {
+        do throws(Mistake) { return try ClientSecretFile.read(path, user: user) } catch {
+            throw mistake(at: key, error)
         }
     }
 }
@@ -120,15 +127,14 @@ struct CertificateFile {
     /// The maximum size in bytes, five times that of a system's bundle.
     private static let maxSize = 1 << 20
 
-    /// The file's content, or the error if it cannot be used.
-    static func read(_ path: String, user: UInt32) -> Result<[UInt8], Mistake> {
-        do throws(FileTrust.Failure) {
-            let content = try FileTrust(user: user).read(path, maxSize: maxSize)
-            guard holdsCertificate(content.bytes) else { return .failure(Mistake("the file holds no PEM certificate")) }
-            return .success(content.bytes)
-        } catch {
-            return .failure(error.mistake(of: path))
+    /// The file's content. Throws if it cannot be used.
+    static func read(_ path: String, user: UInt32) throws(Mistake) -> [UInt8] {
+        let bytes: [UInt8]
+        do throws(FileTrust.Failure) { bytes = try FileTrust(user: user).read(path, maxSize: maxSize).bytes } catch {
+            throw error.mistake(of: path)
         }
+        guard holdsCertificate(bytes) else { throw Mistake("the file holds no PEM certificate") }
+        return bytes
     }
 
     private static func holdsCertificate(_ bytes: [UInt8]) -> Bool {
@@ -147,11 +153,11 @@ extension ServerTrust {
         guard path.hasPrefix("/") else {
             throw ConfigurationError(file: path, line: nil, key: "ca_file", message: "must be an absolute path")
         }
-        switch CertificateFile.read(path, user: user) {
-        case .success(let bytes): self.init(certificateAuthorities: bytes)
-        case .failure(let mistake):
+        do throws(Mistake) {
+            self.init(certificateAuthorities: try CertificateFile.read(path, user: user))
+        } catch {
             throw ConfigurationError(
-                file: path, line: nil, key: "ca_file", message: mistake.message, cause: mistake.cause)
+                file: path, line: nil, key: "ca_file", message: error.message, cause: error.cause)
         }
     }
 }

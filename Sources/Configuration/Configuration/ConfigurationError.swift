@@ -61,6 +61,29 @@ struct Mistake: Error, Equatable {
     }
 }
 
+extension ConfigurationSource {
+    /// An error at this place.
+    func mistake(
+        _ key: String, _ message: String, cause: ConfigurationError.Cause? = nil
+    ) -> ConfigurationError {
+        ConfigurationError(file: file, line: line, key: key, message: message, cause: cause)
+    }
+
+    /// The error for an account that is named there and does not exist.
+    func noAccount(_ name: String, at key: String, among known: some Sequence<String>) -> ConfigurationError {
+        mistake(key, "it names an account that does not exist\(NearestWord.hint(for: name, among: known))")
+    }
+}
+
+extension NearestWord {
+    /// A question for the end of a message; empty if no known word is similar.
+    static func hint(
+        for word: String, among known: some Sequence<String>, shown: (String) -> String = { $0 }
+    ) -> String {
+        find(for: word, among: known).map { "; did you mean \(shown($0))?" } ?? ""
+    }
+}
+
 /// All errors of all files, so that the user can fix them together. At start the daemon exits with status 78; at a
 /// reload it keeps the old configuration.
 public struct ConfigurationErrors: Error, Sendable, Equatable, CustomStringConvertible {

@@ -44,20 +44,20 @@ public struct ConfigurationReport: Sendable, Equatable {
     }
 
     /// Sorted by name; empty if there are errors.
-    public let accounts: [Account]
+    public private(set) var accounts: [Account] = []
     /// Sorted by name; empty if there are errors.
-    public let schemes: [SchemeConfiguration]
+    public private(set) var schemes: [SchemeConfiguration] = []
     /// In the order of the file; empty if there are errors.
-    public let exposes: [Expose]
+    public private(set) var exposes: [Expose] = []
     /// In the order of the file; empty if there are errors.
-    public let origins: [OriginConfiguration]
+    public private(set) var origins: [OriginConfiguration] = []
     /// In the order of the file; empty if there are errors.
-    public let keptFiles: [FileConfiguration]
+    public private(set) var keptFiles: [FileConfiguration] = []
     /// The account for commands that name none; nil without one, and if there are errors.
-    public let defaultAccount: DefaultAccount?
-    public let errors: [ConfigurationError]
+    public private(set) var defaultAccount: DefaultAccount?
+    public private(set) var errors: [ConfigurationError] = []
     /// The files that were read.
-    public let files: [String]
+    public private(set) var files: [String] = []
 
     /// True if the daemon would start with this configuration.
     public var isValid: Bool { errors.isEmpty }
@@ -72,44 +72,33 @@ public struct ConfigurationReport: Sendable, Equatable {
             guard clashes.isEmpty else { throw ConfigurationErrors(clashes) }
             self.init(of: configuration)
         } catch {
-            self.init(
-                accounts: [], schemes: [], exposes: [], origins: [], keptFiles: [], defaultAccount: nil,
-                errors: error.errors, files: [])
+            self.init(errors: error.errors)
         }
+    }
+
+    private init(errors: [ConfigurationError]) {
+        self.errors = errors
     }
 
     /// The report of a configuration without errors.
     public init(of configuration: DaemonConfiguration) {
-        let accounts = configuration.accounts.map { account in
+        accounts = configuration.accounts.map { account in
             Account(
                 name: account.name, provider: account.provider.word, source: account.source,
                 redirectURI: account.redirectURIsToRegister.joined(separator: " "),
                 registration: account.registration, notes: account.notes
             )
         }
-        let exposes = configuration.exposes.map { expose in
+        exposes = configuration.exposes.map { expose in
             Expose(
                 name: expose.name, accounts: expose.accounts, mcp: expose.mcp, source: expose.source,
                 notes: expose.notes(configuration.accounts))
         }
-        self.init(
-            accounts: accounts, schemes: configuration.schemes, exposes: exposes,
-            origins: configuration.origins, keptFiles: configuration.keptFiles,
-            defaultAccount: configuration.defaultAccount, errors: [], files: configuration.files)
-    }
-
-    private init(
-        accounts: [Account], schemes: [SchemeConfiguration], exposes: [Expose], origins: [OriginConfiguration],
-        keptFiles: [FileConfiguration], defaultAccount: DefaultAccount?, errors: [ConfigurationError], files: [String]
-    ) {
-        self.accounts = accounts
-        self.schemes = schemes
-        self.exposes = exposes
-        self.origins = origins
-        self.keptFiles = keptFiles
-        self.defaultAccount = defaultAccount
-        self.errors = errors
-        self.files = files
+        schemes = configuration.schemes
+        origins = configuration.origins
+        keptFiles = configuration.keptFiles
+        defaultAccount = configuration.defaultAccount
+        files = configuration.files
     }
 
     /// `{"valid","accounts":[{"name","provider","source","redirect_uri","registration","notes"}],
@@ -197,12 +186,7 @@ extension AccountConfiguration {
         case .customScheme(let uri):
             let scheme = uri.prefix { $0 != ":" }.lowercased()
             notes.append("The desktop must open \(scheme): links with Ringback.")
-            // RFC 8252 sections 7.1 and 8.6.
-            if (try? URLScheme(parsing: scheme))?.isReverseDNS == false {
-                notes.append(
-                    "Another app may claim the scheme \(scheme). Use a reversed domain name of yours, such as "
-                        + "org.example.\(scheme).")
-            }
+            if let note = SchemeConfiguration.note(onClaimsOf: scheme) { notes.append(note) }
         case .https:
             notes.append("The browser does not return by itself: its address has to be pasted.")
         }

@@ -66,9 +66,8 @@ extension DaemonConfiguration {
     /// - Parameter names: the names of the sockets that API requests created.
     public func clashes(with names: Set<String>) -> [ConfigurationError] {
         exposes.filter { names.contains($0.name) }.map { expose in
-            ConfigurationError(
-                file: expose.source.file, line: expose.source.line, key: "expose.\(expose.name)",
-                message: "an exposed socket that was not made by the configuration has this name: choose another name, "
+            expose.mistake(
+                "an exposed socket that was not made by the configuration has this name: choose another name, "
                     + "or revoke that socket first",
                 cause: .nameTaken(socket: expose.name))
         }
@@ -139,9 +138,8 @@ private struct ConfigurationLoader {
             let isTooMany = index >= ExposeConfiguration.most
             if isTaken || isTooMany {
                 errors.append(
-                    ConfigurationError(
-                        file: expose.source.file, line: expose.source.line, key: "expose.\(expose.name)",
-                        message: isTaken
+                    expose.mistake(
+                        isTaken
                             ? "another [[expose]] has this name" : "there are more than \(ExposeConfiguration.most)"))
             }
             // All following tables would be too many as well.
@@ -167,52 +165,39 @@ private struct ConfigurationLoader {
             errors.append(ConfigurationError(file: file, line: error.line, message: error.message))
             return
         }
-        var check = KeyCheck(file: file, isDropIn: isDropIn)
-        let root = TOMLTableReader(check.check(document.root, as: .file, at: []))
-        if let vault = root.table("vault") {
-            self.vault = VaultConfiguration.read(vault, over: self.vault, place: place, check: &check)
+        let check = KeyCheck(file: file, isDropIn: isDropIn)
+        let root = TOMLMembers(check.check(document.root, as: .file, at: []))
+        let place = place
+        func table(_ path: [String], _ node: TOMLDocument.Node) -> SettingTable {
+            SettingTable(path, node, place: place, isPrivateFile: content.isPrivate, check: check)
         }
-        if let network = root.table("network") {
-            self.network = NetworkConfiguration.read(network, place: place, check: &check)
+        /// The tables of a key, by their names or numbers. Those with an error are left out.
+        func tables<Value>(_ key: String, _ read: (SettingTable) -> Value?) -> [Value] {
+            let nodes: [(String, TOMLDocument.Node)] =
+                switch root.node(key)?.value {
+                case .table(let members): members.map { ($0.key, $0.node) }
+                case .array(let elements): elements.enumerated().map { (String($0 + 1), $1) }
+                default: []
+                }
+            return nodes.compactMap { name, node in
+                let before = check.errors.count
+                let value = read(table([key, name], node))
+                return check.errors.count == before ? value : nil
+            }
         }
+        if let node = root.node("vault") {
+            vault = VaultConfiguration.read(table(["vault"], node), over: vault)
+        }
+        if let node = root.node("network") { network = NetworkConfiguration.read(table(["network"], node)) }
         if let name = root.string("default"), let line = root.node("default")?.line {
             defaultAccount = DefaultAccount(name: name, source: ConfigurationSource(file: file, line: line))
         }
         if let isEnabled = root.table("notifications")?.boolean("enabled") { showsNotices = isEnabled }
-        let written = TOMLTableReader(document.root).table("accounts")?.members ?? []
-        let unchecked = Dictionary(written.map { ($0.key, $0.node) }) { first, _ in first }
-        for member in root.table("accounts")?.members ?? [] {
-            var reader = AccountReader(
-                AccountTable(
-                    name: member.key, node: member.node, unchecked: TOMLTableReader(unchecked[member.key]),
-                    place: place, isPrivateFile: content.isPrivate, check: check
-                ))
-            if let account = reader.read() { accounts[account.name] = account }
-            check = reader.account.check
-        }
-        for member in root.table("schemes")?.members ?? [] {
-            let scheme = SchemeConfiguration.read(member.key, member.node, place: place, check: &check)
-            if let scheme { schemes[scheme.name] = scheme }
-        }
-        if case .array(let tables)? = root.node("expose")?.value {
-            for (index, node) in tables.enumerated() {
-                if let expose = ExposeConfiguration.read(index + 1, node, check: &check) { exposes.append(expose) }
-            }
-        }
-        if case .array(let tables)? = root.node("origin")?.value {
-            for (index, node) in tables.enumerated() {
-                var reader = OriginReader(index + 1, node, check: check)
-                if let origin = reader.read() { origins.append(origin) }
-                check = reader.check
-            }
-        }
-        if case .array(let tables)? = root.node("file")?.value {
-            for (index, node) in tables.enumerated() {
-                var reader = FileReader(index + 1, node, place: place, check: check)
-                if let file = reader.read() { keptFiles.append(file) }
-                check = reader.check
-            }
-        }
+        for account in tables("accounts", { AccountReader(table: $0).read() }) { accounts[account.name] = account }
+        for scheme in tables("schemes", { SchemeConfiguration.read($0) }) { schemes[scheme.name] = scheme }
+        exposes += tables("expose") { ExposeReader(table: $0).read() }
+        origins += tables("origin") { OriginReader(table: $0).read() }
+        keptFiles += tables("file") { FileReader(table: $0).read() }
         errors += check.report
     }
 }

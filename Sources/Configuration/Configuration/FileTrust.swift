@@ -137,12 +137,7 @@ struct FileTrust {
 
     /// The path quoted as for a shell, so that a message shows where it begins and ends.
     static func quoted(_ path: String) -> String {
-        let isPlain = path.utf8.allSatisfy { byte in
-            switch byte {
-            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-            default: "/._-+@%:,".utf8.contains(byte)
-            }
-        }
+        let isPlain = path.utf8.allSatisfy { $0.isLetterOrDigit || "/._-+@%:,".utf8.contains($0) }
         return isPlain
             ? path : "'" + path.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
     }

@@ -34,55 +34,43 @@ public struct SchemeConfiguration: Sendable, Equatable {
         if let program = command?.first, unsafe access(program, X_OK) != 0 {
             notes.append("[schemes.\(name)] starts \(program), which does not exist or is not executable.")
         }
-        // RFC 8252 sections 7.1 and 8.6.
-        if (try? URLScheme(parsing: name))?.isReverseDNS == false {
-            notes.append(
-                "Another app may claim the scheme \(name). Use a reversed domain name of yours, such as "
-                    + "org.example.\(name).")
-        }
+        if let note = SchemeConfiguration.note(onClaimsOf: name) { notes.append(note) }
         return notes
+    }
+
+    /// RFC 8252 sections 7.1 and 8.6.
+    static func note(onClaimsOf scheme: String) -> String? {
+        guard (try? URLScheme(parsing: scheme))?.isReverseDNS == false else { return nil }
+        return "Another app may claim the scheme \(scheme). Use a reversed domain name of yours, such as "
+            + "org.example.\(scheme)."
     }
 }
 
 extension SchemeConfiguration {
-    /// Reads one `[schemes.NAME]`; nil if it has an error.
-    static func read(
-        _ name: String, _ node: TOMLDocument.Node, place: ConfigurationPlace, check: inout KeyCheck
-    ) -> SchemeConfiguration? {
-        let path = ["schemes", name]
-        let before = check.errors.count
-        if let mistake = mistake(inName: name) { check.refuse(node, path, mistake) }
-        var command: [String]?
-        if case .table(let members) = node.value, let written = TOMLTableReader(members).strings("command"),
-            let list = TOMLTableReader(members).node("command")
-        {
-            command = written.map(\.text)
+    /// Reads one `[schemes.NAME]`.
+    static func read(_ table: SettingTable) -> SchemeConfiguration {
+        let name = table.name
+        if let mistake = mistake(inName: name) { table.refuse(nil, mistake) }
+        var command = table.strings("command")?.map(\.text)
+        if let written = table.strings("command") {
             if let program = written.first {
-                if let found = place.path(program.text), !program.text.contains(placeholder) {
+                if let found = table.place.path(program.text), !program.text.contains(placeholder) {
                     command?[0] = found
                 } else {
-                    check.refuse(
-                        program.node, path + ["command"],
+                    table.refuse(
+                        "command", program.node,
                         "begins with a program: an absolute path, or one that begins with ~/; without {url}")
                 }
             } else {
-                check.refuse(list, path + ["command"], "must have a program, and may have arguments")
+                table.refuse("command", "must have a program, and may have arguments")
             }
-            checkArguments(written, at: path + ["command"], list, &check)
+            for (text, node) in written where text.utf8.contains(0) {
+                table.refuse("command", node, "an argument cannot have a NUL in it")
+            }
+            let places = written.dropFirst().reduce(0) { $0 + $1.text.ranges(of: placeholder).count }
+            if places > 1 { table.refuse("command", "{url} may occur only once") }
         }
-        let source = ConfigurationSource(file: check.file, line: node.line)
-        return check.errors.count == before ? SchemeConfiguration(name: name, command: command, source: source) : nil
-    }
-
-    private static func checkArguments(
-        _ written: [(text: String, node: TOMLDocument.Node)], at path: [String], _ list: TOMLDocument.Node,
-        _ check: inout KeyCheck
-    ) {
-        for (text, node) in written where text.utf8.contains(0) {
-            check.refuse(node, path, "an argument cannot have a NUL in it")
-        }
-        let places = written.dropFirst().reduce(0) { $0 + $1.text.ranges(of: placeholder).count }
-        if places > 1 { check.refuse(list, path, "{url} may occur only once") }
+        return SchemeConfiguration(name: name, command: command, source: table.source)
     }
 
     /// What is wrong with a scheme's name; nil if it is valid.

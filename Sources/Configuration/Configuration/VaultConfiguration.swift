@@ -23,38 +23,28 @@ public struct VaultConfiguration: Sendable, Equatable {
         keySource: .auto, keyDirectory: nil, locksWithScreen: false)
 
     /// Reads the table; missing keys keep the values of `before`.
-    static func read(
-        _ table: TOMLTableReader, over before: VaultConfiguration, place: ConfigurationPlace, check: inout KeyCheck
-    ) -> VaultConfiguration {
+    static func read(_ table: SettingTable, over before: VaultConfiguration) -> VaultConfiguration {
         var vault = before
         if let source = table.string("key_source").flatMap(KeySourceChoice.init) { vault.keySource = source }
         if let truth = table.boolean("lock_with_screen") { vault.locksWithScreen = truth }
-        if let written = table.string("key_directory"), let node = table.node("key_directory") {
-            if let path = place.path(written) {
-                vault.keyDirectory = path
-            } else {
-                check.refuse(node, ["vault", "key_directory"], "must be an absolute path, or begin with ~/")
-            }
-        }
-        if let written = table.string("store"), let node = table.node("store") {
+        if let path = table.filePath("key_directory") { vault.keyDirectory = path }
+        if let written = table.string("store") {
             do throws(PostgresURLError) {
                 vault.store = try PostgresURL(parsing: written)
             } catch {
-                check.refuse(node, ["vault", "store"], error.sentence)
+                table.refuse("store", error.sentence)
             }
         }
-        if let written = table.string("password_file"), let node = table.node("password_file") {
-            vault.passwordFile = place.path(written)
-            if vault.passwordFile == nil {
-                check.refuse(node, ["vault", "password_file"], "must be an absolute path, or begin with ~/")
-            } else if vault.store == nil, table.node("store") == nil {
-                check.refuse(node, ["vault", "password_file"], "is for a database, which store names")
+        if let path = table.filePath("password_file") {
+            vault.passwordFile = path
+            if vault.store == nil, !table.has("store") {
+                table.refuse("password_file", "is for a database, which store names")
             }
         }
         if let number = table.integer("store_uid") { vault.storeUID = UInt32(exactly: number) }
-        if vault.store != nil, vault.keySource == .memory, let node = table.node("store") {
-            check.refuse(
-                node, ["vault", "store"],
+        if vault.store != nil, vault.keySource == .memory, table.has("store") {
+            table.refuse(
+                "store",
                 "cannot be used with key_source = \"memory\": a token that the database does not have yet would be lost"
             )
         }
@@ -62,9 +52,8 @@ public struct VaultConfiguration: Sendable, Equatable {
         if vault.locksWithScreen, vault.keySource == .memory,
             let node = table.node("lock_with_screen") ?? table.node("key_source")
         {
-            check.refuse(
-                node, ["vault", "lock_with_screen"],
-                "cannot be used with key_source = \"memory\": such a vault cannot be locked")
+            table.refuse(
+                "lock_with_screen", node, "cannot be used with key_source = \"memory\": such a vault cannot be locked")
         }
         return vault
     }

@@ -12,7 +12,7 @@ import SupabaseSignIn
 
 extension Account {
     /// A configured account as the broker takes it. Nil for a name that the configuration would have refused.
-    init?(_ account: AccountConfiguration, helper: HelperConnection, vault: any Vault, credentials: Credentials) {
+    init?(_ account: AccountConfiguration, _ secrets: AccountSecrets) {
         guard let name = AccountName(account.name), let kind = Self.kind(account.provider) else { return nil }
         self.init(
             name: name, provider: account.provider.word, source: account.source.description,
@@ -28,8 +28,8 @@ extension Account {
         postLogoutRedirectURI = account.postLogoutRedirectURI
         guard kind is OAuthAccount else { return }
         oauth.clientAuthentication = account.clientAuthentication
-        oauth.clientSecret = SecretSource(account, helper)
-        oauth.clientKey = KeySource(account) ?? KeySource(credentialOf: account, in: credentials)
+        oauth.clientSecret = SecretSource(account, secrets)
+        oauth.clientKey = KeySource(account, secrets)
         oauth.responseMode = account.responseMode
         oauth.requiresIssuerInResponse = account.requiresIssuerInResponse
         oauth.asksConsentForOfflineAccess = account.asksConsentForOfflineAccess
@@ -40,11 +40,8 @@ extension Account {
             case .required: .required
             }
         oauth.grant = ServiceGrant(account)
-        if let credential = account.clientSecretCredential {
-            oauth.clientSecret = SecretSource(credential: credential, of: account, in: credentials)
-        }
         // A registration is found by what the account is bound to, which is complete only now.
-        if account.clientSecret == .registered { oauth.clientSecret = .registered(for: self, in: vault) }
+        if account.clientSecret == .registered { oauth.clientSecret = .registered(for: self, in: secrets.vault) }
         if case .mcp(let configuration) = account.provider { self.kind = MCPAccount(configuration, rules: oauth) }
     }
 
@@ -91,57 +88,110 @@ extension SupabaseAccount {
     }
 }
 
+/// Where the secrets of accounts come from.
+struct AccountSecrets: Sendable {
+    let helper: HelperConnection
+    let vault: any Vault
+    let credentials: Credentials
+
+    /// A secret that was given to the daemon at its start. It is read at every use, since a service manager may replace it.
+    fileprivate func credential(
+        _ name: String, of account: AccountConfiguration, at key: String
+    ) throws(BrokerError) -> Secret {
+        do throws(CredentialError) {
+            return try credentials.secret(named: name)
+        } catch {
+            throw BrokerError(account.mistake(at: key, error.reason), credential: name)
+        }
+    }
+}
+
+extension AccountConfiguration {
+    /// Reads what a setting names. It is read at every use, so that what was replaced on disk needs no reload.
+    fileprivate func read<Value>(
+        _ name: String, _ body: (UInt32) throws(ConfigurationError) -> Value?
+    ) throws(BrokerError) -> Value {
+        do throws(ConfigurationError) {
+            if let value = try body(geteuid()) { return value }
+        } catch {
+            throw BrokerError(error)
+        }
+        throw .misconfigured(.stated("\(self.name) has no \(name)."))
+    }
+}
+
 extension Account.KeySource {
-    /// Nil without a key. The key is read at every use, as a secret in a file is.
-    init?(_ account: AccountConfiguration) {
-        guard account.clientKeyFile != nil else { return nil }
-        self.init { () throws(BrokerError) in
-            do throws(ConfigurationError) {
-                if let key = try account.readClientKey(user: geteuid()) { return key }
-            } catch {
-                throw BrokerError(error)
+    /// Nil without a key.
+    init?(_ account: AccountConfiguration, _ secrets: AccountSecrets) {
+        if account.clientKeyFile != nil {
+            self.init { () throws(BrokerError) in try account.read("key", account.readClientKey) }
+        } else if let name = account.clientKeyCredential {
+            self.init { () throws(BrokerError) in
+                let secret = try secrets.credential(name, of: account, at: "client_key_file")
+                do throws(ConfigurationError) {
+                    return try account.clientKey(in: secret)
+                } catch {
+                    throw BrokerError(error, credential: name)
+                }
             }
-            throw .misconfigured(.stated("\(account.name) has no key."))
+        } else {
+            return nil
         }
     }
 }
 
 extension Account.SecretSource {
     /// Nil for a public client.
-    init?(_ account: AccountConfiguration, _ helper: HelperConnection) {
+    init?(_ account: AccountConfiguration, _ secrets: AccountSecrets) {
         switch account.clientSecret {
-        // Registered secrets and credentials have sources of their own, see above.
-        case .none, .credential, .registered: return nil
+        // A registered secret has a source of its own, see above.
+        case .none, .registered: return nil
         case .inline(let secret): self.init { () throws(BrokerError) in secret }
         case .file:
-            // Read at every use: a secret that was replaced on disk needs no reload.
+            self.init { () throws(BrokerError) in try account.read("client secret", account.readClientSecret) }
+        case .credential(let name):
             self.init { () throws(BrokerError) in
-                do throws(ConfigurationError) {
-                    if let secret = try account.readClientSecret(user: geteuid()) { return secret }
-                } catch {
-                    throw BrokerError(error)
-                }
-                throw .misconfigured(.stated("\(account.name) has no client secret."))
+                let key = account.clientCredentialKey
+                let secret = try secrets.credential(name, of: account, at: key)
+                return try account.checked(secret, of: "the credential \(name)", at: key)
             }
         case .command:
-            let name = account.name
             self.init { () async throws(BrokerError) in
                 let output: Secret
                 do throws(HelperError) {
-                    output = try await helper.clientSecret(account: name)
+                    output = try await secrets.helper.clientSecret(account: account.name)
                 } catch {
                     throw error == .cancelled
                         ? .cancelled
-                        : .misconfigured(.stated("The client secret of \(name) cannot be read: \(error)."))
+                        : .misconfigured(.stated("The client secret of \(account.name) cannot be read: \(error)."))
                 }
-                do throws(ConfigurationError) {
-                    let key = "client_secret_command"
-                    return try account.clientSecret(in: output, of: "the output of \(key)", at: key)
-                } catch {
-                    throw BrokerError(error)
-                }
+                let key = "client_secret_command"
+                return try account.checked(output, of: "the output of \(key)", at: key)
             }
         }
+    }
+}
+
+extension AccountConfiguration {
+    fileprivate func checked(
+        _ content: Secret, of place: String, at key: String
+    ) throws(BrokerError) -> Secret {
+        do throws(ConfigurationError) { return try clientSecret(in: content, of: place, at: key) } catch {
+            throw BrokerError(error)
+        }
+    }
+}
+
+extension ServiceGrant {
+    /// Nil for an account that users sign in to.
+    init?(_ account: AccountConfiguration) {
+        guard let service = account.service else { return nil }
+        let assertion = service.assertionFile.map { _ in
+            AssertionSource { () throws(BrokerError) in try account.read("assertion", account.readAssertion) }
+        }
+        self.init(
+            service.grant, subjectType: service.subjectTokenType, assertion: assertion,
+            assertionPlace: service.assertionFile, audience: service.audience, resource: service.resource)
     }
 }
 

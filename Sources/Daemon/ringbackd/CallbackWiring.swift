@@ -196,13 +196,12 @@ extension Main {
 extension Account {
     /// An account that is not configured yet, by the rules that hold for a configured one.
     static func reader(
-        _ place: ConfigurationPlace, helper: HelperConnection, vault: any Vault, credentials: Credentials
+        _ place: ConfigurationPlace, _ secrets: AccountSecrets
     ) -> @Sendable (AccountName, String) throws(UnusableAccount) -> Account {
         { name, text throws(UnusableAccount) in
             do throws(ConfigurationErrors) {
                 let configuration = try AccountConfiguration.read(name.rawValue, in: text, at: place)
-                let account = Account(configuration, helper: helper, vault: vault, credentials: credentials)
-                guard let account else { throw ConfigurationErrors([]) }
+                guard let account = Account(configuration, secrets) else { throw ConfigurationErrors([]) }
                 return account
             } catch {
                 throw UnusableAccount(errors: error.errors.map(\.json))

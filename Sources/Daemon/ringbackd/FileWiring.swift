@@ -56,16 +56,9 @@ final class KeptFiles: Service, Sendable {
 extension KeptFile {
     /// A table `[[file]]`. Nil for a name that the configuration would have refused.
     init?(_ file: FileConfiguration) {
-        guard let account = AccountName(file.account) else { return nil }
-        let format: Format =
-            switch file.format {
-            case .token: .token
-            case .idToken: .idToken
-            case .header: .header
-            case .netrc: .netrc
-            case .env: .env
-            case .json: .json
-            }
+        guard let account = AccountName(file.account), let format = Format(rawValue: file.format.rawValue) else {
+            return nil
+        }
         self.init(path: file.path, account: account, format: format)
         key = TokenKey(scopes: file.scopes, audience: file.audience)
         lifetime = file.lifetime.map { .seconds($0) }

@@ -32,130 +32,29 @@ enum Main {
         if options.checksConfiguration { exit(CheckCommand.run(place, options)) }
         if let order = options.database { _exit(await DatabaseCommand.run(order, readCredentials(options))) }
 
-        if options.ownDirectory != nil { PrivateMode.forgetServiceManager() }
-        // Checked before anything opens a descriptor that could get one of these numbers.
-        for (name, number) in options.credentials where fcntl(number, F_GETFD) < 0 {
-            stop("--credential-fd \(name)=\(number): that descriptor is not open", ExitStatus.failed)
-        }
-        let parent = options.exitsWithParent ? ParentWatch.begin(stated: options.parent) : nil
-        let credentials = readCredentials(options)
-        let helper = startHelper(options.helperArguments(for: place))
-        let readAt = BrokerClock.system.wallInstant
-        let configuration = loadConfiguration(place)
-        let (lock, places, activated) = claimPlaces(options)
-
+        let start = Start(options, place)
         let logger = makeLogger(options)
         if !cerasedheap_is_active() { logger.warning("Memory that is freed is not zeroed: tokens may stay in it") }
-        let http = CurlClient(version: version)
-        let peers = PeerUIDs()
-        let arrivals = Arrivals()
-        let listener = LoopbackListener(visit: arrivals.visit, deliver: arrivals.deliver)
-        let records = RecordKeeper(
-            audit: AuditLog(
-                path: "\(places.state)/audit.jsonl",
-                options: AuditLog.Options(now: BrokerClock.system.now) { logger.warning("\($0)") }))
-        let daemonVault = DaemonVault(
-            SealedFileVault(configuration.vault, state: places.state, helper: helper), configuration.vault, records)
-        let vault = daemonVault.vault
-        let work = Work()
-        let notices = Notices()
-        let keptFiles = KeptFiles()
-        let activity = Activity()
-        let broker = Broker(
-            vault: vault, http: http, callbackReceiver: CallbackReceiver(listener, peers: peers), work: work,
-            firstEvent: EventNumbers.next(in: places.state, now: EventBus.now())
-        ) { fact in
-            records.note(fact)
-            notices.note(fact)
-            keptFiles.note(fact)
-            activity.note()
-        }
-        arrivals.connect(broker)
-        daemonVault.connect(broker)
-        notices.connect(broker, helper, logger)
-        keptFiles.connect(broker, state: places.state, records, logger)
-        let links = DeepLinkRegistry(broker, helper: helper, work: work, record: records.note, logger: logger)
-        let reloader = Reloader(
-            place: place, readAt: readAt, broker: broker, http: http, helper: helper, vault: vault, peers: peers,
-            credentials: credentials, links: links, logger: logger)
-        reloader.notices.set(notices)
-        reloader.keptFiles.set(keptFiles)
-        await reloader.apply(configuration)
-        await keptFiles.begin()
-
-        let exposed = ExposedSocketServers(
-            ExposedPlaces(socket: places.socket, isPrivate: options.ownDirectory != nil), records: records,
-            logger: logger)
-        let exposedSockets = ExposedSocketRegistry(exposed, state: places.state, broker: broker, records: records)
-        var daemon = SocketAPI.Daemon(version: version, build: build, certificates: readCertificates) {
-            await reloader.reload()
-        }
-        daemon.places = [
-            .init(name: "socket", path: places.socket), .init(name: "state", path: places.state),
-            .init(name: "configuration", path: place.userFile ?? "none"),
-        ]
-        daemon.maxConnections = DescriptorBudget.current.connections
-        daemon.configurationReadAt = { reloader.readAt }
-        daemon.configurationNumber = { reloader.configurationNumber }
-        daemon.readAccount = Account.reader(place, helper: helper, vault: vault, credentials: credentials)
-        daemon.network = { reloader.network }
-        daemon.exposedSockets = exposedSockets
-        daemon.origins = reloader.origins
-        daemon.keptFiles = keptFiles.views
-        daemon.vaultHosts = daemonVault.hosts
-        daemon.exposedAt = exposed.places.place
-        daemon.tellOfCallback = notices.tell
-        daemon.tellOfRefusal = notices.tellOfRefusal
-        let api = SocketAPI(
-            broker: broker, policy: Policy(owner: getuid()), daemon: daemon, records: records,
-            deepLinks: links)
-        let server = api.server {
-            logger.critical(
-                "\(places.socket) accepts no connections any more: another process has shut it down. Restart ringbackd."
-            )
-        }
+        let daemon = Daemon(start, logger)
+        await daemon.reloader.apply(start.configuration)
+        await daemon.keptFiles.begin()
         // Both are trapped before any program can reach the daemon: an earlier signal would end it without cleaning up.
         let hangups = await UnixSignalsSequence(trapping: .sighup)
         let ends = await UnixSignalsSequence(trapping: .sigterm, .sigint)
         // Whoever connects right after the start is told whether the vault is locked, and who is signed in. A keyring that
         // asks the user first takes longer; then the vault counts as locked until the user has answered.
-        await broker.accountsSettled(atMost: .seconds(1))
+        await daemon.broker.accountsSettled(atMost: .seconds(1))
         // What was exposed before is open again before a caller can ask for more.
-        await exposed.begin(api, exposedSockets, configuration)
-        reloader.exposedSockets.set(exposedSockets)
-        listen(server, places, activated)
-        parent?.start()
+        await daemon.exposed.begin(daemon.api, daemon.exposedSockets, start.configuration)
+        daemon.reloader.exposedSockets.set(daemon.exposedSockets)
+        listen(daemon.server, start.places, start.activated)
+        start.parent?.start()
         ServiceManager.notify("READY=1")
-        logger.info("Listening at \(places.socket)", metadata: ["accounts": "\(configuration.accounts.count)"])
+        logger.info(
+            "Listening at \(start.places.socket)", metadata: ["accounts": "\(start.configuration.accounts.count)"])
 
-        // Services are shut down in reverse order: waiting callers get a response before what they wait for ends.
-        var group = ServiceGroupConfiguration(
-            services: [
-                // Named: a name made by reflection would walk through everything that a service holds.
-                .init(
-                    service: LastOut(broker: broker, http: http, audit: records.audit, logger: logger),
-                    serviceName: "last out"),
-                .init(
-                    service: Freshness(
-                        broker: broker, vault: daemonVault, helper: helper, configuration: configuration.vault,
-                        activity: activity, logger: logger),
-                    serviceName: "freshness"),
-                .init(service: LeaseKeeper(lock: lock, logger: logger), serviceName: "lease"),
-                .init(service: ReloadOnSignal(reloader: reloader, signals: hangups), serviceName: "reload"),
-                .init(service: notices, serviceName: "notices"),
-                .init(service: keptFiles, serviceName: "kept files"),
-                .init(service: listener, serviceName: "callbacks"),
-                .init(service: exposed, serviceName: "restricted sockets"),
-                .init(service: server, serviceName: "socket API"),
-            ],
-            logger: logger)
-        daemonVault.addService(to: &group)
-        if let watchdog = Watchdog(broker) {
-            group.services.append(.init(service: watchdog, serviceName: "watchdog"))
-        }
-        group.maximumGracefulShutdownDuration = Duration.milliseconds(4_500)
         do {
-            let services = ServiceGroup(configuration: group)
+            let services = ServiceGroup(configuration: daemon.services(reloadingOn: hangups))
             try await withThrowingDiscardingTaskGroup { tasks in
                 tasks.addTask {
                     for await _ in ends { await services.triggerGracefulShutdown() }
@@ -167,18 +66,18 @@ enum Main {
             logger.error("Ended by a failure: \(error)")
         }
         ServiceManager.notify("STOPPING=1")
-        server.removeSocketFiles()
+        daemon.server.removeSocketFiles()
         // While the state is locked, no other daemon can have made anything in the directory.
         if let directory = options.agentDirectory { PrivateMode.remove(directory) }
-        lock.release()
+        start.lock.release()
         // Not by `exit`: it runs the cleanup of OpenSSL and libcurl. If the daemon ends right after its start, a thread
-        // may still be loading them. Nothing of ours is left to be written.
+        // may still be loading them. All writes have completed.
         _exit(0)
     }
 
     // MARK: The steps
 
-    private static func readCredentials(_ options: Options) -> Credentials {
+    static func readCredentials(_ options: Options) -> Credentials {
         do throws(PlaceError) {
             return try Credentials(options.credentials, directory: environment("CREDENTIALS_DIRECTORY"))
         } catch {
@@ -186,7 +85,7 @@ enum Main {
         }
     }
 
-    private static func startHelper(_ arguments: [String]) -> HelperConnection {
+    static func startHelper(_ arguments: [String]) -> HelperConnection {
         // The helper reads the configuration itself, so that the daemon can name an account but no program. A file that
         // RINGBACK_CONFIG named is passed as an argument, since the helper's environment is a clean one.
         do throws(HelperError) {
@@ -202,7 +101,7 @@ enum Main {
             command: { (try? DaemonConfiguration.load(place))?[$0]?.clientSecretCommand })
     }
 
-    private static func loadConfiguration(_ place: ConfigurationPlace) -> DaemonConfiguration {
+    static func loadConfiguration(_ place: ConfigurationPlace) -> DaemonConfiguration {
         do throws(ConfigurationErrors) {
             return try DaemonConfiguration.load(place)
         } catch {
@@ -210,7 +109,7 @@ enum Main {
         }
     }
 
-    private static func claimPlaces(_ options: Options) -> (StateLock, Places, Int32?) {
+    static func claimPlaces(_ options: Options) -> (StateLock, Places, Int32?) {
         let places: Places
         let activated: Int32?
         do throws(PlaceError) {
@@ -261,10 +160,152 @@ enum Main {
         return logger
     }
 
-    private static func stop(_ reason: String, _ status: Int32) -> Never {
+    static func stop(_ reason: String, _ status: Int32) -> Never {
         complain(reason)
         // Other threads may be running already: exit(3) would clean up libraries that they use.
         _exit(status)
+    }
+}
+
+/// What the daemon claims before it makes any thread. Whatever cannot be had ends the process.
+struct Start {
+    let options: Options
+    let place: ConfigurationPlace
+    let parent: ParentWatch?
+    let credentials: Credentials
+    let helper: HelperConnection
+    let readAt: WallInstant
+    let configuration: DaemonConfiguration
+    let lock: StateLock
+    let places: Places
+    /// The socket that the service manager has opened.
+    let activated: Int32?
+
+    init(_ options: Options, _ place: ConfigurationPlace) {
+        self.options = options
+        self.place = place
+        if options.ownDirectory != nil { PrivateMode.forgetServiceManager() }
+        // Checked before anything opens a descriptor that could get one of these numbers.
+        for (name, number) in options.credentials where fcntl(number, F_GETFD) < 0 {
+            Main.stop("--credential-fd \(name)=\(number): that descriptor is not open", ExitStatus.failed)
+        }
+        parent = options.exitsWithParent ? ParentWatch.begin(stated: options.parent) : nil
+        credentials = Main.readCredentials(options)
+        helper = Main.startHelper(options.helperArguments(for: place))
+        readAt = BrokerClock.system.wallInstant
+        configuration = Main.loadConfiguration(place)
+        (lock, places, activated) = Main.claimPlaces(options)
+    }
+}
+
+/// The parts of the running daemon, joined.
+struct Daemon {
+    private let start: Start
+    private let logger: Logger
+    private let http = CurlClient(version: Main.version)
+    private let listener: LoopbackListener
+    private let records: RecordKeeper
+    private let vault: DaemonVault
+    private let notices = Notices()
+    let keptFiles = KeptFiles()
+    private let activity = Activity()
+    let broker: Broker
+    let reloader: Reloader
+    let exposed: ExposedSocketServers
+    let exposedSockets: ExposedSocketRegistry
+    let api: SocketAPI
+    let server: HTTPServer
+
+    init(_ start: Start, _ logger: Logger) {
+        self.start = start
+        self.logger = logger
+        let (places, helper) = (start.places, start.helper)
+        let (peers, arrivals, work) = (PeerUIDs(), Arrivals(), Work())
+        listener = LoopbackListener(visit: arrivals.visit, deliver: arrivals.deliver)
+        records = RecordKeeper(
+            audit: AuditLog(
+                path: "\(places.state)/audit.jsonl",
+                options: AuditLog.Options(now: BrokerClock.system.now) { logger.warning("\($0)") }))
+        let configured = start.configuration.vault
+        vault = DaemonVault(SealedFileVault(configured, state: places.state, helper: helper), configured, records)
+        broker = Broker(
+            vault: vault.vault, http: http, callbackReceiver: CallbackReceiver(listener, peers: peers), work: work,
+            firstEvent: EventNumbers.next(in: places.state, now: EventBus.now())
+        ) { [records, notices, keptFiles, activity] fact in
+            records.note(fact)
+            notices.note(fact)
+            keptFiles.note(fact)
+            activity.note()
+        }
+        arrivals.connect(broker)
+        vault.connect(broker)
+        notices.connect(broker, helper, logger)
+        keptFiles.connect(broker, state: places.state, records, logger)
+        let links = DeepLinkRegistry(broker, helper: helper, work: work, record: records.note, logger: logger)
+        let secrets = AccountSecrets(helper: helper, vault: vault.vault, credentials: start.credentials)
+        reloader = Reloader(
+            place: start.place, readAt: start.readAt, broker: broker, http: http, secrets: secrets, peers: peers,
+            links: links, notices: notices, keptFiles: keptFiles, logger: logger)
+        exposed = ExposedSocketServers(
+            ExposedPlaces(socket: places.socket, isPrivate: start.options.ownDirectory != nil), records: records,
+            logger: logger)
+        exposedSockets = ExposedSocketRegistry(exposed, state: places.state, broker: broker, records: records)
+
+        var daemon = SocketAPI.Daemon(
+            version: Main.version, build: Main.build, certificates: Main.readCertificates
+        ) { [reloader] in
+            await reloader.reload()
+        }
+        daemon.places = [
+            .init(name: "socket", path: places.socket), .init(name: "state", path: places.state),
+            .init(name: "configuration", path: start.place.userFile ?? "none"),
+        ]
+        daemon.maxConnections = DescriptorBudget.current.connections
+        daemon.configurationReadAt = { [reloader] in reloader.readAt }
+        daemon.configurationNumber = { [reloader] in reloader.configurationNumber }
+        daemon.readAccount = Account.reader(start.place, secrets)
+        daemon.network = { [reloader] in reloader.network }
+        daemon.exposedSockets = exposedSockets
+        daemon.origins = reloader.origins
+        daemon.keptFiles = keptFiles.views
+        daemon.vaultHosts = vault.hosts
+        daemon.exposedAt = exposed.places.place
+        daemon.tellOfCallback = notices.tell
+        daemon.tellOfRefusal = notices.tellOfRefusal
+        api = SocketAPI(
+            broker: broker, policy: Policy(owner: getuid()), daemon: daemon, records: records, deepLinks: links)
+        server = api.server {
+            logger.critical(
+                "\(places.socket) accepts no connections any more: another process has shut it down. Restart ringbackd."
+            )
+        }
+    }
+
+    /// What runs until the daemon ends.
+    func services(reloadingOn hangups: UnixSignalsSequence) -> ServiceGroupConfiguration {
+        // Named: a name made by reflection would walk through everything that a service holds.
+        func named(_ name: String, _ service: any Service) -> ServiceGroupConfiguration.ServiceConfiguration {
+            .init(service: service, serviceName: name)
+        }
+        // Services are shut down in reverse order: waiting callers get a response before what they wait for ends.
+        var group = ServiceGroupConfiguration(
+            services: [
+                named("last out", LastOut(broker: broker, http: http, audit: records.audit, logger: logger)),
+                named(
+                    "freshness",
+                    Freshness(
+                        broker: broker, vault: vault, helper: start.helper, configuration: start.configuration.vault,
+                        activity: activity, logger: logger)),
+                named("lease", LeaseKeeper(lock: start.lock, logger: logger)),
+                named("reload", ReloadOnSignal(reloader: reloader, signals: hangups)),
+                named("notices", notices), named("kept files", keptFiles), named("callbacks", listener),
+                named("restricted sockets", exposed), named("socket API", server),
+            ],
+            logger: logger)
+        vault.addService(to: &group)
+        if let watchdog = Watchdog(broker) { group.services.append(named("watchdog", watchdog)) }
+        group.maximumGracefulShutdownDuration = Duration.milliseconds(4_500)
+        return group
     }
 }
 

@@ -12,7 +12,7 @@ import SessionVault
 /// Connects the notices with the broker, whose facts they show and which must exist before them, and with the helper,
 /// the only process that reaches the desktop.
 final class Notices: Service, Sendable {
-    private let snapshot = OnceBox<SignInNotices>()
+    private let notices = OnceBox<SignInNotices>()
 
     /// How long the daemon's end waits for the desktop to remove notices that nobody would react to any more.
     private static let farewell: Duration = .milliseconds(500)
@@ -21,33 +21,33 @@ final class Notices: Service, Sendable {
         let words = NoticeWords(
             language: Language(environment: environmentVariables()), now: { BrokerClock.system.wallInstant }
         )
-        snapshot.set(SignInNotices(desktop: Desktop(helper, logger), signIns: SignIns(broker), words: words))
+        notices.set(SignInNotices(desktop: Desktop(helper, logger), signIns: SignIns(broker), words: words))
     }
 
-    @Sendable func note(_ fact: BrokerFact) { snapshot.value?.note(fact) }
+    @Sendable func note(_ fact: BrokerFact) { notices.value?.note(fact) }
 
     func configure(_ configuration: DaemonConfiguration) {
-        snapshot.value?.configure(
+        notices.value?.configure(
             isEnabled: configuration.showsNotices,
             accounts: configuration.accounts.compactMap { AccountName($0.name) })
     }
 
     /// Tells the user the result of a callback. True if a notice shows it.
     @Sendable func tell(_ verdict: CallbackVerdict, of account: AccountName?, message: String?) async -> Bool {
-        await snapshot.value?.tell(verdict, of: account, message: message) ?? false
+        await notices.value?.tell(verdict, of: account, message: message) ?? false
     }
 
     /// Tells the user that a server refused two tokens of an account in a row.
     @Sendable func tellOfRefusal(by server: String, of account: AccountName) {
-        snapshot.value?.tellOfRefusal(by: server, of: account)
+        notices.value?.tellOfRefusal(by: server, of: account)
     }
 
     func run() async throws {
-        guard let snapshot = snapshot.value else { return }
+        guard let notices = notices.value else { return }
         await withDiscardingTaskGroup { group in
-            group.addTask { await snapshot.run() }
+            group.addTask { await notices.run() }
             try? await gracefulShutdown()
-            await snapshot.leave(atMost: Notices.farewell)
+            await notices.leave(atMost: Notices.farewell)
             group.cancelAll()
         }
     }

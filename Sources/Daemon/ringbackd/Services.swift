@@ -21,35 +21,32 @@ final class Reloader: Sendable {
     private let place: ConfigurationPlace
     private let broker: Broker
     private let http: CurlClient
-    private let helper: HelperConnection
-    private let vault: any Vault
+    private let secrets: AccountSecrets
     private let peers: PeerUIDs
-    private let credentials: Credentials
     private let links: DeepLinkRegistry
     let origins: OriginRegistry
+    private let notices: Notices
+    private let keptFiles: KeptFiles
     private let logger: Logger
     private let vaultAtStart = OnceBox<VaultConfiguration>()
     /// When the reading of the configuration in force began.
     private let read: Mutex<WallInstant>
-    /// Set when the daemon's other parts exist.
+    /// Set when what was exposed before is open again.
     let exposedSockets = OnceBox<ExposedSocketRegistry>()
-    let notices = OnceBox<Notices>()
-    let keptFiles = OnceBox<KeptFiles>()
 
     init(
-        place: ConfigurationPlace, readAt: WallInstant, broker: Broker, http: CurlClient, helper: HelperConnection,
-        vault: any Vault,
-        peers: PeerUIDs, credentials: Credentials, links: DeepLinkRegistry, logger: Logger
+        place: ConfigurationPlace, readAt: WallInstant, broker: Broker, http: CurlClient, secrets: AccountSecrets,
+        peers: PeerUIDs, links: DeepLinkRegistry, notices: Notices, keptFiles: KeptFiles, logger: Logger
     ) {
         read = Mutex(readAt)
         self.place = place
         self.broker = broker
         self.http = http
-        self.helper = helper
-        self.vault = vault
+        self.secrets = secrets
         self.peers = peers
-        self.credentials = credentials
         self.links = links
+        self.notices = notices
+        self.keptFiles = keptFiles
         origins = OriginRegistry(broker)
         self.logger = logger
     }
@@ -121,7 +118,7 @@ final class Reloader: Sendable {
         origins.retain(table)
         await broker.configure(
             configuration.accounts.compactMap { entry in
-                var account = Account(entry, helper: helper, vault: vault, credentials: credentials)
+                var account = Account(entry, secrets)
                 account?.isDefault = entry.name == configuration.defaultAccount?.name
                 return account
             }, unchanged: unchanged(of: configuration))
@@ -129,8 +126,8 @@ final class Reloader: Sendable {
         // After the accounts, since their redirect URIs have schemes too.
         await links.configure(configuration.schemes.map(LinkScheme.init))
         await exposedSockets.value?.configure(configuration)
-        notices.value?.configure(configuration)
-        keptFiles.value?.configure(configuration)
+        notices.configure(configuration)
+        keptFiles.configure(configuration)
     }
 
     /// The accounts whose settings are what they were before.

@@ -5,7 +5,7 @@ internal import Synchronization
 
 /// Passes on which rows changed, to any number of listeners.
 final class RowChanges: Sendable {
-    /// What is asked for now and then.
+    /// Numbers that are queried periodically.
     struct Pulse: Sendable, Equatable {
         /// One of them is another after any change.
         var numbers: [[UInt8]?]
@@ -19,13 +19,15 @@ final class RowChanges: Sendable {
         var slots: [String: RowKey] = [:]
         var pulse: Pulse?
         var isListening = false
-        /// There is a connection for changes.
-        var isConnected = false
+        /// Since when there is a connection for changes; nil without one.
+        var connectedAt: ContinuousClock.Instant?
         /// True if a notification came since the question.
         var wasNotified = false
     }
 
     private let state = Mutex(State())
+
+    var connectedAt: ContinuousClock.Instant? { state.withLock { $0.connectedAt } }
 
     /// A new listener, from now on. If it falls behind, or the connection was made before, it gets "everything".
     func listen() -> AsyncStream<RowKey?> {
@@ -33,7 +35,7 @@ final class RowChanges: Sendable {
         let number = state.withLock { state in
             defer { state.next += 1 }
             state.listeners[state.next] = continuation
-            if state.isConnected { continuation.yield(nil) }
+            if state.connectedAt != nil { continuation.yield(nil) }
             return state.next
         }
         continuation.onTermination = { [weak self] _ in
@@ -48,7 +50,7 @@ final class RowChanges: Sendable {
 
     func noteConnection(listens: Bool) {
         state.withLock { state in
-            (state.isListening, state.isConnected) = (listens, true)
+            (state.isListening, state.connectedAt) = (listens, .now)
             state.pulse = nil
             state.wasNotified = false
         }
@@ -58,7 +60,7 @@ final class RowChanges: Sendable {
     /// There is no connection for changes. Who asks for the rows then learns whether the database is away: a host that has
     /// nothing else to ask would not know.
     func noteLoss() {
-        state.withLock { $0.isConnected = false }
+        state.withLock { $0.connectedAt = nil }
         tell(nil)
     }
 

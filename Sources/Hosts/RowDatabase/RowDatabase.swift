@@ -8,19 +8,6 @@ internal import Synchronization
 
 /// The rows of one owner in a PostgreSQL database, for one host of that owner.
 public final class RowDatabase: SharedRows {
-    /// What is known of the database.
-    public struct Status: Sendable, Equatable {
-        public enum Reach: Sendable, Equatable {
-            /// Nothing was tried yet.
-            case unknown
-            case reachable(since: ContinuousClock.Instant)
-            case away(since: ContinuousClock.Instant, RowError)
-        }
-
-        public var reach = Reach.unknown
-        public var facts = RowFacts()
-    }
-
     /// A statement has so long, with the time to connect.
     public static let limit: Duration = .seconds(5)
     /// The same for a statement that reads many rows.
@@ -30,8 +17,8 @@ public final class RowDatabase: SharedRows {
     private static let batch = 500
 
     let client: PostgresClient
-    private let notices = RowChanges()
-    private let state = Mutex((status: Status(), listener: PostgresListener?.none, clock: ServerClock()))
+    let notices = RowChanges()
+    private let state = Mutex((facts: RowFacts(), listener: PostgresListener?.none, clock: ServerClock()))
     private let now: (@Sendable () -> Duration)?
 
     /// Connects when it is first asked, and for the changes with ``start()``.
@@ -67,23 +54,11 @@ public final class RowDatabase: SharedRows {
         state.withLock { $0.listener }?.tryAgain()
     }
 
-    public var status: Status {
-        var status = state.withLock { $0.status }
-        switch client.reach {
-        case .unknown: break
-        case .reachable(let since):
-            // What the connection for changes knows comes first: the server may answer it, and refuse all the same.
-            if status.reach == .unknown { status.reach = .reachable(since: since) }
-        case .away(let since, let failure): status.reach = .away(since: since, RowError(failure))
-        }
-        return status
-    }
-
     public var changes: AsyncStream<RowKey?> { notices.listen() }
 
     public var facts: RowFacts {
         state.withLock { state in
-            var facts = state.status.facts
+            var facts = state.facts
             facts.clock = state.clock.boot
             return facts
         }
@@ -93,25 +68,16 @@ public final class RowDatabase: SharedRows {
         switch event {
         case .connected(let listens):
             state.withLock { state in
-                state.status.facts.listens = listens
+                state.facts.listens = listens
                 state.clock.readAgain()
-                if case .reachable = state.status.reach { return }
-                state.status.reach = .reachable(since: .now)
             }
             notices.noteConnection(listens: listens)
         case .notified(let payload): notices.noteNotification(payload)
         case .asked(let rows):
             guard rows.count == 1, let standby = try? rows[0].flag(4) else { return }
-            state.withLock { $0.status.facts.hasSynchronousStandby = standby }
+            state.withLock { $0.facts.hasSynchronousStandby = standby }
             notices.note(RowChanges.Pulse(numbers: Array(rows[0].values.prefix(3)), untold: rows[0].values[3]))
-        case .lost(let failure):
-            state.withLock { state in
-                if case .away(let since, _) = state.status.reach {
-                    state.status.reach = .away(since: since, RowError(failure))
-                } else {
-                    state.status.reach = .away(since: .now, RowError(failure))
-                }
-            }
+        case .lost:
             // The connections for statements may be there still.
             if case .away = client.reach { return }
             notices.noteLoss()
@@ -156,14 +122,14 @@ public final class RowDatabase: SharedRows {
     }
 
     public func append(
-        _ sealed: [UInt8], to key: RowKey, attempt id: LeaseID, epoch: Int64, step: Int, parentVersion: Int64,
-        newVersion: Int64, isFinal: Bool
+        _ received: SharedRow.Candidate, to key: RowKey, isFinal: Bool
     ) async throws(RowError) -> SharedRow {
         let found = try await change(
             "ringback.append($1, $2, $3, $4, $5, $6, $7, $8, $9)",
             [
-                .bytes(key.bytes), .bytes(id.bytes), .integer(Int64(step)), .integer(epoch), .integer(parentVersion),
-                .integer(newVersion), .bytes(sealed), .flag(isFinal),
+                .bytes(key.bytes), .bytes(received.attempt.bytes), .integer(Int64(received.step)),
+                .integer(received.epoch), .integer(received.parentVersion), .integer(received.parentVersion + 1),
+                .bytes(received.sealed), .flag(isFinal),
             ])
         return try row(key, of: found)
     }

@@ -151,10 +151,10 @@ extension SharedVault {
     }
 
     /// Ends an attempt in which nothing was received.
-    func settle(_ id: LeaseID, of key: RowKey, wakes wakesTending: Bool = true) async {
+    func settle(_ id: LeaseID, of key: RowKey, wakes wakesMaintenance: Bool = true) async {
         if !settling.contains(where: { $0.id == id }) { settling.append((id, key)) }
         let isDone = (try? await ask { rows throws(RowError) in try await rows.settle(key, attempt: id) }) != nil
-        if isDone { settling.removeAll { $0.id == id } } else if wakesTending { wakes.continuation.yield() }
+        if isDone { settling.removeAll { $0.id == id } } else if wakesMaintenance { wakes.continuation.yield() }
     }
 
     /// Ends the lease of an attempt whose outcome is not known, or in which nothing was received or begun. What was

@@ -41,12 +41,9 @@ public struct Membership: Sendable, Equatable {
 
     /// What the database is told of the key, so that all hosts have the same one: it does not reveal the key.
     func mark() throws(VaultError) -> [UInt8] {
-        do throws(CryptographyError) {
-            let mark = try KeyDerivation.derive(from: dataKey, purpose: "ringback: mark of the hosts' key 1 " + owner)
-            return mark.revealedBytes()
-        } catch {
-            throw .refused(.cryptography)
-        }
+        try VaultError.mapping { () throws(CryptographyError) in
+            try KeyDerivation.derive(from: dataKey, purpose: "ringback: mark of the hosts' key 1 " + owner)
+        }.revealedBytes()
     }
 
     static func stored(in slot: VaultSlot, of local: any Vault) async throws(VaultError) -> Membership? {
@@ -93,4 +90,8 @@ extension VaultError {
     static let notJoined = VaultError.locked(.noHost, obstacle: .notJoined)
     /// This host has not been given the hosts' key yet.
     static let noKey = VaultError.locked(.noHostsKey, obstacle: .noHostsKey)
+
+    static func mapping<Value>(_ body: () throws(CryptographyError) -> Value) throws(VaultError) -> Value {
+        do throws(CryptographyError) { return try body() } catch { throw .refused(.cryptography) }
+    }
 }

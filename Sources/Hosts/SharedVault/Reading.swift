@@ -173,19 +173,17 @@ extension SharedVault {
     private func keep(_ entry: SpoolEntry, of slot: VaultSlot) async throws(VaultError) {
         guard let key = slots[slot]?.key, entry.content.text != nil, !entry.content.isEnd else { return }
         let parent = max(entry.version - 1, 0)
-        let sealed = try opened().seal(entry.content, as: key, version: parent + 1)
         // The content's own name makes it one candidate, however often it is appended.
-        let id = LeaseID(bytes: entry.content.name)
-        _ = try await ask { rows throws(RowError) in
-            try await rows.append(
-                sealed, to: key, attempt: id, epoch: 0, step: 1, parentVersion: parent, newVersion: parent + 1,
-                isFinal: true)
-        }
+        let received = SharedRow.Candidate(
+            attempt: LeaseID(bytes: entry.content.name), step: 1, parentVersion: parent, epoch: 0,
+            sealed: try opened().seal(entry.content, as: key, version: parent + 1))
+        _ = try await ask { rows throws(RowError) in try await rows.append(received, to: key, isFinal: true) }
     }
 
     private func takeUp(_ head: RowContent, _ row: SharedRow, in slot: VaultSlot) async -> Bool {
         let former = slots[slot]?.entry?.content.text
-        // A response that came before this host heard of another's sign-out. What was put beside a row has no epoch.
+        // The response came before this host read the other host's sign-out. Content that was not received in an attempt has
+        // no epoch.
         if head.text == nil, let entry = slots[slot]?.entry, !head.comes(from: entry.content),
             case .attempt(_, let epoch, _, _) = entry.origin, epoch > 0
         {
@@ -194,7 +192,7 @@ extension SharedVault {
         let entry = SpoolEntry(content: head, version: row.version, origin: .row, isSent: true)
         slots[slot]?.entry = entry
         slots[slot]?.isUnwritten = false
-        // A write takes milliseconds, and thousands of rows may have changed: `tend` makes the copy. A sign-out is removed
+        // A write takes milliseconds, and thousands of rows may have changed: `maintain` makes the copy. A sign-out is removed
         // here at once.
         slots[slot]?.isUncopied = head.text != nil
         if head.text == nil { try? await local.remove(slot) } else { wakes.continuation.yield() }
@@ -218,7 +216,7 @@ extension SharedVault {
         let news = RowNews()
         await withDiscardingTaskGroup { group in
             group.addTask { while let keys = await news.next() { await self.look(at: keys) } }
-            group.addTask { await Tending(wakes: self.wakes).run { await self.tend() } }
+            group.addTask { await Maintenance(wakes: self.wakes).run { await self.maintain() } }
             for await key in rows.changes { news.note(key) }
             news.finish()
             group.cancelAll()
@@ -232,24 +230,24 @@ extension SharedVault {
         if isAll { outage.tryNow() }
         guard membership != nil else { return askToOpen() }
         let known = isAll ? slots.all : keys.compactMap { $0.flatMap { names[$0] } }
-        await Look().look(at: known, by: self)
+        await RowQuery().look(at: known, by: self)
         if isAll || known.contains(where: { slots[$0]?.isOverlooked == true }) { wakes.continuation.yield() }
     }
 
     /// Sends what the database does not have, and copies what the local vault does not have. Returns how long to wait before
     /// the next attempt; nil if nothing is left.
-    public func tend() async -> Duration? { await Round().run(by: self) }
+    public func maintain() async -> Duration? { await MaintenancePass().run(by: self) }
 }
 
 /// Rows that may have changed are read, and compared with what this host has.
-struct Look: Sendable {
+struct RowQuery: Sendable {
     /// How many rows are read at once.
     private static let batch = 128
 
     func look(at known: [VaultSlot], by vault: isolated SharedVault) async {
         let idle = known.filter { vault.slots[$0]?.isLookedAt(at: vault.now()) == true }
-        for start in stride(from: 0, to: idle.count, by: Look.batch) {
-            let part = Array(idle[start..<min(start + Look.batch, idle.count)])
+        for start in stride(from: 0, to: idle.count, by: RowQuery.batch) {
+            let part = Array(idle[start..<min(start + RowQuery.batch, idle.count)])
             let keys = part.compactMap { vault.slots[$0]?.key }
             guard let rows = try? await vault.read(keys) else {
                 overlook(Array(idle[start...]), by: vault)
@@ -296,7 +294,7 @@ struct Look: Sendable {
 }
 
 /// What is to be done once: what the database does not have is sent, what the local vault does not have is copied.
-struct Round: Sendable {
+struct MaintenancePass: Sendable {
     /// How many rows are copied before it is seen whether there is something to send.
     private static let copies = 128
 
@@ -310,14 +308,14 @@ struct Round: Sendable {
         }
         let overlooked = vault.slots.overlooked.filter { vault.slots[$0]?.isBusy(at: vault.now()) == false }
         for slot in overlooked { vault.slots[slot]?.isOverlooked = false }
-        await Look().look(at: Array(overlooked), by: vault)
+        await RowQuery().look(at: Array(overlooked), by: vault)
         // Nothing else may be asked for hours, and the status would say that the database is away.
         if vault.outage.reason != nil, vault.settling.isEmpty, vault.slots.unsent.isEmpty {
             _ = try? await vault.read([Membership.markRow])
         }
         // A copy ends an announcement. So it is not made while a request may be under way, nor one that began meanwhile.
         let idle = vault.slots.uncopied.lazy.filter { vault.slots[$0]?.isBusy(at: vault.now()) == false }
-        for slot in idle.prefix(Round.copies) {
+        for slot in idle.prefix(MaintenancePass.copies) {
             await vault.inTurn(slot) { vault in
                 if vault.slots[slot]?.isBusy(at: vault.now()) == false { await vault.copy(slot) }
             }

@@ -20,7 +20,7 @@ struct RowContent: Sendable, Equatable {
     let text: Secret?
     /// The name of the content with which the session began, at a sign-in.
     var session: Name
-    /// How many hosts had been removed when the text came, as far as its host knew.
+    /// The number of removed hosts that the sender knew when it wrote the text.
     var removals = 0
     /// How often the text was changed without a request, since its tokens came: each time made another version of the row.
     var edits = 0
@@ -158,32 +158,24 @@ struct RowSealing: Sendable {
             case .hostsKey, .people, .provider: [slot.account]
             }
         let parts = names.map { "\($0.utf8.count):\($0)" }
-        do throws(CryptographyError) {
+        return try VaultError.mapping { () throws(CryptographyError) in
             let key = try KeyDerivation.derive(
                 from: dataKey, purpose: "ringback: row 1 " + parts.joined(), length: 32)
             return RowKey(bytes: key.revealedBytes())
-        } catch {
-            throw .refused(.cryptography)
         }
     }
 
     func seal(_ content: RowContent, as key: RowKey, version: Int64) throws(VaultError) -> [UInt8] {
-        do throws(CryptographyError) {
-            return try SealedBox.seal(content.encoded(), with: dataKey, context: context(key, version))
-        } catch {
-            throw .refused(.cryptography)
+        try VaultError.mapping { () throws(CryptographyError) in
+            try SealedBox.seal(content.encoded(), with: dataKey, context: context(key, version))
         }
     }
 
     /// Nil if it was sealed with another key, or for another place or version, or was changed.
     func open(_ sealed: [UInt8], as key: RowKey, version: Int64) throws(VaultError) -> RowContent? {
-        do throws(CryptographyError) {
-            guard let text = try SealedBox.open(sealed, with: dataKey, context: context(key, version)) else {
-                return nil
-            }
-            return RowContent.read(text)?.content
-        } catch {
-            throw .refused(.cryptography)
+        try VaultError.mapping { () throws(CryptographyError) in
+            let text = try SealedBox.open(sealed, with: dataKey, context: context(key, version))
+            return text.flatMap { RowContent.read($0)?.content }
         }
     }
 

@@ -47,8 +47,7 @@ extension SharedVault {
         if isFinal { (state.attempt, state.isOverlooked) = (nil, false) }
         let held = isFinal ? nil : now() + SharedVault.validation
         try await keepHere(state, of: slot, heldUntil: held) { vault throws(VaultError) in
-            let parent = state.rowVersion
-            try await vault.append(slot, as: parent + 1, after: parent)
+            try await vault.append(slot, after: state.rowVersion)
         }
     }
 
@@ -213,15 +212,15 @@ extension SharedVault {
     private static let mostTries = 5
 
     /// Appends the slot's content, which was received in an attempt, to the row.
-    func append(_ slot: VaultSlot, as version: Int64, after parent: Int64) async throws(VaultError) {
+    func append(_ slot: VaultSlot, after parent: Int64) async throws(VaultError) {
         guard let state = slots[slot], let entry = state.entry,
             case .attempt(let id, let epoch, let step, let isFinal) = entry.origin
         else { return }
-        let sealed = try opened().seal(entry.content, as: state.key, version: version)
+        let received = SharedRow.Candidate(
+            attempt: id, step: step, parentVersion: parent, epoch: epoch,
+            sealed: try opened().seal(entry.content, as: state.key, version: parent + 1))
         let row = try await ask { rows throws(RowError) in
-            try await rows.append(
-                sealed, to: state.key, attempt: id, epoch: epoch, step: step, parentVersion: parent,
-                newVersion: version, isFinal: isFinal)
+            try await rows.append(received, to: state.key, isFinal: isFinal)
         }
         try await sent(slot, row)
     }
@@ -272,8 +271,7 @@ extension SharedVault {
             let isNext = head.map { entry.content.comes(from: $0) } ?? false
             switch entry.origin {
             case .row, .attempt:
-                let parent = isNext ? row.version : max(entry.version - 1, 0)
-                try await append(slot, as: parent + 1, after: parent)
+                try await append(slot, after: isNext ? row.version : max(entry.version - 1, 0))
             case .put(let overrides):
                 if isNext || overrides {
                     try await put(slot, over: row, overrides: overrides)
@@ -329,7 +327,7 @@ extension SharedVault {
         }
         switch putting {
         case .put(let row):
-            // Nobody else's attempts are left, and no own one either.
+            // Overriding has ended every attempt, this host's too.
             if overrides { slots[slot]?.attempt = nil }
             slots[slot]?.signedOut = nil
             try await sent(slot, row)

@@ -268,8 +268,6 @@ public struct CallbackBinding: Sendable, Equatable {
         try self.init(parsing: "http://127.0.0.1:{port}\(path)", acceptsPost: acceptsPost, peerUIDs: peerUIDs)
     }
 
-    static let entrancePath = CallbackPaths.start
-
     /// A start address at 127.0.0.1 or [::1], see ``LoopbackListener/openEntrance(key:beside:owner:peerUIDs:)``. If the
     /// redirect URI is at the same address, the port is the same too, so that a user who forwards or publishes ports
     /// needs only one. Otherwise it is a free port. Throws `unsuitable` if the key is not base64url.
@@ -280,7 +278,7 @@ public struct CallbackBinding: Sendable, Equatable {
         let isShared = url?.scheme == "http" && (url?.host == family.address || url?.host == "localhost")
         let port = isShared ? url?.port ?? 80 : 0
         let host = family == .ipv6 ? "[\(family.address)]" : family.address
-        let text = "http://\(host):\(port)\(entrancePath)\(key)"
+        let text = "http://\(host):\(port)\(CallbackPaths.start)\(key)"
         guard let own = try? WebURL(parsing: text) else { throw .unsuitable(reason: "the key is not base64url") }
         var binding = CallbackBinding(text, own, host: family.address, acceptsPost: false, peerUIDs: [])
         binding.entranceKey = key

@@ -39,9 +39,41 @@ public struct AdapterRequest: Sendable, Equatable {
     ///
     /// - Throws: for a URL of another scheme, without a host or with a user name.
     init(web text: String, username: String? = nil) throws(AdapterFailure) {
-        guard let url = try? WebURL(parsing: text), ["https", "http"].contains(url.scheme), url.host?.isEmpty == false
-        else { throw AdapterFailure("The tool named something that is no URL of a web server.") }
+        guard WebURL.server(text) != nil else {
+            throw AdapterFailure("The tool named something that is no URL of a web server.")
+        }
         self.init(url: String(text.prefix { $0 != "?" && $0 != "#" }), username: username)
+    }
+
+    /// Reads JSON that a tool wrote.
+    ///
+    /// - Parameter name: what the text is, as the beginning of a sentence.
+    static func json(_ input: [UInt8], atMost most: Int, named name: String) throws(AdapterFailure) -> JSON {
+        guard input.count <= most else { throw AdapterFailure("\(name) is too long.") }
+        do throws(JSONError) {
+            return try JSON(parsing: input)
+        } catch {
+            throw AdapterFailure("\(name) is not valid JSON: \(error).")
+        }
+    }
+}
+
+extension WebURL {
+    /// The URL of a web server; nil for other texts.
+    static func server(_ text: String) -> WebURL? {
+        guard let url = try? WebURL(parsing: text), ["https", "http"].contains(url.scheme), url.host?.isEmpty == false
+        else { return nil }
+        return url
+    }
+}
+
+extension UInt8 {
+    /// True for a letter or a digit of ASCII.
+    var isLetterOrDigit: Bool {
+        switch self {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+        default: false
+        }
     }
 }
 
@@ -67,6 +99,18 @@ public struct AdapterCredential: Sendable {
         guard !secret.isEmpty, secret.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw AdapterFailure("The token has characters that are not allowed in a token; it is given to no tool.")
         }
+    }
+
+    /// The user name, for a tool that sends it with the token as Basic authentication.
+    ///
+    /// - Throws: for a token that cannot be in a header field, and a user name that Basic authentication cannot send.
+    func basicUsername(otherwise usual: String = "oauth2") throws(AdapterFailure) -> String {
+        try checkToken()
+        let username = username ?? usual
+        guard username.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F && $0 != UInt8(ascii: ":") }) else {
+            throw AdapterFailure("The user name has characters that Basic authentication does not allow.")
+        }
+        return username
     }
 
     /// The token, for a tool that sends it as `Authorization: Bearer` and in no other way.

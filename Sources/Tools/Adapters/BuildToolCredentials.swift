@@ -12,13 +12,7 @@ public struct BazelCredential: Sendable, Equatable {
     ///
     /// - Throws: for input that is no JSON object, has a member twice or no URI of a web server.
     public init(reading input: [UInt8]) throws(AdapterFailure) {
-        guard input.count <= BazelCredential.maxInput else { throw AdapterFailure("The request is too long.") }
-        let json: JSON
-        do throws(JSONError) {
-            json = try JSON(parsing: input)
-        } catch {
-            throw AdapterFailure("The request is not valid JSON: \(error).")
-        }
+        let json = try AdapterRequest.json(input, atMost: BazelCredential.maxInput, named: "The request")
         guard let uri = json["uri"]?.string else { throw AdapterFailure("The request has no member “uri”.") }
         request = try AdapterRequest(web: uri)
     }
@@ -69,12 +63,11 @@ public struct CargoCredential: Sendable, Equatable {
     ///
     /// - Throws: ``Refused`` for one that is answered without a token.
     public init(reading line: [UInt8]) throws(Refused) {
-        guard line.count <= CargoCredential.maxLine else { throw Refused(refusal: .other("The request is too long.")) }
         let json: JSON
-        do throws(JSONError) {
-            json = try JSON(parsing: line)
+        do throws(AdapterFailure) {
+            json = try AdapterRequest.json(line, atMost: CargoCredential.maxLine, named: "The request")
         } catch {
-            throw Refused(refusal: .other("The request is not valid JSON: \(error)."))
+            throw Refused(refusal: .other(error.reason))
         }
         guard json["v"]?.integer == 1 else {
             throw Refused(refusal: .other("The request has a version of the protocol that is not known."))
@@ -140,12 +133,7 @@ public struct TerraformCredential: Sendable, Equatable {
     /// - Parameter host: a host, with a port where it is not 443.
     /// - Throws: for anything else.
     public init(host: String) throws(AdapterFailure) {
-        let isHost = host.utf8.allSatisfy { byte in
-            switch byte {
-            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-            default: "-.:[]".utf8.contains(byte)
-            }
-        }
+        let isHost = host.utf8.allSatisfy { $0.isLetterOrDigit || "-.:[]".utf8.contains($0) }
         guard !host.isEmpty, isHost else { throw AdapterFailure("The host has characters that no host has.") }
         request = try AdapterRequest(web: "https://\(host)/")
     }
@@ -284,12 +272,7 @@ public enum TokenLine {
 
     /// The token as one word of a POSIX shell, in an assignment too.
     static func shellWord(_ token: String) -> String {
-        let isPlain = token.utf8.allSatisfy { byte in
-            switch byte {
-            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-            default: "_-./+=:@%,".utf8.contains(byte)
-            }
-        }
+        let isPlain = token.utf8.allSatisfy { $0.isLetterOrDigit || "_-./+=:@%,".utf8.contains($0) }
         return isPlain ? token : "'" + token.replacing("'", with: #"'\''"#) + "'"
     }
 }

@@ -45,9 +45,9 @@ public struct DockerCredential: Sendable, Equatable {
         }
         server = String(decoding: line, as: UTF8.self)
         let text = server.contains("://") ? server : "https://\(server)"
-        guard let url = try? WebURL(parsing: text), ["https", "http"].contains(url.scheme), url.host?.isEmpty == false,
-            url.query == nil, url.fragment == nil
-        else { throw AdapterFailure("The server's URL is not valid.") }
+        guard let url = WebURL.server(text), url.query == nil, url.fragment == nil else {
+            throw AdapterFailure("The server's URL is not valid.")
+        }
         request = AdapterRequest(url: text, username: nil)
     }
 
@@ -55,11 +55,7 @@ public struct DockerCredential: Sendable, Equatable {
     ///
     /// - Throws: for a token that cannot be in a header field, and a user name that Basic authentication cannot send.
     public func answer(_ credential: AdapterCredential) throws(AdapterFailure) -> [UInt8] {
-        try credential.checkToken()
-        let username = credential.username ?? DockerCredential.usualName
-        guard username.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F && $0 != UInt8(ascii: ":") }) else {
-            throw AdapterFailure("The user name has characters that Basic authentication does not allow.")
-        }
+        let username = try credential.basicUsername()
         let answer: JSON = [
             "ServerURL": .string(server), "Username": .string(username), "Secret": .string(credential.secret),
         ]

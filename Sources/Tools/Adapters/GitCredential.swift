@@ -123,12 +123,7 @@ public struct GitCredential: Sendable, Equatable {
     }
 
     /// RFC 3986 section 2.3.
-    private static func isUnreserved(_ byte: UInt8) -> Bool {
-        switch byte {
-        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x7E: true
-        default: false
-        }
-    }
+    private static func isUnreserved(_ byte: UInt8) -> Bool { byte.isLetterOrDigit || "-._~".utf8.contains(byte) }
 }
 
 /// git's lines. Keys that are not known are left out, as the protocol says.

@@ -47,11 +47,7 @@ public struct KeyringCommand: Sendable, Equatable {
     ///
     /// - Throws: for a value that would add a line, and for a user name that Basic authentication cannot send.
     public func answer(_ credential: AdapterCredential) throws(AdapterFailure) -> [UInt8] {
-        try credential.checkToken()
-        let username = credential.username ?? request.username ?? KeyringCommand.usualName
-        guard username.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F && $0 != UInt8(ascii: ":") }) else {
-            throw AdapterFailure("The user name has characters that Basic authentication does not allow.")
-        }
+        let username = try credential.basicUsername(otherwise: request.username ?? KeyringCommand.usualName)
         guard wantsJSON else {
             return Array((wantsUsername ? "\(username)\n" : "").utf8) + Array("\(credential.secret)\n".utf8)
         }

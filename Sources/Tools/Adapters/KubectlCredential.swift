@@ -28,17 +28,10 @@ public struct KubectlCredential: Sendable, Equatable {
     /// - Throws: for what they do not write: text that is not JSON, a member twice, another kind of object or version, a
     ///   member of another type, a server that is no URL, and for a setting of the cluster that is not known.
     public init(reading input: [UInt8]) throws(AdapterFailure) {
-        guard input.count <= KubectlCredential.maxInput else {
-            throw AdapterFailure("\(KubectlCredential.variable) is too long.")
-        }
         // kube-rs writes null, and the client for .NET a plural.
         let kinds: [JSON?] = ["ExecCredential", "ExecCredentials", .null, nil]
-        let json: JSON
-        do throws(JSONError) {
-            json = try JSON(parsing: input)
-        } catch {
-            throw AdapterFailure("\(KubectlCredential.variable) is not valid JSON: \(error).")
-        }
+        let json = try AdapterRequest.json(
+            input, atMost: KubectlCredential.maxInput, named: KubectlCredential.variable)
         guard kinds.contains(json["kind"]), let name = json["apiVersion"]?.string,
             let version = ["v1", "v1beta1"].first(where: { KubectlCredential.group + $0 == name })
         else {
@@ -57,8 +50,7 @@ public struct KubectlCredential: Sendable, Equatable {
         switch spec["cluster"] {
         case nil, .null: (request, authorityFile) = (nil, nil)
         case .object(let cluster):
-            guard let server = cluster["server"]?.string, let url = try? WebURL(parsing: server),
-                ["https", "http"].contains(url.scheme), url.host?.isEmpty == false, url.query == nil,
+            guard let server = cluster["server"]?.string, let url = WebURL.server(server), url.query == nil,
                 url.fragment == nil
             else { throw KubectlCredential.wrong("spec.cluster.server") }
             let found = try KubectlCredential.settings(of: cluster)
@@ -82,16 +74,8 @@ public struct KubectlCredential: Sendable, Equatable {
             if [.null, "", false].contains(value) { continue }
             switch name {
             case "insecure-skip-tls-verify" where value == true: settings.skipsVerification = true
-            case "tls-server-name":
-                guard let text = value.string.flatMap(ConnectionSettings.serverName) else {
-                    throw wrong("spec.cluster.\(name)")
-                }
-                settings.serverNames = [text]
-            case "proxy-url":
-                guard let text = value.string.flatMap(ConnectionSettings.proxy) else {
-                    throw wrong("spec.cluster.\(name)")
-                }
-                settings.proxies = [text]
+            case "tls-server-name": settings.serverNames = [try text(value, name, ConnectionSettings.serverName)]
+            case "proxy-url": settings.proxies = [try text(value, name, ConnectionSettings.proxy)]
             case "certificate-authority-data":
                 let text = value.string?.filter { !$0.isWhitespace }
                 guard let bytes = text.flatMap({ Base64.decode($0) }) else { throw wrong("spec.cluster.\(name)") }
@@ -109,6 +93,13 @@ public struct KubectlCredential: Sendable, Equatable {
         }
         // As in kubectl, the data is taken where both are there.
         return (settings, hasData ? nil : file)
+    }
+
+    private static func text(
+        _ value: JSON, _ name: String, _ normalized: (String) -> String?
+    ) throws(AdapterFailure) -> String {
+        guard let text = value.string.flatMap(normalized) else { throw wrong("spec.cluster.\(name)") }
+        return text
     }
 
     /// How the certificate authorities of a PEM text are named in an origin.

@@ -155,12 +155,7 @@ public struct OIDCToken: Sendable, Equatable {
     /// The variable's name goes into a line that a shell runs.
     private mutating func ask(for part: Part, _ variable: String?) throws(AdapterFailure) {
         if let variable {
-            let isName = variable.utf8.allSatisfy { byte in
-                switch byte {
-                case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "_"): true
-                default: false
-                }
-            }
+            let isName = variable.utf8.allSatisfy { $0.isLetterOrDigit || $0 == UInt8(ascii: "_") }
             guard isName, !variable.isEmpty, variable.first?.isNumber == false else {
                 throw AdapterFailure("An option names a variable that no shell can have.")
             }

@@ -180,8 +180,7 @@ public struct Bridge: Sendable {
         guard !isWaiting else { return }
         let number = attempts.first { $0.value.outgoing.request == id && !$0.value.isAnswered }?.key
         if let number, attempts[number]?.outgoing.message?.statesVersion == true {
-            attempts[number] = nil
-            return actions.append(.close(number))
+            return close(number)
         }
         if let number { attempts[number]?.outgoing.isCancelled = true }
         guard gate == nil else { return held.append(OutgoingRequest(.message(message))) }
@@ -196,12 +195,9 @@ public struct Bridge: Sendable {
         let method = outgoing.httpMethod
         var fields = [RelayRequest.Field("Accept", method == "POST" ? Bridge.bothTypes : "text/event-stream")]
         if method == "POST" { fields.append(.init("Content-Type", "application/json")) }
-        if let message = outgoing.message, let version = message.statedVersion {
-            fields.append(.init("MCP-Protocol-Version", FieldRules.value(version)))
-            if let method = message.method { fields.append(.init("Mcp-Method", FieldRules.value(method))) }
-            if let subject = message.subject { fields.append(.init("Mcp-Name", FieldRules.value(subject))) }
+        if let message = outgoing.message, message.statesVersion {
             do throws(ToolParameters.Refusal) {
-                fields += try parameters.fields(of: message)
+                fields += try message.statedFields(parameters)
             } catch {
                 return fail(outgoing, error.sentence, code: "invalid_tool")
             }
@@ -247,6 +243,12 @@ public struct Bridge: Sendable {
             }
             launch(outgoing)
         }
+    }
+
+    /// Gives an attempt up.
+    mutating func close(_ number: Int) {
+        attempts[number] = nil
+        actions.append(.close(number))
     }
 
     mutating func write(_ message: [UInt8], isLine: Bool = false) {
@@ -331,10 +333,7 @@ extension Bridge {
 
     mutating func closeStream() {
         later.removeAll { $0.outgoing.isStream }
-        for (number, attempt) in attempts where attempt.outgoing.isStream {
-            attempts[number] = nil
-            actions.append(.close(number))
-        }
+        for (number, attempt) in attempts where attempt.outgoing.isStream { close(number) }
     }
 }
 

@@ -14,6 +14,15 @@ public struct RelayRequest: Sendable, Equatable {
             self.name = name
             self.value = value
         }
+
+        fileprivate var json: JSON { [.string(name), .string(value)] }
+
+        fileprivate init?(_ json: JSON) {
+            guard let pair = json.array, pair.count == 2, let name = pair[0].string, let value = pair[1].string else {
+                return nil
+            }
+            self.init(name, value)
+        }
     }
 
     public var account: String
@@ -43,7 +52,7 @@ public struct RelayRequest: Sendable, Equatable {
     public var line: [UInt8] {
         var object = JSONObject([
             .init("account", .string(account)), .init("method", .string(method)),
-            .init("fields", .array(fields.map { [.string($0.name), .string($0.value)] })),
+            .init("fields", .array(fields.map(\.json))),
             .init("length", .integer(length)),
         ])
         object["rejected"] = rejected.map { .string($0) }
@@ -61,13 +70,10 @@ public struct RelayRequest: Sendable, Equatable {
             ["POST", "GET", "DELETE"].contains(method), method == "POST" || length == 0,
             let list = json["fields"]?.array, list.count <= 32
         else { return nil }
-        var fields: [Field] = []
-        for entry in list {
-            guard let pair = entry.array, pair.count == 2, let name = pair[0].string, let value = pair[1].string,
-                FieldRules.isRequested(name), FieldRules.isValue(value)
-            else { return nil }
-            fields.append(Field(name, value))
-        }
+        let fields = list.compactMap { Field($0) }
+        guard fields.count == list.count,
+            fields.allSatisfy({ FieldRules.isRequested($0.name) && FieldRules.isValue($0.value) })
+        else { return nil }
         self.init(account: account, method: method, fields: fields, length: length)
         rejected = json["rejected"]?.string
         if let rejected, rejected.utf8.count != 64 || !rejected.utf8.allSatisfy(RelayRequest.isHexDigit) { return nil }
@@ -137,7 +143,7 @@ public struct RelayHead: Sendable, Equatable {
     fileprivate var json: JSON {
         var object = JSONObject([
             .init("status", .integer(status)),
-            .init("fields", .array(fields.map { [.string($0.name), .string($0.value)] })),
+            .init("fields", .array(fields.map(\.json))),
         ])
         object["token"] = token.map { .string($0) }
         if movesSlash { object["slash"] = true }
@@ -148,12 +154,7 @@ public struct RelayHead: Sendable, Equatable {
     fileprivate init?(_ json: JSON) {
         guard let status = json["status"]?.integer, let list = json["fields"]?.array else { return nil }
         self.init(status: status)
-        fields = list.compactMap { entry in
-            guard let pair = entry.array, pair.count == 2, let name = pair[0].string, let value = pair[1].string else {
-                return nil
-            }
-            return RelayRequest.Field(name, value)
-        }
+        fields = list.compactMap { RelayRequest.Field($0) }
         token = json["token"]?.string
         movesSlash = json["slash"]?.bool ?? false
         missingScope = json["missing_scope"]?.string

@@ -32,19 +32,16 @@ extension Bridge {
                 session = head.field("mcp-session-id").flatMap { FieldRules.isSessionID($0) ? $0 : nil }
             }
         case 401 where !outgoing.wasRefused && head.token != nil:
-            attempts[number] = nil
-            actions.append(.close(number))
+            close(number)
             outgoing.wasRefused = true
             outgoing.rejected = head.token
             launch(outgoing)
         case 307 where head.movesSlash && !togglesSlash, 308 where head.movesSlash && !togglesSlash:
-            attempts[number] = nil
-            actions.append(.close(number))
+            close(number)
             togglesSlash = true
             launch(outgoing)
         case 404 where outgoing.session != nil && outgoing.message != nil && !outgoing.wasReplayed:
-            attempts[number] = nil
-            actions.append(.close(number))
+            close(number)
             sessionEnded(outgoing)
         default: attempts[number]?.kind = .error(head)
         }
@@ -95,8 +92,7 @@ extension Bridge {
     private mutating func closeOldStreams() {
         let answered = attempts.filter(\.value.isAnswered).keys
         guard answered.count > Bridge.mostAnswered, let oldest = answered.min() else { return }
-        attempts[oldest] = nil
-        actions.append(.close(oldest))
+        close(oldest)
     }
 
     /// Passes a message of the server on. True if it is the response that the request waits for.

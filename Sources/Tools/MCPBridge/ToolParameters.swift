@@ -169,3 +169,16 @@ public struct ToolParameters: Sendable {
         }
     }
 }
+
+extension Message {
+    /// The fields that repeat what the message states, so that proxies in front of the server can route by them.
+    ///
+    /// - Throws: ``ToolParameters/Refusal`` if the tool's parameters cannot be repeated.
+    func statedFields(_ parameters: ToolParameters) throws(ToolParameters.Refusal) -> [RelayRequest.Field] {
+        let stated = [("MCP-Protocol-Version", statedVersion), ("Mcp-Method", method), ("Mcp-Name", subject)]
+        let fields = stated.compactMap { name, text in
+            text.map { RelayRequest.Field(name, FieldRules.value($0)) }
+        }
+        return try fields + parameters.fields(of: self)
+    }
+}

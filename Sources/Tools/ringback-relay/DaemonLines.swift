@@ -29,7 +29,7 @@ final class DaemonLines {
     /// What a response of the daemon was read as, for as long as it stays the same.
     private struct KnownServer {
         let body: [UInt8]
-        let server: TokenDesk.Server
+        let server: AccessLookup.Server
     }
 
     /// Connections that wait for a response. Each takes a descriptor at both ends.
@@ -40,25 +40,25 @@ final class DaemonLines {
     private static let bound = Duration.seconds(35)
 
     private let calls: BrokerCalls
-    private let desk: TokenDesk
+    private let lookup: AccessLookup
     private var busy: [Int32: Line] = [:]
     private var idle: [KeptConnection] = []
     private var known: [String: KnownServer] = [:]
-    private var ready: [TokenDesk.Answer] = []
+    private var ready: [AccessLookup.Answer] = []
     /// True if the daemon has ended: it closed a kept connection, and accepted no other one since.
     private(set) var hasLostDaemon = false
 
-    init(_ desk: TokenDesk) {
-        self.desk = desk
-        calls = desk.calls
+    init(_ lookup: AccessLookup) {
+        self.lookup = lookup
+        calls = lookup.calls
     }
 
-    /// Asks what a request needs. The answer is among ``answers()`` later, or among the desk's.
+    /// Asks what a request needs. The answer is among ``answers()`` later, or among the lookup's.
     func ask(_ request: RelayRequest, for conversation: Int) {
         guard request.rejected == nil, request.signInWait == nil, busy.count < DaemonLines.mostBusy,
             let server = try? calls.request(.getMCPServer, [request.account]),
             let session = try? calls.request(.getSession, [request.account])
-        else { return desk.ask(request, for: conversation) }
+        else { return lookup.ask(request, for: conversation) }
         let question = Question(
             conversation: conversation, request: request, bytes: server + session, end: .now + DaemonLines.bound)
         while let connection = idle.popLast() {
@@ -69,7 +69,7 @@ final class DaemonLines {
 
     private func askAnew(_ question: Question) {
         guard let connection = try? KeptConnection(calls), connection.send(question.bytes) else {
-            return desk.ask(question.request, for: question.conversation)
+            return lookup.ask(question.request, for: question.conversation)
         }
         wait(connection, question)
     }
@@ -113,7 +113,7 @@ final class DaemonLines {
             if line.connection.hasServed, line.server == nil {
                 askAnew(line.question)
             } else {
-                desk.ask(line.question.request, for: line.question.conversation)
+                lookup.ask(line.question.request, for: line.question.conversation)
             }
         }
         return true
@@ -121,24 +121,24 @@ final class DaemonLines {
 
     private func access(
         _ account: String, _ server: KeptConnection.Response, _ session: KeptConnection.Response
-    ) throws(RingbackError) -> TokenDesk.Access {
+    ) throws(RingbackError) -> AccessLookup.Access {
         let server = try self.server(account, server)
-        guard server.needsSignIn else { return TokenDesk.Access(server) }
-        return TokenDesk.Access(server, try Session(reading: try BrokerCalls.json(session)))
+        guard server.needsSignIn else { return AccessLookup.Access(server) }
+        return AccessLookup.Access(server, try Session(reading: try BrokerCalls.json(session)))
     }
 
     private func server(
         _ account: String, _ response: KeptConnection.Response
-    ) throws(RingbackError) -> TokenDesk.Server {
+    ) throws(RingbackError) -> AccessLookup.Server {
         if let known = known[account], known.body == response.body { return known.server }
-        let server = try TokenDesk.Server(reading: try BrokerCalls.json(response))
+        let server = try AccessLookup.Server(reading: try BrokerCalls.json(response))
         if known.count >= DaemonLines.mostKnown { known = [:] }
         known[account] = KnownServer(body: response.body, server: server)
         return server
     }
 
     /// The answers since the last call, and those of waits that were too long.
-    func answers() -> [TokenDesk.Answer] {
+    func answers() -> [AccessLookup.Answer] {
         if let deadline, deadline <= .now {
             for (descriptor, line) in busy where line.question.end <= .now {
                 busy[descriptor] = nil
@@ -149,9 +149,9 @@ final class DaemonLines {
         return ready
     }
 
-    private func give(_ question: Question, _ result: Result<TokenDesk.Access, RingbackError>) {
+    private func give(_ question: Question, _ result: Result<AccessLookup.Access, RingbackError>) {
         ready.append(
-            TokenDesk.Answer(
+            AccessLookup.Answer(
                 conversation: question.conversation, result: result.mapError { RelayRefusal($0) }))
     }
 }

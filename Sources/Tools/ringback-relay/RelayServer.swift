@@ -13,7 +13,7 @@ final class RelayServer {
     private let file: SocketFile?
     private let options: Options
     private let streams: CurlStreams
-    private let desk: TokenDesk
+    private let lookup: AccessLookup
     private let lines: DaemonLines
     private var conversations: [Int32: Conversation] = [:]
     private var nextNumber = 1
@@ -25,8 +25,8 @@ final class RelayServer {
         self.file = file
         self.options = options
         self.streams = streams
-        desk = TokenDesk(daemon: options.daemon, waker: streams.waker)
-        lines = DaemonLines(desk)
+        lookup = AccessLookup(daemon: options.daemon, waker: streams.waker)
+        lines = DaemonLines(lookup)
     }
 
     /// Returns when nothing has used it for a while.
@@ -50,7 +50,7 @@ final class RelayServer {
                     conversations[entry.descriptor]?.read(lines)
                 }
             }
-            for answer in desk.answers() + lines.answers() {
+            for answer in lookup.answers() + lines.answers() {
                 conversations.values.first { $0.number == answer.conversation }?.take(answer, streams)
             }
             streams.advance()

@@ -5,14 +5,14 @@ import RingbackBase
 
 /// A connection of an exposed socket's program: one request and its response. The whole message is there before anything is
 /// sent, and only what was judged is.
-final class RestrictedConversation {
+final class RestrictedConversation: RelayConnection {
     private enum State {
         /// The line of the request is awaited.
         case line
         case body(RelayRequest)
         /// The daemon is asked for a token.
         case token(RestrictedRequest, togglesSlash: Bool)
-        case streaming(StreamTransfer, TokenDesk.Sent, RestrictedResponse)
+        case streaming(StreamTransfer, AccessLookup.Sent, RestrictedResponse)
         /// What is left is sent, then the connection is closed.
         case closing
     }
@@ -21,36 +21,29 @@ final class RestrictedConversation {
     /// How long a program may take to send its request.
     private static let patience = Duration.seconds(60)
 
-    let number: Int
-    let descriptor: Int32
     let peer: (uid: Int, pid: Int)
     private let orders: RestrictedOrders
     private let ids: BoundIDs
     private let refused: RefusedTokens
     private let tools: LearnedTools
     private var state = State.line
-    private var input: [UInt8] = []
-    private var output = ByteQueue()
-    private var hasHead = false
     private var denials: [MessageRule.Refusal] = []
     private var withheld: [ResponseRule.Reason] = []
     private let begin = ContinuousClock.now
-    private(set) var isOver = false
 
     init(
         _ descriptor: Int32, number: Int, peer: (uid: Int, pid: Int), _ orders: RestrictedOrders, _ ids: BoundIDs,
         _ refused: RefusedTokens, _ tools: LearnedTools
     ) {
-        self.descriptor = descriptor
-        self.number = number
         self.peer = peer
         self.orders = orders
         self.ids = ids
         self.refused = refused
         self.tools = tools
+        super.init(descriptor, number: number)
     }
 
-    var wantsOutput: Bool { !isOver && !output.isEmpty }
+    var wantsOutput: Bool { !isOver && hasOutput }
 
     /// Input is also the way to learn that the program has gone.
     var wantsInput: Bool {
@@ -95,21 +88,16 @@ final class RestrictedConversation {
 
     // MARK: From the program
 
-    func read(_ desk: TokenDesk, room: Int) {
-        var buffer = [UInt8](repeating: 0, count: 65_536)
-        let count = unsafe recv(descriptor, &buffer, buffer.count, 0)
-        guard count > 0 else {
-            if count == 0 || (errno != EAGAIN && errno != EINTR) { isOver = true }
-            return
-        }
+    func read(_ lookup: AccessLookup, room: Int) {
+        guard let bytes = receive() else { return }
         // Nothing follows the request.
         guard isReading else { return }
-        input += buffer[..<count]
+        input += bytes
         if case .line = state { readLine(room) }
         guard case .body(let asked) = state, input.count >= asked.length else { return }
         let body = Array(input[..<asked.length])
         input = []
-        judge(asked, body, desk)
+        judge(asked, body, lookup)
     }
 
     private var isReading: Bool {
@@ -120,14 +108,7 @@ final class RestrictedConversation {
     }
 
     private func readLine(_ room: Int) {
-        guard let end = input.firstIndex(of: 10) else {
-            if input.count > RelayRequest.maxLine { refuse("invalid_request", "The request has no end.") }
-            return
-        }
-        guard let asked = RelayRequest(parsing: Array(input[..<end])) else {
-            return refuse("invalid_request", "The request is not one that ringback-relay sends.")
-        }
-        input.removeFirst(end + 1)
+        guard let asked = takeRequest() else { return }
         guard asked.account == orders.account else {
             let sentence = "This exposed socket does not show this account."
             denials.append(.init(sentence, method: asked.method))
@@ -143,14 +124,14 @@ final class RestrictedConversation {
         state = .body(asked)
     }
 
-    private func judge(_ asked: RelayRequest, _ body: [UInt8], _ desk: TokenDesk) {
+    private func judge(_ asked: RelayRequest, _ body: [UInt8], _ lookup: AccessLookup) {
         do throws(RestrictedRequest.Refusal) {
             let request = try RestrictedRequest(asked, body: body, orders.rule, ids, tools.parameters)
             var question = RelayRequest(account: orders.account, method: request.method)
             // Only what the server itself refused. Nobody is asked to sign in from here.
             question.rejected = asked.rejected.flatMap { refused.contains($0) ? $0 : nil }
             state = .token(request, togglesSlash: asked.togglesSlash)
-            desk.ask(question, for: number)
+            lookup.ask(question, for: number)
         } catch {
             switch error {
             case .rule(let refusal):
@@ -164,7 +145,7 @@ final class RestrictedConversation {
 
     // MARK: From the daemon
 
-    func take(_ answer: TokenDesk.Answer, _ streams: CurlStreams) {
+    func take(_ answer: AccessLookup.Answer, _ streams: CurlStreams) {
         guard case .token(let request, let togglesSlash) = state, !isOver else { return }
         switch answer.result {
         case .failure(let refusal):
@@ -179,31 +160,21 @@ final class RestrictedConversation {
     }
 
     private func start(
-        _ request: RestrictedRequest, _ togglesSlash: Bool, _ access: TokenDesk.Access, _ streams: CurlStreams
+        _ request: RestrictedRequest, _ togglesSlash: Bool, _ access: AccessLookup.Access, _ streams: CurlStreams
     ) {
         var access = access
         if togglesSlash { access.server.url = RedirectRule.toggled(access.server.url) ?? access.server.url }
         let server = access.server
-        var fields = HTTPFields()
-        for (name, value) in server.headers { fields.set(name, value) }
-        for field in request.fields { fields.set(field.name, field.value) }
-        var sent = HTTPRequest(
-            method: request.method, url: server.url.text, fields: fields, authorization: access.authorization,
-            trust: server.trust)
-        sent.refusesInsideAddresses = server.isOutside
-        // The bridge has to know before the server may get anything: it does not send the request again from here on.
-        output.append(RelayReply.sending.bytes)
-        _ = flush()
-        guard !isOver,
-            let transfer = streams.start(
-                sent, length: request.method == "POST" ? request.body.count : nil, proxy: server.proxy)
+        guard
+            let transfer = start(
+                request.method, request.fields, length: request.body.count, to: server.url, access, streams)
         else { return refuse("server_unreachable", "The MCP server cannot be asked.") }
         if !request.body.isEmpty { transfer.give(request.body) }
         let token = (access.authorization?.revealed() ?? "").split(separator: " ").last.map { String($0) } ?? ""
         let secrets = (token.isEmpty ? [] : [token]) + server.headers.map(\.1)
         let response = RestrictedResponse(
             ResponseRule(orders.rule, secrets: secrets), ids, request: request.id, listsTools: request.listsTools)
-        state = .streaming(transfer, TokenDesk.Sent(url: server.url, token: access.digest), response)
+        state = .streaming(transfer, AccessLookup.Sent(url: server.url, token: access.digest), response)
     }
 
     // MARK: From the server
@@ -212,13 +183,7 @@ final class RestrictedConversation {
     ///
     /// - Parameter room: bytes of the response that may be held.
     func pump(_ streams: CurlStreams, room: Int) -> Bool {
-        var (moves, hasMoved) = (true, false)
-        while moves, !isOver {
-            moves = collect(streams, room)
-            if flush() { moves = true }
-            hasMoved = hasMoved || moves
-        }
-        return hasMoved
+        pump { collect(streams, room) }
     }
 
     /// True if something was taken from the server.
@@ -287,37 +252,17 @@ final class RestrictedConversation {
         output.append(RelayReply.end.bytes)
     }
 
-    private func refuse(_ code: String, _ detail: String) {
+    override func close() { state = .closing }
+
+    override func refuse(_ code: String, _ detail: String) {
         refuse(RelayRefusal(code: code, detail: "\(detail) (exposed socket \(orders.name))"))
     }
 
-    private func refuse(_ refusal: RelayRefusal) {
-        state = .closing
-        output.append(RelayReply.refusal(refusal).bytes)
-    }
-
-    /// Sends what the socket takes now. True if it took something.
-    private func flush() -> Bool {
-        var hasMoved = false
-        while !output.isEmpty {
-            let count = unsafe output.waiting.withUnsafeBytes { buffer in
-                unsafe Glibc.send(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_NOSIGNAL))
-            }
-            guard count > 0 else {
-                if errno == EINTR { continue }
-                if errno != EAGAIN { isOver = true }
-                return hasMoved
-            }
-            output.drop(count)
-            hasMoved = true
-        }
+    override func noteAllSent() {
         if case .closing = state { isOver = true }
-        return hasMoved
     }
 
-    /// Closes the connection, and ends the transfer.
-    func end(_ streams: CurlStreams) {
-        if case .streaming(let transfer, _, _) = state { streams.cancel(transfer) }
-        close(descriptor)
+    override var transfer: StreamTransfer? {
+        if case .streaming(let transfer, _, _) = state { transfer } else { nil }
     }
 }

@@ -20,7 +20,7 @@ final class RestrictedServer {
     private let orders: RestrictedOrders
     private let listeners: [Int32]
     private let streams: CurlStreams
-    private let desk: TokenDesk
+    private let lookup: AccessLookup
     private let ids: BoundIDs
     private let refused = RefusedTokens()
     private let tools = LearnedTools()
@@ -57,7 +57,7 @@ final class RestrictedServer {
         self.orders = orders
         self.listeners = listeners
         self.streams = streams
-        desk = TokenDesk(
+        lookup = AccessLookup(
             daemon: options.daemon, waker: streams.waker, application: "exposed socket \(orders.name)")
         // New for each process: after a restart the bridges begin their sessions again.
         let key = RandomToken.bytes(32)
@@ -82,10 +82,10 @@ final class RestrictedServer {
                     accept(entry.descriptor)
                 } else if let conversation = conversations[entry.descriptor] {
                     let held = conversations.values.reduce(0) { $0 + $1.heldOfRequest }
-                    conversation.read(desk, room: RestrictedServer.mostOfRequests - held)
+                    conversation.read(lookup, room: RestrictedServer.mostOfRequests - held)
                 }
             }
-            for answer in desk.answers() {
+            for answer in lookup.answers() {
                 conversations.values.first { $0.number == answer.conversation }?.take(answer, streams)
             }
             streams.advance()
@@ -149,7 +149,7 @@ final class RestrictedServer {
 /// The head of a server's response as a program of an exposed socket gets it.
 enum RestrictedHead {
     static func make(
-        _ status: Int, _ fields: HTTPFields, _ sent: TokenDesk.Sent, _ response: inout RestrictedResponse,
+        _ status: Int, _ fields: HTTPFields, _ sent: AccessLookup.Sent, _ response: inout RestrictedResponse,
         _ refused: RefusedTokens
     ) -> RelayHead {
         var head = response.head(
@@ -159,13 +159,7 @@ enum RestrictedHead {
             if let token = sent.token { refused.add(token) }
             head.token = sent.token
         }
-        if let location = fields["location"] {
-            head.movesSlash = RedirectRule.allows(status, from: sent.url, to: location)
-        }
-        if status == 403, let challenge = BearerChallenge(in: fields), challenge.demandsScopes {
-            let scope = challenge.scopes.joined(separator: " ")
-            head.missingScope = response.allows(text: scope) ? scope : ""
-        }
+        head.note(fields, sent, allows: response.allows(text:))
         return head
     }
 }

@@ -21,12 +21,7 @@ import Testing
     }
 
     private func mistakes(_ text: String) throws -> [String] {
-        do throws(any Error) {
-            _ = try exposes(text)
-            return []
-        } catch let errors as ConfigurationErrors {
-            return errors.errors.map { "\($0.line ?? 0) \($0.key ?? ""): \($0.message)" }
-        }
+        try ConfigurationTests.mistakes(inFile: Self.account + text)
     }
 
     @Test func `are none where none is written`() throws { #expect(try exposes("").isEmpty) }
@@ -167,33 +162,23 @@ import Testing
 }
 
 @Suite struct `MCP servers that restricted sockets expose` {
+    private static let start = """
+        [accounts.mail]
+        issuer = "https://id.example.org"
+        client_id = "c"
+
+        [accounts.linear]
+        mcp = "https://mcp.example.org/mcp"
+
+        [[expose]]
+        name = "agent"
+
+        """
+
     private func read(_ lines: String) throws -> ExposeConfiguration? {
         let folder = try Folder()
-        try folder.write(
-            """
-            [accounts.mail]
-            issuer = "https://id.example.org"
-            client_id = "c"
-
-            [accounts.linear]
-            mcp = "https://mcp.example.org/mcp"
-
-            [[expose]]
-            name = "agent"
-            \(lines)
-            """)
+        try folder.write(Self.start + lines)
         return try folder.load().exposes.first
-    }
-
-    private func mistakes(_ lines: String) -> [String] {
-        do throws(any Error) {
-            _ = try read(lines)
-            return []
-        } catch let errors as ConfigurationErrors {
-            return errors.errors.map { "\($0.key ?? ""): \($0.message)" }
-        } catch {
-            return ["\(error)"]
-        }
     }
 
     @Test func `have the tools and methods that are named`() throws {
@@ -215,7 +200,8 @@ import Testing
         ("account = \"linear\"\nmcp = true\ntools = [\"a\\u0007\"]", "names of tools"),
         ("account = \"linear\"\nmcp = true\nmethods = [\"tools/cal\"]", "did you mean tools/call?"),
     ])
-    func `have no mistakes that would open more than was meant`(lines: String, words: String) {
-        #expect(mistakes(lines).contains { $0.contains(words) }, "\(mistakes(lines))")
+    func `have no mistakes that would open more than was meant`(lines: String, words: String) throws {
+        let found = try mistakes(inFile: Self.start + lines)
+        #expect(found.contains { $0.contains(words) }, "\(found)")
     }
 }

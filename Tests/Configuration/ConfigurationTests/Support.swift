@@ -124,3 +124,10 @@ func mistakes(_ lines: String) throws -> [String] {
         return errors.errors.map { "\($0.key?.dropFirst("accounts.mail.".count) ?? ""): \($0.message)" }
     }
 }
+
+/// The mistakes of a file with this text, as `line key: message`.
+func mistakes(inFile text: String) throws -> [String] {
+    let folder = try Folder()
+    try folder.write(text)
+    return folder.report().errors.map { "\($0.line ?? 0) \($0.key ?? ""): \($0.message)" }
+}

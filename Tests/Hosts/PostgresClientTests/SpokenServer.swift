@@ -18,20 +18,18 @@ final class SpokenServer: Sendable {
 
     /// On a Unix socket, or on a port of 127.0.0.1.
     init(overTCP: Bool = false, _ lines: [Line]) throws {
-        listener = socket(overTCP ? AF_INET : AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
         if overTCP {
             directory = nil
-            let port = try SpokenServer.bindPort(listener)
-            host = "127.0.0.1:\(port)"
+            listener = try ServerPlace.ipv4(0).listen()
+            host = "127.0.0.1:\(localPort(of: listener))"
         } else {
             var template = Array("/tmp/rb-pg-XXXXXX".utf8CString)
             guard unsafe mkdtemp(&template) != nil else { throw SystemError(call: "mkdtemp", code: errno) }
             let place = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
-            try SpokenServer.bindPath(listener, "\(place)/.s.PGSQL.5432")
+            listener = try ServerPlace.unix("\(place)/.s.PGSQL.5432").listen()
             directory = place
             host = place.split(separator: "/").map { "%2F\($0)" }.joined()
         }
-        guard listen(listener, 8) == 0 else { throw SystemError(call: "listen", code: errno) }
         startThread { [listener, weak self] in
             while true {
                 let connection = accept(listener, nil, nil)
@@ -87,30 +85,5 @@ final class SpokenServer: Sendable {
 
     private static func send(_ bytes: [UInt8], _ connection: Int32) -> Bool {
         unsafe Glibc.send(connection, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count
-    }
-
-    private static func bindPath(_ socket: Int32, _ path: String) throws {
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: path.utf8) }
-        let size = socklen_t(MemoryLayout<sockaddr_un>.size)
-        let isBound = unsafe withUnsafePointer(to: &address) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { unsafe bind(socket, $0, size) == 0 }
-        }
-        guard isBound else { throw SystemError(call: "bind", code: errno) }
-    }
-
-    private static func bindPort(_ socket: Int32) throws -> UInt16 {
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
-        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isBound = unsafe withUnsafeMutablePointer(to: &address) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                unsafe bind(socket, $0, size) == 0 && getsockname(socket, $0, &size) == 0
-            }
-        }
-        guard isBound else { throw SystemError(call: "bind", code: errno) }
-        return UInt16(bigEndian: address.sin_port)
     }
 }

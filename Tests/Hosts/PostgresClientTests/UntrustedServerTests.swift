@@ -87,39 +87,22 @@ private typealias Line = SpokenServer.Line
 
 @Suite struct `The owner of a server on this machine` {
     /// A connection to a socket of this process that listens.
-    private func owner(_ family: Int32, accepts: Bool) throws -> UInt32? {
-        let listener = socket(family, Int32(SOCK_STREAM.rawValue), 0)
-        let client = socket(family, Int32(SOCK_STREAM.rawValue), 0)
-        defer {
-            close(listener)
-            close(client)
-        }
-        var storage = sockaddr_storage()
-        unsafe withUnsafeMutableBytes(of: &storage) { bytes in
-            unsafe bytes.storeBytes(of: sa_family_t(family), as: sa_family_t.self)
-            let address: [UInt8] =
-                family == AF_INET ? [127, 0, 0, 1] : [UInt8](repeating: 0, count: 19) + [1]
-            for (index, byte) in address.enumerated() { unsafe bytes[4 + index] = byte }
-        }
-        var size = socklen_t(family == AF_INET ? 16 : 28)
-        let isConnected = unsafe withUnsafeMutablePointer(to: &storage) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                unsafe bind(listener, $0, size) == 0 && listen(listener, 1) == 0
-                    && getsockname(listener, $0, &size) == 0
-                    && connect(client, $0, size) == 0
-            }
-        }
-        guard isConnected else { throw SystemError(call: "connect", code: errno) }
+    private func owner(overIPv6: Bool, accepts: Bool) throws -> UInt32? {
+        let place = overIPv6 ? ServerPlace.ipv6 : ServerPlace.ipv4
+        let listener = try place(0).listen()
+        defer { close(listener) }
+        let client = try place(localPort(of: listener)).connect()
+        defer { close(client) }
         let accepted = accepts ? accept(listener, nil, nil) : -1
         defer { if accepted >= 0 { close(accepted) } }
         return ServerOwner.uid(of: client)
     }
 
-    @Test(arguments: [AF_INET, AF_INET6]) func `is known when it has accepted the connection, and not before`(
-        family: Int32
+    @Test(arguments: [false, true]) func `is known when it has accepted the connection, and not before`(
+        overIPv6: Bool
     ) throws {
-        #expect(try owner(family, accepts: true) == geteuid())
-        #expect(try owner(family, accepts: false) == nil)
+        #expect(try owner(overIPv6: overIPv6, accepts: true) == geteuid())
+        #expect(try owner(overIPv6: overIPv6, accepts: false) == nil)
     }
 
     @Test func `must be root, this user, postgres or the one of the configuration`() {

@@ -189,7 +189,7 @@ struct `Rows through a pooler` {
                     }
                     #expect(taken.count == 1)
                     _ = try await rows[0].append(
-                        [2], to: key, attempt: taken[0], epoch: 1, step: 1, parentVersion: 1, newVersion: 2,
+                        .init(attempt: taken[0], step: 1, parentVersion: 1, epoch: 1, sealed: [2]), to: key,
                         isFinal: true)
                 }
             }

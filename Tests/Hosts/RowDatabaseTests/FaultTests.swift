@@ -39,13 +39,13 @@ struct `A database that fails` {
         try await onThread { try house.server.crashAndRestart() }
         let row = try await eventually(rows) {
             try await rows.append(
-                [2], to: key, attempt: id, epoch: 1, step: 1, parentVersion: 1, newVersion: 2, isFinal: true)
+                .init(attempt: id, step: 1, parentVersion: 1, epoch: 1, sealed: [2]), to: key, isFinal: true)
         }
         #expect(row.version == 2 && row.lease == nil)
         // The connection for changes is made again too, and everything is to be looked at again.
         var isBack = false
         while !isBack, let change = await changes.next() {
-            if change == nil, case .reachable(let since) = rows.status.reach { isBack = since > crash }
+            if change == nil, let since = rows.notices.connectedAt { isBack = since > crash }
         }
         #expect(isBack)
         rows.shutdown()
@@ -76,8 +76,8 @@ struct `A database that fails` {
         await #expect(throws: RowError.unreachable(.timedOut)) {
             try await rows.take(key, version: 1, id: Fresh.lease(), intent: [], lasting: .seconds(60))
         }
-        guard case .away(_, .unreachable(.timedOut)) = rows.status.reach else {
-            Issue.record("\(rows.status)")
+        guard case .away(_, .timedOut) = rows.client.reach else {
+            Issue.record("\(rows.client.reach)")
             return
         }
         house.server.signal(SIGCONT)

@@ -118,7 +118,7 @@ struct `Two people in one database` {
         _ = try await eve.put([6], in: key, version: 0, lease: nil, overrides: true)
         _ = try await eve.restore([6], in: key, version: 60)
         _ = try await eve.append(
-            [6], to: key, attempt: id, epoch: 9, step: 1, parentVersion: 1, newVersion: 99, isFinal: true)
+            .init(attempt: id, step: 1, parentVersion: 98, epoch: 9, sealed: [6]), to: key, isFinal: true)
         let row = try await ada.read([key])[key]
         #expect(row?.version == 1 && row?.sealed == [1] && row?.lease?.id == id && row?.candidates.isEmpty == true)
     }
@@ -230,7 +230,7 @@ struct `Two people in one database` {
         let id = Fresh.lease()
         _ = try await ada.take(own, version: 1, id: id, intent: [], lasting: .seconds(60))
         let row = try await ada.append(
-            [2], to: own, attempt: id, epoch: 1, step: 1, parentVersion: 1, newVersion: 2, isFinal: true)
+            .init(attempt: id, step: 1, parentVersion: 1, epoch: 1, sealed: [2]), to: own, isFinal: true)
         #expect(row.version == 2)
         // And one that has made a role.
         let inviting = try house.client(try await house.host("evil", of: Fresh.owner()).role)

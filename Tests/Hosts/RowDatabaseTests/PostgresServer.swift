@@ -65,20 +65,10 @@ final class PostgresServer: Sendable {
     }
 
     /// A port that nobody had a moment ago.
-    static func freePort() -> Int {
-        let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    static func freePort() throws -> Int {
+        let socket = try ServerPlace.ipv4(0).bind()
         defer { close(socket) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        return unsafe withUnsafeMutablePointer(to: &address) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                unsafe bind(socket, pointer, length)
-                unsafe getsockname(socket, pointer, &length)
-            }
-            return unsafe Int(UInt16(bigEndian: pointer.pointee.sin_port))
-        }
+        return localPort(of: socket)
     }
 
     /// The processes of the server, the first one included.

@@ -65,16 +65,16 @@ struct `Rows in a real PostgreSQL` {
         #expect(seen?.lease?.host == "host1" && seen?.openAttempts.count == 1)
 
         let between = try await hosts[0].append(
-            [2], to: key, attempt: id, epoch: 1, step: 1, parentVersion: 1, newVersion: 2, isFinal: false)
+            .init(attempt: id, step: 1, parentVersion: 1, epoch: 1, sealed: [2]), to: key, isFinal: false)
         #expect(between.version == 2 && between.sealed == [2] && between.lease?.id == id)
         #expect(between.openAttempts.isEmpty && between.candidates.isEmpty)
         let end = try await hosts[0].append(
-            [3], to: key, attempt: id, epoch: 1, step: 2, parentVersion: 2, newVersion: 3, isFinal: true)
+            .init(attempt: id, step: 2, parentVersion: 2, epoch: 1, sealed: [3]), to: key, isFinal: true)
         #expect(end.version == 3 && end.sealed == [3] && end.lease == nil && end.candidates.isEmpty)
         // Again: no change.
         #expect(
             try await hosts[0].append(
-                [3], to: key, attempt: id, epoch: 1, step: 2, parentVersion: 2, newVersion: 3, isFinal: true) == end)
+                .init(attempt: id, step: 2, parentVersion: 2, epoch: 1, sealed: [3]), to: key, isFinal: true) == end)
     }
 
     @Test func `of many hosts that take at once one wins`() async throws {
@@ -143,12 +143,12 @@ struct `Rows in a real PostgreSQL` {
         #expect(row.epoch == 2 && row.openAttempts.map(\.id) == [new, old])
 
         let late = try await hosts[0].append(
-            [9], to: key, attempt: old, epoch: 1, step: 1, parentVersion: 1, newVersion: 2, isFinal: true)
+            .init(attempt: old, step: 1, parentVersion: 1, epoch: 1, sealed: [9]), to: key, isFinal: true)
         #expect(late.version == 1 && late.sealed == [1] && late.lease?.id == new)
         #expect(late.openAttempts.map(\.id) == [new])
         #expect(late.candidates == [.init(attempt: old, step: 1, parentVersion: 1, epoch: 1, sealed: [9])])
         let head = try await hosts[1].append(
-            [3], to: key, attempt: new, epoch: 2, step: 1, parentVersion: 1, newVersion: 2, isFinal: true)
+            .init(attempt: new, step: 1, parentVersion: 1, epoch: 2, sealed: [3]), to: key, isFinal: true)
         #expect(head.version == 2 && head.sealed == [3] && head.candidates.count == 1)
     }
 
@@ -158,7 +158,7 @@ struct `Rows in a real PostgreSQL` {
         let id = Fresh.lease()
         _ = try await hosts[0].take(key, version: 1, id: id, intent: [], lasting: .milliseconds(1))
         let row = try await hosts[0].append(
-            [2], to: key, attempt: id, epoch: 1, step: 1, parentVersion: 1, newVersion: 2, isFinal: true)
+            .init(attempt: id, step: 1, parentVersion: 1, epoch: 1, sealed: [2]), to: key, isFinal: true)
         #expect(row.version == 2 && row.candidates.isEmpty)
     }
 
@@ -168,9 +168,9 @@ struct `Rows in a real PostgreSQL` {
         let id = Fresh.lease()
         _ = try await hosts[0].take(key, version: 1, id: id, intent: [], lasting: lasting)
         _ = try await hosts[0].append(
-            [3], to: key, attempt: id, epoch: 1, step: 2, parentVersion: 1, newVersion: 2, isFinal: true)
+            .init(attempt: id, step: 2, parentVersion: 1, epoch: 1, sealed: [3]), to: key, isFinal: true)
         let row = try await hosts[0].append(
-            [2], to: key, attempt: id, epoch: 1, step: 1, parentVersion: 1, newVersion: 2, isFinal: false)
+            .init(attempt: id, step: 1, parentVersion: 1, epoch: 1, sealed: [2]), to: key, isFinal: false)
         #expect(row.version == 2 && row.sealed == [3] && row.candidates.isEmpty)
     }
 
@@ -211,14 +211,14 @@ struct `Rows in a real PostgreSQL` {
         }
         #expect(own.version == 2 && own.lease?.id == id)
         _ = try await hosts[1].append(
-            [8], to: key, attempt: Fresh.lease(), epoch: 1, step: 1, parentVersion: 1, newVersion: 2, isFinal: true)
+            .init(attempt: Fresh.lease(), step: 1, parentVersion: 1, epoch: 1, sealed: [8]), to: key, isFinal: true)
         guard case .put(let row) = try await hosts[1].put([3], in: key, version: 2, lease: nil, overrides: true) else {
             Issue.record("not put")
             return
         }
         #expect(row.version == 3 && row.lease == nil && row.openAttempts.isEmpty && row.candidates.isEmpty)
         let stale = try await hosts[0].append(
-            [9], to: key, attempt: id, epoch: 1, step: 1, parentVersion: 2, newVersion: 3, isFinal: true)
+            .init(attempt: id, step: 1, parentVersion: 2, epoch: 1, sealed: [9]), to: key, isFinal: true)
         #expect(stale.version == 3 && stale.sealed == [3] && stale.candidates.map(\.sealed) == [[9]])
     }
 
@@ -240,7 +240,7 @@ struct `Rows in a real PostgreSQL` {
         #expect(row.version == 6 && row.sealed == [6])
         // What was received in an attempt that the database has forgotten, of a row that it has forgotten.
         let lost = try await hosts[0].append(
-            [2], to: Fresh.key(), attempt: Fresh.lease(), epoch: 3, step: 1, parentVersion: 7, newVersion: 8,
+            .init(attempt: Fresh.lease(), step: 1, parentVersion: 7, epoch: 3, sealed: [2]), to: Fresh.key(),
             isFinal: true)
         #expect(lost.version == 8 && lost.sealed == [2] && lost.lease == nil && lost.candidates.isEmpty)
     }

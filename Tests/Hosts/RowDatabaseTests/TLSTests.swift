@@ -22,7 +22,7 @@ struct `A database over TLS` {
 
     @Test func `only the server of its name, by an authority that is known, is spoken to`() async throws {
         let server = try await onThread { try PostgresServer() }
-        let port = PostgresServer.freePort()
+        let port = try PostgresServer.freePort()
         try await onThread {
             let script = Self.certificates.split(separator: "\"$0\"").joined(separator: "'\(server.directory)'")
             guard

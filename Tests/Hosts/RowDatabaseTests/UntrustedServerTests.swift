@@ -65,7 +65,7 @@ struct `A server that may be another's, or mean harm` {
 
     @Test(.enabled(if: geteuid() == 0, "needs another user"), arguments: [false, true])
     func `another user's server is refused unless the configuration names it`(overTCP: Bool) async throws {
-        let port = PostgresServer.freePort()
+        let port = try PostgresServer.freePort()
         let server = try await onThread { () throws in
             let server = try PostgresServer(user: "nobody")
             if overTCP { try server.crashAndRestart("-c listen_addresses=127.0.0.1", port: port) }

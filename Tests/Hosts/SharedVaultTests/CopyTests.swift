@@ -34,7 +34,7 @@ private struct Changed {
         #expect(try await two.text() == "second")
         #expect(await changed.local.log == before)
         #expect(await two.slots.uncopied == [slot])
-        #expect(await two.tend() == nil)
+        #expect(await two.maintain() == nil)
         #expect(await two.slots.uncopied.isEmpty)
         changed.wire.set(.notReached)
         #expect(try await changed.two().text() == "second")
@@ -48,9 +48,9 @@ private struct Changed {
         let local = MemoryVault()
         let two = try await hosts.host("two", local: local)
         for entry in await two.load(slots) { #expect(try entry.get()?.text == Secret("first")) }
-        #expect(await two.tend() == .zero)
+        #expect(await two.maintain() == .zero)
         #expect(await local.load(slots).count { (try? $0.get()) != nil } == 128)
-        while await two.tend() != nil {}
+        while await two.maintain() != nil {}
         #expect(await local.load(slots).count { (try? $0.get()) != nil } == 200)
     }
 
@@ -62,7 +62,7 @@ private struct Changed {
             Issue.record("not granted")
             return
         }
-        _ = await two.tend()
+        _ = await two.maintain()
         let stored = try await changed.local.load(slot)
         #expect(stored?.isInterrupted == true)
         #expect(stored.flatMap { SpoolEntry.read($0.text) }?.content.text == Secret("second"))
@@ -76,7 +76,7 @@ private struct Changed {
         _ = try await changed.one.replace(Secret("another"), in: slot)
         try await two.store("third", as: .result)
         #expect(try await two.text() == "another")
-        #expect(await two.tend() == nil)
+        #expect(await two.maintain() == nil)
         changed.wire.set(.notReached)
         #expect(try await changed.two().text() == "another")
     }
@@ -87,7 +87,7 @@ private struct Changed {
         #expect(try await two.text() == "second")
         #expect(try await two.retire(slot)?.text == Secret("second"))
         #expect(try await two.retired().map(\.text) == [Secret("second")])
-        #expect(await two.tend() == nil)
+        #expect(await two.maintain() == nil)
         #expect(try await changed.local.load(slot) == nil)
     }
 
@@ -100,7 +100,7 @@ private struct Changed {
         changed.hosts.advance(by: .seconds(61))
         _ = try await changed.one.replace(Secret("another"), in: slot)
         await two.look(at: [nil])
-        #expect(await two.tend() == nil)
+        #expect(await two.maintain() == nil)
         let entry = try #require(try await two.load(slot))
         // The mark was of the content before.
         #expect(entry.text == Secret("another") && !entry.isInterrupted)
@@ -127,7 +127,7 @@ private struct Changed {
         let two = try await changed.two()
         #expect(try await two.text() == "second")
         await changed.local.failStoring(with: .unwritable(.cryptography))
-        #expect(await two.tend() == nil)
+        #expect(await two.maintain() == nil)
         await changed.local.failStoring(with: nil)
         #expect(try await two.retire(slot)?.text == Secret("second"))
     }
@@ -152,7 +152,7 @@ private struct Changed {
         let local = MemoryVault()
         let one = try await hosts.host("one", local: local)
         try await one.store("first", as: .replacement)
-        #expect(await one.tend() == nil)
+        #expect(await one.maintain() == nil)
         let two = try await hosts.host("two")
         _ = try await two.replace(Secret("another"), in: slot)
         for number in 0..<20 {
@@ -167,7 +167,7 @@ private struct Changed {
         let two = try await changed.two()
         await changed.local.failStoring(with: .unwritable(.cryptography))
         #expect(try await two.text() == "second")
-        #expect(await two.tend() == nil)
+        #expect(await two.maintain() == nil)
         await changed.local.failStoring(with: nil)
         #expect(try await changed.two().text() == "second")
     }

@@ -16,9 +16,9 @@ private let slot = Hosts.slot
         _ = try await one.take()
         let before = wire.count(of: "append")
         try await one.store("second, not validated", as: .received)
-        #expect(await one.tend() == SharedVault.validation)
+        #expect(await one.maintain() == SharedVault.validation)
         try await one.store("second", as: .result)
-        #expect(await one.tend() == nil)
+        #expect(await one.maintain() == nil)
         #expect(wire.count(of: "append") == before + 1)
         #expect(hosts.row?.version == 2 && hosts.row?.lease == nil)
     }
@@ -30,7 +30,7 @@ private let slot = Hosts.slot
         _ = try await one.take()
         try await one.store("second, not validated", as: .received)
         hosts.advance(by: SharedVault.validation)
-        #expect(await one.tend() == nil)
+        #expect(await one.maintain() == nil)
         #expect(try await two.text() == "second, not validated")
         try await one.store("second", as: .result)
         #expect(hosts.row?.version == 3 && hosts.row?.lease == nil)
@@ -75,7 +75,7 @@ private let slot = Hosts.slot
         #expect(one.status.database?.away == .seconds(1))
         wire.set(.none)
         hosts.advance(by: .seconds(16))
-        #expect(await one.tend() == nil && one.status.database?.away == nil)
+        #expect(await one.maintain() == nil && one.status.database?.away == nil)
     }
 
     @Test func `a host that has nothing to ask learns that the database is back`() async throws {
@@ -85,9 +85,9 @@ private let slot = Hosts.slot
         wire.set(.notReached)
         #expect(try await one.text() == "first")
         #expect(one.status.database?.away != nil)
-        #expect(await one.tend() != nil)
+        #expect(await one.maintain() != nil)
         wire.set(.none)
         hosts.advance(by: .seconds(16))
-        #expect(await one.tend() == nil && one.status.database?.away == nil)
+        #expect(await one.maintain() == nil && one.status.database?.away == nil)
     }
 }

@@ -54,7 +54,7 @@ import Testing
         _ = try await one.join(as: nil, otherwise: "one", invitation: owner.hosts.invite("one").password)
         try await one.open(passphrase: nil)
         #expect(one.status.database?.unsent == 1)
-        _ = await one.tend()
+        _ = await one.maintain()
         #expect(one.status.database?.unsent == 0)
         let (two, code) = try await owner.second()
         _ = try await one.share(with: code)
@@ -75,7 +75,7 @@ import Testing
         // Its account is not configured.
         #expect(try await one.slots(of: .session, besides: [slots[0]]) == [slots[1]])
         #expect(one.status.database?.unsent == 1)
-        _ = await one.tend()
+        _ = await one.maintain()
         #expect(one.status.database?.unsent == 0)
         let (two, code) = try await owner.second()
         _ = try await one.share(with: code)

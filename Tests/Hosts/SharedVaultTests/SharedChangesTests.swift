@@ -72,7 +72,7 @@ private let slot = Hosts.slot
         try await two.store("ended", as: .end)
         try await one.store("second", as: .result)
         #expect(try await one.text() == "second")
-        _ = await one.tend()
+        _ = await one.maintain()
         await two.look(at: [hosts.row?.key])
         #expect(try await two.text() == "second")
         #expect(try await two.take() == .granted(.unleased))
@@ -101,9 +101,9 @@ private let slot = Hosts.slot
         await two.look(at: [hosts.row?.key])
         // Until then the request may bring something.
         #expect(await two.slots[slot]?.isOverlooked == true)
-        #expect(await two.tend().map { $0 > .seconds(50) } == true)
+        #expect(await two.maintain().map { $0 > .seconds(50) } == true)
         try await two.settle(slot)
-        #expect(await two.tend() == nil)
+        #expect(await two.maintain() == nil)
         var changes = two.changes.makeAsyncIterator()
         #expect(await changes.next() == .some(slot))
         #expect(try await two.text() == nil)
@@ -164,13 +164,13 @@ private let slot = Hosts.slot
         let (news, end) = await (one.wakes.stream, one.wakes.continuation)
         var wakes = news.makeAsyncIterator()
         #expect(await wakes.next() != nil)
-        #expect(await one.tend() == nil)
+        #expect(await one.maintain() == nil)
         #expect(hosts.row?.lease != nil)
         try await local.open(passphrase: nil)
         try await one.adopt(Membership(dataKey: Hosts.dataKey, owner: "alice", host: "one"))
         end.finish()
         #expect(await wakes.next() != nil)
-        #expect(await one.tend() == nil)
+        #expect(await one.maintain() == nil)
         #expect(hosts.row?.lease == nil && hosts.row?.openAttempts.isEmpty == true)
     }
 
@@ -182,10 +182,10 @@ private let slot = Hosts.slot
         _ = try await one.retire(slot)
         wire.set(.notReached)
         await two.look(at: [hosts.row?.key])
-        #expect(await two.tend() != nil)
+        #expect(await two.maintain() != nil)
         wire.set(.none)
         hosts.advance(by: .seconds(20))
-        #expect(await two.tend() == nil)
+        #expect(await two.maintain() == nil)
         var changes = two.changes.makeAsyncIterator()
         #expect(await changes.next() == .some(slot))
     }
@@ -206,7 +206,7 @@ private let slot = Hosts.slot
         var changes = two.changes.makeAsyncIterator()
         #expect(await changes.next() == .some(slot))
         wire.set(.none)
-        #expect(await two.tend() == nil)
+        #expect(await two.maintain() == nil)
         #expect(try await one.load(other)?.text == Secret("unsent"))
     }
 

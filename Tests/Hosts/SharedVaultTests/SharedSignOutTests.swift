@@ -81,13 +81,13 @@ private let slot = Hosts.slot
         _ = try await one.retire(slot)
         for _ in 0..<3 {
             hosts.advance(by: .seconds(20))
-            _ = await one.tend()
+            _ = await one.maintain()
         }
         #expect(try await one.retired().map(\.text) == [Secret("first"), Secret("second")])
         _ = try await two.replace(Secret("another"), in: slot)
         wire.set(.none)
         hosts.advance(by: .seconds(20))
-        _ = await one.tend()
+        _ = await one.maintain()
         #expect(try await one.retired().map(\.text) == [Secret("first"), Secret("second")])
     }
 

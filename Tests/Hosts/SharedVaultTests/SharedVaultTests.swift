@@ -154,10 +154,10 @@ private let slot = Hosts.slot
         try await one.store("second, not validated", as: .received)
         try await one.store("second", as: .result)
         #expect(try await one.text() == "second")
-        #expect(await one.tend() != nil)
+        #expect(await one.maintain() != nil)
         wire.set(.none)
         hosts.advance(by: .seconds(16))
-        #expect(await one.tend() == nil)
+        #expect(await one.maintain() == nil)
         #expect(try await two.text() == "second")
         #expect(hosts.row?.openAttempts == [] && hosts.row?.lease == nil)
     }

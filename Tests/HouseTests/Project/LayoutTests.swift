@@ -23,7 +23,6 @@ private let allowed: [String: Set<String>] = [
     "SharedVault": ["SessionVault", "Cryptography", "RingbackBase"],
     "RowDatabase": ["SharedVault", "PostgresClient", "SessionVault", "RingbackBase"],
     "Records": ["CLinux", "RingbackBase"],
-    "NetworkWatch": ["CLinux"],
     "Configuration": ["MCPBridge", "OAuth", "SupabaseAuth", "PostgresClient", "RingbackBase"],
     "BrokerCore": ["SessionVault", "Cryptography", "RingbackBase"],
     "OAuthSignIn": ["BrokerCore", "OAuth", "SessionVault", "Cryptography", "RingbackBase"],
@@ -64,7 +63,7 @@ private let layers: [Set<String>] = [
     ["OAuth", "SupabaseAuth", "SessionVault", "Records", "Sandbox", "MCPBridge"],
     [
         "CurlTransport", "LocalHTTP", "CallbackListener", "SignInPage", "Cryptography", "RingbackClient", "Launcher",
-        "DesktopBus", "PostgresClient", "Terminal", "NetworkWatch", "SchemeRegistration", "Adapters",
+        "DesktopBus", "PostgresClient", "Terminal", "SchemeRegistration", "Adapters",
     ],
     ["RingbackBase", "RingbackAPI", "CLinux", "CCurl", "CErasedHeap", "COpenSSL", "CPostgres", "CSystemd"],
 ]

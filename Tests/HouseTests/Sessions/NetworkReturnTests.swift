@@ -1,3 +1,5 @@
+import CLinux
+import Glibc
 import Testing
 
 @Suite(.enabled(if: NetworkNamespace.isPossible, NetworkNamespace.reason))
@@ -22,5 +24,14 @@ struct `A network that goes and comes back` {
             #expect(seen.contains("session-again [200, true]"), "\(run)")
             #expect(seen.contains(#"account-again ["authenticated", null, "alice"]"#), "\(run)")
         }
+    }
+}
+
+@Suite struct `The kernel's messages about the network` {
+    @Test func `are none while the network does not change`() throws {
+        let descriptor = clinux_open_network_news()
+        try #require(descriptor >= 0)
+        defer { close(descriptor) }
+        #expect(clinux_read_network_news(descriptor) == 0)
     }
 }

@@ -72,11 +72,11 @@ extension `The loopback listener` {
             #expect(redirectURI == "http://localhost:\(port)")
             #expect(listener.listeners == ["127.0.0.1:\(port)", "[::1]:\(port)"])
             let request = "GET /?code=c HTTP/1.1\r\nHost: localhost:\(port)\r\n\r\n"
-            #expect(await Visitor.send(request, to: port, over: AF_INET).status == 303)
-            #expect(await Visitor.send(request, to: port, over: AF_INET6).status == 303)
+            #expect(await Visitor.send(request, to: port).status == 303)
+            #expect(await Visitor.send(request, to: port, overIPv6: true).status == 303)
             #expect(await Visitor.get("/?code=c", at: port).status == 421)
 
-            let taken = try #require(Visitor.occupy(over: AF_INET6))
+            let taken = try #require(Visitor.occupy(overIPv6: true))
             defer { close(taken.descriptor) }
             let binding = try CallbackBinding(parsing: "http://localhost:\(taken.port)/cb")
             #expect(throws: CallbackListenerError.portInUse(host: "::1", port: taken.port, holder: getuid())) {
@@ -91,7 +91,7 @@ extension `The loopback listener` {
             let redirectURI = try listener.open(CallbackBinding(parsing: "http://[::1]:{port}/cb"))
             let port = portOf(redirectURI)
             let request = "GET /cb?code=c HTTP/1.1\r\nHost: [::1]:\(port)\r\n\r\n"
-            #expect(await Visitor.send(request, to: port, over: AF_INET6).status == 303)
+            #expect(await Visitor.send(request, to: port, overIPv6: true).status == 303)
             #expect(deliveries.urls == ["http://[::1]:\(port)/cb?code=c"])
             #expect(listener.listeners == ["[::1]:\(port)"])
         }

@@ -2,6 +2,7 @@ import Glibc
 import LocalHTTP
 import SignInPage
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import CallbackListener
@@ -188,14 +189,14 @@ import Testing
             let answer = await Visitor.asNobody {
                 guard let socket = Visitor.connected(to: port) else { return Answer("") }
                 defer { close(socket) }
-                Visitor.write(request, to: socket)
+                _ = sendAll(Array(request.utf8), to: socket)
                 return Answer(Visitor.readAll(socket))
             }
             #expect(answer.status == 404)
             for _ in 0..<50 {
                 await Visitor.asNobody {
                     guard let socket = Visitor.connected(to: port) else { return }
-                    Visitor.write(request, to: socket)
+                    _ = sendAll(Array(request.utf8), to: socket)
                     close(socket)
                 }
             }
@@ -210,7 +211,7 @@ import Testing
             let port = try listener.openPort()
             let crowd = (0..<200).compactMap { _ in Visitor.connected(to: port) }
             defer { for socket in crowd { close(socket) } }
-            for socket in crowd { Visitor.write("GET /", to: socket) }
+            for socket in crowd { _ = sendAll(Array("GET /".utf8), to: socket) }
             #expect(await Visitor.get("/callback/work?code=c&state=s", at: port).status == 303)
             // It did not wait for the crowd's time to run out: some of the crowd still may speak.
             #expect(crowd.contains { Visitor.isOpen($0) })

@@ -32,11 +32,11 @@ struct Answer: Sendable, Equatable {
 
 enum Visitor {
     /// Sends the text over a connection of its own and reads to its end.
-    static func send(_ text: String, to port: Int, over family: Int32 = AF_INET) async -> Answer {
+    static func send(_ text: String, to port: Int, overIPv6: Bool = false) async -> Answer {
         await onThread {
-            guard let socket = connected(to: port, over: family) else { return Answer("") }
+            guard let socket = connected(to: port, overIPv6: overIPv6) else { return Answer("") }
             defer { close(socket) }
-            write(text, to: socket)
+            _ = sendAll(Array(text.utf8), to: socket)
             return Answer(readAll(socket))
         }
     }
@@ -47,8 +47,8 @@ enum Visitor {
     }
 
     /// True if somebody listens.
-    static func canConnect(to port: Int, over family: Int32 = AF_INET) -> Bool {
-        guard let socket = connected(to: port, over: family) else { return false }
+    static func canConnect(to port: Int) -> Bool {
+        guard let socket = connected(to: port) else { return false }
         close(socket)
         return true
     }
@@ -72,30 +72,18 @@ enum Visitor {
         return count < 0 && errno == EAGAIN
     }
 
-    static func connected(to port: Int, over family: Int32 = AF_INET) -> Int32? {
-        let descriptor = socket(family, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0)
+    static func connected(to port: Int, overIPv6: Bool = false) -> Int32? {
+        let place = overIPv6 ? ServerPlace.ipv6(port) : .ipv4(port)
+        guard let descriptor = try? place.connect() else { return nil }
         var bound = timeval(tv_sec: 60, tv_usec: 0)
         unsafe setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &bound, socklen_t(MemoryLayout<timeval>.size))
-        let result = unsafe withLoopback(family, port) { unsafe connect(descriptor, $0, $1) }
-        guard result == 0 else {
-            close(descriptor)
-            return nil
-        }
         return descriptor
     }
 
-    /// A socket that listens at a port of ours (0: a free one), and the port.
-    static func occupy(_ port: Int = 0, over family: Int32 = AF_INET) -> (descriptor: Int32, port: Int)? {
-        let descriptor = socket(family, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0)
-        var yes: Int32 = 1
-        unsafe setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, 4)
-        if family == AF_INET6 { unsafe setsockopt(descriptor, Int32(IPPROTO_IPV6), IPV6_V6ONLY, &yes, 4) }
-        guard unsafe withLoopback(family, port, { unsafe bind(descriptor, $0, $1) }) == 0, listen(descriptor, 8) == 0
-        else {
-            close(descriptor)
-            return nil
-        }
-        return (descriptor, localPort(descriptor))
+    /// A socket that listens at a free port of ours, and the port.
+    static func occupy(overIPv6: Bool = false) -> (descriptor: Int32, port: Int)? {
+        guard let descriptor = try? (overIPv6 ? ServerPlace.ipv6(0) : .ipv4(0)).listen() else { return nil }
+        return (descriptor, localPort(of: descriptor))
     }
 
     /// Runs with the file system uid of nobody, which is whose the sockets are that it makes. Of the thread alone.
@@ -109,24 +97,6 @@ enum Visitor {
         }
     }
 
-    static func localPort(_ descriptor: Int32) -> Int {
-        var storage = sockaddr_storage()
-        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-        _ = unsafe withUnsafeMutablePointer(to: &storage) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                unsafe getsockname(descriptor, $0, &length)
-            }
-        }
-        return unsafe withUnsafeBytes(of: &storage) { Int(unsafe $0[2]) << 8 | Int(unsafe $0[3]) }
-    }
-
-    static func write(_ text: String, to socket: Int32) {
-        let bytes = Array(text.utf8)
-        _ = unsafe bytes.withUnsafeBytes {
-            unsafe Glibc.send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
-        }
-    }
-
     static func readAll(_ socket: Int32) -> String {
         var text: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 4_096)
@@ -134,31 +104,6 @@ enum Visitor {
             let count = unsafe buffer.withUnsafeMutableBytes { unsafe recv(socket, $0.baseAddress, $0.count, 0) }
             guard count > 0 else { return String(decoding: text, as: UTF8.self) }
             text += buffer[..<count]
-        }
-    }
-
-    private static func withLoopback(
-        _ family: Int32, _ port: Int, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32
-    ) -> Int32 {
-        if family == AF_INET {
-            var address = sockaddr_in()
-            address.sin_family = sa_family_t(AF_INET)
-            address.sin_port = in_port_t(port).bigEndian
-            address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
-            return unsafe withUnsafePointer(to: &address) { pointer in
-                unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    unsafe body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
-                }
-            }
-        }
-        var address = sockaddr_in6()
-        address.sin6_family = sa_family_t(AF_INET6)
-        address.sin6_port = in_port_t(port).bigEndian
-        address.sin6_addr = in6addr_loopback
-        return unsafe withUnsafePointer(to: &address) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                unsafe body($0, socklen_t(MemoryLayout<sockaddr_in6>.size))
-            }
         }
     }
 }

@@ -102,7 +102,7 @@ import Testing
     }
 
     @Test func `a refused connection is unreachable`() async {
-        let port = UnusedPort()
+        let port = try UnusedPort()
         let request = HTTPRequest(url: "http://127.0.0.1:\(port.number)/")
         let host = "127.0.0.1:\(port.number)"
         #expect(await failure(request) == .unreachable(host: host, reason: "the connection was refused"))

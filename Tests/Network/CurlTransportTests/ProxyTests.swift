@@ -134,7 +134,7 @@ struct `Requests through a proxy` {
         other.url = "https://other.test/"
         let rejected = "the proxy 127.0.0.1:\(proxy.server.port) responded with HTTP 403 to CONNECT"
         #expect(reason(await send(other)) == rejected)
-        let nobody = UnusedPort()
+        let nobody = try UnusedPort()
         client.configure(proxy: HTTPProxy(url: try WebURL(parsing: "http://127.0.0.1:\(nobody.number)")))
         #expect(
             reason(await send(request(server))) == "the connection to the proxy 127.0.0.1:\(nobody.number) was refused")

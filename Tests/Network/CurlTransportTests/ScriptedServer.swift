@@ -12,10 +12,12 @@ final class ScriptedServer: Sendable {
 
     /// - Parameter isOnAllInterfaces: it listens on every address of the machine, not on loopback alone.
     init(isOnAllInterfaces: Bool = false, _ script: @escaping @Sendable (ScriptedConnection) -> Void) {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0)
-        listener = descriptor
-        port = bind(descriptor, to: isOnAllInterfaces ? 0 : 0x7F00_0001)
+        // A socket that was never bound listens on every address.
+        let unbound = isOnAllInterfaces ? socket(AF_INET, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0) : nil
+        let descriptor = unbound ?? (try? ServerPlace.ipv4(0).bind()) ?? -1
         listen(descriptor, 64)
+        listener = descriptor
+        port = localPort(of: descriptor)
         startThread { [weak self] in
             while true {
                 let accepted = accept(descriptor, nil, nil)
@@ -51,9 +53,9 @@ final class UnusedPort: Sendable {
     let number: Int
     private let descriptor: Int32
 
-    init() {
-        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0)
-        number = bind(descriptor, to: 0x7F00_0001)
+    init() throws {
+        descriptor = try ServerPlace.ipv4(0).bind()
+        number = localPort(of: descriptor)
     }
 
     deinit { close(descriptor) }
@@ -87,17 +89,7 @@ struct ScriptedConnection: Sendable {
     func write(_ text: String) -> Bool { write(Array(text.utf8)) }
 
     @discardableResult
-    func write(_ message: [UInt8]) -> Bool {
-        var bytes = message[...]
-        while !bytes.isEmpty {
-            let count = unsafe bytes.withUnsafeBytes {
-                unsafe send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
-            }
-            guard count > 0 else { return false }
-            bytes = bytes.dropFirst(count)
-        }
-        return true
-    }
+    func write(_ message: [UInt8]) -> Bool { sendAll(message, to: descriptor) }
 
     /// Answers the next request with a whole message.
     func answer(_ status: String = "200 OK", fields: String = "", body: String = "") {
@@ -114,18 +106,8 @@ struct ScriptedConnection: Sendable {
     /// Opens a tunnel to a port of 127.0.0.1, as a proxy does: what either end sends goes to the other one, until one
     /// of them closes.
     func tunnel(to port: Int) {
-        let other = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0)
+        guard let other = try? ServerPlace.ipv4(port).connect() else { return answer("502 Bad Gateway") }
         defer { close(other) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
-        address.sin_port = in_port_t(UInt16(port).bigEndian)
-        let isConnected = unsafe withUnsafePointer(to: &address) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                unsafe connect(other, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-            }
-        }
-        guard isConnected else { return answer("502 Bad Gateway") }
         write("HTTP/1.1 200 Connection established\r\nVia: 1.1 test\r\n\r\n")
         var buffer = [UInt8](repeating: 0, count: 16_384)
         while true {
@@ -169,19 +151,4 @@ func interfaceAddresses() -> [String] {
         unsafe next = each.pointee.ifa_next
     }
     return addresses
-}
-
-/// Binds to a free port of an address. Returns the port.
-private func bind(_ descriptor: Int32, to host: UInt32) -> Int {
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_addr.s_addr = in_addr_t(host).bigEndian
-    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-    return unsafe withUnsafeMutablePointer(to: &address) { pointer in
-        unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-            _ = unsafe Glibc.bind(descriptor, $0, length)
-            _ = unsafe getsockname(descriptor, $0, &length)
-        }
-        return unsafe Int(UInt16(bigEndian: pointer.pointee.sin_port))
-    }
 }

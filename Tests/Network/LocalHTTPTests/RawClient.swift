@@ -62,16 +62,7 @@ final class RawClient: Sendable {
     }
 
     /// The port of our end.
-    var port: Int {
-        var storage = sockaddr_storage()
-        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-        _ = unsafe withUnsafeMutablePointer(to: &storage) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                unsafe getsockname(descriptor, $0, &length)
-            }
-        }
-        return unsafe withUnsafeBytes(of: &storage) { Int(unsafe $0[2]) << 8 | Int(unsafe $0[3]) }
-    }
+    var port: Int { localPort(of: descriptor) }
 
     /// Sends all of it; false if the server has closed.
     @discardableResult

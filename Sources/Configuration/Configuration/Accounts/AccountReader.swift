@@ -1,32 +1,30 @@
 internal import OAuth
 internal import RingbackBase
 
-/// Reads one `[accounts.NAME]`. It continues after an error to report all of them. The result is nil if there was an
-/// error.
+/// Reads one `[accounts.NAME]`.
 struct AccountReader {
-    var account: AccountTable
-    var table: TOMLTableReader { account.members }
+    let table: SettingTable
 
-    init(_ account: AccountTable) { self.account = account }
+    /// True if the account has the key `grant`, even with an error: it is meant as a service account.
+    var isService: Bool { table.isWritten("grant") }
 
-    mutating func read() -> AccountConfiguration? {
-        let before = account.check.errors.count
-        if !AccountReader.isName(account.name) {
-            account.refuse(
-                nil, "an account's name begins with a-z or 0-9 and goes on with up to 63 of a-z, 0-9, '.', '_', '-'")
+    /// Nil if the provider cannot be read.
+    func read() -> AccountConfiguration? {
+        if !AccountReader.isName(table.name) {
+            table.refuse(nil, "an account's name \(AccountReader.nameRule)")
         }
         let provider = readProvider()
-        let client = ClientReader.read(&account, of: provider)
-        let service = ServiceReader.read(&account, of: client, at: provider)
+        let client = ClientReader(table: table).read(of: provider)
+        let service = ServiceReader(table: table).read(of: client, at: provider)
         let redirect = readRedirect(of: provider)
         let trust = readTrust()
         let route = readRoute()
-        let scopes = readScopes(of: provider) ?? (account.isService ? [] : AccountReader.usualScopes(of: provider))
+        let scopes = readScopes(of: provider) ?? (isService ? [] : AccountReader.usualScopes(of: provider))
         let parameters = readParameters(of: provider)
         let warnings = table.integers("session_warnings")?.map(\.number).sorted(by: >)
-        let configuration = provider.map { provider in
+        return provider.map { provider in
             AccountConfiguration(
-                name: account.name, provider: provider, clientID: client.id,
+                name: table.name, provider: provider, clientID: client.id,
                 clientAuthentication: client.authentication,
                 clientSecret: client.secret, clientKeyFile: client.keyFile,
                 clientKeyCredential: client.keyCredential, clientKeyID: client.keyID, scopes: scopes, service: service,
@@ -40,23 +38,21 @@ struct AccountReader {
                 flowTimeout: table.integer("flow_timeout").map { .seconds($0) }
                     ?? AccountReader.usualFlowTimeout(of: provider),
                 refreshMargin: table.integer("refresh_margin"), sessionWarnings: warnings,
-                callbackPeerUIDs: readPeers(), trust: trust,
-                certificateFile: trust.certificateAuthorities == nil ? nil : readCertificateFile(), route: route,
+                callbackPeerUIDs: table.uids("callback_peer_uids"), trust: trust,
+                certificateFile: trust.certificateAuthorities == nil ? nil : table.filePath("ca_file"), route: route,
                 headers: readHeaders(),
                 policy: table.string("policy").flatMap(AccountPolicy.init) ?? .sameUID,
-                source: ConfigurationSource(file: account.check.file, line: account.node.line),
+                source: table.source,
                 lines: Dictionary(table.members.map { ($0.key, $0.node.line) }, uniquingKeysWith: { first, _ in first })
             )
         }
-        return account.check.errors.count == before ? configuration : nil
     }
+
+    static let nameRule = "begins with a-z or 0-9 and goes on with up to 63 of a-z, 0-9, '.', '_', '-'"
 
     static func isName(_ name: String) -> Bool {
         let letters = name.utf8.allSatisfy { byte in
-            switch byte {
-            case 0x30...0x39, 0x61...0x7A: true
-            default: "._-".utf8.contains(byte)
-            }
+            byte.isLetterOrDigit && !(0x41...0x5A).contains(byte) || "._-".utf8.contains(byte)
         }
         return letters && (1...64).contains(name.utf8.count) && !"._-".contains(name.first ?? ".")
     }
@@ -71,20 +67,20 @@ struct AccountReader {
         provider?.issuer == nil ? [] : ["openid"]
     }
 
-    private mutating func readScopes(of provider: AccountProvider?) -> [String]? {
+    private func readScopes(of provider: AccountProvider?) -> [String]? {
         guard let scopes = table.strings("scopes") else { return nil }
         var seen: Set<String> = []
-        let hasIDTokens = provider.map { $0.issuer != nil || $0.word == "supabase" || account.isService } ?? true
+        let hasIDTokens = provider.map { $0.issuer != nil || $0.word == "supabase" || isService } ?? true
         for (scope, node) in scopes {
             if scope.isEmpty || !scope.utf8.allSatisfy(ScopeList.isCharacter) {
-                account.refuse(
+                table.refuse(
                     "scopes", node, "a scope is printable ASCII without spaces, quotes and backslashes; one string each"
                 )
             } else if !seen.insert(scope).inserted {
-                account.refuse("scopes", node, "the same scope is listed twice")
+                table.refuse("scopes", node, "the same scope is listed twice")
             } else if scope == "openid", !hasIDTokens {
                 // Without issuer and keys the ID token cannot be validated, so every sign-in would fail.
-                account.refuse(
+                table.refuse(
                     "scopes", node,
                     "openid asks for an ID token, which is checked with the provider's issuer and keys: this provider "
                         + "has none; leave openid out, or name the provider by issuer alone")
@@ -93,7 +89,7 @@ struct AccountReader {
         return scopes.map(\.text)
     }
 
-    private mutating func readParameters(of provider: AccountProvider?) -> [FormEncoding.Pair] {
+    private func readParameters(of provider: AccountProvider?) -> [FormEncoding.Pair] {
         var parameters: [String: String] = [:]
         if case .preset(let preset) = provider {
             for (name, value) in preset.authorizationParameters { parameters[name] = value }
@@ -101,20 +97,12 @@ struct AccountReader {
         for member in table.table("authorization_params")?.members ?? [] {
             guard case .string(let value) = member.node.value else { continue }
             if AuthorizationRequest.reservedParameters.contains(member.key) {
-                account.refuse("authorization_params", member.node, member.key, "is set by Ringback itself")
-            } else if !AccountTable.isPrintable(member.key) || !AccountTable.isPrintable(value, mayBeEmpty: true) {
-                account.refuse("authorization_params", member.node, member.key, "must be printable ASCII")
+                table.refuse("authorization_params", member.node, member.key, "is set by Ringback itself")
+            } else if !SettingTable.isPrintable(member.key) || !SettingTable.isPrintable(value, mayBeEmpty: true) {
+                table.refuse("authorization_params", member.node, member.key, "must be printable ASCII")
             }
             parameters[member.key] = value
         }
         return parameters.sorted { $0.key < $1.key }.map { FormEncoding.Pair($0.key, $0.value) }
-    }
-
-    private mutating func readPeers() -> [UInt32] {
-        let peers = table.integers("callback_peer_uids") ?? []
-        for (number, node) in peers where number == 65_534 {
-            account.refuse("callback_peer_uids", node, "65534 is the uid of all users that this system does not know")
-        }
-        return peers.compactMap { UInt32(exactly: $0.number) }
     }
 }

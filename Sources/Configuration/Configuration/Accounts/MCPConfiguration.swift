@@ -24,48 +24,40 @@ struct MCPReader {
         "offline_access_consent",
     ]
 
-    /// Nil if there is an error. Reports what is wrong at the account.
-    static func read(_ account: inout AccountTable, _ url: String) -> AccountProvider? {
-        let table = account.members
-        let before = account.check.errors.count
-        for key in foreignKeys where account.isWritten(key) {
-            account.refuse(key, "cannot be combined with mcp")
+    let table: SettingTable
+
+    /// Nil if there is an error.
+    func read(_ url: String) -> AccountProvider? {
+        let before = table.check.errors.count
+        for key in MCPReader.foreignKeys where table.isWritten(key) {
+            table.refuse(key, "cannot be combined with mcp")
         }
         // A client id is sent only to the issuer at which the client was registered.
-        if account.isWritten("client_id"), !account.isWritten("issuer") {
-            account.refuse(
+        if table.isWritten("client_id"), !table.isWritten("issuer") {
+            table.refuse(
                 "client_id",
                 "needs issuer with mcp: the authorization server at which this client was registered")
         }
-        if !account.isWritten("client_id") {
+        if !table.isWritten("client_id") {
             let clientKeys = ClientReader.secretKeys + ["client_key_id", "client_authentication"]
-            for key in clientKeys where account.isWritten(key) && key != "client_secret_registered" {
-                account.refuse(key, "belongs to a client_id, which is missing")
+            for key in clientKeys where table.isWritten(key) && key != "client_secret_registered" {
+                table.refuse(key, "belongs to a client_id, which is missing")
             }
         }
         let issuer = table.string("issuer")
-        do throws(OAuthError) {
+        table.reporting("issuer") { () throws(OAuthError) in
             if let issuer { _ = try ProviderMetadata.discoveryRequests(issuer: issuer) }
-        } catch {
-            account.refuse("issuer", AccountReader.reason(error))
         }
         let document = table.string("client_id_metadata_url")
-        do throws(OAuthError) {
+        table.reporting("client_id_metadata_url") { () throws(OAuthError) in
             if let document { try ClientMetadataDocument.check(document) }
-        } catch {
-            account.refuse("client_id_metadata_url", AccountReader.reason(error))
         }
-        do throws(OAuthError) {
-            let server = try MCPServer(parsing: url)
-            guard account.check.errors.count == before else { return nil }
-            return .mcp(
-                MCPConfiguration(
-                    server: server, issuer: issuer, clientMetadataURL: document,
-                    sendsResource: table.boolean("resource_parameter") ?? true,
-                    needsSignIn: table.boolean("sign_in") ?? true))
-        } catch {
-            account.refuse("mcp", AccountReader.reason(error))
-            return nil
-        }
+        let server = table.reporting("mcp") { () throws(OAuthError) in try MCPServer(parsing: url) }
+        guard let server, table.check.errors.count == before else { return nil }
+        return .mcp(
+            MCPConfiguration(
+                server: server, issuer: issuer, clientMetadataURL: document,
+                sendsResource: table.boolean("resource_parameter") ?? true,
+                needsSignIn: table.boolean("sign_in") ?? true))
     }
 }

@@ -8,7 +8,7 @@ enum FlowKeyPlace: String, CaseIterable {
     case nowhere = "none"
 
     /// As the account's table says; the key table refuses other words.
-    init(of table: TOMLTableReader) {
+    init(of table: SettingTable) {
         self = table.string("redirect_flow_key").flatMap(FlowKeyPlace.init(rawValue:)) ?? .query
     }
 }
@@ -18,32 +18,32 @@ extension AccountReader {
     /// Apple rejects loopback redirect URIs with `invalid_request`, but only in the browser.
     private static let appleIssuer = "https://appleid.apple.com"
 
-    mutating func readRedirect(of provider: AccountProvider?) -> RedirectTarget {
+    func readRedirect(of provider: AccountProvider?) -> RedirectTarget {
         let target = readTarget(of: provider)
         if case .loopback = target, provider?.issuer == Self.appleIssuer {
-            account.refuse(
+            table.refuse(
                 table.has("redirect_uri") ? "redirect_uri" : "issuer",
                 "Apple accepts no loopback redirect: sign in with Apple through Supabase, or set redirect_uri to an "
                     + "https page of yours, whose address is pasted to finish each sign-in")
         }
         let asked = table.strings("scopes")?.map(\.text) ?? []
         if provider?.issuer == Self.appleIssuer, asked.contains("name") || asked.contains("email") {
-            account.refuse(
+            table.refuse(
                 "scopes",
                 "Apple posts its response if name or email is requested, and such a sign-in cannot be completed by "
                     + "pasting an address: request only openid, or sign in with Apple through Supabase")
         }
         if FlowKeyPlace(of: table) == .nowhere {
             guard case .customScheme = target else {
-                account.refuse("redirect_flow_key", "\"none\" is for a redirect_uri with a custom scheme only")
+                table.refuse("redirect_flow_key", "\"none\" is for a redirect_uri with a custom scheme only")
                 return target
             }
         }
         return target
     }
 
-    private mutating func readTarget(of provider: AccountProvider?) -> RedirectTarget {
-        let usual = RedirectTarget.standard(account: account.name)
+    private func readTarget(of provider: AccountProvider?) -> RedirectTarget {
+        let usual = RedirectTarget.standard(account: table.name)
         guard let written = table.string("redirect_uri") else {
             guard case .preset(let preset) = provider, let uri = preset.redirectURI else { return usual }
             return (try? RedirectTarget(parsing: uri)) ?? usual
@@ -51,31 +51,28 @@ extension AccountReader {
         do throws(RedirectTarget.Failure) {
             return try RedirectTarget(parsing: written)
         } catch {
-            account.refuse("redirect_uri", error.message)
+            table.refuse("redirect_uri", error.message)
             return usual
         }
     }
 
     /// The page that the browser shows after the sign-out. Ringback does not receive this redirect, so only web URLs
     /// are allowed.
-    mutating func readPostLogoutRedirect() -> String? {
-        guard let written = table.string("post_logout_redirect_uri") else { return nil }
-        guard let url = try? WebURL(parsing: written), url.isSecure, url.fragment == nil else {
-            account.refuse("post_logout_redirect_uri", "must be an https URL (or http on loopback) without a fragment")
-            return nil
-        }
-        return written
+    func readPostLogoutRedirect() -> String? {
+        table.text(
+            "post_logout_redirect_uri", "must be an https URL (or http on loopback) without a fragment",
+            where: { text in (try? WebURL(parsing: text)).map { $0.isSecure && $0.fragment == nil } ?? false })
     }
 
     /// `form_post` needs a listener: a form cannot be delivered through a custom scheme or by pasting.
-    mutating func readResponseMode(_ redirect: RedirectTarget, of provider: AccountProvider) -> ResponseMode? {
+    func readResponseMode(_ redirect: RedirectTarget, of provider: AccountProvider) -> ResponseMode? {
         let mode = table.string("response_mode").flatMap { ResponseMode(rawValue: $0) }
         guard mode == .formPost else { return mode }
         if case .preset(let preset) = provider, provider.issuer == nil {
-            account.refuse("response_mode", "\(preset.name) has no response mode form_post: leave response_mode out")
+            table.refuse("response_mode", "\(preset.name) has no response mode form_post: leave response_mode out")
         }
         if case .loopback = redirect { return mode }
-        account.refuse("response_mode", "\"form_post\" needs a redirect_uri on loopback")
+        table.refuse("response_mode", "\"form_post\" needs a redirect_uri on loopback")
         return mode
     }
 }
@@ -308,9 +305,7 @@ enum IDTokenAccountCheck {
             guard case .supabase(let project) = account.provider, let name = project.idTokenAccount,
                 let message = mistake(name, accounts[name])
             else { return nil }
-            return ConfigurationError(
-                file: account.source.file, line: account.source.line, key: "accounts.\(account.name).id_token_account",
-                message: message)
+            return account.source.mistake("accounts.\(account.name).id_token_account", message)
         }
     }
 

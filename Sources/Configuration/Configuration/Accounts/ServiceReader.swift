@@ -4,8 +4,7 @@ public import RingbackBase
 
 /// Reads a service account: what its grant needs, and which keys cannot be combined with it.
 struct ServiceReader {
-    private var account: AccountTable
-    private var table: TOMLTableReader { account.members }
+    let table: SettingTable
 
     /// Keys that only make sense with a sign-in in a browser.
     private static let browserKeys = [
@@ -13,96 +12,77 @@ struct ServiceReader {
         "callback_peer_uids", "session_warnings",
     ]
 
-    /// Nil for an account without `grant`, or with an error in it. Reports what is wrong at the account.
-    static func read(
-        _ account: inout AccountTable, of client: ClientReader.Client, at provider: AccountProvider?
-    ) -> ServiceConfiguration? {
-        var reader = ServiceReader(account: account)
-        defer { account = reader.account }
-        return reader.read(of: client, at: provider)
-    }
-
-    private mutating func read(
-        of client: ClientReader.Client, at provider: AccountProvider?
-    ) -> ServiceConfiguration? {
+    /// Nil for an account without `grant`, or with an error in it.
+    func read(of client: ClientReader.Client, at provider: AccountProvider?) -> ServiceConfiguration? {
         guard let grant = table.string("grant").flatMap(ServiceGrantType.init) else {
             for key in ["assertion_file", "subject_token_type", "audience", "resource"]
-            where table.has(key) && !account.isService {
-                account.refuse(key, "is only for service accounts (with grant)")
+            where table.has(key) && !table.isWritten("grant") {
+                table.refuse(key, "is only for service accounts (with grant)")
             }
             return nil
         }
         if case .supabase? = provider {
-            account.refuse("grant", "is for OAuth providers, not for provider = \"supabase\"")
+            table.refuse("grant", "is for OAuth providers, not for provider = \"supabase\"")
             return nil
         }
         for key in ServiceReader.browserKeys where table.has(key) {
-            account.refuse(key, "is only for sign-ins in a browser, not with grant = \"\(grant.rawValue)\"")
+            table.refuse(key, "is only for sign-ins in a browser, not with grant = \"\(grant.rawValue)\"")
         }
         if grant == .clientCredentials, client.authentication == ClientAuthentication.none {
-            account.refuse(
+            table.refuse(
                 "grant",
                 "\"client_credentials\" needs client authentication: set client_secret_file, "
                     + "client_secret_credential, client_secret_command or client_key_file")
         }
         return ServiceConfiguration(
             grant: grant, assertionFile: readAssertionFile(of: grant), subjectTokenType: readSubjectType(of: grant),
-            audience: readAudience(), resource: readResource())
+            audience: table.printable("audience"), resource: readResource())
     }
 
-    private mutating func readAssertionFile(of grant: ServiceGrantType) -> String? {
+    private func readAssertionFile(of grant: ServiceGrantType) -> String? {
         guard grant.needsAssertion else {
             if table.has("assertion_file") {
                 let grants = ServiceGrantType.allCases.filter(\.needsAssertion).map { "\"\($0.rawValue)\"" }
-                account.refuse("assertion_file", "is for the grants \(grants.joined(separator: ", "))")
+                table.refuse("assertion_file", "is for the grants \(grants.joined(separator: ", "))")
             }
             return nil
         }
-        guard let written = table.string("assertion_file") else {
-            if !account.isWritten("assertion_file") {
-                account.refuse("grant", "\"\(grant.rawValue)\" needs assertion_file with the token to exchange")
+        guard table.has("assertion_file") else {
+            if !table.isWritten("assertion_file") {
+                table.refuse("grant", "\"\(grant.rawValue)\" needs assertion_file with the token to exchange")
             }
             return nil
         }
-        guard let path = account.expand("assertion_file", written) else { return nil }
+        guard let path = table.filePath("assertion_file") else { return nil }
         // The platform may create the file later. It is read at each use, so a missing file is no error here.
-        if !AccountConfiguration.awaitsAssertion(at: path),
-            case .failure(let mistake) = AccountConfiguration.assertion(
-                at: path, for: grant, user: account.place.user)
-        {
-            account.refuse("assertion_file", mistake)
+        guard !AccountConfiguration.awaitsAssertion(at: path) else { return path }
+        do throws(Mistake) {
+            _ = try AccountConfiguration.assertion(at: path, for: grant, user: table.place.user)
+        } catch {
+            table.refuse("assertion_file", error)
         }
         return path
     }
 
-    private mutating func readSubjectType(of grant: ServiceGrantType) -> ExchangedTokenType {
+    private func readSubjectType(of grant: ServiceGrantType) -> ExchangedTokenType {
         guard let written = table.string("subject_token_type") else { return .jwt }
         if grant != .tokenExchange {
-            account.refuse("subject_token_type", "is for grant = \"token_exchange\"")
+            table.refuse("subject_token_type", "is for grant = \"token_exchange\"")
         } else if ExchangedTokenType(parsing: written) == nil {
-            account.refuse(
+            table.refuse(
                 "subject_token_type",
                 "must be one of \(ExchangedTokenType.words.joined(separator: ", ")), or a URI of the provider's own")
         }
         return ExchangedTokenType(parsing: written) ?? .jwt
     }
 
-    private mutating func readAudience() -> String? {
-        guard let audience = table.string("audience") else { return nil }
-        if !AccountTable.isPrintable(audience) { account.refuse("audience", "must be printable ASCII") }
-        return audience
-    }
-
     /// RFC 8707 section 2: an absolute URI without a fragment.
-    private mutating func readResource() -> String? {
-        guard let resource = table.string("resource") else { return nil }
-        let scheme = resource.prefix { $0 != ":" }
-        if !AccountTable.isPrintable(resource) || resource.contains(" ") || resource.contains("#")
-            || scheme.isEmpty || scheme.count == resource.count
-        {
-            account.refuse("resource", "must be an absolute URI without a fragment")
+    private func readResource() -> String? {
+        table.text("resource", "must be an absolute URI without a fragment") { resource in
+            let scheme = resource.prefix { $0 != ":" }
+            return SettingTable.isPrintable(resource) && !resource.contains(" ") && !resource.contains("#")
+                && !scheme.isEmpty && scheme.count < resource.count
         }
-        return resource
     }
 }
 
@@ -128,9 +108,10 @@ extension AccountConfiguration {
     /// `user` is the uid that the file must belong to, unless it is root's.
     public func readAssertion(user: UInt32) throws(ConfigurationError) -> Assertion? {
         guard let service, let path = service.assertionFile else { return nil }
-        switch AccountConfiguration.assertion(at: path, for: service.grant, user: user) {
-        case .success(let assertion): return assertion
-        case .failure(let mistake): throw self.mistake(at: "assertion_file", mistake)
+        do throws(Mistake) {
+            return try AccountConfiguration.assertion(at: path, for: service.grant, user: user)
+        } catch {
+            throw mistake(at: "assertion_file", error)
         }
     }
 
@@ -143,16 +124,12 @@ extension AccountConfiguration {
 
     static func assertion(
         at path: String, for grant: ServiceGrantType, user: UInt32
-    ) -> Result<Assertion, Mistake> {
-        do throws(FileTrust.Failure) {
-            let content = try FileTrust(user: user).read(path, isSecret: true, maxSize: maxAssertion)
-            do throws(OAuthError) {
-                return .success(try grant.assertion(in: Secret(bytes: content.bytes)))
-            } catch {
-                return .failure(Mistake("the file \(FileTrust.quoted(path)) \(AccountReader.reason(error))"))
-            }
+    ) throws(Mistake) -> Assertion {
+        let bytes = try ClientSecretFile.read(path, user: user, maxSize: maxAssertion)
+        do throws(OAuthError) {
+            return try grant.assertion(in: Secret(bytes: bytes))
         } catch {
-            return .failure(error.mistake(of: path))
+            throw Mistake("the file \(FileTrust.quoted(path)) \(error.configurationMistake)")
         }
     }
 
@@ -168,12 +145,7 @@ public enum CredentialFile {
     /// True for a credential's name: 1 to 255 letters, digits and `._-`, but not `.` or `..`.
     public static func isName(_ name: String) -> Bool {
         (1...255).contains(name.utf8.count) && name != "." && name != ".."
-            && name.utf8.allSatisfy { byte in
-                switch byte {
-                case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-                default: "._-".utf8.contains(byte)
-                }
-            }
+            && name.utf8.allSatisfy { $0.isLetterOrDigit || "._-".utf8.contains($0) }
     }
 
     /// The name in `$CREDENTIALS_DIRECTORY/NAME`; nil for another path. Only the daemon knows the directory, so other
@@ -190,12 +162,10 @@ public enum CredentialFile {
     /// Throws if it is missing, open to others, or does not belong to the user or root.
     public static func read(_ name: String, in directory: String, user: UInt32) throws(ConfigurationError) -> Secret {
         let path = "\(directory)/\(name)"
-        do throws(FileTrust.Failure) {
-            return ClientSecretFile.secret(
-                in: try FileTrust(user: user).read(path, isSecret: true, maxSize: ClientSecretFile.maxSize))
+        do throws(Mistake) {
+            return ClientSecretFile.secret(in: try ClientSecretFile.read(path, user: user))
         } catch {
-            let mistake = error.mistake(of: path)
-            throw ConfigurationError(file: path, message: mistake.message, cause: mistake.cause)
+            throw ConfigurationError(file: path, message: error.message, cause: error.cause)
         }
     }
 }

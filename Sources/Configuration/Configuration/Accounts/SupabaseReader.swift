@@ -9,26 +9,19 @@ struct SupabaseReader {
         "id_token_account", "profile", "profile_rpc", "rpc",
     ]
 
-    private var account: AccountTable
-    private var table: TOMLTableReader { account.members }
+    let table: SettingTable
 
-    /// Nil if there is an error. Reports what is wrong at the account.
-    static func read(_ account: inout AccountTable) -> AccountProvider? {
-        var reader = SupabaseReader(account: account)
-        defer { account = reader.account }
-        return reader.read()
-    }
-
-    private mutating func read() -> AccountProvider? {
+    /// Nil if there is an error.
+    func read() -> AccountProvider? {
         var isGood = true
         let isBare = table.boolean("gateway") == false
-        for key in isBare ? ["url"] : ["url", "api_key"] where !account.isWritten(key) {
+        for key in isBare ? ["url"] : ["url", "api_key"] where !table.isWritten(key) {
             isGood = false
-            account.refuse(key, "is missing: provider = \"supabase\" needs it")
+            table.refuse(key, "is missing: provider = \"supabase\" needs it")
         }
-        for key in ["profile", "profile_rpc", "rpc"] where isBare && account.isWritten(key) {
+        for key in ["profile", "profile_rpc", "rpc"] where isBare && table.isWritten(key) {
             isGood = false
-            account.refuse(key, "needs the project's tables, and an Auth server alone (gateway = false) has none")
+            table.refuse(key, "needs the project's tables, and an Auth server alone (gateway = false) has none")
         }
         let (url, key) = (table.string("url"), table.string("api_key"))
         // Checked separately, so that both errors are reported.
@@ -38,7 +31,7 @@ struct SupabaseReader {
                 _ = try SupabaseProject(parsing: url, apiKey: key.map { Secret($0) })
             } catch {
                 isGood = false
-                account.refuse(name, SupabaseReader.words(error))
+                table.refuse(name, SupabaseReader.reason(error))
             }
         }
         let issuer = readTokenIssuer()
@@ -50,18 +43,16 @@ struct SupabaseReader {
     }
 
     /// The issuer is compared byte for byte with the tokens' `iss`, so it is not normalized.
-    private mutating func readTokenIssuer() -> String? {
-        guard let issuer = table.string("token_issuer") else { return nil }
-        let url = try? WebURL(parsing: issuer)
-        guard url?.isSecure == true, url?.query == nil, url?.fragment == nil else {
-            account.refuse("token_issuer", "must be an https URL as the tokens' iss has it, without query and fragment")
-            return nil
+    private func readTokenIssuer() -> String? {
+        let rule = "must be an https URL as the tokens' iss has it, without query and fragment"
+        return table.text("token_issuer", rule) { text in
+            let url = try? WebURL(parsing: text)
+            return url?.isSecure == true && url?.query == nil && url?.fragment == nil
         }
-        return issuer
     }
 
     /// Messages for the most common errors.
-    private static func words(_ failure: SupabaseProject.Failure) -> String {
+    private static func reason(_ failure: SupabaseProject.Failure) -> String {
         switch failure {
         case .invalidURL: "must be the project's https URL (http on loopback), without query and fragment"
         case .invalidKey: "must be printable ASCII without spaces"
@@ -69,16 +60,16 @@ struct SupabaseReader {
         }
     }
 
-    private mutating func readRules(of project: SupabaseProject) -> SupabaseConfiguration? {
-        let before = account.check.errors.count
+    private func readRules(of project: SupabaseProject) -> SupabaseConfiguration? {
+        let before = table.check.errors.count
         readNames()
         let profile = readProfile(of: project)
-        if table.string("id_token_account") == account.name {
-            account.refuse("id_token_account", "must name another account")
+        if table.string("id_token_account") == table.name {
+            table.refuse("id_token_account", "must name another account")
         }
         let isKeyless = FlowKeyPlace(of: table) == .nowhere
         checkBrowser(of: project, isKeyless: isKeyless)
-        guard account.check.errors.count == before else { return nil }
+        guard table.check.errors.count == before else { return nil }
         return SupabaseConfiguration(
             project: project, callbackCarriesFlowKey: !isKeyless, oauthProvider: table.string("oauth_provider"),
             allowsMissingNonce: table.boolean("allow_missing_nonce") ?? false,
@@ -90,43 +81,43 @@ struct SupabaseReader {
     private static let usualProfileKey = "id"
     private static let nameRule = "is not a name: letters, digits and “_”, at most 63, no digit first"
 
-    private mutating func readNames() {
+    private func readNames() {
         for (word, node) in table.strings("rpc") ?? [] where !SupabaseProject.isName(word) {
-            account.refuse("rpc", node, "“\(word)” \(SupabaseReader.nameRule)")
+            table.refuse("rpc", node, "“\(word)” \(SupabaseReader.nameRule)")
         }
         guard let function = table.string("profile_rpc") else { return }
-        if !SupabaseProject.isName(function) { account.refuse("profile_rpc", SupabaseReader.nameRule) }
-        if !account.isWritten("profile") { account.refuse("profile_rpc", "creates a row of profile, which is missing") }
+        if !SupabaseProject.isName(function) { table.refuse("profile_rpc", SupabaseReader.nameRule) }
+        if !table.isWritten("profile") { table.refuse("profile_rpc", "creates a row of profile, which is missing") }
     }
 
     /// Reads `profile`. Names that PostgREST would not read as a table and a column are errors.
-    private mutating func readProfile(of project: SupabaseProject) -> (table: String, key: String)? {
+    private func readProfile(of project: SupabaseProject) -> (table: String, key: String)? {
         guard let profile = table.table("profile") else { return nil }
         guard let name = profile.string("table") else {
-            if !account.isWritten("table", in: "profile") {
-                account.refuse("profile", "needs a table: profile = { table = \"profiles\", key = \"id\" }")
+            if !table.isWritten("table", in: "profile") {
+                table.refuse("profile", "needs a table: profile = { table = \"profiles\", key = \"id\" }")
             }
             return nil
         }
         let key = profile.string("key") ?? SupabaseReader.usualProfileKey
         for member in profile.members {
             guard case .string(let word) = member.node.value, !SupabaseProject.isName(word) else { continue }
-            account.refuse("profile", member.node, member.key, SupabaseReader.nameRule)
+            table.refuse("profile", member.node, member.key, SupabaseReader.nameRule)
             return nil
         }
         guard (try? project.row(in: name, where: key, is: "x", bearer: Secret("x"))) != nil else {
-            account.refuse("profile", "“\(key)” is a reserved parameter of PostgREST and cannot be a column")
+            table.refuse("profile", "“\(key)” is a reserved parameter of PostgREST and cannot be a column")
             return nil
         }
         return (name, key)
     }
 
     /// Checks values that the server would reject or change, so that the error appears before a sign-in.
-    private mutating func checkBrowser(of project: SupabaseProject, isKeyless: Bool) {
+    private func checkBrowser(of project: SupabaseProject, isKeyless: Bool) {
         if let word = table.string("oauth_provider"),
             (try? project.authorizationURL(BrowserSignIn(provider: word, redirectTo: "", challenge: ""))) == nil
         {
-            account.refuse("oauth_provider", "must be a provider's name, such as google or custom:acme")
+            table.refuse("oauth_provider", "must be a provider's name, such as google or custom:acme")
         }
         guard let base = table.string("redirect_uri")?.replacing("{port}", with: "1"), !base.contains(":0/") else {
             return
@@ -134,7 +125,7 @@ struct SupabaseReader {
         do throws(FieldError) {
             _ = try SupabaseRedirect(base: base, key: "key", isKeyless: isKeyless)
         } catch {
-            account.refuse("redirect_uri", error.reason)
+            table.refuse("redirect_uri", error.reason)
         }
     }
 }

@@ -2,52 +2,44 @@ internal import RingbackBase
 
 /// Reads one `[[file]]` table.
 struct FileReader {
-    private var entry: TokenTable
-    private var table: TOMLTableReader { entry.members }
-    private let place: ConfigurationPlace
-    var check: KeyCheck { entry.check }
+    let table: SettingTable
 
     /// The longest path that Linux opens, with its final NUL.
     private static let maxPath = 4_096
     private static let longestName = 256
     private static let longestLifetime = 31_622_400
 
-    /// - Parameter number: the table's number in its file, from 1.
-    init(_ number: Int, _ node: TOMLDocument.Node, place: ConfigurationPlace, check: KeyCheck) {
-        entry = TokenTable("file", number, node, check: check)
-        self.place = place
-    }
-
-    /// The table; nil if it has an error.
-    mutating func read() -> FileConfiguration? {
-        let before = check.errors.count
-        let (path, account) = (readPath(), entry.readAccount())
+    /// Nil without a path.
+    func read() -> FileConfiguration? {
+        let (path, account) = (readPath(), table.account)
         let format = table.string("format").flatMap(FileConfiguration.Format.init) ?? .token
-        let (scopes, audience, lifetime) = (entry.readScopes(), entry.readAudience(), readLifetime())
+        let (scopes, audience, lifetime) = (
+            table.scopes(), table.audience, table.lifetime(atMost: FileReader.longestLifetime)
+        )
         let (host, username) = (readWord("host", of: .netrc, format), readWord("username", of: .netrc, format))
         let variable = readWord("variable", of: .env, format)
         if format == .netrc {
-            entry.refuseMissing("host", "needs host: the server that a program reads the netrc file for")
+            table.refuseMissing("host", "needs host: the server that a program reads the netrc file for")
         }
         if let variable, !FileReader.isVariable(variable) {
-            entry.refuse(
+            table.refuse(
                 "variable", "begins with a letter or an underscore and goes on with letters, digits and underscores")
         }
-        if format == .idToken { entry.refuseDownscoping(ofIDTokenBy: "format", ["scope", "audience"]) }
-        guard check.errors.count == before, let path else { return nil }
+        if format == .idToken { table.refuseDownscoping(ofIDTokenBy: "format", ["scope", "audience"]) }
+        guard let path else { return nil }
         return FileConfiguration(
             path: path, account: account, format: format, scopes: scopes, audience: audience, lifetime: lifetime,
             isDiskAllowed: table.boolean("on_disk") ?? false, host: host, username: username, variable: variable,
-            source: entry.source)
+            source: table.source)
     }
 
-    private mutating func readPath() -> String? {
+    private func readPath() -> String? {
         guard let written = table.string("path") else {
-            entry.refuseMissing("path", "needs path: the file in which the token is kept")
+            table.refuseMissing("path", "needs path: the file in which the token is kept")
             return nil
         }
-        guard let path = place.keptPath(written) else {
-            entry.refuse("path", "must be an absolute path, or begin with ~/ or $XDG_RUNTIME_DIR/, which must be known")
+        guard let path = table.place.keptPath(written) else {
+            table.refuse("path", "must be an absolute path, or begin with ~/ or $XDG_RUNTIME_DIR/, which must be known")
             return nil
         }
         let segments = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
@@ -55,44 +47,30 @@ struct FileReader {
         if segments.contains(where: { $0.isEmpty || $0 == "." || $0 == ".." }) || !isPlain
             || path.utf8.count >= FileReader.maxPath
         {
-            entry.refuse("path", "must name a file, without empty or dot segments and without control characters")
+            table.refuse("path", "must name a file, without empty or dot segments and without control characters")
         }
         return path
     }
 
-    private mutating func readLifetime() -> Int? {
-        guard table.has("ttl") else { return nil }
-        guard let seconds = table.span("ttl"), (1...FileReader.longestLifetime).contains(seconds) else {
-            entry.refuse("ttl", "is seconds, or a span such as \"90m\", \"8h\" or \"7d\"; a year at most")
-            return nil
-        }
-        return seconds
-    }
-
     /// Reads a key that only one format has. Its value is printable ASCII without spaces, quotes and backslashes, so
     /// that all programs parse it in the same way.
-    private mutating func readWord(
+    private func readWord(
         _ key: String, of owner: FileConfiguration.Format, _ format: FileConfiguration.Format
     ) -> String? {
         guard let word = table.string(key) else { return nil }
         if format != owner {
-            entry.refuse(key, "is only for format = \"\(owner.rawValue)\"")
+            table.refuse(key, "is only for format = \"\(owner.rawValue)\"")
         } else if word.isEmpty || word.utf8.count > FileReader.longestName || word.hasPrefix("#")
             || !word.utf8.allSatisfy({ (0x21...0x7E).contains($0) && !"\"'\\".utf8.contains($0) })
         {
-            entry.refuse(key, "is printable ASCII without spaces, quotes, backslashes and a number sign at the start")
+            table.refuse(key, "is printable ASCII without spaces, quotes, backslashes and a number sign at the start")
         }
         return word
     }
 
     private static func isVariable(_ word: String) -> Bool {
-        word.utf8.enumerated().allSatisfy { index, byte in
-            switch byte {
-            case 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "_"): true
-            case 0x30...0x39: index > 0
-            default: false
-            }
-        }
+        word.utf8.allSatisfy { $0.isLetterOrDigit || $0 == UInt8(ascii: "_") }
+            && word.utf8.first.map { (0x30...0x39).contains($0) } != true
     }
 }
 
@@ -157,23 +135,19 @@ extension FileConfiguration {
         var seen: [String: FileConfiguration] = [:]
         for file in files {
             if !accounts.contains(file.account) {
-                let nearest = NearestWord.find(for: file.account, among: accounts).map { "; did you mean \($0)?" } ?? ""
-                errors.append(file.mistake("it names an account that does not exist\(nearest)"))
+                errors.append(file.source.noAccount(file.account, at: "file", among: accounts))
             }
             if let former = seen.updateValue(file, forKey: file.path) {
                 errors.append(
-                    file.mistake(
-                        "has the same path as the table in line \(former.source.line) of \(former.source.file)"))
+                    file.source.mistake(
+                        "file", "has the same path as the table in line \(former.source.line) of \(former.source.file)"
+                    ))
             }
         }
         if files.count > most, let file = files.last {
-            errors.append(file.mistake("there are more than \(most) of them"))
+            errors.append(file.source.mistake("file", "there are more than \(most) of them"))
         }
         return errors
-    }
-
-    private func mistake(_ message: String) -> ConfigurationError {
-        ConfigurationError(file: source.file, line: source.line, key: "file", message: message)
     }
 
     /// The members of the report's JSON.

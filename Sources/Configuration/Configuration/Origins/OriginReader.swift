@@ -3,75 +3,64 @@ internal import SupabaseAuth
 
 /// Reads one `[[origin]]` table.
 struct OriginReader {
-    private var entry: TokenTable
-    private var table: TOMLTableReader { entry.members }
-    var check: KeyCheck { entry.check }
+    let table: SettingTable
 
     private static let maxHeaders = 8
     private static let maxValues = 16
     private static let longestName = 256
 
-    /// - Parameter number: the table's number in its file, from 1.
-    init(_ number: Int, _ node: TOMLDocument.Node, check: KeyCheck) {
-        entry = TokenTable("origin", number, node, check: check)
-    }
-
-    /// The table; nil if it has an error.
-    mutating func read() -> OriginConfiguration? {
-        let before = check.errors.count
+    /// Nil without a URL.
+    func read() -> OriginConfiguration? {
         let pattern = readPattern()
-        let account = entry.readAccount()
+        let account = table.account
         let matchUsername = readName("match_username", isForBasic: false)
         let username = readName("username", isForBasic: true)
         let kind = table.string("kind").flatMap(OriginConfiguration.Kind.init) ?? .accessToken
-        let (scopes, audience, resource) = (entry.readScopes(), entry.readAudience(), readResource())
+        let (scopes, audience, resource) = (table.scopes(), table.audience, readResource())
         let headers = readHeaders()
         let allowed = readAllowed()
         if headers.contains(where: { $0.uses("username") }), !table.has("username") {
-            entry.refuse("header", "has {username}: set username too")
+            table.refuse("header", "has {username}: set username too")
         }
-        if kind == .idToken { entry.refuseDownscoping(ofIDTokenBy: "kind", ["scope", "audience", "resource"]) }
-        guard check.errors.count == before, let pattern else { return nil }
+        if kind == .idToken { table.refuseDownscoping(ofIDTokenBy: "kind", ["scope", "audience", "resource"]) }
+        guard let pattern else { return nil }
         return OriginConfiguration(
             rule: OriginRule(pattern, username: matchUsername), account: account, kind: kind, scopes: scopes,
             audience: audience, resource: resource, username: username, headers: headers,
-            allowed: allowed, source: entry.source)
+            allowed: allowed, source: table.source)
     }
 
-    private mutating func readPattern() -> OriginPattern? {
+    private func readPattern() -> OriginPattern? {
         guard let text = table.string("url") else {
-            entry.refuseMissing("url", "needs url: where the token may be sent")
+            table.refuseMissing("url", "needs url: where the token may be sent")
             return nil
         }
         do throws(OriginPattern.Failure) {
             return try OriginPattern(parsing: text)
         } catch {
-            entry.refuse("url", error.reason)
+            table.refuse("url", error.reason)
             return nil
         }
     }
 
     /// A user name. In Basic authentication it ends at the first colon (RFC 7617), so it must not contain one.
-    private mutating func readName(_ key: String, isForBasic: Bool) -> String? {
+    private func readName(_ key: String, isForBasic: Bool) -> String? {
         guard let name = table.string(key) else { return nil }
         let isPlain = name.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
         if name.isEmpty || name.utf8.count > OriginReader.longestName || !isPlain {
-            entry.refuse(key, "is 1 to \(OriginReader.longestName) bytes without control characters")
+            table.refuse(key, "is 1 to \(OriginReader.longestName) bytes without control characters")
         } else if isForBasic, name.contains(":") {
-            entry.refuse(key, "must not have a colon")
+            table.refuse(key, "must not have a colon")
         }
         return name
     }
 
-    private mutating func readResource() -> String? {
-        guard let resource = table.string("resource") else { return nil }
-        if !TokenDownscoping.isResource(resource) {
-            entry.refuse("resource", "is an absolute URI without a fragment (RFC 8707)")
-        }
-        return resource
+    private func readResource() -> String? {
+        table.text(
+            "resource", "is an absolute URI without a fragment (RFC 8707)", where: TokenDownscoping.isResource)
     }
 
-    private mutating func readAllowed() -> ConnectionSettings {
+    private func readAllowed() -> ConnectionSettings {
         var allowed = ConnectionSettings()
         allowed.withoutScheme = table.boolean("without_scheme") ?? false
         allowed.skipsVerification = table.boolean("insecure_skip_tls_verify") ?? false
@@ -84,16 +73,16 @@ struct OriginReader {
         return allowed
     }
 
-    private mutating func readValues(
+    private func readValues(
         _ key: String, _ meaning: String, _ normalized: (String) -> String?
     ) -> Set<String> {
         let texts = texts(key)
         if texts.count > OriginReader.maxValues {
-            entry.refuse(key, "may have \(OriginReader.maxValues) values at most")
+            table.refuse(key, "may have \(OriginReader.maxValues) values at most")
         }
         var values: Set<String> = []
         for (text, element) in texts {
-            if let value = normalized(text) { values.insert(value) } else { entry.refuse(key, element, meaning) }
+            if let value = normalized(text) { values.insert(value) } else { table.refuse(key, element, meaning) }
         }
         return values
     }
@@ -104,7 +93,7 @@ struct OriginReader {
         return table.strings(key) ?? table.string(key).map { [(text: $0, node: node)] } ?? []
     }
 
-    private mutating func readHeaders() -> [OriginHeader] {
+    private func readHeaders() -> [OriginHeader] {
         guard table.has("header") else { return [.usual] }
         let texts = texts("header")
         var headers: [OriginHeader] = []
@@ -112,16 +101,16 @@ struct OriginReader {
             do throws(OriginHeader.Failure) {
                 headers.append(try OriginHeader(parsing: text))
             } catch {
-                entry.refuse("header", element, error.reason)
+                table.refuse("header", element, error.reason)
             }
         }
         let names = Set(headers.map { $0.name.lowercased() })
         if texts.count > OriginReader.maxHeaders {
-            entry.refuse("header", "may have \(OriginReader.maxHeaders) fields at most")
+            table.refuse("header", "may have \(OriginReader.maxHeaders) fields at most")
         } else if names.count < headers.count {
-            entry.refuse("header", "has the same field twice")
+            table.refuse("header", "has the same field twice")
         } else if headers.count == texts.count, !headers.contains(where: { $0.uses("token") }) {
-            entry.refuse("header", "no field has {token}")
+            table.refuse("header", "no field has {token}")
         }
         return headers
     }
@@ -193,30 +182,28 @@ extension OriginConfiguration {
             guard let former = seen.updateValue(origin, forKey: origin.rule) else { continue }
             let user = origin.rule.username == nil ? "" : " and the same match_username"
             errors.append(
-                origin.mistake(
+                origin.source.mistake(
+                    "origin",
                     "has the same url\(user) as the table in line \(former.source.line) of \(former.source.file): a "
                         + "lookup would match both"))
         }
         if origins.count > most, let origin = origins.last {
-            errors.append(origin.mistake("there are more than \(most) of them"))
+            errors.append(origin.source.mistake("origin", "there are more than \(most) of them"))
         }
         return errors
     }
 
     private func mistakes(knowing accounts: [String: AccountConfiguration]) -> [ConfigurationError] {
         guard let account = accounts[account] else {
-            let nearest = NearestWord.find(for: account, among: accounts.keys).map { "; did you mean \($0)?" } ?? ""
-            return [mistake("it names an account that does not exist\(nearest)")]
+            return [source.noAccount(account, at: "origin", among: accounts.keys)]
         }
         guard headers.contains(where: { $0.uses("api_key") }) else { return [] }
         if case .supabase(let supabase) = account.provider, supabase.project.apiKey != nil { return [] }
         return [
-            mistake("header has {api_key}, and \(account.name) is no account of a Supabase project with an api_key")
+            source.mistake(
+                "origin",
+                "header has {api_key}, and \(account.name) is no account of a Supabase project with an api_key")
         ]
-    }
-
-    private func mistake(_ message: String) -> ConfigurationError {
-        ConfigurationError(file: source.file, line: source.line, key: "origin", message: message)
     }
 
     /// The members of the report's JSON.

@@ -3,7 +3,7 @@ internal import RingbackBase
 /// Compares a file's tree with the key table and collects the errors.
 ///
 /// The result has only known keys with values of the right type, so the readers need not check that again.
-struct KeyCheck {
+final class KeyCheck {
     let file: String
     let isDropIn: Bool
     private(set) var errors: [ConfigurationError] = []
@@ -12,8 +12,9 @@ struct KeyCheck {
 
     /// The maximum number of reported errors of one file; further ones are only counted.
     static let maxErrors = 200
-    /// The paths of keys that were probably meant by misspelt ones. They must not be reported as missing too.
-    private(set) var meant: Set<[String]> = []
+    /// The paths of keys that have an error, or were probably meant by misspelt ones. They must not be reported as missing
+    /// too.
+    private(set) var mistaken: Set<[String]> = []
 
     init(file: String, isDropIn: Bool) {
         self.file = file
@@ -21,7 +22,7 @@ struct KeyCheck {
     }
 
     /// The valid members of the table at `path`.
-    mutating func check(
+    func check(
         _ members: [TOMLDocument.Member], as section: Key.Section, at path: [String]
     ) -> [TOMLDocument.Member] {
         let allowed = Key.allowed(in: section).filter { !isDropIn || $0.value.isForDropIns }
@@ -46,15 +47,12 @@ struct KeyCheck {
         return sorted + [ConfigurationError(file: file, message: message)]
     }
 
-    mutating func refuse(_ node: TOMLDocument.Node, _ path: [String], _ message: String) {
-        refuse(node, path, Mistake(message))
-    }
-
-    mutating func refuse(_ node: TOMLDocument.Node, _ path: [String], _ mistake: Mistake) {
+    func refuse(_ node: TOMLDocument.Node, _ path: [String], _ mistake: Mistake) {
         guard errors.count < KeyCheck.maxErrors else {
             unreported += 1
             return
         }
+        mistaken.insert(path)
         errors.append(
             ConfigurationError(
                 file: file, line: node.line, key: KeyCheck.display(path), message: mistake.message,
@@ -62,7 +60,11 @@ struct KeyCheck {
         )
     }
 
-    private mutating func refuseUnknown(
+    private func refuse(_ node: TOMLDocument.Node, _ path: [String], _ message: String) {
+        refuse(node, path, Mistake(message))
+    }
+
+    private func refuseUnknown(
         _ node: TOMLDocument.Node, _ path: [String], _ section: Key.Section, _ allowed: [String]
     ) {
         guard errors.count < KeyCheck.maxErrors else {
@@ -74,14 +76,14 @@ struct KeyCheck {
         if isDropIn, Key.allowed(in: section)[name] != nil {
             refuse(node, path, "belongs in the user's own configuration; a drop-in may have \(list)")
         } else if let nearest = NearestWord.find(for: name, among: allowed) {
-            meant.insert(path.dropLast() + [nearest])
+            mistaken.insert(path.dropLast() + [nearest])
             refuse(node, path, "unknown key; did you mean \(nearest)?")
         } else {
             refuse(node, path, "unknown key; allowed here: \(list)")
         }
     }
 
-    private mutating func checkKind(
+    private func checkKind(
         _ node: TOMLDocument.Node, _ kind: Key.Kind, _ path: [String], isElement: Bool = false
     ) -> TOMLDocument.Node? {
         let subject = isElement ? "each element " : ""
@@ -90,8 +92,7 @@ struct KeyCheck {
         case (.word(let words), .string(let word)):
             guard !words.contains(word) else { return node }
             let list = words.map { "\"\($0)\"" }.joined(separator: ", ")
-            let nearest = words.count > 1 ? NearestWord.find(for: word, among: words) : nil
-            let hint = nearest.map { "; did you mean \"\($0)\"?" } ?? ""
+            let hint = words.count > 1 ? NearestWord.hint(for: word, among: words, shown: { "\"\($0)\"" }) : ""
             refuse(node, path, "must be \(words.count > 1 ? "one of " : "")\(list)\(hint)")
             return nil
         case (.integer(let range), .integer(let number)):
@@ -128,7 +129,7 @@ struct KeyCheck {
         }
     }
 
-    private mutating func checkElements(_ elements: [TOMLDocument.Node], _ kind: Key.Kind, _ path: [String]) -> Bool {
+    private func checkElements(_ elements: [TOMLDocument.Node], _ kind: Key.Kind, _ path: [String]) -> Bool {
         let isGood = elements.map { checkKind($0, kind, path, isElement: true) != nil }
         return !isGood.contains(false)
     }
@@ -152,16 +153,9 @@ struct KeyCheck {
     /// The path in TOML's form, on one line for any names.
     static func display(_ path: [String]) -> String {
         path.map { name in
-            let isBare = !name.isEmpty && name.utf8.allSatisfy { isBareKey($0) }
+            let isBare = !name.isEmpty && name.utf8.allSatisfy(TOMLReader.isBare)
             return isBare ? name : "\"\(name.unicodeScalars.map(escaped).joined())\""
         }.joined(separator: ".")
-    }
-
-    private static func isBareKey(_ byte: UInt8) -> Bool {
-        switch byte {
-        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x5F: true
-        default: false
-        }
     }
 
     private static func escaped(_ scalar: Unicode.Scalar) -> String {
@@ -169,62 +163,5 @@ struct KeyCheck {
         case .control, .format, .lineSeparator, .paragraphSeparator: "\\u{\(String(scalar.value, radix: 16))}"
         default: scalar == "\"" || scalar == "\\" ? "\\\(scalar)" : "\(scalar)"
         }
-    }
-}
-
-/// Reads values from a table that was checked by ``KeyCheck``, so no value has the wrong type. Missing values are nil.
-struct TOMLTableReader {
-    let members: [TOMLDocument.Member]
-
-    init(_ members: [TOMLDocument.Member]) {
-        self.members = members
-    }
-
-    /// The table in a node; an empty one for other values.
-    init(_ node: TOMLDocument.Node?) {
-        if case .table(let members)? = node?.value { self.members = members } else { members = [] }
-    }
-
-    func node(_ key: String) -> TOMLDocument.Node? {
-        members.first { $0.key == key }?.node
-    }
-
-    func has(_ key: String) -> Bool { node(key) != nil }
-
-    func string(_ key: String) -> String? {
-        if case .string(let text)? = node(key)?.value { text } else { nil }
-    }
-
-    func integer(_ key: String) -> Int? {
-        if case .integer(let number)? = node(key)?.value { number } else { nil }
-    }
-
-    /// A number of seconds, or a duration such as `8h`, in seconds; nil if the key is missing or its text is not a
-    /// duration.
-    func span(_ key: String) -> Int? {
-        switch node(key)?.value {
-        case .integer(let number): number
-        case .string(let text): TimeSpan.seconds(of: text)
-        default: nil
-        }
-    }
-
-    func boolean(_ key: String) -> Bool? {
-        if case .boolean(let truth)? = node(key)?.value { truth } else { nil }
-    }
-
-    func table(_ key: String) -> TOMLTableReader? {
-        if case .table(let members)? = node(key)?.value { TOMLTableReader(members) } else { nil }
-    }
-
-    /// The strings of an array, with their nodes for messages.
-    func strings(_ key: String) -> [(text: String, node: TOMLDocument.Node)]? {
-        guard case .array(let elements)? = node(key)?.value else { return nil }
-        return elements.compactMap { if case .string(let text) = $0.value { (text, $0) } else { nil } }
-    }
-
-    func integers(_ key: String) -> [(number: Int, node: TOMLDocument.Node)]? {
-        guard case .array(let elements)? = node(key)?.value else { return nil }
-        return elements.compactMap { if case .integer(let number) = $0.value { (number, $0) } else { nil } }
     }
 }

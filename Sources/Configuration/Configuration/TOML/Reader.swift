@@ -1,5 +1,3 @@
-internal import RingbackBase
-
 /// Reads a TOML text byte by byte. The text must be valid UTF-8.
 struct TOMLReader {
     typealias Failure = TOMLDocument.SyntaxError
@@ -213,12 +211,7 @@ struct TOMLReader {
         }
     }
 
-    private static func isBare(_ byte: UInt8) -> Bool {
-        switch byte {
-        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "_"), UInt8(ascii: "-"): true
-        default: false
-        }
-    }
+    static func isBare(_ byte: UInt8) -> Bool { byte.isLetterOrDigit || "_-".utf8.contains(byte) }
 }
 
 /// Reads the four kinds of strings (TOML 1.0.0, section "String"). Each method starts at the opening quotation mark and
@@ -369,82 +362,12 @@ extension TOMLReader {
     }
 }
 
-/// Reads what `[[file]]` and `[[origin]]` tables have in common: which token of which account. Collects the errors.
-struct TokenTable {
-    let members: TOMLTableReader
-    let node: TOMLDocument.Node
-    private let path: [String]
-    private(set) var check: KeyCheck
-
-    private static let maxScopes = 64
-
-    /// - Parameters:
-    ///   - name: the key of the array.
-    ///   - number: the table's number in its file, from 1.
-    init(_ name: String, _ number: Int, _ node: TOMLDocument.Node, check: KeyCheck) {
-        members = TOMLTableReader(node)
-        self.node = node
-        path = [name, String(number)]
-        self.check = check
-    }
-
-    // MARK: Errors
-
-    /// Where the table stands, for messages.
-    var source: ConfigurationSource { ConfigurationSource(file: check.file, line: node.line) }
-
-    /// Reports an error at a key of the table, or at the table itself.
-    mutating func refuse(_ key: String?, _ message: String) {
-        check.refuse(key.flatMap { members.node($0) } ?? node, path + (key.map { [$0] } ?? []), message)
-    }
-
-    /// Reports an error at an element of a key's array.
-    mutating func refuse(_ key: String, _ element: TOMLDocument.Node, _ message: String) {
-        check.refuse(element, path + [key], message)
-    }
-
-    /// Reports a missing key, unless the key is written and its error was reported already.
-    mutating func refuseMissing(_ key: String, _ message: String) {
-        let isMistaken =
-            check.meant.contains(path + [key]) || check.errors.contains { $0.key == KeyCheck.display(path + [key]) }
-        if !members.has(key), !isMistaken { refuse(nil, message) }
-    }
-
-    /// Reports the keys that cannot be combined with a request for the ID token.
-    ///
-    /// - Parameters:
-    ///   - setting: the key that requests the ID token.
-    ///   - keys: those that ask for a downscoped token.
-    mutating func refuseDownscoping(ofIDTokenBy setting: String, _ keys: [String]) {
-        for key in keys where members.has(key) {
-            refuse(key, "cannot be combined with \(setting) = \"id_token\": an ID token cannot be downscoped")
+extension UInt8 {
+    /// True for a letter or a digit of ASCII.
+    var isLetterOrDigit: Bool {
+        switch self {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+        default: false
         }
-    }
-
-    // MARK: Values
-
-    /// The account's name; empty if it is missing, which is reported.
-    mutating func readAccount() -> String {
-        refuseMissing("account", "needs account: whose token it is")
-        return members.string("account") ?? ""
-    }
-
-    mutating func readScopes() -> [String]? {
-        guard let text = members.string("scope") else { return nil }
-        let scopes = text.split(separator: " ").map(String.init)
-        if scopes.isEmpty || scopes.count > TokenTable.maxScopes {
-            refuse("scope", "is 1 to \(TokenTable.maxScopes) scopes with spaces between them")
-        } else if !scopes.allSatisfy(TokenDownscoping.isScope) {
-            refuse("scope", "a scope is printable ASCII without quotes and backslashes")
-        }
-        return scopes
-    }
-
-    mutating func readAudience() -> String? {
-        guard let audience = members.string("audience") else { return nil }
-        if audience.isEmpty || !TokenDownscoping.isAudience(audience) {
-            refuse("audience", "is a text without control characters")
-        }
-        return audience
     }
 }

@@ -15,7 +15,7 @@ final class ExposedSocketServers: Service {
     let places: ExposedPlaces
     private let logger: Logger
     private let api = OnceBox<SocketAPI>()
-    private let sessionManager = OnceBox<ExposedSocketRegistry>()
+    private let registry = OnceBox<ExposedSocketRegistry>()
     private let isEnding = OnceBox<Bool>()
     private let records: RecordKeeper
     private let servers = Mutex<[String: [HTTPServer]]>([:])
@@ -32,12 +32,12 @@ final class ExposedSocketServers: Service {
 
     /// Takes what is needed to serve. Opens what was open before the daemon last ended, and what the configuration
     /// says.
-    func begin(_ api: SocketAPI, _ sessionManager: ExposedSocketRegistry, _ configuration: DaemonConfiguration) async {
+    func begin(_ api: SocketAPI, _ registry: ExposedSocketRegistry, _ configuration: DaemonConfiguration) async {
         self.api.set(api)
-        self.sessionManager.set(sessionManager)
+        self.registry.set(registry)
         places.sweep()
-        await sessionManager.restore()
-        await sessionManager.configure(configuration)
+        await registry.restore()
+        await registry.configure(configuration)
         places.tidy()
     }
 
@@ -140,8 +140,8 @@ final class ExposedSocketServers: Service {
         defer { starting.finish() }
         await withDiscardingTaskGroup { group in
             await withGracefulShutdownHandler {
-                group.addTask { [sessionManager] in
-                    await cancelWhenGracefulShutdown { await sessionManager.value?.keep() }
+                group.addTask { [registry] in
+                    await cancelWhenGracefulShutdown { await registry.value?.keep() }
                 }
                 for await server in started { group.addTask { try? await server.run() } }
             } onGracefulShutdown: {
@@ -149,7 +149,7 @@ final class ExposedSocketServers: Service {
             }
         }
         isEnding.set(true)
-        await sessionManager.value?.closeAll()
+        await registry.value?.closeAll()
     }
 
     /// Logs what the registry reports.

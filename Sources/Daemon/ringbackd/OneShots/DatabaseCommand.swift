@@ -42,7 +42,7 @@ enum DatabaseCommand {
         do throws(HostFailure) {
             switch order.verb {
             case .initialize:
-                try await prepare(administration, &report)
+                try await migrate(administration, fromNothing: true, &report)
                 let invitation = try await administration.admit(owner: order.owner, lasting: DatabaseOrder.lasting)
                 report["owner"] = .string(order.owner)
                 report["role"] = .string(invitation.role)
@@ -50,7 +50,7 @@ enum DatabaseCommand {
                 report["is_local"] = .bool((hostURL ?? url).hosts.allSatisfy(\.isLocal))
                 report["password"] = .string(invitation.password.revealed())
                 report["lasting"] = .integer(Int(DatabaseOrder.lasting / .seconds(1)))
-            case .migrate: try await migrate(administration, &report)
+            case .migrate: try await migrate(administration, fromNothing: false, &report)
             case .facts: try await facts(administration, &report)
             }
             return report
@@ -59,33 +59,16 @@ enum DatabaseCommand {
         }
     }
 
-    private static func prepare(
-        _ administration: VaultAdministration, _ report: inout JSONObject
-    ) async throws(HostFailure) {
-        do throws(RowError) {
-            let before = try await administration.facts().version
-            try await administration.prepare()
-            note(before, try await administration.facts().version, in: &report)
-        } catch {
-            throw .database(error)
-        }
-    }
-
     private static func migrate(
-        _ administration: VaultAdministration, _ report: inout JSONObject
+        _ administration: VaultAdministration, fromNothing: Bool, _ report: inout JSONObject
     ) async throws(HostFailure) {
         do throws(RowError) {
-            let before = try await administration.facts().version
-            try await administration.migrate()
-            note(before, try await administration.facts().version, in: &report)
+            report["former_version"] = .integer(Int(try await administration.facts().version))
+            if fromNothing { try await administration.prepare() } else { try await administration.migrate() }
+            report["version"] = .integer(Int(try await administration.facts().version))
         } catch {
             throw .database(error)
         }
-    }
-
-    private static func note(_ before: Int64, _ after: Int64, in report: inout JSONObject) {
-        report["former_version"] = .integer(Int(before))
-        report["version"] = .integer(Int(after))
     }
 
     private static func facts(
@@ -226,36 +209,36 @@ struct DatabaseProblem: Error {
     private static func problem(_ word: String) -> JSONObject { JSONObject([.init("problem", .string(word))]) }
 
     private static func members(of reason: DatabaseReason) -> JSONObject {
+        let word =
+            switch reason {
+            case .noLibrary: "no_library"
+            case .noPassword: "no_password"
+            case .noConnection: "no_connection"
+            case .tls: "tls"
+            case .authentication: "authentication"
+            case .foreignServer: "foreign_server"
+            case .weakAuthentication: "weak_authentication"
+            case .tooMuch: "too_much"
+            case .timedOut: "timed_out"
+            case .closed: "closed"
+            case .readOnly: "read_only"
+            case .notNow: "not_now"
+            case .noSchema: "no_schema"
+            case .otherSchema: "other_schema"
+            case .notPermitted: "not_permitted"
+            case .noRoom: "no_room"
+            case .refused: "refused"
+            case .malformed: "malformed"
+            case .busy: "busy"
+            case .cancelled: "cancelled"
+            }
+        var object = problem(word)
         switch reason {
-        case .noLibrary: return problem("no_library")
-        case .noPassword: return problem("no_password")
-        case .noConnection: return problem("no_connection")
-        case .tls: return problem("tls")
-        case .authentication: return problem("authentication")
-        case .foreignServer(let uid):
-            var object = problem("foreign_server")
-            object["uid"] = uid.map { .integer(Int($0)) }
-            return object
-        case .weakAuthentication: return problem("weak_authentication")
-        case .tooMuch: return problem("too_much")
-        case .timedOut: return problem("timed_out")
-        case .closed: return problem("closed")
-        case .readOnly: return problem("read_only")
-        case .notNow: return problem("not_now")
-        case .noSchema: return problem("no_schema")
-        case .otherSchema(let version):
-            var object = problem("other_schema")
-            object["version"] = .integer(version)
-            return object
-        case .notPermitted: return problem("not_permitted")
-        case .noRoom: return problem("no_room")
-        case .refused(let state):
-            var object = problem("refused")
-            object["state"] = .string(state)
-            return object
-        case .malformed: return problem("malformed")
-        case .busy: return problem("busy")
-        case .cancelled: return problem("cancelled")
+        case .foreignServer(let uid): object["uid"] = uid.map { .integer(Int($0)) }
+        case .otherSchema(let version): object["version"] = .integer(version)
+        case .refused(let state): object["state"] = .string(state)
+        default: break
         }
+        return object
     }
 }

@@ -59,14 +59,10 @@ struct Joining: Sendable {
     /// The key that another host has given to this one; nil if there is none that is for this host and its code.
     func given(_ identity: HostIdentity, _ record: JoiningRecord?) throws(VaultError) -> Membership? {
         guard let wrapped = identity.wrappedKey, let record else { return nil }
-        do throws(CryptographyError) {
-            let key = try record.open(wrapped, of: place.role, owner: identity.ownerID)
-            return key.map {
-                Membership(dataKey: $0, owner: identity.ownerID, host: identity.name, isConfirmed: false)
-            }
-        } catch {
-            throw .refused(.cryptography)
+        let key = try VaultError.mapping { () throws(CryptographyError) in
+            try record.open(wrapped, of: place.role, owner: identity.ownerID)
         }
+        return key.map { Membership(dataKey: $0, owner: identity.ownerID, host: identity.name, isConfirmed: false) }
     }
 
     /// Accepts the invitation, if that was not done before. Without a name the host keeps the one of the last call.

@@ -128,14 +128,11 @@ public protocol SharedRows: Sendable {
         _ key: RowKey, version: Int64, id: LeaseID, intent: [UInt8], lasting: Duration
     ) async throws(RowError) -> Taking
 
-    /// Appends what was received in the attempt `id`. Always accepted, once for each step (again: no change), even if
-    /// the lease is over. The head moves to it, as `newVersion`, if the lease is still this one's and the head is still
-    /// of `parentVersion`. The attempt is closed. `isFinal`: the lease ends too. In the same transaction the other hosts
-    /// are notified. Returns the row.
-    func append(
-        _ sealed: [UInt8], to key: RowKey, attempt id: LeaseID, epoch: Int64, step: Int, parentVersion: Int64,
-        newVersion: Int64, isFinal: Bool
-    ) async throws(RowError) -> SharedRow
+    /// Appends what was received in an attempt. Always accepted, once for each step (again: no change), even if the lease
+    /// is over. The head moves to it, as the version after the parent's, if the lease is still this one's and the head is
+    /// still of the parent's version. The attempt is closed. `isFinal`: the lease ends too. In the same transaction the
+    /// other hosts are notified. Returns the row.
+    func append(_ received: SharedRow.Candidate, to key: RowKey, isFinal: Bool) async throws(RowError) -> SharedRow
 
     /// Ends an attempt in which nothing was received (not sent, or an error response that proves that nothing changed);
     /// the lease ends.

@@ -106,7 +106,8 @@ extension FlowView {
                 "open_url": openURL.isEmpty ? nil : openURL,
                 "open_url_error": openURLError.map { Problem($0, language: language).json },
                 "open_urls": openAddresses.isEmpty ? nil : openAddresses.map(\.json), "words": details.words,
-                "resend_after": resendAfter?.seconds, "challenge_id": details.challenge?.id, "options": details.challenge?.options,
+                "resend_after": resendAfter?.seconds, "challenge_id": details.challenge?.id,
+                "options": details.challenge?.options,
                 "user_code": details.device?.userCode, "verification_uri": details.device?.verificationURI,
                 "verification_uri_complete": details.device?.verificationURIComplete,
             ]

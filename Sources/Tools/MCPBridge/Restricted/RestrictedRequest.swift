@@ -49,13 +49,9 @@ public struct RestrictedRequest: Sendable, Equatable {
         do throws(MessageRule.Refusal) { judged = try rule.judge(body) } catch { throw .rule(error) }
         fields.append(.init("Accept", "application/json, text/event-stream"))
         fields.append(.init("Content-Type", "application/json"))
-        if let version = judged.message.statedVersion {
-            // What stands before the server may choose by these fields: they say what the message says.
-            fields.append(.init("MCP-Protocol-Version", FieldRules.value(version)))
-            if let name = judged.message.method { fields.append(.init("Mcp-Method", FieldRules.value(name))) }
-            if let subject = judged.message.subject { fields.append(.init("Mcp-Name", FieldRules.value(subject))) }
+        if judged.message.statesVersion {
             do throws(ToolParameters.Refusal) {
-                fields += try parameters.fields(of: judged.message)
+                fields += try judged.message.statedFields(parameters)
             } catch {
                 throw .rule(.init(error.sentence, method: judged.message.method, tool: judged.tool))
             }

@@ -4,12 +4,6 @@ import Testing
 @Suite struct `The default account` {
     private static let accounts = "[accounts.work]\nissuer = \"https://id.example.org\"\nclient_id = \"c\"\n"
 
-    private func mistakes(_ text: String) throws -> [String] {
-        let folder = try Folder()
-        try folder.write(text)
-        return folder.report().errors.map { "\($0.line ?? 0) \($0.key ?? ""): \($0.message)" }
-    }
-
     @Test func `is an account of the configuration`() throws {
         let folder = try Folder()
         try folder.write(Self.accounts)
@@ -35,11 +29,12 @@ import Testing
     }
 
     @Test func `that does not exist, or is no text, is a mistake in its line`() throws {
-        let unknown = try mistakes("\ndefault = \"wrok\"\n" + Self.accounts)
+        let unknown = try mistakes(inFile: "\ndefault = \"wrok\"\n" + Self.accounts)
         #expect(unknown == ["2 default: names an account that does not exist; did you mean work?"])
-        #expect(try mistakes("default = 1\n" + Self.accounts).first?.hasPrefix("1 default: must be a string") == true)
+        let number = try mistakes(inFile: "default = 1\n" + Self.accounts)
+        #expect(number.first?.hasPrefix("1 default: must be a string") == true)
         // A mistake in the account itself is not reported twice.
-        let broken = try mistakes("default = \"work\"\n[accounts.work]\nissuer = 1\nclient_id = \"c\"\n")
+        let broken = try mistakes(inFile: "default = \"work\"\n[accounts.work]\nissuer = 1\nclient_id = \"c\"\n")
         #expect(!broken.contains { $0.hasPrefix("1 ") }, "\(broken)")
     }
 }

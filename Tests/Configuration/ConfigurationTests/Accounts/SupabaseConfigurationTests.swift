@@ -67,15 +67,7 @@ import Testing
         }
     }
 
-    private func base64(_ text: String) -> String {
-        let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
-        var bits = text.utf8.flatMap { byte in (0..<8).map { byte >> (7 - $0) & 1 } }
-        while !bits.count.isMultiple(of: 6) { bits.append(0) }
-        return String(
-            stride(from: 0, to: bits.count, by: 6).map { start in
-                digits[bits[start..<start + 6].reduce(0) { $0 << 1 | Int($1) }]
-            })
-    }
+    private func base64(_ text: String) -> String { Base64URL.encode(Array(text.utf8)) }
 
     // MARK: Its rules
 

@@ -22,12 +22,7 @@ import Testing
     }
 
     private func mistakes(_ text: String) throws -> [String] {
-        do throws(any Error) {
-            _ = try origins(text)
-            return []
-        } catch let errors as ConfigurationErrors {
-            return errors.errors.map { "\($0.line ?? 0) \($0.key ?? ""): \($0.message)" }
-        }
+        try ConfigurationTests.mistakes(inFile: Self.accounts + text)
     }
 
     @Test func `come in the order of the file, with all that they may have`() throws {

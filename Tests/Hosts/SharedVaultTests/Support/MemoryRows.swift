@@ -136,17 +136,17 @@ final class MemoryRows: Sendable {
         }
 
         func append(
-            _ sealed: [UInt8], to key: RowKey, attempt id: LeaseID, epoch: Int64, step: Int, parentVersion: Int64,
-            newVersion: Int64, isFinal: Bool
+            _ received: SharedRow.Candidate, to key: RowKey, isFinal: Bool
         ) async throws(RowError) -> SharedRow {
             let row = try run("append") { state, now -> SharedRow? in
                 guard var stored = state.rows[key] else { return nil }
+                let (id, parentVersion) = (received.attempt, received.parentVersion)
                 stored.attempts.removeAll { $0.attempt.id == id }
                 let isHolder = stored.row.lease?.id == id && stored.leaseEnd > now
-                if stored.steps.insert(id.bytes + [UInt8(truncatingIfNeeded: step)]).inserted {
+                if stored.steps.insert(id.bytes + [UInt8(truncatingIfNeeded: received.step)]).inserted {
                     if isHolder, stored.row.version == parentVersion {
-                        stored.row.version = newVersion
-                        stored.row.sealed = sealed
+                        stored.row.version = parentVersion + 1
+                        stored.row.sealed = received.sealed
                         // What is older than an hour, and than the head that was refreshed now, is not needed.
                         let kept = stored.row.candidates.indices.filter {
                             now - stored.came[$0] < .seconds(3_600)
@@ -156,10 +156,7 @@ final class MemoryRows: Sendable {
                         stored.came = kept.map { stored.came[$0] }
                     } else {
                         stored.came.insert(now, at: 0)
-                        stored.row.candidates.insert(
-                            SharedRow.Candidate(
-                                attempt: id, step: step, parentVersion: parentVersion, epoch: epoch, sealed: sealed),
-                            at: 0)
+                        stored.row.candidates.insert(received, at: 0)
                     }
                 }
                 if isFinal, stored.row.lease?.id == id { stored.row.lease = nil }

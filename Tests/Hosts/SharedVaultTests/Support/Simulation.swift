@@ -138,7 +138,7 @@ final class Simulation {
         case .idle:
             if chance(0.5) {
                 await vault.look(at: [nil])
-                _ = await vault.tend()
+                _ = await vault.maintain()
                 await host.reload()
             } else if chance(faults.edits) {
                 await edit(host, vault)
@@ -165,7 +165,7 @@ final class Simulation {
             host.phase = .tending
         case .tending:
             // Until the database has the response, the host tries again.
-            if await vault.tend() == nil { host.phase = .idle }
+            if await vault.maintain() == nil { host.phase = .idle }
         }
     }
 

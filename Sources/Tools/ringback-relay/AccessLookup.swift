@@ -8,7 +8,7 @@ import Synchronization
 
 /// Asks the daemon where an account's server is and for a token, on a thread for each question: for what may take long, or
 /// did not go well over a kept connection (``DaemonLines``).
-final class TokenDesk: Sendable {
+final class AccessLookup: Sendable {
     /// How an account's server is reached.
     struct Server: Sendable {
         var url: WebURL
@@ -114,7 +114,7 @@ extension RelayRefusal {
     }
 }
 
-extension TokenDesk.Server {
+extension AccessLookup.Server {
     init(reading server: JSON) throws(RingbackError) {
         guard let text = server["url"]?.string, let url = try? WebURL(parsing: text) else {
             throw RingbackError(.badResponse, "The daemon's response has no “url”.")
