@@ -42,13 +42,13 @@ struct SandboxRequest: Sendable {
     var parameters: Parameters { Parameters(method == "POST" ? form ?? [] : query) }
 
     /// The parameters of a form that clients send. Credentials and tokens must not be in the URL.
-    func formParameters() throws(ErrorResponse) -> Parameters {
+    func formParameters() throws(OAuthError) -> Parameters {
         guard let form, isWellFormed else {
-            throw ErrorResponse("invalid_request", "the body is not a form in application/x-www-form-urlencoded")
+            throw OAuthError("invalid_request", "the body is not a form in application/x-www-form-urlencoded")
         }
-        guard query.isEmpty else { throw ErrorResponse("invalid_request", "parameters belong into the body") }
+        guard query.isEmpty else { throw OAuthError("invalid_request", "parameters belong into the body") }
         let parameters = Parameters(form)
-        if let name = parameters.repeated.min() { throw ErrorResponse("invalid_request", "\(name) is repeated") }
+        if let name = parameters.repeated.min() { throw OAuthError("invalid_request", "\(name) is repeated") }
         return parameters
     }
 
@@ -88,7 +88,7 @@ struct Parameters: Sendable {
 }
 
 /// Why an endpoint refuses a request: the members of an error response (RFC 6749 section 5.2).
-struct ErrorResponse: Error, Equatable {
+struct OAuthError: Error, Equatable {
     var code: String
     var description: String
     var status = 400
@@ -103,7 +103,7 @@ struct ErrorResponse: Error, Equatable {
     }
 
     /// An endpoint that is switched off.
-    static let notOffered = ErrorResponse("invalid_request", "not offered", status: 404)
+    static let notOffered = OAuthError("invalid_request", "not offered", status: 404)
 }
 
 /// The kinds of responses. None may be stored by a cache (RFC 6749 section 5.1).
@@ -136,7 +136,7 @@ enum Responses {
         answer(status, "text/plain; charset=utf-8", Array((text + "\n").utf8), fields)
     }
 
-    static func refusal(_ refusal: ErrorResponse) -> ServerResponse {
+    static func refusal(_ refusal: OAuthError) -> ServerResponse {
         var fields: [(String, String)] = []
         if let challenge = refusal.challenge {
             let error = challenge == "Bearer" ? ", error=\"\(refusal.code)\"" : ""

@@ -54,7 +54,7 @@ extension SandboxProvider {
     }
 
     private func refuse(_ text: String) -> ServerResponse {
-        Responses.refusal(ErrorResponse("invalid_request", text))
+        Responses.refusal(OAuthError("invalid_request", text))
     }
 
     private func change(_ request: SandboxRequest) -> ServerResponse {

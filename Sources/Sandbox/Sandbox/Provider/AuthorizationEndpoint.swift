@@ -52,12 +52,12 @@ struct AuthorizationEndpoint {
             usesFormPost: parameters["response_mode"] == "form_post"
                 && !issuer.perturbations.take(.authorizeIgnoresResponseMode),
             state: repeatsState ? nil : parameters["state"])
-        do throws(ErrorResponse) {
+        do throws(OAuthError) {
             let interaction = try check(parameters, client, destination, issuer.settings, at: now)
             if let name = issuer.settings.autoApprovedUser, let user = issuer.user(named: name) {
                 return issuer.approve(interaction, as: user, at: now)
             }
-            guard parameters["prompt"] != "none" else { throw ErrorResponse("login_required", "Nobody is signed in.") }
+            guard parameters["prompt"] != "none" else { throw OAuthError("login_required", "Nobody is signed in.") }
             return show(interaction, issuer, at: now)
         } catch {
             return issuer.send(error, to: destination)
@@ -67,37 +67,37 @@ struct AuthorizationEndpoint {
     private func check(
         _ parameters: Parameters, _ client: SandboxClient, _ destination: AuthorizationDestination,
         _ settings: SandboxSettings, at now: Int
-    ) throws(ErrorResponse) -> Interaction {
-        if let name = parameters.repeated.min() { throw ErrorResponse("invalid_request", "\(name) is repeated") }
-        if parameters["request"] != nil { throw ErrorResponse("request_not_supported", "request objects are not read") }
+    ) throws(OAuthError) -> Interaction {
+        if let name = parameters.repeated.min() { throw OAuthError("invalid_request", "\(name) is repeated") }
+        if parameters["request"] != nil { throw OAuthError("request_not_supported", "request objects are not read") }
         if parameters["request_uri"] != nil {
-            throw ErrorResponse("request_uri_not_supported", "request objects are not read")
+            throw OAuthError("request_uri_not_supported", "request objects are not read")
         }
         guard let responseType = parameters["response_type"] else {
-            throw ErrorResponse("invalid_request", "response_type is missing")
+            throw OAuthError("invalid_request", "response_type is missing")
         }
         guard responseType == "code" else {
-            throw ErrorResponse("unsupported_response_type", "only the response type code is supported")
+            throw OAuthError("unsupported_response_type", "only the response type code is supported")
         }
         guard ["query", "form_post"].contains(parameters["response_mode"] ?? "query") else {
-            throw ErrorResponse("invalid_request", "response_mode is neither query nor form_post")
+            throw OAuthError("invalid_request", "response_mode is neither query nor form_post")
         }
         // An absent method means plain (RFC 7636 section 4.3), which protects nothing.
         guard let challenge = parameters["code_challenge"], parameters["code_challenge_method"] == "S256" else {
-            throw ErrorResponse("invalid_request", "a code_challenge with the method S256 is required")
+            throw OAuthError("invalid_request", "a code_challenge with the method S256 is required")
         }
         guard challenge.utf8.count == 43, challenge.utf8.allSatisfy(\.isUnreserved) else {
-            throw ErrorResponse("invalid_request", "code_challenge is not a SHA-256 in base64url")
+            throw OAuthError("invalid_request", "code_challenge is not a SHA-256 in base64url")
         }
         let scopes = (parameters["scope"] ?? "").split(separator: " ").map(String.init)
         // RFC 6749 section 3.3
         guard scopes.allSatisfy({ $0.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != 0x22 && $0 != 0x5C } })
-        else { throw ErrorResponse("invalid_scope", "scope has a character that no scope has") }
+        else { throw OAuthError("invalid_scope", "scope has a character that no scope has") }
         if settings.requiresNonce, parameters["nonce"] == nil {
-            throw ErrorResponse("invalid_request", "nonce is required")
+            throw OAuthError("invalid_request", "nonce is required")
         }
         if let age = parameters["max_age"], (Int(age) ?? -1) < 0 {
-            throw ErrorResponse("invalid_request", "max_age is not a number of seconds")
+            throw OAuthError("invalid_request", "max_age is not a number of seconds")
         }
         return Interaction(
             client: client, redirectURI: destination.redirectURI, usesFormPost: destination.usesFormPost,
@@ -125,7 +125,7 @@ struct AuthorizationEndpoint {
         if parameters["decision"] == "deny" {
             interactions[name] = nil
             issuer.counters.denials += 1
-            let refusal = ErrorResponse("access_denied", "The user said no.")
+            let refusal = OAuthError("access_denied", "The user said no.")
             return issuer.send(refusal, to: AuthorizationDestination(interaction))
         }
         guard parameters["decision"] == "allow", let user = issuer.user(named: parameters["user"] ?? "") else {
@@ -168,7 +168,7 @@ extension Issuer {
     }
 
     fileprivate mutating func send(
-        _ refusal: ErrorResponse, to destination: AuthorizationDestination
+        _ refusal: OAuthError, to destination: AuthorizationDestination
     ) -> ServerResponse {
         send([("error", refusal.code), ("error_description", refusal.description)], to: destination)
     }
@@ -218,15 +218,15 @@ struct PushedRequests {
     mutating func push(
         _ request: SandboxRequest, _ parameters: Parameters, _ client: SandboxClient, _ settings: SandboxSettings,
         at now: Int
-    ) throws(ErrorResponse) -> ServerResponse {
+    ) throws(OAuthError) -> ServerResponse {
         guard parameters["request_uri"] == nil else {
-            throw ErrorResponse("invalid_request", "request_uri is not pushed")
+            throw OAuthError("invalid_request", "request_uri is not pushed")
         }
         guard parameters["client_id"] == client.id else {
-            throw ErrorResponse("invalid_request", "client_id is missing")
+            throw OAuthError("invalid_request", "client_id is missing")
         }
         guard let redirectURI = parameters["redirect_uri"], client.accepts(redirectURI: redirectURI) else {
-            throw ErrorResponse("invalid_request", "redirect_uri is not one that the client may use")
+            throw OAuthError("invalid_request", "redirect_uri is not one that the client may use")
         }
         requests = requests.filter { $0.value.expiresAt > now }
         let name = PushedRequests.prefixOfReferences + Issuer.newToken("par")

@@ -35,11 +35,11 @@ struct AuthorizationServer {
                 let (parameters, client) = try authenticate(request, at: now)
                 return try issuer.revoke(parameters, client)
             case .pushedAuthorization:
-                guard issuer.settings.pushedRequests != .off else { throw ErrorResponse.notOffered }
+                guard issuer.settings.pushedRequests != .off else { throw OAuthError.notOffered }
                 let (parameters, client) = try authenticate(request, at: now)
                 return try pushed.push(request, parameters, client, issuer.settings, at: now)
             case .deviceAuthorization:
-                guard issuer.settings.offersDevices else { throw ErrorResponse.notOffered }
+                guard issuer.settings.offersDevices else { throw OAuthError.notOffered }
                 let (parameters, client) = try authenticate(request, at: now)
                 return try devices.authorize(parameters, client, &issuer, at: now)
             case .device: return devices.page(request, &issuer, at: now)
@@ -48,17 +48,17 @@ struct AuthorizationServer {
             case .clientConfiguration: return try registrations.configure(request, &clients, &issuer, at: now)
             default: return Responses.text("There is nothing here.", status: 404)
             }
-        } catch let refusal as ErrorResponse {
+        } catch let refusal as OAuthError {
             return Responses.refusal(refusal)
         } catch {
             return Responses.refusal(
-                ErrorResponse("server_error", "The sandbox could not make or use a key.", status: 500))
+                OAuthError("server_error", "The sandbox could not make or use a key.", status: 500))
         }
     }
 
     private mutating func authenticate(
         _ request: SandboxRequest, at now: Int
-    ) throws(ErrorResponse) -> (Parameters, SandboxClient) {
+    ) throws(OAuthError) -> (Parameters, SandboxClient) {
         let parameters = try request.formParameters()
         return (parameters, try clients.authenticate(request, parameters, issuer.name, at: now))
     }
@@ -69,7 +69,7 @@ struct AuthorizationServer {
         let parameters = try request.formParameters()
         let client = try clients.authenticateService(request, parameters, issuer.name, at: now)
         if issuer.perturbations.take(.tokenInvalidGrant) {
-            throw ErrorResponse("invalid_grant", "the grant is refused")
+            throw OAuthError("invalid_grant", "the grant is refused")
         }
         issuer.ledger.forgetOldTokens(at: now)
         switch parameters["grant_type"] {
@@ -79,8 +79,8 @@ struct AuthorizationServer {
         case "client_credentials": return try issuer.clientCredentials(parameters, client, at: now)
         case Issuer.jwtBearer, Issuer.samlBearer: return try issuer.tradeAssertion(parameters, client, at: now)
         case Issuer.tokenExchange: return try issuer.exchangeToken(parameters, client, at: now)
-        case nil: throw ErrorResponse("invalid_request", "grant_type is missing")
-        default: throw ErrorResponse("unsupported_grant_type", "this grant type is not supported")
+        case nil: throw OAuthError("invalid_request", "grant_type is missing")
+        default: throw OAuthError("unsupported_grant_type", "this grant type is not supported")
         }
     }
 

@@ -27,24 +27,24 @@ struct Clients {
     /// The client, if it authenticated with the method, and only the method, that it is registered with.
     mutating func authenticate(
         _ request: SandboxRequest, _ parameters: Parameters, _ issuer: String, at now: Int
-    ) throws(ErrorResponse) -> SandboxClient {
+    ) throws(OAuthError) -> SandboxClient {
         let lines = request.fields[all: "Authorization"]
         guard let header = lines.first else {
             guard let assertion = parameters["client_assertion"] else { return try authenticateByForm(parameters) }
             return try assertions.client(assertion, parameters, among: all, issuer, at: now)
         }
         guard parameters["client_assertion"] == nil else {
-            throw ErrorResponse("invalid_request", "the client authenticates in two ways")
+            throw OAuthError("invalid_request", "the client authenticates in two ways")
         }
-        guard lines.count == 1 else { throw ErrorResponse("invalid_request", "Authorization is repeated") }
+        guard lines.count == 1 else { throw OAuthError("invalid_request", "Authorization is repeated") }
         guard parameters["client_secret"] == nil else {
-            throw ErrorResponse("invalid_request", "the client authenticates in two ways")
+            throw OAuthError("invalid_request", "the client authenticates in two ways")
         }
-        let failure = ErrorResponse(
+        let failure = OAuthError(
             "invalid_client", "the client is not known by this secret", status: 401, challenge: "Basic")
         guard let (id, secret) = Clients.basicCredentials(header) else { throw failure }
         if let named = parameters["client_id"], named != id {
-            throw ErrorResponse("invalid_request", "client_id is another client's")
+            throw OAuthError("invalid_request", "client_id is another client's")
         }
         guard let client = self[id], client.authentications.contains(.basic), client.secret == Secret(secret) else {
             throw failure
@@ -52,8 +52,8 @@ struct Clients {
         return client
     }
 
-    private func authenticateByForm(_ parameters: Parameters) throws(ErrorResponse) -> SandboxClient {
-        let failure = ErrorResponse("invalid_client", "the client is not known, or not by this secret", status: 401)
+    private func authenticateByForm(_ parameters: Parameters) throws(OAuthError) -> SandboxClient {
+        let failure = OAuthError("invalid_client", "the client is not known, or not by this secret", status: 401)
         guard let id = parameters["client_id"], let client = self[id] else { throw failure }
         if let secret = parameters["client_secret"] {
             guard client.authentications.contains(.post), client.secret == Secret(secret) else { throw failure }
@@ -67,7 +67,7 @@ struct Clients {
     /// (RFC 7521 section 4.1).
     mutating func authenticateService(
         _ request: SandboxRequest, _ parameters: Parameters, _ issuer: String, at now: Int
-    ) throws(ErrorResponse) -> SandboxClient {
+    ) throws(OAuthError) -> SandboxClient {
         let isByAssertion = Issuer.assertionGrants.contains(parameters["grant_type"] ?? "")
         let isNamed =
             request.fields.contains("Authorization") || parameters["client_id"] != nil
@@ -106,13 +106,13 @@ struct ClientAssertions {
     /// Uses a request's JWT up. Returns the client that signed it.
     mutating func client(
         _ text: String, _ parameters: Parameters, among clients: [SandboxClient], _ issuer: String, at now: Int
-    ) throws(ErrorResponse) -> SandboxClient {
-        func refusal(_ reason: String) -> ErrorResponse { ErrorResponse("invalid_client", reason, status: 401) }
+    ) throws(OAuthError) -> SandboxClient {
+        func refusal(_ reason: String) -> OAuthError { OAuthError("invalid_client", reason, status: 401) }
         guard parameters["client_assertion_type"] == ClientAssertions.type else {
             throw refusal("client_assertion_type is not that of a JWT")
         }
         guard parameters["client_secret"] == nil else {
-            throw ErrorResponse("invalid_request", "the client authenticates in two ways")
+            throw OAuthError("invalid_request", "the client authenticates in two ways")
         }
         guard let token = JSONWebToken(parsing: text) else { throw refusal("the assertion is not a JWT") }
         guard let id = token.claims["sub"]?.string, token.claims["iss"]?.string == id,

@@ -39,11 +39,11 @@ struct DeviceGrants {
 
     mutating func authorize(
         _ parameters: Parameters, _ client: SandboxClient, _ issuer: inout Issuer, at now: Int
-    ) throws(ErrorResponse) -> ServerResponse {
+    ) throws(OAuthError) -> ServerResponse {
         let settings = issuer.settings
         devices = devices.filter { now < $0.value.expiresAt + settings.deviceCodeLifetime }
         guard devices.count < DeviceGrants.maxDevices else {
-            throw ErrorResponse("temporarily_unavailable", "too many devices wait", status: 503)
+            throw OAuthError("temporarily_unavailable", "too many devices wait", status: 503)
         }
         let deviceCode = Issuer.newToken("device")
         let grant = DeviceGrant(
@@ -72,13 +72,13 @@ struct DeviceGrants {
         _ parameters: Parameters, _ client: SandboxClient, _ issuer: inout Issuer, at now: Int
     ) throws -> ServerResponse {
         guard issuer.settings.offersDevices else {
-            throw ErrorResponse("unsupported_grant_type", "this grant type is not supported")
+            throw OAuthError("unsupported_grant_type", "this grant type is not supported")
         }
         guard let code = parameters["device_code"] else {
-            throw ErrorResponse("invalid_request", "device_code is missing")
+            throw OAuthError("invalid_request", "device_code is missing")
         }
         guard var grant = devices[code], grant.clientID == client.id else {
-            throw ErrorResponse("invalid_grant", "the device code is not known")
+            throw OAuthError("invalid_grant", "the device code is not known")
         }
         let isEarly = now - grant.answeredAt < grant.interval
         grant.answeredAt = now
@@ -87,13 +87,13 @@ struct DeviceGrants {
             issuer.counters.earlyDeviceQuestions += 1
         }
         devices[code] = grant
-        guard now < grant.expiresAt else { throw ErrorResponse("expired_token", "the device code has expired") }
+        guard now < grant.expiresAt else { throw OAuthError("expired_token", "the device code has expired") }
         switch grant.state {
-        case .used: throw ErrorResponse("invalid_grant", "the device code was used before")
-        case .denied: throw ErrorResponse("access_denied", "The user said no.")
+        case .used: throw OAuthError("invalid_grant", "the device code was used before")
+        case .denied: throw OAuthError("access_denied", "The user said no.")
         case _ where isEarly:
-            throw ErrorResponse("slow_down", "asked too early; the interval is \(grant.interval) s now")
-        case .pending: throw ErrorResponse("authorization_pending", "nobody has entered the code yet")
+            throw OAuthError("slow_down", "asked too early; the interval is \(grant.interval) s now")
+        case .pending: throw OAuthError("authorization_pending", "nobody has entered the code yet")
         case .allowed(let user):
             devices[code]?.state = .used
             return try issuer.answer(grant, user, client, at: now)

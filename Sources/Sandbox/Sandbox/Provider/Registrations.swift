@@ -18,22 +18,22 @@ struct Registrations {
 
     mutating func register(
         _ request: SandboxRequest, _ clients: inout Clients, _ issuer: inout Issuer, at now: Int
-    ) throws(ErrorResponse) -> ServerResponse {
+    ) throws(OAuthError) -> ServerResponse {
         let settings = issuer.settings
         switch settings.registration {
-        case .off: throw ErrorResponse.notOffered
+        case .off: throw OAuthError.notOffered
         case .open: break
         case .token:
             guard request.bearer == settings.initialAccessToken else {
-                throw ErrorResponse(
+                throw OAuthError(
                     "invalid_token", "an initial access token is needed", status: 401, challenge: "Bearer")
             }
         }
         guard registrations.count < Registrations.maxRegistrations else {
-            throw ErrorResponse("server_error", "too many clients", status: 503)
+            throw OAuthError("server_error", "too many clients", status: 503)
         }
         guard let asked = (try? JSON(parsing: request.body))?.object else {
-            throw ErrorResponse("invalid_client_metadata", "the body is not a JSON object")
+            throw OAuthError("invalid_client_metadata", "the body is not a JSON object")
         }
         let redirectURIs = try Registrations.redirectURIs(asked)
         try Registrations.checkGrants(asked)
@@ -64,8 +64,8 @@ struct Registrations {
     /// RFC 7592 sections 2.1 to 2.3. A deleted client gets the same response as one that never existed.
     mutating func configure(
         _ request: SandboxRequest, _ clients: inout Clients, _ issuer: inout Issuer, at now: Int
-    ) throws(ErrorResponse) -> ServerResponse {
-        let failure = ErrorResponse("invalid_token", "the token is not this client's", status: 401, challenge: "Bearer")
+    ) throws(OAuthError) -> ServerResponse {
+        let failure = OAuthError("invalid_token", "the token is not this client's", status: 401, challenge: "Bearer")
         guard let id = Parameters(request.query)["client_id"], let registration = registrations[id],
             request.bearer == registration.token
         else { throw failure }
@@ -86,12 +86,12 @@ struct Registrations {
     private mutating func update(
         _ id: String, _ registration: Registration, _ request: SandboxRequest, _ clients: inout Clients,
         _ settings: SandboxSettings, at now: Int
-    ) throws(ErrorResponse) -> ServerResponse {
+    ) throws(OAuthError) -> ServerResponse {
         let asked = try registration.update(id, in: request.body)
         let redirectURIs = try Registrations.redirectURIs(asked)
         try Registrations.checkGrants(asked)
         guard let known = clients[id] else {
-            throw ErrorResponse("invalid_token", "the token is not this client's", status: 401, challenge: "Bearer")
+            throw OAuthError("invalid_token", "the token is not this client's", status: 401, challenge: "Bearer")
         }
         let secret = known.secret == nil ? nil : Issuer.newToken("secret")
         clients.add(
@@ -115,8 +115,8 @@ struct Registrations {
 
     /// OpenID Connect Dynamic Client Registration section 2: native clients have custom schemes, or http on loopback;
     /// RFC 8252 section 7.2 adds https.
-    private static func redirectURIs(_ asked: JSONObject) throws(ErrorResponse) -> [String] {
-        func refusal(_ reason: String) -> ErrorResponse { ErrorResponse("invalid_redirect_uri", reason) }
+    private static func redirectURIs(_ asked: JSONObject) throws(OAuthError) -> [String] {
+        func refusal(_ reason: String) -> OAuthError { OAuthError("invalid_redirect_uri", reason) }
         guard let listed = asked["redirect_uris"]?.array, (1...10).contains(listed.count) else {
             throw refusal("redirect_uris is not a list of 1 to 10")
         }
@@ -131,31 +131,31 @@ struct Registrations {
         return uris
     }
 
-    private static func checkGrants(_ asked: JSONObject) throws(ErrorResponse) {
-        func texts(_ name: String, usually: [String]) throws(ErrorResponse) -> Set<String> {
+    private static func checkGrants(_ asked: JSONObject) throws(OAuthError) {
+        func texts(_ name: String, usually: [String]) throws(OAuthError) -> Set<String> {
             guard let value = asked[name] else { return Set(usually) }
             guard let array = value.array, array.allSatisfy({ $0.string != nil }) else {
-                throw ErrorResponse("invalid_client_metadata", "\(name) is not a list of strings")
+                throw OAuthError("invalid_client_metadata", "\(name) is not a list of strings")
             }
             return Set(array.compactMap(\.string))
         }
         guard
             try texts("grant_types", usually: ["authorization_code"])
                 .isSubset(of: ["authorization_code", "refresh_token"])
-        else { throw ErrorResponse("invalid_client_metadata", "a grant type that is not offered") }
+        else { throw OAuthError("invalid_client_metadata", "a grant type that is not offered") }
         guard try texts("response_types", usually: ["code"]) == ["code"] else {
-            throw ErrorResponse("invalid_client_metadata", "only the response type code is offered")
+            throw OAuthError("invalid_client_metadata", "only the response type code is offered")
         }
         guard asked["application_type"] == "native" else {
-            throw ErrorResponse("invalid_client_metadata", "only native clients register themselves here")
+            throw OAuthError("invalid_client_metadata", "only native clients register themselves here")
         }
     }
 
     /// RFC 7591 section 2: the default is `client_secret_basic`.
-    private static func authentication(_ asked: JSONObject) throws(ErrorResponse) -> SandboxClient.Authentication {
+    private static func authentication(_ asked: JSONObject) throws(OAuthError) -> SandboxClient.Authentication {
         guard let value = asked["token_endpoint_auth_method"] else { return .basic }
         guard let way = value.string.flatMap(SandboxClient.Authentication.init(rawValue:)), way != .privateKey else {
-            throw ErrorResponse("invalid_client_metadata", "a token_endpoint_auth_method that is not offered")
+            throw OAuthError("invalid_client_metadata", "a token_endpoint_auth_method that is not offered")
         }
         return way
     }
@@ -163,18 +163,18 @@ struct Registrations {
 
 extension Registrations.Registration {
     /// What an update asks for (RFC 7592 section 2.2).
-    fileprivate func update(_ id: String, in body: [UInt8]) throws(ErrorResponse) -> JSONObject {
+    fileprivate func update(_ id: String, in body: [UInt8]) throws(OAuthError) -> JSONObject {
         guard let asked = (try? JSON(parsing: body))?.object, asked["client_id"]?.string == id else {
-            throw ErrorResponse("invalid_request", "the body does not name this client")
+            throw OAuthError("invalid_request", "the body does not name this client")
         }
         let forbidden = [
             "registration_access_token", "registration_client_uri", "client_secret_expires_at", "client_id_issued_at",
         ]
         if let name = forbidden.first(where: { asked[$0] != nil }) {
-            throw ErrorResponse("invalid_request", "an update has no \(name)")
+            throw OAuthError("invalid_request", "an update has no \(name)")
         }
         if let secret = asked["client_secret"], secret != document["client_secret"] {
-            throw ErrorResponse("invalid_request", "a client does not choose its secret")
+            throw OAuthError("invalid_request", "a client does not choose its secret")
         }
         return asked
     }

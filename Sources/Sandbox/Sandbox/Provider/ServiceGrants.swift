@@ -15,7 +15,7 @@ extension Issuer {
         _ parameters: Parameters, _ client: SandboxClient, at now: Int
     ) throws -> ServerResponse {
         guard !client.authentications.contains(.none) else {
-            throw ErrorResponse("unauthorized_client", "the client does not prove itself, and gets no token of its own")
+            throw OAuthError("unauthorized_client", "the client does not prove itself, and gets no token of its own")
         }
         return answer(parameters, client, subject: client.id, at: now)
     }
@@ -24,7 +24,7 @@ extension Issuer {
         _ parameters: Parameters, _ client: SandboxClient, at now: Int
     ) throws -> ServerResponse {
         guard let assertion = parameters["assertion"] else {
-            throw ErrorResponse("invalid_request", "assertion is missing")
+            throw OAuthError("invalid_request", "assertion is missing")
         }
         let isSAML = parameters["grant_type"] == Issuer.samlBearer
         let subject = try isSAML ? subject(ofSAML: assertion, at: now) : subject(of: assertion, at: now)
@@ -35,24 +35,24 @@ extension Issuer {
         _ parameters: Parameters, _ client: SandboxClient, at now: Int
     ) throws -> ServerResponse {
         guard let token = parameters["subject_token"], let type = parameters["subject_token_type"] else {
-            throw ErrorResponse(
+            throw OAuthError(
                 "invalid_request", "subject_token and subject_token_type belong together, and one is missing")
         }
         let accessToken = Issuer.tokenType + "access_token"
         guard [nil, accessToken].contains(parameters["requested_token_type"]) else {
-            throw ErrorResponse("invalid_request", "requested_token_type is not that of an access token")
+            throw OAuthError("invalid_request", "requested_token_type is not that of an access token")
         }
         let subject: String
         var whole: [String]?
         switch type {
         case accessToken:
             guard let grant = ledger.access(token, at: now) else {
-                throw ErrorResponse("invalid_request", "subject_token is no access token that is good now")
+                throw OAuthError("invalid_request", "subject_token is no access token that is good now")
             }
             subject = grant.user.subject
             if perturbations.take(.tokenWholeScope) { whole = grant.scopes }
         case Issuer.tokenType + "jwt": subject = try self.subject(of: token, at: now)
-        default: throw ErrorResponse("invalid_request", "subject_token_type is not one that is traded here")
+        default: throw OAuthError("invalid_request", "subject_token_type is not one that is traded here")
         }
         return answer(parameters, client, subject: subject, whole: whole, at: now) {
             $0["issued_token_type"] = .string(accessToken)
@@ -62,20 +62,20 @@ extension Issuer {
     /// The subject of an assertion, if this issuer made it and it is valid now.
     private mutating func subject(of assertion: String, at now: Int) throws -> String {
         guard let token = JSONWebToken(parsing: assertion) else {
-            throw ErrorResponse("invalid_grant", "the assertion is not a JWT")
+            throw OAuthError("invalid_grant", "the assertion is not a JWT")
         }
         let claims = token.claims
         guard token.header["alg"]?.string == "ES256", claims["iss"]?.string == name,
             token.isSigned(by: try keys.key(for: .es256).key.publicKey, .es256)
-        else { throw ErrorResponse("invalid_grant", "nobody who is trusted made the assertion") }
+        else { throw OAuthError("invalid_grant", "nobody who is trusted made the assertion") }
         guard let audience = claims["aud"]?.string, [name, url(.token)].contains(audience) else {
-            throw ErrorResponse("invalid_grant", "the assertion is meant for another audience")
+            throw OAuthError("invalid_grant", "the assertion is meant for another audience")
         }
         guard let end = claims["exp"]?.integer, end > now else {
-            throw ErrorResponse("invalid_grant", "the assertion has expired")
+            throw OAuthError("invalid_grant", "the assertion has expired")
         }
         guard let subject = claims["sub"]?.string, !subject.isEmpty else {
-            throw ErrorResponse("invalid_grant", "the assertion is about nobody")
+            throw OAuthError("invalid_grant", "the assertion is about nobody")
         }
         return subject
     }
@@ -133,7 +133,7 @@ extension SandboxProvider {
             ["jwt", "saml2", nil].contains(object["format"]?.string)
         else {
             return Responses.refusal(
-                ErrorResponse(
+                OAuthError(
                     "invalid_request", "the body is an object with subject, and perhaps audience, lifetime and format"))
         }
         let now = clock()
@@ -151,7 +151,7 @@ extension SandboxProvider {
             return Responses.json(["assertion": .string(assertion)])
         } catch {
             return Responses.refusal(
-                ErrorResponse("server_error", "The sandbox could not make or use a key.", status: 500))
+                OAuthError("server_error", "The sandbox could not make or use a key.", status: 500))
         }
     }
 }
@@ -189,23 +189,23 @@ extension Issuer {
         guard let bytes = Base64URL.decode(assertion[...]), let text = String(validating: bytes, as: UTF8.self),
             let seal = text.firstRange(of: Issuer.sealStart), text.hasSuffix(Issuer.end),
             let signature = Base64URL.decode(text[seal.upperBound...].dropLast(Issuer.end.count))
-        else { throw ErrorResponse("invalid_grant", "the assertion is not base64url of a SAML assertion") }
+        else { throw OAuthError("invalid_grant", "the assertion is not base64url of a SAML assertion") }
         let signed = text[..<seal.lowerBound]
         let key = try keys.key(for: .es256).key.publicKey
         guard key.verify(signature: signature, message: Array(signed.utf8), algorithm: .es256),
             Issuer.content(of: "saml:Issuer", in: signed) == Markup.escaped(name)
-        else { throw ErrorResponse("invalid_grant", "nobody who is trusted made the assertion") }
+        else { throw OAuthError("invalid_grant", "nobody who is trusted made the assertion") }
         let audiences = [name, url(.token)].map { Markup.escaped($0) }
         guard let audience = Issuer.content(of: "saml:Audience", in: signed), audiences.contains(audience) else {
-            throw ErrorResponse("invalid_grant", "the assertion is meant for another audience")
+            throw OAuthError("invalid_grant", "the assertion is meant for another audience")
         }
         guard
             let expiry = signed.firstRange(of: "sandbox\">").flatMap({ range in
                 Int(signed[range.upperBound...].prefix { $0 != "<" })
             }), expiry > now
-        else { throw ErrorResponse("invalid_grant", "the assertion has expired") }
+        else { throw OAuthError("invalid_grant", "the assertion has expired") }
         guard let subject = Issuer.content(of: "saml:NameID", in: signed), !subject.isEmpty else {
-            throw ErrorResponse("invalid_grant", "the assertion is about nobody")
+            throw OAuthError("invalid_grant", "the assertion is about nobody")
         }
         return subject
     }

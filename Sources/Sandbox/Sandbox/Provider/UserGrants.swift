@@ -8,30 +8,30 @@ extension Issuer {
     mutating func exchange(
         _ parameters: Parameters, _ client: SandboxClient, at now: Int
     ) throws -> ServerResponse {
-        guard let code = parameters["code"] else { throw ErrorResponse("invalid_request", "code is missing") }
+        guard let code = parameters["code"] else { throw OAuthError("invalid_request", "code is missing") }
         guard let grant = ledger.codes[code], ledger.families[grant.family].clientID == client.id else {
-            throw ErrorResponse("invalid_grant", "the code is not known")
+            throw OAuthError("invalid_grant", "the code is not known")
         }
         guard !grant.isUsed else {
             counters.codeReuses += 1
             ledger.end(grant.family)
-            throw ErrorResponse("invalid_grant", "the code was used before; what it yielded is revoked")
+            throw OAuthError("invalid_grant", "the code was used before; what it yielded is revoked")
         }
         // A code can be tried once, whatever is wrong from here on.
         ledger.codes[code]?.isUsed = true
-        guard now < grant.expiresAt else { throw ErrorResponse("invalid_grant", "the code has expired") }
+        guard now < grant.expiresAt else { throw OAuthError("invalid_grant", "the code has expired") }
         guard parameters["redirect_uri"] == grant.redirectURI else {
-            throw ErrorResponse("invalid_grant", "redirect_uri is not the authorization request's")
+            throw OAuthError("invalid_grant", "redirect_uri is not the authorization request's")
         }
         if !perturbations.take(.tokenIgnoresPKCE) {
             guard let verifier = parameters["code_verifier"] else {
-                throw ErrorResponse("invalid_request", "code_verifier is missing")
+                throw OAuthError("invalid_request", "code_verifier is missing")
             }
             guard (43...128).contains(verifier.utf8.count), verifier.utf8.allSatisfy(\.isUnreserved) else {
-                throw ErrorResponse("invalid_request", "code_verifier is not one of RFC 7636")
+                throw OAuthError("invalid_request", "code_verifier is not one of RFC 7636")
             }
             guard Base64URL.encode(Digest.sha256(verifier)) == grant.challenge else {
-                throw ErrorResponse("invalid_grant", "code_verifier does not fit code_challenge")
+                throw OAuthError("invalid_grant", "code_verifier does not fit code_challenge")
             }
         }
         let scopes = ledger.families[grant.family].scopes
@@ -52,31 +52,31 @@ extension Issuer {
         _ parameters: Parameters, _ client: SandboxClient, at now: Int
     ) throws -> ServerResponse {
         guard let token = parameters["refresh_token"] else {
-            throw ErrorResponse("invalid_request", "refresh_token is missing")
+            throw OAuthError("invalid_request", "refresh_token is missing")
         }
         guard let grant = ledger.refreshTokens[token] else {
-            throw ErrorResponse("invalid_grant", "the refresh token is not known")
+            throw OAuthError("invalid_grant", "the refresh token is not known")
         }
         let family = ledger.families[grant.family]
         guard family.clientID == client.id else {
-            throw ErrorResponse("invalid_grant", "the refresh token is another client's")
+            throw OAuthError("invalid_grant", "the refresh token is another client's")
         }
-        guard !family.isEnded else { throw ErrorResponse("invalid_grant", "the session has ended") }
+        guard !family.isEnded else { throw OAuthError("invalid_grant", "the session has ended") }
         if let expiresAt = grant.expiresAt, now >= expiresAt {
-            throw ErrorResponse("invalid_grant", "the refresh token has expired")
+            throw OAuthError("invalid_grant", "the refresh token has expired")
         }
         if let successor = grant.successor, !isWithinGrace(successor, at: now) {
             counters.reuseDetections += 1
             ledger.end(grant.family)
-            throw ErrorResponse("invalid_grant", "the refresh token was used before; the session is ended")
+            throw OAuthError("invalid_grant", "the refresh token was used before; the session is ended")
         }
         let whole = grant.scopes ?? family.scopes
         let scopes = parameters["scope"].map { $0.split(separator: " ").map(String.init) } ?? whole
         guard scopes.allSatisfy(whole.contains) else {
-            throw ErrorResponse("invalid_scope", "scope is wider than what was granted")
+            throw OAuthError("invalid_scope", "scope is wider than what was granted")
         }
         if parameters["resource"] != nil, perturbations.take(.tokenInvalidTarget) {
-            throw ErrorResponse("invalid_target", "the resource is not known here")
+            throw OAuthError("invalid_target", "the resource is not known here")
         }
         let refreshToken = rotate(token, grant, at: now)
         let lasting = downscoped(scopes, of: family, grant)
@@ -159,9 +159,9 @@ extension Issuer {
 extension Issuer {
     /// OpenID Connect Core section 5.3. The token comes in the header and nowhere else (RFC 6750 section 2,
     /// RFC 9700 section 4.3.2).
-    mutating func userinfo(_ request: SandboxRequest, at now: Int) throws(ErrorResponse) -> ServerResponse {
+    mutating func userinfo(_ request: SandboxRequest, at now: Int) throws(OAuthError) -> ServerResponse {
         guard !request.pairs.contains(where: { $0.name == "access_token" }) else {
-            throw ErrorResponse("invalid_request", "the token belongs into the header", challenge: "Bearer")
+            throw OAuthError("invalid_request", "the token belongs into the header", challenge: "Bearer")
         }
         guard let token = request.bearer else {
             // Without credentials no error code is given (RFC 6750 section 3.1).
@@ -169,10 +169,10 @@ extension Issuer {
                 "A bearer token is needed.", status: 401, fields: [("WWW-Authenticate", "Bearer realm=\"sandbox\"")])
         }
         guard let grant = ledger.access(token, at: now) else {
-            throw ErrorResponse("invalid_token", "the token is not valid", status: 401, challenge: "Bearer")
+            throw OAuthError("invalid_token", "the token is not valid", status: 401, challenge: "Bearer")
         }
         guard grant.scopes.contains("openid") || perturbations.take(.userinfoWithoutOpenID) else {
-            throw ErrorResponse("insufficient_scope", "the scope openid is needed", status: 403, challenge: "Bearer")
+            throw OAuthError("insufficient_scope", "the scope openid is needed", status: 403, challenge: "Bearer")
         }
         var claims = JSONObject([.init("sub", .string(grant.user.subject))])
         if grant.scopes.contains("profile") {
@@ -190,8 +190,8 @@ extension Issuer {
     /// RFC 7009. A refresh token ends its whole family. An unknown token counts as revoked.
     mutating func revoke(
         _ parameters: Parameters, _ client: SandboxClient
-    ) throws(ErrorResponse) -> ServerResponse {
-        guard let token = parameters["token"] else { throw ErrorResponse("invalid_request", "token is missing") }
+    ) throws(OAuthError) -> ServerResponse {
+        guard let token = parameters["token"] else { throw OAuthError("invalid_request", "token is missing") }
         if let grant = ledger.refreshTokens[token] {
             try require(client, of: grant.family)
             if !ledger.families[grant.family].isEnded { counters.revocations += 1 }
@@ -204,9 +204,9 @@ extension Issuer {
         return Responses.text("", status: 200)
     }
 
-    private func require(_ client: SandboxClient, of family: Int) throws(ErrorResponse) {
+    private func require(_ client: SandboxClient, of family: Int) throws(OAuthError) {
         guard ledger.families[family].clientID == client.id else {
-            throw ErrorResponse("unauthorized_client", "the token is another client's")
+            throw OAuthError("unauthorized_client", "the token is another client's")
         }
     }
 

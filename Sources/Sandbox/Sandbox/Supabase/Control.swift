@@ -198,8 +198,8 @@ extension SupabaseSettings {
             let percentage = try member.integer()
             guard percentage <= 100 else { throw member.mistake("a number from 0 to 100") }
             upgradePercentage = percentage
-        case "token_hook": tokenHook = try member.isNull ? nil : SupabaseErrorResponse(hook: member)
-        case "user_hook": userHook = try member.isNull ? nil : SupabaseErrorResponse(userHook: member)
+        case "token_hook": tokenHook = try member.isNull ? nil : SupabaseError(hook: member)
+        case "user_hook": userHook = try member.isNull ? nil : SupabaseError(userHook: member)
         case "passkey_rp_id": passkeyPartyID = try member.string()
         case "captcha": captcha = try member.isNull ? nil : member.string()
         case "sso_domains":
@@ -238,7 +238,7 @@ extension SupabaseSettings {
     }
 }
 
-extension SupabaseErrorResponse {
+extension SupabaseError {
     /// A hook's error: a status and text of its own, or a code of the server's for a hook that did not respond.
     fileprivate init(hook member: JSONObject.Member) throws(ControlDocument.Mistake) {
         try member.allow(["status", "code", "message"])

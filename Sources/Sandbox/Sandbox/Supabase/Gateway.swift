@@ -44,7 +44,7 @@ extension SupabaseCall {
         return nil
     }
 
-    func checkCaptcha() throws(SupabaseErrorResponse) {
+    func checkCaptcha() throws(SupabaseError) {
         guard let right = settings.captcha, method == "POST" else { return }
         let path = parts.joined(separator: "/")
         let guarded = [
@@ -55,7 +55,7 @@ extension SupabaseCall {
         let token = try body().object("gotrue_meta_security")?["captcha_token"]?.string ?? ""
         guard token == right else {
             let reason = token.isEmpty ? "no captcha_token found" : "invalid-input-response"
-            throw SupabaseErrorResponse(
+            throw SupabaseError(
                 400, "captcha_failed", "captcha protection: request disallowed (\(reason))")
         }
     }
@@ -65,7 +65,7 @@ extension SupabaseCall {
 ///
 /// The same error has two forms: the older one, and that of the API version 2024-01-01 for clients that ask for it. The
 /// ID-token grant has a third one, whatever the version.
-struct SupabaseErrorResponse: Error, Equatable {
+struct SupabaseError: Error, Equatable {
     var status: Int
     var code: String
     var message: String
@@ -81,18 +81,18 @@ struct SupabaseErrorResponse: Error, Equatable {
     }
 
     /// The code of most errors in the form of a request.
-    static func validation(_ message: String, status: Int = 400) -> SupabaseErrorResponse {
-        SupabaseErrorResponse(status, "validation_failed", message)
+    static func validation(_ message: String, status: Int = 400) -> SupabaseError {
+        SupabaseError(status, "validation_failed", message)
     }
 
-    static func oauth(_ error: String, _ description: String) -> SupabaseErrorResponse {
-        var refusal = SupabaseErrorResponse(400, error, description)
+    static func oauth(_ error: String, _ description: String) -> SupabaseError {
+        var refusal = SupabaseError(400, error, description)
         refusal.isOAuth = true
         return refusal
     }
 
     /// An unexpected error of the server.
-    static let failure = SupabaseErrorResponse(
+    static let failure = SupabaseError(
         500, "unexpected_failure", "Unexpected failure, please check server logs")
 
     /// The value of `error` in a redirect; nil where the redirect has only `error_code`. That depends on whether it
@@ -134,7 +134,7 @@ enum SupabaseResponses {
     }
 
     /// - Parameter version: the value of `X-Supabase-Api-Version` in the request.
-    static func refusal(_ refusal: SupabaseErrorResponse, version: String?) -> ServerResponse {
+    static func refusal(_ refusal: SupabaseError, version: String?) -> ServerResponse {
         if refusal.isOAuth {
             return json(
                 ["error": .string(refusal.code), "error_description": .string(refusal.message)], status: 400)
@@ -270,16 +270,16 @@ struct SupabaseCall {
     }
 
     /// The JSON body, which needs no `Content-Type`.
-    func body() throws(SupabaseErrorResponse) -> SupabaseBody {
+    func body() throws(SupabaseError) -> SupabaseBody {
         let value: JSON
         do {
             value = try JSON(parsing: request.body)
         } catch {
             let reason = request.body.isEmpty ? "unexpected end of JSON input" : "\(error)"
-            throw SupabaseErrorResponse(400, "bad_json", "Could not parse request body as JSON: \(reason)")
+            throw SupabaseError(400, "bad_json", "Could not parse request body as JSON: \(reason)")
         }
         guard let members = value.object else {
-            throw SupabaseErrorResponse(400, "bad_json", "Could not parse request body as JSON: it is not an object")
+            throw SupabaseError(400, "bad_json", "Could not parse request body as JSON: it is not an object")
         }
         return SupabaseBody(members: members)
     }
@@ -289,32 +289,32 @@ struct SupabaseCall {
 struct SupabaseBody {
     var members: JSONObject
 
-    func text(_ name: String) throws(SupabaseErrorResponse) -> String {
+    func text(_ name: String) throws(SupabaseError) -> String {
         guard let value = members[name], value != .null else { return "" }
         guard let text = value.string else { throw mistake(name, "string") }
         return text
     }
 
-    func flag(_ name: String) throws(SupabaseErrorResponse) -> Bool? {
+    func flag(_ name: String) throws(SupabaseError) -> Bool? {
         guard let value = members[name], value != .null else { return nil }
         guard let flag = value.bool else { throw mistake(name, "bool") }
         return flag
     }
 
-    func object(_ name: String) throws(SupabaseErrorResponse) -> JSONObject? {
+    func object(_ name: String) throws(SupabaseError) -> JSONObject? {
         guard let value = members[name], value != .null else { return nil }
         guard let object = value.object else { throw mistake(name, "map") }
         return object
     }
 
-    private func mistake(_ name: String, _ type: String) -> SupabaseErrorResponse {
-        SupabaseErrorResponse(
+    private func mistake(_ name: String, _ type: String) -> SupabaseError {
+        SupabaseError(
             400, "bad_json",
             "Could not parse request body as JSON: json: cannot unmarshal \(name) into a value of type \(type)")
     }
 
     /// A challenge and its method, both or neither.
-    func challenge() throws(SupabaseErrorResponse) -> SupabaseChallenge? {
+    func challenge() throws(SupabaseError) -> SupabaseChallenge? {
         try SupabaseChallenge(
             value: text("code_challenge"), method: text("code_challenge_method"), isBrowserRequest: false)
     }
@@ -326,7 +326,7 @@ struct SupabaseChallenge: Equatable {
     let isPlain: Bool
 
     /// Nil without a challenge.
-    init?(value: String, method: String, isBrowserRequest: Bool) throws(SupabaseErrorResponse) {
+    init?(value: String, method: String, isBrowserRequest: Bool) throws(SupabaseError) {
         if value.isEmpty, method.isEmpty { return nil }
         guard !value.isEmpty, !method.isEmpty else {
             throw .validation("PKCE flow requires code_challenge_method and code_challenge")

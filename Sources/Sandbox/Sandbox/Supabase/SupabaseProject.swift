@@ -40,7 +40,7 @@ struct SupabaseProject {
         guard methods.contains(call.method) else { return SupabaseResponses.empty(405) }
         let before = settings.tokenHook == nil ? nil : self
         defer { runTrigger() }
-        do throws(SupabaseErrorResponse) {
+        do throws(SupabaseError) {
             try limits.throttle(call)
             try call.checkCaptcha()
             return try answer(call, &upstream)
@@ -53,7 +53,7 @@ struct SupabaseProject {
 
     private mutating func answer(
         _ call: SupabaseCall, _ upstream: inout AuthorizationServer
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    ) throws(SupabaseError) -> ServerResponse {
         switch (call.method, call.parts.joined(separator: "/")) {
         case ("GET", "authorize"): return try flows.authorize(call)
         case (_, "callback"), (_, "sso/saml/acs"): return flows.callback(call, &accounts, &upstream)
@@ -84,12 +84,12 @@ struct SupabaseProject {
                 fields: [("Cache-Control", "public, max-age=600")])
         case ("GET", ".well-known/openid-configuration"): return settings.metadata(call.authURL)
         case ("GET", ".well-known/oauth-authorization-server"):
-            throw SupabaseErrorResponse(404, "feature_disabled", "OAuth server is disabled")
+            throw SupabaseError(404, "feature_disabled", "OAuth server is disabled")
         default: return try answerBelow(call)
         }
     }
 
-    private mutating func answerBelow(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
+    private mutating func answerBelow(_ call: SupabaseCall) throws(SupabaseError) -> ServerResponse {
         switch (call.method, call.parts.first, call.parts.count) {
         case (_, "user", 3) where call.parts[1] == "oauth": return try consents.answer(call, &accounts)
         case ("DELETE", "user", 3): return try accounts.unlink(call)
@@ -98,14 +98,14 @@ struct SupabaseProject {
             return call.parts[2] == "challenge"
                 ? try factors.challenge(call, &accounts, &codes.mail) : try factors.verify(call, &accounts)
         case (_, "passkeys", _): return try passkeys.answer(call, &accounts)
-        case (_, "oauth", _): throw SupabaseErrorResponse(404, "feature_disabled", "OAuth server is disabled")
+        case (_, "oauth", _): throw SupabaseError(404, "feature_disabled", "OAuth server is disabled")
         default: return SupabaseResponses.unknownPath()
         }
     }
 
     private mutating func grant(
         _ call: SupabaseCall, _ upstream: inout AuthorizationServer
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    ) throws(SupabaseError) -> ServerResponse {
         let type = call.query("grant_type") ?? ""
         upstream.issuer.counters.tokenRequests[type.isEmpty ? "none" : type, default: 0] += 1
         switch type {
@@ -113,15 +113,15 @@ struct SupabaseProject {
         case "refresh_token": return try refresh(call, &upstream.issuer.counters)
         case "pkce": return try flows.codeGrant(call, &accounts)
         case "id_token": return try accounts.idTokenGrant(call, &upstream)
-        case "web3": throw SupabaseErrorResponse(422, "web3_provider_disabled", "Web3 provider is disabled")
-        default: throw SupabaseErrorResponse(400, "invalid_credentials", "unsupported_grant_type")
+        case "web3": throw SupabaseError(422, "web3_provider_disabled", "Web3 provider is disabled")
+        default: throw SupabaseError(400, "invalid_credentials", "unsupported_grant_type")
         }
     }
 
     private mutating func refresh(
         _ call: SupabaseCall, _ counters: inout Counters
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
-        do throws(SupabaseErrorResponse) {
+    ) throws(SupabaseError) -> ServerResponse {
+        do throws(SupabaseError) {
             let answer = try accounts.refreshGrant(call)
             counters.refreshes += 1
             if answer.fields.contains("sb-auth-refresh-token-rotated") { counters.rotations += 1 }
@@ -211,10 +211,10 @@ struct SupabaseSettings: Equatable {
     /// The only CAPTCHA token that is valid; nil for no protection.
     var captcha: String?
     /// The error of the hook that is asked before an access token is made; nil if there is no hook, or if it agrees.
-    var tokenHook: SupabaseErrorResponse?
+    var tokenHook: SupabaseError?
     /// The error of the hook that is asked before a user of an external provider is created. Without a code of its own
     /// the redirect has an empty `error_code`, as the real server's.
-    var userHook: SupabaseErrorResponse?
+    var userHook: SupabaseError?
     /// Every new user gets a row in `profiles`.
     var profileTrigger = true
 
@@ -245,7 +245,7 @@ struct SupabaseLimits {
     private var buckets: [String: Bucket] = [:]
 
     /// The limit of an endpoint for one address.
-    mutating func throttle(_ call: SupabaseCall) throws(SupabaseErrorResponse) {
+    mutating func throttle(_ call: SupabaseCall) throws(SupabaseError) {
         guard let limit = call.settings.requestLimit else { return }
         let path = call.parts.joined(separator: "/")
         let isFactor = call.parts.first == "factors" && call.parts.count == 3
@@ -256,7 +256,7 @@ struct SupabaseLimits {
         guard throttled.contains(path) || isFactor || (call.method == "PUT" && path == "user") else { return }
         let name = "\(isFactor ? call.parts[2] + " factor" : path) \(call.address)"
         guard take(name, limit: limit, seconds: 300, at: call.now) else {
-            throw SupabaseErrorResponse(429, "over_request_rate_limit", "Request rate limit reached")
+            throw SupabaseError(429, "over_request_rate_limit", "Request rate limit reached")
         }
     }
 

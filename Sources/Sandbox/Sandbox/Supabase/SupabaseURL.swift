@@ -133,7 +133,7 @@ enum SupabaseRedirects {
 
     /// An error in the fragment, encoded twice there, and in the query.
     static func refusal(
-        _ refusal: SupabaseErrorResponse, at target: String, inQuery: Bool, isCallback: Bool
+        _ refusal: SupabaseError, at target: String, inQuery: Bool, isCallback: Bool
     ) -> String {
         var pairs: [(String, String)] = []
         if let error = refusal.redirectError(isCallback: isCallback) { pairs.append(("error", error)) }
@@ -328,20 +328,20 @@ enum SupabaseText {
 
 /// The same for requests: what cannot be read refuses them.
 extension SupabaseText {
-    static func address(_ text: String) throws(SupabaseErrorResponse) -> String {
+    static func address(_ text: String) throws(SupabaseError) -> String {
         guard let email = email(text) else {
             throw .validation("Unable to validate email address: invalid format")
         }
         return email
     }
 
-    static func number(_ text: String) throws(SupabaseErrorResponse) -> String {
+    static func number(_ text: String) throws(SupabaseError) -> String {
         guard let phone = phone(text) else { throw .validation("Invalid phone number format (E.164 required)") }
         return phone
     }
 
     /// `sms` unless the request names another channel.
-    static func channel(_ name: String) throws(SupabaseErrorResponse) -> String {
+    static func channel(_ name: String) throws(SupabaseError) -> String {
         guard ["", "sms", "whatsapp"].contains(name) else {
             throw .validation(
                 "Invalid channel, supported values are 'sms' or 'whatsapp'. 'whatsapp' is only supported if Twilio or"

@@ -42,7 +42,7 @@ extension SupabaseTables {
     /// Nil for a caller who is not signed in.
     private func subject(_ call: SupabaseCall, _ keys: SupabaseKeys) throws(SupabaseRESTError) -> String? {
         guard let token = call.bearer, !call.settings.apiKeys.contains(token) else { return nil }
-        do throws(SupabaseErrorResponse) {
+        do throws(SupabaseError) {
             return try keys.claims(of: token, at: call.now)["sub"]?.string
         } catch {
             let isExpired = error.message.hasSuffix("expired")

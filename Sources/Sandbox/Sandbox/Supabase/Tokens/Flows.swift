@@ -61,10 +61,10 @@ struct SupabaseFlows {
     }
 
     /// A user has opened the link in a mail of this type. Returns the code for the app.
-    mutating func openLink(of userID: String, _ type: String, at now: Int) throws(SupabaseErrorResponse) -> String {
+    mutating func openLink(of userID: String, _ type: String, at now: Int) throws(SupabaseError) -> String {
         let method = type == "signup" ? "email/signup" : type
         guard let index = flows.lastIndex(where: { $0.userID == userID && $0.method == method && !$0.isUsed }) else {
-            throw SupabaseErrorResponse(
+            throw SupabaseError(
                 400, "flow_state_not_found",
                 "No associated flow state found. Please make sure to complete the flow in the same browser")
         }
@@ -75,27 +75,27 @@ struct SupabaseFlows {
     /// Uses up the flow with which a provider redirects the user back, by the `state` that the provider got.
     mutating func takeUpstream(
         _ state: String?, isManaged: Bool, _ settings: SupabaseSettings, at now: Int
-    ) throws(SupabaseErrorResponse) -> SupabaseFlow {
+    ) throws(SupabaseError) -> SupabaseFlow {
         guard let state else {
             throw isManaged
-                ? SupabaseErrorResponse(404, "saml_relay_state_not_found", "SAML RelayState is missing")
-                : SupabaseErrorResponse(400, "bad_oauth_callback", "OAuth state parameter missing")
+                ? SupabaseError(404, "saml_relay_state_not_found", "SAML RelayState is missing")
+                : SupabaseError(400, "bad_oauth_callback", "OAuth state parameter missing")
         }
         let kind = isManaged ? SupabaseFlow.Upstream.sso : .oauth
         guard let index = flows.firstIndex(where: { $0.id == state && $0.upstream == kind }) else {
             throw isManaged
-                ? SupabaseErrorResponse(
+                ? SupabaseError(
                     404, "saml_relay_state_not_found", "SAML RelayState does not exist, try logging in again?")
-                : SupabaseErrorResponse(400, "bad_oauth_state", "OAuth state not found or expired")
+                : SupabaseError(400, "bad_oauth_state", "OAuth state not found or expired")
         }
         guard !flows[index].isUsed else {
-            throw SupabaseErrorResponse(400, "flow_state_already_used", "OAuth state has already been used")
+            throw SupabaseError(400, "flow_state_already_used", "OAuth state has already been used")
         }
         guard now - flows[index].createdAt <= (isManaged ? settings.relayLifetime : settings.flowLifetime) else {
             throw isManaged
-                ? SupabaseErrorResponse(
+                ? SupabaseError(
                     422, "saml_relay_state_expired", "SAML RelayState has expired. Try logging in again?")
-                : SupabaseErrorResponse(400, "bad_oauth_state", "OAuth state has expired")
+                : SupabaseError(400, "bad_oauth_state", "OAuth state has expired")
         }
         flows[index].isUsed = true
         return flows[index]
@@ -110,7 +110,7 @@ struct SupabaseFlows {
     /// `POST /token`: the code at the end of a flow.
     mutating func codeGrant(
         _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    ) throws(SupabaseError) -> ServerResponse {
         let body = try call.body()
         let (code, verifier) = (try body.text("auth_code"), try body.text("code_verifier"))
         guard !code.isEmpty, !verifier.isEmpty else {
@@ -119,15 +119,15 @@ struct SupabaseFlows {
         guard let index = flows.firstIndex(where: { $0.code == code }), let userID = flows[index].userID,
             flows[index].upstream != .none || flows[index].openedAt != nil
         else {
-            throw SupabaseErrorResponse(
+            throw SupabaseError(
                 404, "flow_state_not_found", "invalid flow state, no valid flow state found")
         }
         let flow = flows[index]
         guard !flow.hasExpired(at: call.now, lifetime: call.settings.flowLifetime) else {
-            throw SupabaseErrorResponse(422, "flow_state_expired", "invalid flow state, flow state has expired")
+            throw SupabaseError(422, "flow_state_expired", "invalid flow state, flow state has expired")
         }
         guard let challenge = flow.challenge, challenge.isMet(by: verifier) else {
-            throw SupabaseErrorResponse(
+            throw SupabaseError(
                 400, "bad_code_verifier", "code challenge does not match previously saved code verifier")
         }
         flows.remove(at: index)
@@ -150,7 +150,7 @@ extension SupabaseFlows {
         let siteURL = call.settings.siteURL
         let parameters = call.request.parameters
         let flow: SupabaseFlow
-        do throws(SupabaseErrorResponse) {
+        do throws(SupabaseError) {
             flow = try takeUpstream(parameters["state"], isManaged: isManaged, call.settings, at: call.now)
         } catch {
             return SupabaseResponses.redirect(
@@ -167,7 +167,7 @@ extension SupabaseFlows {
                 : SupabaseRedirects.errors(pairs, at: target, inQuery: true)
             return SupabaseResponses.redirect(to: location, status: isManaged ? 303 : 302)
         }
-        do throws(SupabaseErrorResponse) {
+        do throws(SupabaseError) {
             let location = try finish(flow, parameters["code"] ?? "", target, call, &accounts, &upstream)
             return SupabaseResponses.redirect(to: location, status: 302)
         } catch {
@@ -182,14 +182,14 @@ extension SupabaseFlows {
     private mutating func finish(
         _ flow: SupabaseFlow, _ code: String, _ target: String, _ call: SupabaseCall,
         _ accounts: inout SupabaseAccounts, _ upstream: inout AuthorizationServer
-    ) throws(SupabaseErrorResponse) -> String {
+    ) throws(SupabaseError) -> String {
         let isManaged = flow.upstream == .sso
         let redirectURI = isManaged ? call.assertionURL : call.callbackURL
         guard
             let (person, tokens) = upstream.redeem(
                 code, verifier: flow.verifier, redirectURI: redirectURI, at: call.now)
         else {
-            throw SupabaseErrorResponse(
+            throw SupabaseError(
                 500, "unexpected_failure", "Unable to exchange external code: \(code.prefix(8))")
         }
         let claims = SupabaseClaims(person, at: flow.provider, issuer: upstream.issuer.name, showsName: true)
@@ -222,13 +222,13 @@ extension SupabaseFlows {
         "twitter", "vercel_marketplace", "workos", "x", "zoom",
     ]
 
-    mutating func authorize(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
+    mutating func authorize(_ call: SupabaseCall) throws(SupabaseError) -> ServerResponse {
         SupabaseResponses.redirect(to: try beginExternal(call, linkTo: nil), status: 302)
     }
 
     mutating func authorizeLinking(
         _ call: SupabaseCall, _ accounts: SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    ) throws(SupabaseError) -> ServerResponse {
         let user = try accounts.authenticate(call).user
         try call.checkLinking()
         let location = try beginExternal(call, linkTo: user.id)
@@ -238,7 +238,7 @@ extension SupabaseFlows {
         return SupabaseResponses.json(["url": .string(location)])
     }
 
-    private mutating func beginExternal(_ call: SupabaseCall, linkTo: String?) throws(SupabaseErrorResponse) -> String {
+    private mutating func beginExternal(_ call: SupabaseCall, linkTo: String?) throws(SupabaseError) -> String {
         let provider = (call.query("provider") ?? "").lowercased()
         guard SupabaseFlows.known.contains(provider) else {
             throw .validation("Unsupported provider: Provider \(provider) could not be found")
@@ -250,7 +250,7 @@ extension SupabaseFlows {
             value: call.query("code_challenge") ?? "", method: call.query("code_challenge_method") ?? "",
             isBrowserRequest: true)
         if call.query("invite_token") != nil {
-            throw SupabaseErrorResponse(404, "user_not_found", "User identified by token not found")
+            throw SupabaseError(404, "user_not_found", "User identified by token not found")
         }
         var flow = SupabaseFlow(
             provider: provider, method: "oauth", challenge: challenge, redirectTo: call.redirectTarget,
@@ -277,9 +277,9 @@ extension SupabaseFlows {
     }
 
     /// `POST /sso`. The redirect URL is kept unchecked, and checked when the user comes back.
-    mutating func signOn(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
+    mutating func signOn(_ call: SupabaseCall) throws(SupabaseError) -> ServerResponse {
         guard !call.settings.ssoDomains.isEmpty else {
-            throw SupabaseErrorResponse(404, "saml_provider_disabled", "SAML 2.0 is disabled")
+            throw SupabaseError(404, "saml_provider_disabled", "SAML 2.0 is disabled")
         }
         let body = try call.body()
         let (domain, named) = (try body.text("domain"), try body.text("provider_id"))
@@ -295,7 +295,7 @@ extension SupabaseFlows {
         let known =
             domain.isEmpty ? call.settings.ssoDomains.values.first { $0 == named } : call.settings.ssoDomains[domain]
         guard let id = known else {
-            throw SupabaseErrorResponse(
+            throw SupabaseError(
                 404, "sso_provider_not_found",
                 domain.isEmpty ? "No such SSO provider" : "No SSO provider assigned for this domain")
         }
@@ -335,14 +335,14 @@ extension SupabaseAccounts {
 
     mutating func idTokenGrant(
         _ call: SupabaseCall, _ upstream: inout AuthorizationServer
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    ) throws(SupabaseError) -> ServerResponse {
         let issuer = upstream.issuer.name
         let body = try call.body()
         let token = try body.text("id_token")
         guard !token.isEmpty else { throw .oauth("invalid request", "id_token required") }
         let provider = try SupabaseAccounts.providerName(body, issuer)
         guard call.settings.providers.contains(provider) else {
-            throw SupabaseErrorResponse(
+            throw SupabaseError(
                 400, "provider_disabled", "Provider (issuer \"\(issuer)\") is not enabled")
         }
         let claims = try SupabaseAccounts.verifiedClaims(token, &upstream, at: call.now)
@@ -367,7 +367,7 @@ extension SupabaseAccounts {
 
     private static func providerName(
         _ body: SupabaseBody, _ issuer: String
-    ) throws(SupabaseErrorResponse) -> String {
+    ) throws(SupabaseError) -> String {
         let provider = try body.text("provider").lowercased()
         if provider.isEmpty {
             guard try !body.text("client_id").isEmpty, try body.text("issuer") == issuer else {
@@ -383,7 +383,7 @@ extension SupabaseAccounts {
 
     private static func verifiedClaims(
         _ token: String, _ upstream: inout AuthorizationServer, at now: Int
-    ) throws(SupabaseErrorResponse) -> JSONObject {
+    ) throws(SupabaseError) -> JSONObject {
         guard let claims = upstream.claims(ofIDToken: token, at: now) else {
             throw .oauth("invalid request", "Bad ID token")
         }
@@ -395,7 +395,7 @@ extension SupabaseAccounts {
     }
 
     /// The token contains the SHA-256 of the nonce that the app sends: whoever has only the token cannot use it.
-    private static func checkNonce(_ claims: JSONObject, _ nonce: String) throws(SupabaseErrorResponse) {
+    private static func checkNonce(_ claims: JSONObject, _ nonce: String) throws(SupabaseError) {
         let claimed = claims["nonce"]?.string ?? ""
         guard claimed.isEmpty == nonce.isEmpty else {
             throw .oauth(

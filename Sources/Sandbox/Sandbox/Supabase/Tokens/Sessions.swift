@@ -98,8 +98,8 @@ extension SupabaseSessions {
 
     private static let rotated = [("sb-auth-refresh-token-rotated", "true")]
 
-    private static func dead(_ code: String, _ reason: String) -> SupabaseErrorResponse {
-        SupabaseErrorResponse(400, code, "Invalid Refresh Token: \(reason)")
+    private static func dead(_ code: String, _ reason: String) -> SupabaseError {
+        SupabaseError(400, code, "Invalid Refresh Token: \(reason)")
     }
 
     private static let unknown = dead("refresh_token_not_found", "Refresh Token Not Found")
@@ -107,7 +107,7 @@ extension SupabaseSessions {
 
     mutating func refresh(
         _ token: String, _ users: SupabaseUsers, _ settings: SupabaseSettings, at now: Int
-    ) throws(SupabaseErrorResponse) -> Refresh {
+    ) throws(SupabaseError) -> Refresh {
         if let counted = SupabaseCountedToken(parsing: token) {
             return try refresh(counted, token, users, settings, now)
         }
@@ -120,7 +120,7 @@ extension SupabaseSessions {
     /// The first kind: a row for each token.
     private mutating func refresh(
         row token: String, _ users: SupabaseUsers, _ settings: SupabaseSettings, _ now: Int
-    ) throws(SupabaseErrorResponse) -> Refresh {
+    ) throws(SupabaseError) -> Refresh {
         if let user = strayTokens.removeValue(forKey: token).flatMap({ users[$0] }) {
             try checkBan(user, at: now)
             throw SupabaseSessions.dead("session_not_found", "No Valid Session Found")
@@ -154,7 +154,7 @@ extension SupabaseSessions {
     private mutating func refresh(
         _ counted: SupabaseCountedToken, _ token: String, _ users: SupabaseUsers, _ settings: SupabaseSettings,
         _ now: Int
-    ) throws(SupabaseErrorResponse) -> Refresh {
+    ) throws(SupabaseError) -> Refresh {
         guard var session = byID[counted.session], session.isCounted, counted.text(key: session.key) == token
         else { throw SupabaseSessions.unknown }
         try check(session, users, settings, at: now)
@@ -184,7 +184,7 @@ extension SupabaseSessions {
     /// The limits of a session are checked only here.
     private func check(
         _ session: SupabaseSession, _ users: SupabaseUsers, _ settings: SupabaseSettings, at now: Int
-    ) throws(SupabaseErrorResponse) {
+    ) throws(SupabaseError) {
         guard let user = users[session.userID] else { throw SupabaseSessions.unknown }
         try checkBan(user, at: now)
         let limits = [session.endsAt, settings.timebox.map { session.createdAt + $0 }]
@@ -211,7 +211,7 @@ extension SupabaseSessions {
         }
     }
 
-    private func checkBan(_ user: SupabaseUser, at now: Int) throws(SupabaseErrorResponse) {
+    private func checkBan(_ user: SupabaseUser, at now: Int) throws(SupabaseError) {
         if user.isBanned(at: now) { throw SupabaseSessions.dead("user_banned", "User Banned") }
     }
 }
@@ -385,7 +385,7 @@ struct SupabaseKeys {
 
     mutating func sign(
         _ claims: JSONObject, with algorithm: SupabaseSettings.Algorithm
-    ) throws(SupabaseErrorResponse) -> String {
+    ) throws(SupabaseError) -> String {
         guard algorithm != .hs256 else {
             let input = JSONWebToken.signingInput(["alg": "HS256", "typ": "JWT"], .object(claims))
             return input + "." + Base64URL.encode(HMAC.sha256(Array(input.utf8), key: secret))
@@ -400,7 +400,7 @@ struct SupabaseKeys {
     /// Signs in the project's place. The published keys do not verify the signature.
     static func forge(
         _ claims: JSONObject, by forgery: SupabaseSettings.Forgery
-    ) throws(SupabaseErrorResponse) -> String {
+    ) throws(SupabaseError) -> String {
         var keys = SupabaseKeys()
         guard forgery == .nameless else { return try keys.sign(claims, with: forgery == .key ? .es256 : .hs256) }
         guard let key = try? PrivateKey.generate(.p256) else { throw .failure }
@@ -419,20 +419,20 @@ struct SupabaseKeys {
     }
 
     /// The claims of an access token that is valid now.
-    func claims(of token: String, at now: Int) throws(SupabaseErrorResponse) -> JSONObject {
+    func claims(of token: String, at now: Int) throws(SupabaseError) -> JSONObject {
         let prefix = "invalid JWT: unable to parse or verify signature, "
         guard token.count(where: { $0 == "." }) == 2 else {
-            throw SupabaseErrorResponse(
+            throw SupabaseError(
                 403, "bad_jwt", prefix + "token is malformed: token contains an invalid number of segments")
         }
         guard let token = JSONWebToken(parsing: token) else {
-            throw SupabaseErrorResponse(403, "bad_jwt", prefix + "token is malformed: could not decode its parts")
+            throw SupabaseError(403, "bad_jwt", prefix + "token is malformed: could not decode its parts")
         }
         guard isSigned(token) else {
-            throw SupabaseErrorResponse(403, "bad_jwt", prefix + "token signature is invalid: signature is invalid")
+            throw SupabaseError(403, "bad_jwt", prefix + "token signature is invalid: signature is invalid")
         }
         guard let expiry = token.claims["exp"]?.integer, now < expiry else {
-            throw SupabaseErrorResponse(403, "bad_jwt", prefix + "token has invalid claims: token is expired")
+            throw SupabaseError(403, "bad_jwt", prefix + "token has invalid claims: token is expired")
         }
         return token.claims
     }

@@ -10,22 +10,22 @@ struct SupabaseAccounts {
     /// The user and the session of a request's bearer token.
     func authenticate(
         _ call: SupabaseCall
-    ) throws(SupabaseErrorResponse) -> (user: SupabaseUser, session: SupabaseSession) {
+    ) throws(SupabaseError) -> (user: SupabaseUser, session: SupabaseSession) {
         guard let token = call.bearer else {
-            throw SupabaseErrorResponse(401, "no_authorization", "This endpoint requires a valid Bearer token")
+            throw SupabaseError(401, "no_authorization", "This endpoint requires a valid Bearer token")
         }
         let claims = try keys.claims(of: token, at: call.now)
         guard let subject = claims["sub"]?.string else {
-            throw SupabaseErrorResponse(403, "bad_jwt", "invalid claim: missing sub claim")
+            throw SupabaseError(403, "bad_jwt", "invalid claim: missing sub claim")
         }
         guard let user = users[subject] else {
-            throw SupabaseErrorResponse(403, "user_not_found", "User from sub claim in JWT does not exist")
+            throw SupabaseError(403, "user_not_found", "User from sub claim in JWT does not exist")
         }
         guard let session = claims["session_id"]?.string.flatMap({ sessions[$0] }) else {
-            throw SupabaseErrorResponse(
+            throw SupabaseError(
                 403, "session_not_found", "Session from session_id claim in JWT does not exist")
         }
-        if user.isBanned(at: call.now) { throw SupabaseErrorResponse(403, "user_banned", "User is banned") }
+        if user.isBanned(at: call.now) { throw SupabaseError(403, "user_banned", "User is banned") }
         guard (call.field("X-JWT-AUD") ?? "authenticated") == claims["aud"]?.string else {
             throw .validation("Token audience doesn't match request audience")
         }
@@ -48,7 +48,7 @@ struct SupabaseAccounts {
     mutating func signIn(
         _ userID: String, by method: String, provider: String? = nil, extra: [JSONObject.Member] = [],
         _ call: SupabaseCall
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    ) throws(SupabaseError) -> ServerResponse {
         try tokenResponse(open(userID, by: method, provider: provider, call), extra: extra, call)
     }
 
@@ -58,7 +58,7 @@ struct SupabaseAccounts {
     mutating func tokenResponse(
         _ sessionID: String, refreshToken: String? = nil, extra: [JSONObject.Member] = [],
         fields: [(String, String)] = [], _ call: SupabaseCall
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    ) throws(SupabaseError) -> ServerResponse {
         var members = try tokens(sessionID, refreshToken: refreshToken, call)
         members.members += extra
         guard let session = sessions[sessionID] else { throw .failure }
@@ -73,7 +73,7 @@ struct SupabaseAccounts {
     /// - Parameter refreshToken: issued in place of the session's newest.
     mutating func tokens(
         _ sessionID: String, refreshToken: String? = nil, _ call: SupabaseCall
-    ) throws(SupabaseErrorResponse) -> JSONObject {
+    ) throws(SupabaseError) -> JSONObject {
         guard let session = sessions[sessionID], let user = users[session.userID] else { throw .failure }
         let (settings, now) = (call.settings, call.now)
         if let refusal = settings.tokenHook { throw refusal }
@@ -107,7 +107,7 @@ struct SupabaseAccounts {
 
     // MARK: Grants
 
-    mutating func passwordGrant(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
+    mutating func passwordGrant(_ call: SupabaseCall) throws(SupabaseError) -> ServerResponse {
         let body = try call.body()
         let (email, phone) = (try body.text("email"), try body.text("phone"))
         let password = try body.text("password")
@@ -117,32 +117,32 @@ struct SupabaseAccounts {
         let found: SupabaseUser?
         if !email.isEmpty {
             guard call.settings.allowsEmail else {
-                throw SupabaseErrorResponse(422, "email_provider_disabled", "Email logins are disabled")
+                throw SupabaseError(422, "email_provider_disabled", "Email logins are disabled")
             }
             found = users.user(email: email.lowercased())
         } else if !phone.isEmpty {
             guard call.settings.allowsPhone else {
-                throw SupabaseErrorResponse(422, "phone_provider_disabled", "Phone logins are disabled")
+                throw SupabaseError(422, "phone_provider_disabled", "Phone logins are disabled")
             }
             found = users.user(phone: phone.filter { $0 != " " && $0 != "+" })
         } else {
             throw .validation("missing email or phone")
         }
         guard let user = found, let known = user.password, known == password else {
-            throw SupabaseErrorResponse(400, "invalid_credentials", "Invalid login credentials")
+            throw SupabaseError(400, "invalid_credentials", "Invalid login credentials")
         }
-        if user.isBanned(at: call.now) { throw SupabaseErrorResponse(400, "user_banned", "User is banned") }
+        if user.isBanned(at: call.now) { throw SupabaseError(400, "user_banned", "User is banned") }
         if !email.isEmpty, user.emailConfirmedAt == nil {
-            throw SupabaseErrorResponse(400, "email_not_confirmed", "Email not confirmed")
+            throw SupabaseError(400, "email_not_confirmed", "Email not confirmed")
         }
         if !phone.isEmpty, user.phoneConfirmedAt == nil {
-            throw SupabaseErrorResponse(400, "phone_not_confirmed", "Phone not confirmed")
+            throw SupabaseError(400, "phone_not_confirmed", "Phone not confirmed")
         }
         return try signIn(
             user.id, by: "password", extra: [.init("weak_password", call.settings.weakness(of: password))], call)
     }
 
-    mutating func refreshGrant(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
+    mutating func refreshGrant(_ call: SupabaseCall) throws(SupabaseError) -> ServerResponse {
         let token = try call.body().text("refresh_token")
         guard !token.isEmpty else { throw .validation("refresh_token required") }
         let refresh = try sessions.refresh(token, users, call.settings, at: call.now)
@@ -151,12 +151,12 @@ struct SupabaseAccounts {
 
     // MARK: Users themselves
 
-    func showUser(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
+    func showUser(_ call: SupabaseCall) throws(SupabaseError) -> ServerResponse {
         SupabaseResponses.json(try authenticate(call).user.json)
     }
 
     /// Access tokens that were issued stay valid for servers that do not ask here.
-    mutating func logOut(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
+    mutating func logOut(_ call: SupabaseCall) throws(SupabaseError) -> ServerResponse {
         let scope = call.query("scope") ?? "global"
         let (user, session) = try authenticate(call)
         switch scope {
@@ -173,7 +173,7 @@ struct SupabaseAccounts {
 extension SupabaseCodes {
     mutating func updateUser(
         _ call: SupabaseCall, _ accounts: inout SupabaseAccounts, _ flows: inout SupabaseFlows
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    ) throws(SupabaseError) -> ServerResponse {
         var (user, session) = try accounts.authenticate(call)
         let body = try call.body()
         let (email, phone) = (try body.text("email"), try body.text("phone"))
@@ -182,15 +182,15 @@ extension SupabaseCodes {
         let challenge = try body.challenge()
         let channel = try SupabaseText.channel(body.text("channel"))
         if body.members["app_metadata"] != nil {
-            throw SupabaseErrorResponse(403, "not_admin", "Updating app_metadata requires admin privileges")
+            throw SupabaseError(403, "not_admin", "Updating app_metadata requires admin privileges")
         }
         let changesAny = !email.isEmpty || !phone.isEmpty || changesPassword
         if user.isManaged, changesAny {
-            throw SupabaseErrorResponse(
+            throw SupabaseError(
                 422, "user_sso_managed", "Updating email, phone, password of a SSO account only possible via SSO")
         }
         if changesAny, user.hasVerifiedFactor, session.level != "aal2" {
-            throw SupabaseErrorResponse(
+            throw SupabaseError(
                 401, "insufficient_aal",
                 "AAL2 session is required to update email or password when MFA is enabled.")
         }
@@ -208,7 +208,7 @@ extension SupabaseCodes {
     private func change(
         password: String, of user: inout SupabaseUser, _ session: SupabaseSession, _ body: SupabaseBody,
         isNewcomer: Bool, _ call: SupabaseCall
-    ) throws(SupabaseErrorResponse) {
+    ) throws(SupabaseError) {
         if user.isAnonymous, isNewcomer {
             throw .validation(
                 "Updating password of an anonymous user without an email or phone is not allowed", status: 422)
@@ -216,30 +216,30 @@ extension SupabaseCodes {
         if call.settings.requiresCurrentPassword, let current = user.password {
             let stated = try body.text("current_password")
             guard !stated.isEmpty else {
-                throw SupabaseErrorResponse(
+                throw SupabaseError(
                     400, "current_password_required", "Current password required when setting new password.")
             }
             guard stated == current else {
-                throw SupabaseErrorResponse(
+                throw SupabaseError(
                     400, "current_password_invalid", "Current password required when setting new password.")
             }
         }
         if call.settings.securesPasswordChange, call.now > session.createdAt + 86_400 {
             let nonce = try body.text("nonce")
             guard !nonce.isEmpty else {
-                throw SupabaseErrorResponse(
+                throw SupabaseError(
                     400, "reauthentication_needed", "Password update requires reauthentication")
             }
             guard let sentCode = user.sentCodes[.reauthentication], sentCode.code == nonce,
                 call.now - sentCode.sentAt <= call.settings.otpLifetime
             else {
-                throw SupabaseErrorResponse(422, "reauthentication_not_valid", "Nonce has expired or is invalid")
+                throw SupabaseError(422, "reauthentication_not_valid", "Nonce has expired or is invalid")
             }
             user.sentCodes[.reauthentication] = nil
         }
         try call.settings.check(password: password)
         if user.password == password {
-            throw SupabaseErrorResponse(
+            throw SupabaseError(
                 422, "same_password", "New password should be different from the old password.")
         }
         user.password = password
@@ -248,11 +248,11 @@ extension SupabaseCodes {
     private mutating func change(
         email text: String, of user: inout SupabaseUser, _ challenge: SupabaseChallenge?, _ call: SupabaseCall,
         _ users: SupabaseUsers, _ flows: inout SupabaseFlows
-    ) throws(SupabaseErrorResponse) {
+    ) throws(SupabaseError) {
         let email = try SupabaseText.address(text)
         guard email != user.email else { return }
         guard users.user(email: email) == nil else {
-            throw SupabaseErrorResponse(
+            throw SupabaseError(
                 422, "email_exists", "A user with this email address has already been registered")
         }
         user.newEmail = email
@@ -264,11 +264,11 @@ extension SupabaseCodes {
     private mutating func change(
         phone text: String, of user: inout SupabaseUser, _ channel: String, _ call: SupabaseCall,
         _ users: SupabaseUsers
-    ) throws(SupabaseErrorResponse) {
+    ) throws(SupabaseError) {
         let phone = try SupabaseText.number(text)
         guard phone != user.phone else { return }
         guard users.user(phone: phone) == nil else {
-            throw SupabaseErrorResponse(
+            throw SupabaseError(
                 422, "phone_exists", "A user with this phone number has already been registered")
         }
         user.newPhone = phone

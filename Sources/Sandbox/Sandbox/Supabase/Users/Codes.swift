@@ -8,7 +8,7 @@ struct SupabaseCodes {
 
     mutating func sendCode(
         _ call: SupabaseCall, _ accounts: inout SupabaseAccounts, _ flows: inout SupabaseFlows
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    ) throws(SupabaseError) -> ServerResponse {
         let body = try call.body()
         let (email, phone, channelName) = (try body.text("email"), try body.text("phone"), try body.text("channel"))
         guard email.isEmpty || phone.isEmpty else {
@@ -21,20 +21,20 @@ struct SupabaseCodes {
             }
             let address = try SupabaseText.address(email)
             guard isSignUp || accounts.users.user(email: address) != nil else {
-                throw SupabaseErrorResponse(422, "otp_disabled", "Signups not allowed for otp")
+                throw SupabaseError(422, "otp_disabled", "Signups not allowed for otp")
             }
             return try sendLink(body, call, &accounts, &flows)
         }
         guard !phone.isEmpty else { throw .validation("One of email or phone must be set") }
         guard call.settings.allowsPhone else {
-            throw SupabaseErrorResponse(400, "phone_provider_disabled", "Unsupported phone provider")
+            throw SupabaseError(400, "phone_provider_disabled", "Unsupported phone provider")
         }
         let number = try SupabaseText.number(phone)
         let channel = try SupabaseText.channel(channelName)
         guard var known = accounts.users.user(phone: number) else {
-            guard isSignUp else { throw SupabaseErrorResponse(422, "otp_disabled", "Signups not allowed for otp") }
+            guard isSignUp else { throw SupabaseError(422, "otp_disabled", "Signups not allowed for otp") }
             guard call.settings.allowsSignUp else {
-                throw SupabaseErrorResponse(422, "signup_disabled", "Signups not allowed for this instance")
+                throw SupabaseError(422, "signup_disabled", "Signups not allowed for this instance")
             }
             var user = SupabaseUser(
                 phone: number, password: nil, data: try body.object("data") ?? JSONObject(), at: call.now)
@@ -50,15 +50,15 @@ struct SupabaseCodes {
     /// A magic link for a known user, the confirmation of a sign-up for a new one.
     mutating func sendLink(
         _ call: SupabaseCall, _ accounts: inout SupabaseAccounts, _ flows: inout SupabaseFlows
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    ) throws(SupabaseError) -> ServerResponse {
         try sendLink(call.body(), call, &accounts, &flows)
     }
 
     private mutating func sendLink(
         _ body: SupabaseBody, _ call: SupabaseCall, _ accounts: inout SupabaseAccounts, _ flows: inout SupabaseFlows
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    ) throws(SupabaseError) -> ServerResponse {
         guard call.settings.allowsEmail else {
-            throw SupabaseErrorResponse(422, "email_provider_disabled", "Email logins are disabled")
+            throw SupabaseError(422, "email_provider_disabled", "Email logins are disabled")
         }
         let text = try body.text("email")
         guard !text.isEmpty else { throw .validation("Password recovery requires an email", status: 422) }
@@ -67,7 +67,7 @@ struct SupabaseCodes {
         var found = accounts.users.user(email: email)
         if found == nil || found?.isConfirmed == false {
             guard call.settings.allowsSignUp else {
-                throw SupabaseErrorResponse(422, "signup_disabled", "Signups not allowed for this instance")
+                throw SupabaseError(422, "signup_disabled", "Signups not allowed for this instance")
             }
             let data = try body.object("data") ?? JSONObject()
             var user = found ?? SupabaseUser(email: email, password: nil, data: data, at: call.now)
@@ -90,10 +90,10 @@ struct SupabaseCodes {
     /// The same response whether or not the address is known.
     mutating func recover(
         _ call: SupabaseCall, _ accounts: inout SupabaseAccounts, _ flows: inout SupabaseFlows
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    ) throws(SupabaseError) -> ServerResponse {
         let body = try call.body()
         guard call.settings.allowsEmail else {
-            throw SupabaseErrorResponse(400, "email_provider_disabled", "Email logins are disabled")
+            throw SupabaseError(400, "email_provider_disabled", "Email logins are disabled")
         }
         let text = try body.text("email")
         guard !text.isEmpty else { throw .validation("Password recovery requires an email") }
@@ -109,7 +109,7 @@ struct SupabaseCodes {
     /// Sends again what was sent for a sign-up or a change; nothing if neither is pending.
     mutating func resend(
         _ call: SupabaseCall, _ accounts: inout SupabaseAccounts, _ flows: inout SupabaseFlows
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    ) throws(SupabaseError) -> ServerResponse {
         let body = try call.body()
         let type = try body.text("type")
         let (email, phone) = (try body.text("email"), try body.text("phone"))
@@ -151,11 +151,11 @@ struct SupabaseCodes {
 
     mutating func reauthenticate(
         _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    ) throws(SupabaseError) -> ServerResponse {
         var user = try accounts.authenticate(call).user
         if !user.email.isEmpty {
             guard user.emailConfirmedAt != nil else {
-                throw SupabaseErrorResponse(422, "email_not_confirmed", "Please verify your email first.")
+                throw SupabaseError(422, "email_not_confirmed", "Please verify your email first.")
             }
             try mail.mail(
                 .reauthentication, type: "reauthentication", to: user.email, about: &user, isPKCE: false, call)
@@ -166,7 +166,7 @@ struct SupabaseCodes {
             throw .validation("Reauthentication requires the user to have an email or a phone number")
         }
         guard user.phoneConfirmedAt != nil else {
-            throw SupabaseErrorResponse(422, "phone_not_confirmed", "Please verify your phone first.")
+            throw SupabaseError(422, "phone_not_confirmed", "Please verify your phone first.")
         }
         try mail.message(
             .reauthentication, type: "reauthentication", to: user.phone, by: "sms", about: &user, call)

@@ -22,10 +22,10 @@ struct SupabaseFactors {
 
     private static func authenticate(
         _ call: SupabaseCall, _ accounts: SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> (user: SupabaseUser, session: SupabaseSession) {
+    ) throws(SupabaseError) -> (user: SupabaseUser, session: SupabaseSession) {
         let caller = try accounts.authenticate(call)
         guard !caller.user.isAnonymous else {
-            throw SupabaseErrorResponse(
+            throw SupabaseError(
                 403, "no_authorization", "Anonymous user not allowed to perform these actions")
         }
         return caller
@@ -33,7 +33,7 @@ struct SupabaseFactors {
 
     func enroll(
         _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    ) throws(SupabaseError) -> ServerResponse {
         var (user, session) = try SupabaseFactors.authenticate(call, accounts)
         let body = try call.body()
         let name = try body.text("friendly_name")
@@ -64,12 +64,12 @@ struct SupabaseFactors {
 
     private static func kind(
         _ type: String, _ settings: SupabaseSettings
-    ) throws(SupabaseErrorResponse) -> SupabaseFactor.Kind {
+    ) throws(SupabaseError) -> SupabaseFactor.Kind {
         guard let kind = SupabaseFactor.Kind(rawValue: type) else {
             throw .validation("factor_type needs to be totp, phone, or webauthn")
         }
         guard settings.factors.contains(type) else {
-            throw SupabaseErrorResponse(
+            throw SupabaseError(
                 422, "mfa_\(type)_enroll_not_enabled", "MFA enroll is disabled for \(kind.title)")
         }
         return kind
@@ -77,24 +77,24 @@ struct SupabaseFactors {
 
     private static func checkEnrolling(
         _ user: SupabaseUser, _ session: SupabaseSession, name: String, phone: String
-    ) throws(SupabaseErrorResponse) {
+    ) throws(SupabaseError) {
         if !phone.isEmpty, user.factors.contains(where: { $0.isVerified && $0.phone == phone }) {
-            throw SupabaseErrorResponse(
+            throw SupabaseError(
                 422, "mfa_verified_factor_exists",
                 "A verified phone factor already exists, unenroll the existing factor to continue")
         }
         if user.factors.contains(where: { $0.name == name }) {
-            throw SupabaseErrorResponse(
+            throw SupabaseError(
                 422, "mfa_factor_name_conflict",
                 "A factor with the friendly name \"\(name)\" for this user already exists")
         }
         guard user.factors.count < SupabaseFactors.maxFactors else {
-            throw SupabaseErrorResponse(
+            throw SupabaseError(
                 422, "too_many_enrolled_mfa_factors",
                 "Maximum number of verified factors reached, unenroll to continue")
         }
         if user.hasVerifiedFactor, session.level != "aal2" {
-            throw SupabaseErrorResponse(403, "insufficient_aal", "AAL2 required to enroll a new factor")
+            throw SupabaseError(403, "insufficient_aal", "AAL2 required to enroll a new factor")
         }
     }
 
@@ -109,10 +109,10 @@ struct SupabaseFactors {
         ]
     }
 
-    private static func index(_ id: String, of user: SupabaseUser) throws(SupabaseErrorResponse) -> Int {
+    private static func index(_ id: String, of user: SupabaseUser) throws(SupabaseError) -> Int {
         guard SupabaseText.isUUID(id) else { throw .validation("factor_id must be an UUID", status: 404) }
         guard let index = user.factors.firstIndex(where: { $0.id == id }) else {
-            throw SupabaseErrorResponse(404, "mfa_factor_not_found", "Factor not found")
+            throw SupabaseError(404, "mfa_factor_not_found", "Factor not found")
         }
         return index
     }
@@ -120,17 +120,17 @@ struct SupabaseFactors {
     /// Factors of a kind that was disabled stay, but cannot be used.
     private static func checkUsable(
         _ factor: SupabaseFactor, _ settings: SupabaseSettings
-    ) throws(SupabaseErrorResponse) {
+    ) throws(SupabaseError) {
         let type = factor.kind.rawValue
         guard settings.factors.contains(type) else {
-            throw SupabaseErrorResponse(
+            throw SupabaseError(
                 422, "mfa_\(type)_verify_not_enabled", "MFA verification is disabled for \(factor.kind.title)")
         }
     }
 
     mutating func challenge(
         _ call: SupabaseCall, _ accounts: inout SupabaseAccounts, _ mail: inout SupabaseMail
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    ) throws(SupabaseError) -> ServerResponse {
         var user = try SupabaseFactors.authenticate(call, accounts).user
         let index = try SupabaseFactors.index(call.parts[1], of: user)
         let kind = user.factors[index].kind
@@ -164,7 +164,7 @@ struct SupabaseFactors {
 
     mutating func verify(
         _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    ) throws(SupabaseError) -> ServerResponse {
         var (user, session) = try SupabaseFactors.authenticate(call, accounts)
         let index = try SupabaseFactors.index(call.parts[1], of: user)
         try SupabaseFactors.checkUsable(user.factors[index], call.settings)
@@ -173,15 +173,15 @@ struct SupabaseFactors {
         guard SupabaseText.isUUID(challengeID) else { throw .validation("challenge_id must be an UUID") }
         let answer = user.factors[index].kind == .webAuthn ? try WebAuthnResponse(reading: body) : nil
         guard let challenge = challenges[challengeID], challenge.factorID == user.factors[index].id else {
-            throw SupabaseErrorResponse(
+            throw SupabaseError(
                 422, "mfa_factor_not_found", "MFA factor with the provided challenge ID not found")
         }
         guard !challenge.isAnswered, challenge.address == call.address else {
-            throw SupabaseErrorResponse(
+            throw SupabaseError(
                 422, "mfa_ip_address_mismatch", "Challenge and verify IP addresses mismatch.")
         }
         guard call.now <= challenge.expiresAt else {
-            throw SupabaseErrorResponse(
+            throw SupabaseError(
                 422, "mfa_challenge_expired",
                 "MFA challenge \(challengeID) has expired, verify against another challenge or create a new challenge.")
         }
@@ -196,7 +196,7 @@ struct SupabaseFactors {
                 challenge.code.map { $0 == code }
                 ?? SupabaseTOTP.accepts(code, secret: factor.secret, at: call.now)
             guard isRight else {
-                throw SupabaseErrorResponse(
+                throw SupabaseError(
                     422, "mfa_verification_failed",
                     factor.kind == .totp ? "Invalid TOTP code entered" : "Invalid MFA Phone code entered")
             }
@@ -215,12 +215,12 @@ struct SupabaseFactors {
 
     func remove(
         _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    ) throws(SupabaseError) -> ServerResponse {
         var (user, session) = try SupabaseFactors.authenticate(call, accounts)
         let index = try SupabaseFactors.index(call.parts[1], of: user)
         let factor = user.factors[index]
         if factor.isVerified, session.level != "aal2" {
-            throw SupabaseErrorResponse(422, "insufficient_aal", "AAL2 required to unenroll verified factor")
+            throw SupabaseError(422, "insufficient_aal", "AAL2 required to unenroll verified factor")
         }
         user.factors.remove(at: index)
         accounts.users.save(user, at: call.now)

@@ -41,7 +41,7 @@ extension SupabaseUsers {
     /// The id of an identity's user: the one to whom it is linked now, if a user is named, else the one who signs in.
     mutating func user(
         for claims: SupabaseClaims, linkingTo target: String?, _ call: SupabaseCall
-    ) throws(SupabaseErrorResponse) -> String {
+    ) throws(SupabaseError) -> String {
         guard let target else { return try user(for: claims, call.settings, at: call.now) }
         try link(claims, to: target, at: call.now)
         return target
@@ -50,10 +50,10 @@ extension SupabaseUsers {
     /// The id of an identity's user: the one who has it, the one who has its verified address, or a new one.
     private mutating func user(
         for claims: SupabaseClaims, _ settings: SupabaseSettings, at now: Int
-    ) throws(SupabaseErrorResponse) -> String {
+    ) throws(SupabaseError) -> String {
         let moment = SupabaseInstant.next(now)
         if var known = user(provider: claims.provider, subject: claims.subject) {
-            if known.isBanned(at: now) { throw SupabaseErrorResponse(403, "user_banned", "User is banned") }
+            if known.isBanned(at: now) { throw SupabaseError(403, "user_banned", "User is banned") }
             for index in known.identities.indices where known.identities[index].provider == claims.provider {
                 known.identities[index].data = claims.data
                 known.identities[index].lastSignInAt = moment
@@ -64,7 +64,7 @@ extension SupabaseUsers {
         }
         let isManaged = claims.provider.hasPrefix("sso:")
         if !isManaged, var known = user(email: claims.email) {
-            if known.isBanned(at: now) { throw SupabaseErrorResponse(403, "user_banned", "User is banned") }
+            if known.isBanned(at: now) { throw SupabaseError(403, "user_banned", "User is banned") }
             // An address that was never confirmed does not show who asked for the account.
             if known.emailConfirmedAt == nil {
                 known.identities = []
@@ -77,7 +77,7 @@ extension SupabaseUsers {
             return known.id
         }
         guard settings.allowsSignUp else {
-            throw SupabaseErrorResponse(422, "signup_disabled", "Signups not allowed for this instance")
+            throw SupabaseError(422, "signup_disabled", "Signups not allowed for this instance")
         }
         if let refusal = settings.userHook { throw refusal }
         var user = SupabaseUser(at: moment)
@@ -90,18 +90,18 @@ extension SupabaseUsers {
     }
 
     /// Links a further identity to a signed-in user.
-    private mutating func link(_ claims: SupabaseClaims, to userID: String, at now: Int) throws(SupabaseErrorResponse) {
+    private mutating func link(_ claims: SupabaseClaims, to userID: String, at now: Int) throws(SupabaseError) {
         guard var user = self[userID] else {
-            throw SupabaseErrorResponse(422, "user_not_found", "User from sub claim in JWT does not exist")
+            throw SupabaseError(422, "user_not_found", "User from sub claim in JWT does not exist")
         }
         if let owner = self.user(provider: claims.provider, subject: claims.subject) {
-            throw SupabaseErrorResponse(
+            throw SupabaseError(
                 422, "identity_already_exists",
                 owner.id == userID ? "Identity is already linked" : "Identity is already linked to another user")
         }
         if !claims.email.isEmpty, user.email.isEmpty {
             guard self.user(email: claims.email) == nil else {
-                throw SupabaseErrorResponse(
+                throw SupabaseError(
                     400, "email_exists", "A user with this email address has already been registered")
             }
             user.email = claims.email
@@ -115,17 +115,17 @@ extension SupabaseUsers {
 
 extension SupabaseAccounts {
     /// `DELETE /user/identities/{id}`.
-    mutating func unlink(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
+    mutating func unlink(_ call: SupabaseCall) throws(SupabaseError) -> ServerResponse {
         var user = try authenticate(call).user
         try call.checkLinking()
         let id = call.parts[2]
         guard SupabaseText.isUUID(id) else { throw .validation("identity_id must be an UUID", status: 404) }
         guard user.identities.count > 1 else {
-            throw SupabaseErrorResponse(
+            throw SupabaseError(
                 422, "single_identity_not_deletable", "User must have at least 1 identity after unlinking")
         }
         guard let index = user.identities.firstIndex(where: { $0.identityID == id }) else {
-            throw SupabaseErrorResponse(422, "identity_not_found", "Identity doesn't exist")
+            throw SupabaseError(422, "identity_not_found", "Identity doesn't exist")
         }
         let gone = user.identities.remove(at: index)
         user.listProviders()
@@ -139,7 +139,7 @@ extension SupabaseAccounts {
             if !user.email.isEmpty, !addresses.contains(user.email) {
                 let next = addresses.first ?? ""
                 guard next.isEmpty || users.user(email: next) == nil else {
-                    throw SupabaseErrorResponse(
+                    throw SupabaseError(
                         422, "email_conflict_identity_not_deletable",
                         "Unable to unlink identity due to email conflict")
                 }
@@ -153,9 +153,9 @@ extension SupabaseAccounts {
 }
 
 extension SupabaseCall {
-    func checkLinking() throws(SupabaseErrorResponse) {
+    func checkLinking() throws(SupabaseError) {
         guard settings.allowsLinking else {
-            throw SupabaseErrorResponse(404, "manual_linking_disabled", "Manual linking is disabled")
+            throw SupabaseError(404, "manual_linking_disabled", "Manual linking is disabled")
         }
     }
 }
@@ -187,9 +187,9 @@ struct SupabaseConsents {
     /// `GET` and `DELETE /user/oauth/grants`.
     mutating func answer(
         _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    ) throws(SupabaseError) -> ServerResponse {
         guard let all = consents else {
-            throw SupabaseErrorResponse(404, "feature_disabled", "OAuth server is disabled")
+            throw SupabaseError(404, "feature_disabled", "OAuth server is disabled")
         }
         let user = try accounts.authenticate(call).user
         guard call.method == "DELETE" else {
@@ -198,7 +198,7 @@ struct SupabaseConsents {
         guard let clientID = call.query("client_id") else { throw .validation("client_id query parameter is required") }
         guard SupabaseText.isUUID(clientID) else { throw .validation("Invalid client_id format") }
         guard let index = all.firstIndex(where: { $0.userID == user.id && $0.clientID == clientID.lowercased() }) else {
-            throw SupabaseErrorResponse(404, "oauth_consent_not_found", "No active grant found for this client")
+            throw SupabaseError(404, "oauth_consent_not_found", "No active grant found for this client")
         }
         consents?.remove(at: index)
         accounts.sessions.end { $0.userID == user.id && $0.clientID == clientID.lowercased() }

@@ -80,7 +80,7 @@ struct SupabaseMail {
     /// Sends a code for a second factor. Returns it.
     mutating func sendFactorCode(
         to phone: String, by channel: String, since last: SupabaseInstant?, _ call: SupabaseCall
-    ) throws(SupabaseErrorResponse) -> String {
+    ) throws(SupabaseError) -> String {
         try checkInterval(since: last, call.settings.smsInterval, "over_sms_send_rate_limit", at: call.now)
         let code = newCode(call)
         deliver(code, "mfa", to: phone, by: channel, at: call.now)
@@ -91,12 +91,12 @@ struct SupabaseMail {
     mutating func mail(
         _ kind: SentCode.Kind, type: String, to address: String, about user: inout SupabaseUser,
         isPKCE: Bool, _ call: SupabaseCall
-    ) throws(SupabaseErrorResponse) {
+    ) throws(SupabaseError) {
         try checkInterval(
             since: user.sentAt[kind], call.settings.mailInterval, "over_email_send_rate_limit", at: call.now)
         if let limit = call.settings.mailLimit, !call.settings.autoconfirm {
             guard limits.take("mails", limit: limit, seconds: 3_600, at: call.now) else {
-                throw SupabaseErrorResponse(429, "over_email_send_rate_limit", "email rate limit exceeded")
+                throw SupabaseError(429, "over_email_send_rate_limit", "email rate limit exceeded")
             }
         }
         let code = newCode(call)
@@ -116,7 +116,7 @@ struct SupabaseMail {
     /// Sends mail to both addresses, if the project requires that and there are two.
     mutating func mailChange(
         of user: inout SupabaseUser, isPKCE: Bool, _ call: SupabaseCall
-    ) throws(SupabaseErrorResponse) {
+    ) throws(SupabaseError) {
         user.emailChangeConfirmations = 0
         if call.settings.securesEmailChange, !user.email.isEmpty {
             try mail(.emailChangeCurrent, type: "email_change", to: user.email, about: &user, isPKCE: isPKCE, call)
@@ -128,7 +128,7 @@ struct SupabaseMail {
     mutating func message(
         _ kind: SentCode.Kind, type: String, to phone: String, by channel: String,
         about user: inout SupabaseUser, _ call: SupabaseCall
-    ) throws(SupabaseErrorResponse) {
+    ) throws(SupabaseError) {
         try checkInterval(since: user.sentAt[kind], call.settings.smsInterval, "over_sms_send_rate_limit", at: call.now)
         let code = newCode(call)
         user.sentCodes[kind] = SentCode(code: code, hash: SupabaseText.uuid(), sentAt: call.now)
@@ -138,10 +138,10 @@ struct SupabaseMail {
 
     private func checkInterval(
         since last: SupabaseInstant?, _ interval: Int, _ code: String, at now: Int
-    ) throws(SupabaseErrorResponse) {
+    ) throws(SupabaseError) {
         guard let last, now < last.seconds + interval else { return }
         let seconds = last.seconds + interval - now
-        throw SupabaseErrorResponse(
+        throw SupabaseError(
             429, code, "For security purposes, you can only request this after \(seconds) seconds.")
     }
 }
@@ -173,7 +173,7 @@ extension Fault {
         guard endpoint.isSupabase, case .refusal(let code, let status) = kind else { return nil }
         if let body { return SupabaseResponses.json(body, status: status) }
         return SupabaseResponses.refusal(
-            SupabaseErrorResponse(status, code, message ?? "This is a fault."),
+            SupabaseError(status, code, message ?? "This is a fault."),
             version: request.fields["X-Supabase-Api-Version"])
     }
 }

@@ -37,9 +37,9 @@ struct SupabasePasskeys {
 
     mutating func answer(
         _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    ) throws(SupabaseError) -> ServerResponse {
         guard call.settings.allowsPasskeys else {
-            throw SupabaseErrorResponse(404, "passkey_disabled", "Passkeys are disabled")
+            throw SupabaseError(404, "passkey_disabled", "Passkeys are disabled")
         }
         switch (call.method, call.parts.dropFirst().joined(separator: "/")) {
         case ("POST", "authentication/options"): return ask(call)
@@ -75,23 +75,23 @@ struct SupabasePasskeys {
     /// Uses up the challenge, whatever the result, and returns it with the credential of the request.
     private mutating func consume(
         of userID: String?, _ call: SupabaseCall
-    ) throws(SupabaseErrorResponse) -> (challenge: SupabasePasskeyChallenge, credential: JSONObject) {
+    ) throws(SupabaseError) -> (challenge: SupabasePasskeyChallenge, credential: JSONObject) {
         let body = try call.body()
         let id = try body.text("challenge_id")
         guard !id.isEmpty else { throw .validation("challenge_id is required") }
         guard let credential = try body.object("credential") else { throw .validation("credential is required") }
         guard SupabaseText.isUUID(id) else { throw .validation("challenge_id must be a valid UUID") }
         guard let challenge = challenges[id], challenge.userID == userID else {
-            throw SupabaseErrorResponse(400, "webauthn_challenge_not_found", "Challenge not found or already used")
+            throw SupabaseError(400, "webauthn_challenge_not_found", "Challenge not found or already used")
         }
         challenges[id] = nil
         guard call.now <= challenge.expiresAt else {
-            throw SupabaseErrorResponse(400, "webauthn_challenge_expired", "Challenge has expired")
+            throw SupabaseError(400, "webauthn_challenge_expired", "Challenge has expired")
         }
         return (challenge, credential)
     }
 
-    private static let unverified = SupabaseErrorResponse(
+    private static let unverified = SupabaseError(
         400, "webauthn_verification_failed", "Credential verification failed")
 
     private static func answer(_ id: String, _ options: JSON, _ challenge: SupabasePasskeyChallenge) -> ServerResponse {
@@ -109,7 +109,7 @@ struct SupabasePasskeys {
 
     private mutating func signIn(
         _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    ) throws(SupabaseError) -> ServerResponse {
         let (challenge, credential) = try consume(of: nil, call)
         guard let claim = PasskeyCeremony.claim(credential), var user = accounts.users[claim.handle],
             let index = user.passkeys.firstIndex(where: { $0.credential.id == claim.credentialID }),
@@ -117,12 +117,12 @@ struct SupabasePasskeys {
                 credential, by: user.passkeys[index].credential)
         else { throw SupabasePasskeys.unverified }
         if !user.email.isEmpty, user.emailConfirmedAt == nil {
-            throw SupabaseErrorResponse(403, "email_not_confirmed", "Email not confirmed")
+            throw SupabaseError(403, "email_not_confirmed", "Email not confirmed")
         }
         if !user.phone.isEmpty, user.phoneConfirmedAt == nil {
-            throw SupabaseErrorResponse(403, "phone_not_confirmed", "Phone not confirmed")
+            throw SupabaseError(403, "phone_not_confirmed", "Phone not confirmed")
         }
-        if user.isBanned(at: call.now) { throw SupabaseErrorResponse(403, "user_banned", "User is banned") }
+        if user.isBanned(at: call.now) { throw SupabaseError(403, "user_banned", "User is banned") }
         user.passkeys[index].credential.signCount = count
         user.passkeys[index].lastUsedAt = call.instant()
         accounts.users.save(user, at: call.now)
@@ -133,28 +133,28 @@ struct SupabasePasskeys {
 
     private static func authenticateForAdding(
         _ call: SupabaseCall, _ accounts: SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> SupabaseUser {
+    ) throws(SupabaseError) -> SupabaseUser {
         let (user, session) = try accounts.authenticate(call)
         guard !user.isAnonymous else {
-            throw SupabaseErrorResponse(403, "no_authorization", "Anonymous user not allowed to perform these actions")
+            throw SupabaseError(403, "no_authorization", "Anonymous user not allowed to perform these actions")
         }
         guard !user.isManaged else { throw .validation("SSO users cannot register passkeys", status: 422) }
         try SupabasePasskeys.checkLevel(user, session)
         return user
     }
 
-    private static func checkLevel(_ user: SupabaseUser, _ session: SupabaseSession) throws(SupabaseErrorResponse) {
+    private static func checkLevel(_ user: SupabaseUser, _ session: SupabaseSession) throws(SupabaseError) {
         guard !user.hasVerifiedFactor || session.level == "aal2" else {
-            throw SupabaseErrorResponse(403, "insufficient_aal", "AAL2 session is required to manage passkeys")
+            throw SupabaseError(403, "insufficient_aal", "AAL2 session is required to manage passkeys")
         }
     }
 
     private mutating func askForNew(
         _ call: SupabaseCall, _ accounts: SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    ) throws(SupabaseError) -> ServerResponse {
         let user = try SupabasePasskeys.authenticateForAdding(call, accounts)
         guard user.passkeys.count < call.settings.maxPasskeys else {
-            throw SupabaseErrorResponse(422, "too_many_passkeys", "Maximum number of passkeys reached")
+            throw SupabaseError(422, "too_many_passkeys", "Maximum number of passkeys reached")
         }
         let (id, challenge) = newChallenge(for: user.id, call)
         let options = SupabasePasskeys.ceremony(challenge, call).creationOptions(
@@ -164,7 +164,7 @@ struct SupabasePasskeys {
 
     private mutating func add(
         _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    ) throws(SupabaseError) -> ServerResponse {
         var user = try SupabasePasskeys.authenticateForAdding(call, accounts)
         let (challenge, credential) = try consume(of: user.id, call)
         guard let creation = SupabasePasskeys.ceremony(challenge, call).creation(credential) else {
@@ -172,7 +172,7 @@ struct SupabasePasskeys {
         }
         let isKnown = accounts.users.all.contains { user in user.passkeys.contains { $0.credential.id == creation.id } }
         guard !isKnown else {
-            throw SupabaseErrorResponse(422, "webauthn_credential_exists", "This credential is already registered")
+            throw SupabaseError(422, "webauthn_credential_exists", "This credential is already registered")
         }
         let passkey = SupabasePasskey(
             id: SupabaseText.uuid(), credential: creation, createdAt: call.instant())
@@ -183,7 +183,7 @@ struct SupabasePasskeys {
 
     // MARK: Managing
 
-    private static func index(_ id: String, of user: SupabaseUser) throws(SupabaseErrorResponse) -> Int {
+    private static func index(_ id: String, of user: SupabaseUser) throws(SupabaseError) -> Int {
         guard SupabaseText.isUUID(id), let index = user.passkeys.firstIndex(where: { $0.id == id.lowercased() }) else {
             throw .validation("Passkey not found", status: 404)
         }
@@ -192,7 +192,7 @@ struct SupabasePasskeys {
 
     private func rename(
         _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    ) throws(SupabaseError) -> ServerResponse {
         var user = try accounts.authenticate(call).user
         let name = try call.body().text("friendly_name")
         guard !name.isEmpty else { throw .validation("friendly_name is required") }
@@ -207,7 +207,7 @@ struct SupabasePasskeys {
 
     private func remove(
         _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    ) throws(SupabaseError) -> ServerResponse {
         var (user, session) = try accounts.authenticate(call)
         try SupabasePasskeys.checkLevel(user, session)
         user.passkeys.remove(at: try SupabasePasskeys.index(call.parts[1], of: user))
@@ -277,19 +277,19 @@ struct WebAuthnQuestion {
 
     /// The credential that has answered: the one that was made, or the one that was used. The server says HTTP 500 of an
     /// answer that it does not believe.
-    func credential(by answer: WebAuthnResponse, of user: SupabaseUser) throws(SupabaseErrorResponse)
+    func credential(by answer: WebAuthnResponse, of user: SupabaseUser) throws(SupabaseError)
         -> PasskeyCeremony.Credential
     {
         guard answer.type == "create" else {
             let known = user.factors.compactMap(\.credential).first { $0.id == answer.id }
             guard !makesKey, let known, answer.isOf(user), ceremony.assertion(answer.credential, by: known) != nil
             else {
-                throw SupabaseErrorResponse(500, "unexpected_failure", "Failed to validate WebAuthn MFA response")
+                throw SupabaseError(500, "unexpected_failure", "Failed to validate WebAuthn MFA response")
             }
             return known
         }
         guard makesKey, let made = ceremony.creation(answer.credential) else {
-            throw SupabaseErrorResponse(
+            throw SupabaseError(
                 500, "unexpected_failure", "Unexpected failure, please check server logs for more information")
         }
         return made
@@ -303,7 +303,7 @@ struct WebAuthnResponse {
     let id: [UInt8]
 
     /// Refuses what cannot be read, before any challenge is looked at.
-    init(reading body: SupabaseBody) throws(SupabaseErrorResponse) {
+    init(reading body: SupabaseBody) throws(SupabaseError) {
         guard let member = try body.object("webauthn").map({ SupabaseBody(members: $0) }) else {
             throw .validation("WebAuthn config required")
         }

@@ -5,9 +5,9 @@ internal import RingbackBase
 extension SupabaseCodes {
     mutating func signUp(
         _ call: SupabaseCall, _ accounts: inout SupabaseAccounts, _ flows: inout SupabaseFlows
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    ) throws(SupabaseError) -> ServerResponse {
         guard call.settings.allowsSignUp else {
-            throw SupabaseErrorResponse(422, "signup_disabled", "Signups not allowed for this instance")
+            throw SupabaseError(422, "signup_disabled", "Signups not allowed for this instance")
         }
         let body = try call.body()
         let (email, phone) = (try body.text("email"), try body.text("phone"))
@@ -26,9 +26,9 @@ extension SupabaseCodes {
 
     private func signUpAnonymously(
         _ body: SupabaseBody, _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    ) throws(SupabaseError) -> ServerResponse {
         guard call.settings.allowsAnonymous else {
-            throw SupabaseErrorResponse(422, "anonymous_provider_disabled", "Anonymous sign-ins are disabled")
+            throw SupabaseError(422, "anonymous_provider_disabled", "Anonymous sign-ins are disabled")
         }
         var user = SupabaseUser(at: call.instant(), isAnonymous: true)
         user.merge(try body.object("data") ?? JSONObject())
@@ -39,9 +39,9 @@ extension SupabaseCodes {
     private mutating func signUp(
         email text: String, _ password: String, _ body: SupabaseBody, _ challenge: SupabaseChallenge?,
         _ call: SupabaseCall, _ accounts: inout SupabaseAccounts, _ flows: inout SupabaseFlows
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    ) throws(SupabaseError) -> ServerResponse {
         guard call.settings.allowsEmail else {
-            throw SupabaseErrorResponse(400, "email_provider_disabled", "Email signups are disabled")
+            throw SupabaseError(400, "email_provider_disabled", "Email signups are disabled")
         }
         let email = try SupabaseText.address(text)
         let data = try body.object("data") ?? JSONObject()
@@ -65,9 +65,9 @@ extension SupabaseCodes {
     private mutating func signUp(
         phone text: String, _ password: String, _ body: SupabaseBody, _ call: SupabaseCall,
         _ accounts: inout SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    ) throws(SupabaseError) -> ServerResponse {
         guard call.settings.allowsPhone else {
-            throw SupabaseErrorResponse(400, "phone_provider_disabled", "Phone signups are disabled")
+            throw SupabaseError(400, "phone_provider_disabled", "Phone signups are disabled")
         }
         let phone = try SupabaseText.number(text)
         let channel = try SupabaseText.channel(body.text("channel"))
@@ -91,16 +91,16 @@ extension SupabaseCodes {
     /// The user exists already. Only if a sign-up is confirmed by mail can that be hidden from the client.
     private func answer(
         signUpOf known: SupabaseUser, data: JSONObject, _ call: SupabaseCall
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    ) throws(SupabaseError) -> ServerResponse {
         guard !call.settings.autoconfirm, !call.settings.phoneAutoconfirm else {
-            throw SupabaseErrorResponse(422, "user_already_exists", "User already registered")
+            throw SupabaseError(422, "user_already_exists", "User already registered")
         }
         return SupabaseResponses.json(known.obfuscated(data: data, at: call.instant()))
     }
 }
 
 extension SupabaseSettings {
-    func check(password: String) throws(SupabaseErrorResponse) {
+    func check(password: String) throws(SupabaseError) {
         guard password.utf8.count <= 72 else {
             throw .validation("Password cannot be longer than 72 characters")
         }
@@ -119,14 +119,14 @@ extension SupabaseSettings {
             reasons.append("pwned")
         }
         guard !reasons.isEmpty else { return }
-        var refusal = SupabaseErrorResponse(422, "weak_password", texts.joined(separator: " "))
+        var refusal = SupabaseError(422, "weak_password", texts.joined(separator: " "))
         refusal.reasons = reasons
         throw refusal
     }
 
     /// What a response says of a weak password with which somebody has signed in.
     func weakness(of password: String) -> JSON {
-        do throws(SupabaseErrorResponse) {
+        do throws(SupabaseError) {
             try check(password: password)
             return .null
         } catch {

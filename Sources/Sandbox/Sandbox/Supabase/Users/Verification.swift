@@ -3,8 +3,8 @@ internal import RingbackBase
 
 /// `/verify`: the link in a mail (GET, which returns a redirect) and the typed code (POST, which returns a session).
 extension SupabaseCodes {
-    private static let deadLink = SupabaseErrorResponse(403, "otp_expired", "Email link is invalid or has expired")
-    private static let deadCode = SupabaseErrorResponse(403, "otp_expired", "Token has expired or is invalid")
+    private static let deadLink = SupabaseError(403, "otp_expired", "Email link is invalid or has expired")
+    private static let deadCode = SupabaseError(403, "otp_expired", "Token has expired or is invalid")
     private static let halfway =
         "Confirmation link accepted. Please proceed to confirm link sent to the other email"
 
@@ -12,7 +12,7 @@ extension SupabaseCodes {
 
     func verify(
         _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    ) throws(SupabaseError) -> ServerResponse {
         let body = try call.body()
         let type = try body.text("type")
         guard !type.isEmpty else { throw .validation("Verify requires a verification type") }
@@ -57,9 +57,9 @@ extension SupabaseCodes {
     }
 
     private func redeem(
-        _ kind: SentCode.Kind, of user: SupabaseUser, _ refusal: SupabaseErrorResponse, _ call: SupabaseCall,
+        _ kind: SentCode.Kind, of user: SupabaseUser, _ refusal: SupabaseError, _ call: SupabaseCall,
         _ accounts: inout SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    ) throws(SupabaseError) -> ServerResponse {
         guard try use(kind, of: user, refusal, call, &accounts.users) else {
             return SupabaseResponses.json(["code": "200", "msg": .string(SupabaseCodes.halfway)])
         }
@@ -70,14 +70,14 @@ extension SupabaseCodes {
 
     func followLink(
         _ call: SupabaseCall, _ accounts: inout SupabaseAccounts, _ flows: inout SupabaseFlows
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    ) throws(SupabaseError) -> ServerResponse {
         guard let hash = call.query("token") else {
             throw .validation("Verify requires a token or a token hash")
         }
         guard let type = call.query("type") else { throw .validation("Verify requires a verification type") }
         let target = call.redirectTarget
         let isPKCE = hash.hasPrefix("pkce_")
-        do throws(SupabaseErrorResponse) {
+        do throws(SupabaseError) {
             guard let (user, kind) = SupabaseCodes.find(hash: hash, type: type, accounts.users), kind.isMail else {
                 throw SupabaseCodes.deadLink
             }
@@ -98,7 +98,7 @@ extension SupabaseCodes {
     private static func implicit(
         _ userID: String, _ type: String, _ target: String, _ call: SupabaseCall,
         _ accounts: inout SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> String {
+    ) throws(SupabaseError) -> String {
         let tokens = try accounts.tokens(accounts.open(userID, by: "otp", call), call)
         return SupabaseRedirects.with(tokens: tokens, extra: [("type", type)], target)
     }
@@ -145,14 +145,14 @@ extension SupabaseCodes {
 
     /// Uses up a code or a link. False for the first of two confirmations.
     private func use(
-        _ kind: SentCode.Kind, of user: SupabaseUser, _ refusal: SupabaseErrorResponse, _ call: SupabaseCall,
+        _ kind: SentCode.Kind, of user: SupabaseUser, _ refusal: SupabaseError, _ call: SupabaseCall,
         _ users: inout SupabaseUsers
-    ) throws(SupabaseErrorResponse) -> Bool {
+    ) throws(SupabaseError) -> Bool {
         let now = call.now
         var user = user
         let lifetime = kind.isMail ? call.settings.otpLifetime : call.settings.smsLifetime
         guard let sentCode = user.sentCodes[kind], now - sentCode.sentAt <= lifetime else { throw refusal }
-        if user.isBanned(at: now) { throw SupabaseErrorResponse(403, "user_banned", "User is banned") }
+        if user.isBanned(at: now) { throw SupabaseError(403, "user_banned", "User is banned") }
         user.sentCodes[kind] = nil
         var isComplete = true
         switch kind {
