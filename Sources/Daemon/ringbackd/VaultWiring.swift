@@ -1,9 +1,8 @@
 import BrokerCore
 import CLinux
 import Configuration
-import DesktopBus
+import Desktop
 import Glibc
-import Launcher
 import Logging
 import NetworkWatch
 import RingbackBase
