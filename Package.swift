@@ -19,7 +19,7 @@ let wings: [String: [String]] = [
     "OAuth": ["OAuth", "SupabaseAuth"],
     "Vault": ["SessionVault"],
     "Broker": ["BrokerCore", "OAuthSignIn", "SupabaseSignIn", "DeepLinks", "KeptFiles"],
-    "Desktop": ["DesktopBus", "Launcher", "DesktopNotices", "SchemeRegistration", "CSystemd"],
+    "Desktop": ["Desktop", "DesktopNotices", "SchemeRegistration", "CSystemd"],
     "Hosts": ["SharedVault", "RowDatabase", "PostgresClient", "CPostgres"],
     "Socket": ["RingbackAPI", "RingbackClient", "APIServer", "Records"],
     "Tools": ["Adapters", "MCPBridge", "ringback-relay"],
@@ -115,9 +115,8 @@ let package = Package(
         library("CurlTransport", ["CCurl", "RingbackBase"]),
         library("LocalHTTP", ["CLinux", "RingbackBase", lifecycle]),
         library("RingbackClient", ["RingbackAPI", "RingbackBase", "CLinux"]),
-        library("DesktopBus", ["CSystemd", "COpenSSL", "Cryptography", "RingbackBase"]),
+        library("Desktop", ["CLinux", "CSystemd", "COpenSSL", "Cryptography", "RingbackBase"]),
         library("PostgresClient", ["CPostgres", "CLinux", "RingbackBase"]),
-        library("Launcher", ["CLinux", "DesktopBus", "RingbackBase"]),
         library("Terminal"),
         library("SchemeRegistration", ["RingbackBase"]),
         library("Records", ["CLinux", "RingbackBase"]),
@@ -150,7 +149,7 @@ let package = Package(
         ),
         // Level 5: what stands on the broker beside its API.
         library("DeepLinks", ["BrokerCore", "RingbackBase"]),
-        library("DesktopNotices", ["BrokerCore", "DesktopBus", "RingbackBase", "Terminal"]),
+        library("DesktopNotices", ["BrokerCore", "Desktop", "RingbackBase", "Terminal"]),
         library(
             "KeptFiles",
             ["BrokerCore", "SessionVault", "Adapters", "CLinux", "Cryptography", "RingbackBase"]
@@ -176,7 +175,7 @@ let package = Package(
             name: "ringbackd",
             dependencies: [
                 "Adapters", "APIServer", "BrokerCore", "CallbackListener", "CErasedHeap", "CLinux", "Configuration",
-                "CurlTransport", "DeepLinks", "DesktopBus", "DesktopNotices", "RingbackBase", "KeptFiles", "Launcher",
+                "CurlTransport", "DeepLinks", "Desktop", "DesktopNotices", "RingbackBase", "KeptFiles",
                 "OAuthSignIn", "SupabaseSignIn", "Cryptography", "PostgresClient", "RowDatabase", "SharedVault",
                 "LocalHTTP", "MCPBridge", "OAuth", "Records", "RingbackClient", "SessionVault", "Terminal", log,
                 lifecycle, signals,
@@ -229,7 +228,7 @@ let package = Package(
             ["TestSupport", "LocalHTTP", "RingbackBase", "CLinux", lifecycle, log] + pinned
         ),
         tests("RingbackClientTests", ["RingbackClient", "RingbackAPI", "RingbackBase"]),
-        tests("DesktopBusTests", ["DesktopBus", "RingbackBase"]),
+        tests("DesktopTests", ["Desktop", "RingbackBase", "CLinux"]),
         tests("PostgresClientTests", ["TestSupport", "PostgresClient", "RingbackBase"]),
         tests(
             "RowDatabaseTests",
@@ -238,7 +237,6 @@ let package = Package(
                 "RingbackBase",
             ]
         ),
-        tests("LauncherTests", ["Launcher", "DesktopBus", "RingbackBase", "CLinux"]),
         tests("AdaptersTests", ["Adapters", "RingbackBase"]),
         tests("TerminalTests", ["Terminal"]),
         tests("MCPBridgeTests", ["MCPBridge", "RingbackBase", "Terminal"]),
@@ -247,7 +245,7 @@ let package = Package(
             "DeepLinksTests",
             ["BrokerTestSupport", "DeepLinks", "BrokerCore", "OAuthSignIn", "OAuth", "SessionVault", "RingbackBase"]
         ),
-        tests("DesktopNoticesTests", ["DesktopNotices", "BrokerCore", "OAuthSignIn", "DesktopBus", "RingbackBase"]),
+        tests("DesktopNoticesTests", ["DesktopNotices", "BrokerCore", "OAuthSignIn", "Desktop", "RingbackBase"]),
         tests("RecordsTests", ["Records", "RingbackBase", "CLinux"]),
         tests(
             "OAuthTests",

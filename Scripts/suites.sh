@@ -10,7 +10,7 @@ readonly FIRST_HALF='^HouseTests\..*/(?!Supabase)[^/]*\.swift'
 # All tests of the executables: of HouseTests only the rules of the layout need none.
 readonly NEEDS_EXECUTABLES='^HouseTests\..*/(?!LayoutTests\.)[^/]*\.swift'
 # About half of the time that the unit tests take.
-readonly HALF_OF_UNITS='^(APIServer|FuzzCorpus|OAuth|DesktopBus|DesktopNotices|Terminal|SupabaseAuth)Tests\.'
+readonly HALF_OF_UNITS='^(APIServer|FuzzCorpus|OAuth|Desktop|DesktopNotices|Terminal|SupabaseAuth)Tests\.'
 
 # Runs the built tests in one process for each group of arguments, side by side, within $1 seconds. Groups follow a log
 # each: LOG ARGUMENTS... -- LOG ARGUMENTS... Returns the first status that is not 0; a run without its last line, which

@@ -1,8 +1,8 @@
 import APIServer
 import BrokerCore
 import Configuration
+import Desktop
 import Glibc
-import Launcher
 import OAuth
 import OAuthSignIn
 import RingbackBase

@@ -3,8 +3,8 @@ import BrokerCore
 import CallbackListener
 import Configuration
 import DeepLinks
+import Desktop
 import Glibc
-import Launcher
 import Logging
 import OAuthSignIn
 import Records

@@ -6,8 +6,8 @@ import CallbackListener
 import Configuration
 import CurlTransport
 import DeepLinks
+import Desktop
 import Glibc
-import Launcher
 import LocalHTTP
 import Logging
 import Records

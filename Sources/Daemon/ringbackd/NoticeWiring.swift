@@ -1,9 +1,8 @@
 import BrokerCore
 import Configuration
-import DesktopBus
+import Desktop
 import DesktopNotices
 import Glibc
-import Launcher
 import Logging
 import RingbackBase
 import ServiceLifecycle
@@ -21,7 +20,7 @@ final class Notices: Service, Sendable {
         let words = NoticeWords(
             language: Language(environment: environmentVariables()), now: { BrokerClock.system.wallInstant }
         )
-        notices.set(SignInNotices(desktop: Desktop(helper, logger), signIns: SignIns(broker), words: words))
+        notices.set(SignInNotices(desktop: NoticeDesktop(helper, logger), signIns: SignIns(broker), words: words))
     }
 
     @Sendable func note(_ fact: BrokerFact) { notices.value?.note(fact) }
@@ -53,12 +52,12 @@ final class Notices: Service, Sendable {
     }
 }
 
-extension Desktop {
+extension NoticeDesktop {
     fileprivate init(_ helper: HelperConnection, _ logger: Logger) {
         self.init(
             show: { notice, former in
                 // Without a bus no notice can be shown, and the helper need not be asked.
-                guard Desktop.hasBus else { return nil }
+                guard NoticeDesktop.hasBus else { return nil }
                 do throws(HelperError) {
                     switch try await helper.notify(notice, replacing: former) {
                     case .shown(let shown): return shown

@@ -29,7 +29,7 @@ struct Options {
     var credentials: [(name: String, descriptor: Int32)] = []
     /// What is to be done with the vault's database, in the place of a daemon.
     var database: DatabaseOrder?
-    /// This process is the helper (see ``Launcher``).
+    /// This process is the helper (see ``Helper``).
     var isHelper = false
 
     static let usage = """

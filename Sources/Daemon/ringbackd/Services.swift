@@ -3,9 +3,9 @@ import BrokerCore
 import Configuration
 import CurlTransport
 import DeepLinks
+import Desktop
 import Dispatch
 import Glibc
-import Launcher
 import LocalHTTP
 import Logging
 import OAuth

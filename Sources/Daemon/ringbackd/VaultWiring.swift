@@ -1,10 +1,9 @@
 import BrokerCore
 import CLinux
 import Configuration
-import DesktopBus
+import Desktop
 import Dispatch
 import Glibc
-import Launcher
 import Logging
 import RingbackBase
 import ServiceLifecycle

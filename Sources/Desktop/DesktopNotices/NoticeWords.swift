@@ -1,5 +1,5 @@
 public import BrokerCore
-internal import DesktopBus
+internal import Desktop
 internal import Glibc
 public import RingbackBase
 internal import Terminal

@@ -1,9 +1,9 @@
 public import BrokerCore
-public import DesktopBus
+public import Desktop
 internal import RingbackBase
 
 /// The functions of the desktop that notifications need.
-public struct Desktop: Sendable {
+public struct NoticeDesktop: Sendable {
     /// Shows a notification and replaces another one if that is still shown; nil if it could not be shown.
     public var show: @Sendable (Notice, _ replacing: ShownNotice?) async -> ShownNotice?
     public var close: @Sendable (ShownNotice) async -> Void

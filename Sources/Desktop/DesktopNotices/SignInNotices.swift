@@ -1,5 +1,5 @@
 public import BrokerCore
-internal import DesktopBus
+internal import Desktop
 internal import Synchronization
 
 /// The notifications on the user's desktop: at most one for each account. It stays until the user chooses an action or
@@ -36,7 +36,7 @@ public actor SignInNotices {
     /// How long a program that delivers a callback waits for its notification.
     private static let sayingTime: Duration = .seconds(3)
 
-    private let desktop: Desktop
+    private let desktop: NoticeDesktop
     private let signIns: SignIns
     private let words: NoticeWords
     private let clock: BrokerClock
@@ -52,7 +52,7 @@ public actor SignInNotices {
     private var answeredAt: [AccountName: BootInstant] = [:]
     private var isEnabled = true
 
-    public init(desktop: Desktop, signIns: SignIns, words: NoticeWords, clock: BrokerClock = .system) {
+    public init(desktop: NoticeDesktop, signIns: SignIns, words: NoticeWords, clock: BrokerClock = .system) {
         self.desktop = desktop
         self.signIns = signIns
         self.words = words

@@ -26,7 +26,7 @@ final class SandboxProvider: Sendable {
     func respond(to request: ServerRequest, path: String) async -> ServerResponse {
         let request = SandboxRequest(request, path: path)
         if path.hasPrefix("/sandbox/") { return await control(request, path: path) }
-        guard let endpoint = Endpoint(path: path) else { return Responses.text("There is nothing here.", status: 404) }
+        guard let endpoint = Endpoint(path: path) else { return Responses.nothing }
         let now = clock()
         let (number, latency, hold, fault) = withState { state in
             let faults = state.faults.take(for: request, endpoint)
@@ -111,7 +111,7 @@ struct ProviderState {
             : server.answer(request, endpoint, at: now)
     }
 
-    mutating func apply(_ document: ControlDocument, at now: Int) throws(ControlDocument.Mistake) {
+    mutating func apply(_ document: ControlDocument, at now: Int) throws {
         if document.resets { reset() }
         if document.clears {
             faults = Faults()
@@ -196,9 +196,7 @@ public final class SandboxSite: Sendable {
             return Pages.index(issuers: place.issuers, users: options.users, clients: options.clients)
         }
         let (prefix, path) = route(request.path, place)
-        guard let provider = place.providers[prefix] else {
-            return Responses.text("There is nothing here.", status: 404)
-        }
+        guard let provider = place.providers[prefix] else { return Responses.nothing }
         return await provider.respond(to: request, path: path)
     }
 

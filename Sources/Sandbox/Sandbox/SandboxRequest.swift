@@ -21,18 +21,13 @@ struct SandboxRequest: Sendable {
         fields = request.fields
         body = request.body
         rawQuery = request.query ?? ""
-        let query = Result { () throws(FormEncoding.Failure) in try FormEncoding.parse(request.query ?? "") }
-        self.query = (try? query.get()) ?? []
+        let query = try? FormEncoding.parse(request.query ?? "")
+        self.query = query ?? []
         let type = (request.fields["Content-Type"] ?? "").split(separator: ";").first?.lowercased() ?? ""
-        if type.filter({ $0 != " " }) == "application/x-www-form-urlencoded" {
-            // oidc-agent does not escape the spaces of `scope`.
-            let form = try? FormEncoding.parse(request.body.map { $0 == 0x20 ? UInt8(ascii: "+") : $0 })
-            self.form = form
-            isWellFormed = form != nil && (try? query.get()) != nil
-        } else {
-            form = nil
-            isWellFormed = (try? query.get()) != nil
-        }
+        let isForm = type.filter { $0 != " " } == "application/x-www-form-urlencoded"
+        // oidc-agent does not escape the spaces of `scope`.
+        form = isForm ? try? FormEncoding.parse(request.body.map { $0 == 0x20 ? UInt8(ascii: "+") : $0 }) : nil
+        isWellFormed = query != nil && (form != nil || !isForm)
     }
 
     /// Everything that was sent, for the log.
@@ -42,13 +37,12 @@ struct SandboxRequest: Sendable {
     var parameters: Parameters { Parameters(method == "POST" ? form ?? [] : query) }
 
     /// The parameters of a form that clients send. Credentials and tokens must not be in the URL.
-    func formParameters() throws(ErrorResponse) -> Parameters {
-        guard let form, isWellFormed else {
-            throw ErrorResponse("invalid_request", "the body is not a form in application/x-www-form-urlencoded")
-        }
-        guard query.isEmpty else { throw ErrorResponse("invalid_request", "parameters belong into the body") }
-        let parameters = Parameters(form)
-        if let name = parameters.repeated.min() { throw ErrorResponse("invalid_request", "\(name) is repeated") }
+    func formParameters() throws -> Parameters {
+        let pairs = try unwrap(
+            isWellFormed ? form : nil, "invalid_request", "the body is not a form in application/x-www-form-urlencoded")
+        try require(query.isEmpty, "invalid_request", "parameters belong into the body")
+        let parameters = Parameters(pairs)
+        try parameters.requireUnrepeated()
         return parameters
     }
 
@@ -85,10 +79,21 @@ struct Parameters: Sendable {
         guard let value = values[name], !value.isEmpty else { return nil }
         return value
     }
+
+    func required(_ name: String) throws -> String {
+        try unwrap(self[name], "invalid_request", "\(name) is missing")
+    }
+
+    func requireUnrepeated() throws {
+        if let name = repeated.min() { throw OAuthError("invalid_request", "\(name) is repeated") }
+    }
+
+    /// The scopes of a request; nil if it names none.
+    var scopes: [String]? { self["scope"]?.split(separator: " ").map(String.init) }
 }
 
 /// Why an endpoint refuses a request: the members of an error response (RFC 6749 section 5.2).
-struct ErrorResponse: Error, Equatable {
+struct OAuthError: Error, Equatable {
     var code: String
     var description: String
     var status = 400
@@ -101,15 +106,34 @@ struct ErrorResponse: Error, Equatable {
         self.status = status
         self.challenge = challenge
     }
+}
 
-    /// An endpoint that is switched off.
-    static let notOffered = ErrorResponse("invalid_request", "not offered", status: 404)
+/// Throws an error unless the condition is met.
+func require(_ isMet: Bool, _ code: String, _ description: String, status: Int = 400, challenge: String? = nil) throws {
+    if !isMet { throw OAuthError(code, description, status: status, challenge: challenge) }
+}
+
+/// Throws an error if an endpoint is switched off.
+func requireOffer(_ isOffered: Bool) throws {
+    try require(isOffered, "invalid_request", "not offered", status: 404)
+}
+
+/// The value; throws an error if there is none.
+func unwrap<Value>(
+    _ value: Value?, _ code: String, _ description: String, status: Int = 400, challenge: String? = nil
+) throws -> Value {
+    guard let value else { throw OAuthError(code, description, status: status, challenge: challenge) }
+    return value
 }
 
 /// The kinds of responses. None may be stored by a cache (RFC 6749 section 5.1).
 enum Responses {
-    static func json(_ value: JSON, status: Int = 200, fields: [(String, String)] = []) -> ServerResponse {
-        answer(status, "application/json", value.serialized(), fields)
+    static func json(_ members: Members, status: Int = 200, fields: [(String, String)] = []) -> ServerResponse {
+        json(JSONObject(of: members), status: status, fields: fields)
+    }
+
+    static func json(_ object: JSONObject, status: Int = 200, fields: [(String, String)] = []) -> ServerResponse {
+        answer(status, "application/json", object.json.serialized(), fields)
     }
 
     /// A page. The policy names no `form-action`: browsers also apply it to the redirect that follows the form, and
@@ -132,17 +156,33 @@ enum Responses {
         redirect(to: location + (location.contains("?") ? "&" : "?") + FormEncoding.encode(pairs))
     }
 
+    static var nothing: ServerResponse { text("There is nothing here.", status: 404) }
+
+    static func only(_ methods: String) -> ServerResponse {
+        text("This is answered to \(methods) only.", status: 405, fields: [("Allow", methods)])
+    }
+
     static func text(_ text: String, status: Int, fields: [(String, String)] = []) -> ServerResponse {
         answer(status, "text/plain; charset=utf-8", Array((text + "\n").utf8), fields)
     }
 
-    static func refusal(_ refusal: ErrorResponse) -> ServerResponse {
+    /// The response that the endpoint makes, or that of the error that it throws.
+    static func catching(_ answer: () throws -> ServerResponse) -> ServerResponse {
+        do {
+            return try answer()
+        } catch {
+            let failure = OAuthError("server_error", "The sandbox could not make or use a key.", status: 500)
+            return refusal(error as? OAuthError ?? failure)
+        }
+    }
+
+    static func refusal(_ refusal: OAuthError) -> ServerResponse {
         var fields: [(String, String)] = []
         if let challenge = refusal.challenge {
             let error = challenge == "Bearer" ? ", error=\"\(refusal.code)\"" : ""
             fields.append(("WWW-Authenticate", "\(challenge) realm=\"sandbox\"\(error)"))
         }
-        let body: JSON = ["error": .string(refusal.code), "error_description": .string(refusal.description)]
+        let body: Members = ["error": refusal.code, "error_description": refusal.description]
         return json(body, status: refusal.status, fields: fields)
     }
 

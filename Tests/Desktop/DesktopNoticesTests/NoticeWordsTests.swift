@@ -1,5 +1,5 @@
 import BrokerCore
-import DesktopBus
+import Desktop
 import Glibc
 import RingbackBase
 import Testing

@@ -1,5 +1,5 @@
 import BrokerCore
-import DesktopBus
+import Desktop
 import Synchronization
 import Testing
 

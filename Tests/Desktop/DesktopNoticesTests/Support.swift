@@ -1,5 +1,5 @@
 import BrokerCore
-import DesktopBus
+import Desktop
 import RingbackBase
 import Synchronization
 import Testing
@@ -49,7 +49,7 @@ final class Hall: Sendable {
         // The closures are made before there is a hall.
         let hall = Hook()
         snapshot = SignInNotices(
-            desktop: Desktop(
+            desktop: NoticeDesktop(
                 show: { hall.value?.show($0, $1) }, close: { hall.value?.do(.closed($0.id)) },
                 open: { page, token in
                     hall.value?.do(.opened(page, token))

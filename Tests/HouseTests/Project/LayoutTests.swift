@@ -10,9 +10,8 @@ private let allowed: [String: Set<String>] = [
     "CurlTransport": ["CCurl", "RingbackBase"],
     "LocalHTTP": ["CLinux", "RingbackBase", "ServiceLifecycle"],
     "RingbackClient": ["RingbackAPI", "RingbackBase", "CLinux"],
-    "DesktopBus": ["CSystemd", "COpenSSL", "Cryptography", "RingbackBase"],
+    "Desktop": ["CLinux", "CSystemd", "COpenSSL", "Cryptography", "RingbackBase"],
     "PostgresClient": ["CPostgres", "CLinux", "RingbackBase"],
-    "Launcher": ["CLinux", "DesktopBus", "RingbackBase"],
     "MCPBridge": ["RingbackClient", "RingbackBase", "Terminal"],
     "OAuth": ["Cryptography", "RingbackBase"],
     "SupabaseAuth": ["OAuth", "Cryptography", "RingbackBase"],
@@ -30,7 +29,7 @@ private let allowed: [String: Set<String>] = [
         "BrokerCore", "SignInPage", "SupabaseAuth", "OAuth", "SessionVault", "Cryptography", "RingbackBase",
     ],
     "DeepLinks": ["BrokerCore", "RingbackBase"],
-    "DesktopNotices": ["BrokerCore", "DesktopBus", "RingbackBase", "Terminal"],
+    "DesktopNotices": ["BrokerCore", "Desktop", "RingbackBase", "Terminal"],
     "KeptFiles": ["BrokerCore", "SessionVault", "Adapters", "CLinux", "Cryptography", "RingbackBase"],
     "APIServer": [
         "BrokerCore", "OAuthSignIn", "SupabaseSignIn", "DeepLinks", "KeptFiles", "MCPBridge", "SupabaseAuth", "Records",
@@ -62,8 +61,8 @@ private let layers: [Set<String>] = [
     ["SharedVault"],
     ["OAuth", "SupabaseAuth", "SessionVault", "Records", "Sandbox", "MCPBridge"],
     [
-        "CurlTransport", "LocalHTTP", "CallbackListener", "SignInPage", "Cryptography", "RingbackClient", "Launcher",
-        "DesktopBus", "PostgresClient", "Terminal", "SchemeRegistration", "Adapters",
+        "CurlTransport", "LocalHTTP", "CallbackListener", "SignInPage", "Cryptography", "RingbackClient",
+        "Desktop", "PostgresClient", "Terminal", "SchemeRegistration", "Adapters",
     ],
     ["RingbackBase", "RingbackAPI", "CLinux", "CCurl", "CErasedHeap", "COpenSSL", "CPostgres", "CSystemd"],
 ]

@@ -16,14 +16,14 @@ import Testing
     }
 
     private func assertion(_ change: (inout JSONObject) -> Void = { _ in }) throws -> String {
-        var claims = JSONObject([
-            .init("iss", "signed"), .init("sub", "signed"), .init("aud", .string(origin)),
-            .init("jti", .string(RandomToken.identifier())), .init("exp", .integer(visitor.clock.now + 60)),
+        var claims = JSONObject(of: [
+            "iss": "signed", "sub": "signed", "aud": origin, "jti": RandomToken.identifier(),
+            "exp": visitor.clock.now + 60,
         ])
         change(&claims)
-        let head = Base64URL.encode(#"{"alg":"EdDSA"}"#.utf8)
-        let signed = head + "." + Base64URL.encode(JSON.object(claims).text.utf8)
-        return signed + "." + Base64URL.encode(try key.sign(message: Array(signed.utf8), algorithm: .edDSA))
+        return try JSONWebToken.signed(JSONObject(of: ["alg": "EdDSA"]), claims) {
+            try key.sign(message: $0, algorithm: .edDSA)
+        }
     }
 
     private func revoke(_ assertion: String, _ more: [(String, String)] = []) async -> Answer {

@@ -33,14 +33,13 @@ import Testing
             "access_token_lifetime": 5, "id_token_lifetime": 6, "code_lifetime": 7, "refresh_token_lifetime": 8,
             "refresh_expires_in": true, "omit_expires_in": true, "refresh_tokens": "never", "rotation": false,
             "reuse_grace": 9, "id_token_on_refresh": false, "downscope_refresh_tokens": true, "algorithm": "EdDSA",
-            "auto_approve": "bob",
             "device_grant": false, "device_interval": 11, "device_code_lifetime": 12,
             "device_answer": ["interval": .null, "user_code": "x"], "registration": "token",
             "initial_access_token": "x", "registered_authentication": "client_secret_post",
             "registered_secret_lifetime": 60,
             "pushed_requests": "required", "pushed_status": 200, "require_response_type": true,
             "require_nonce": true, "omit_kid": true, "latency": ["token": 10],
-            "endpoints": ["token": "http://127.0.0.1:9/token"],
+            "endpoints": ["token": "http://127.0.0.1:9/token"], "auto_approve": "bob",
         ]
         #expect(await visitor.control(settings).json["settings"] == settings)
         #expect(await visitor.control(["reset": true]).json["settings"]?["algorithm"] == "ES256")

@@ -79,12 +79,12 @@ import Testing
     }
 
     @Test func `has an error in query and fragment, where it is encoded twice`() {
-        let refusal = SupabaseErrorResponse(403, "otp_expired", "a: b")
+        let refusal = SupabaseError(403, "otp_expired", "a: b")
         #expect(
             SupabaseRedirects.refusal(refusal, at: "app.id://cb?flow=x#old", inQuery: true, isCallback: false)
                 == "app.id://cb?error=access_denied&error_code=otp_expired&error_description=a%3A+b&flow=x"
                 + "#error=access_denied&error_code=otp_expired&error_description=a%253A+b&sb=")
-        let other = SupabaseErrorResponse(422, "some_code", "text")
+        let other = SupabaseError(422, "some_code", "text")
         #expect(
             SupabaseRedirects.refusal(other, at: "app.id://cb?b=%20&a", inQuery: false, isCallback: false)
                 == "app.id://cb?b=%20&a#error_code=some_code&error_description=text&sb=")

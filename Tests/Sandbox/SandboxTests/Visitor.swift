@@ -162,22 +162,9 @@ struct TakenApart {
         let keys = try #require(keySet["keys"]?.array)
         let kid = header["kid"]?.string
         return keys.contains { key in
-            guard key["use"] == "sig", kid == nil || key["kid"]?.string == kid, let publicKey = key.publicKey else {
-                return false
-            }
-            return publicKey.verify(signature: signature, message: input, algorithm: algorithm)
-        }
-    }
-}
-
-extension JSON {
-    fileprivate var publicKey: PublicKey? {
-        let bytes = { (name: String) in self[name]?.string.flatMap { Base64URL.decode($0) } ?? [] }
-        return switch self["kty"]?.string {
-        case "RSA": try? PublicKey(rsaModulus: bytes("n"), exponent: bytes("e"))
-        case "EC": self["crv"] == "P-256" ? try? PublicKey(curve: .p256, x: bytes("x"), y: bytes("y")) : nil
-        case "OKP": try? PublicKey(ed25519: bytes("x"))
-        default: nil
+            guard key["use"] == "sig", kid == nil || key["kid"]?.string == kid else { return false }
+            let publicKey = SandboxClient.keys(in: ["keys": [key]])?.first
+            return publicKey?.verify(signature: signature, message: input, algorithm: algorithm) ?? false
         }
     }
 }

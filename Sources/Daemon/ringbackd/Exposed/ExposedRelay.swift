@@ -1,7 +1,7 @@
 import APIServer
 import BrokerCore
+import Desktop
 import Glibc
-import Launcher
 import LocalHTTP
 import Logging
 import RingbackBase

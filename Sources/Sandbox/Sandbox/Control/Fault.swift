@@ -72,7 +72,7 @@ struct Fault {
             return Responses.text("This is a fault.", status: 307, fields: [("Location", target)])
         case .emptyBody(let status): return ServerResponse(status: status)
         case .refusal(let code, let status):
-            return Responses.refusal(ErrorResponse(code, message ?? "This is a fault.", status: status))
+            return Responses.refusal(OAuthError(code, message ?? "This is a fault.", status: status))
         case .hang, .gate: return honest ?? Responses.text("The sandbox was cleared.", status: 503)
         case .truncated, .oversize, .invalidJSON, .duplicateMembers:
             return spoil(honest ?? Responses.json(["error": "server_error"], status: 500))

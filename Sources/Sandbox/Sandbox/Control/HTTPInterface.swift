@@ -32,44 +32,35 @@ extension SandboxProvider {
         else { return Responses.text("Web pages have no business here.", status: 403) }
         switch (path, request.method) {
         case ("/sandbox/control", "GET"): return Responses.json(overview())
-        case ("/sandbox/control", "POST"): return change(request)
-        case ("/sandbox/counters", "GET"): return Responses.json(withState { $0.server.issuer.counters.json })
-        case ("/sandbox/log", "GET"): return Responses.json(withState { $0.log.json })
+        case ("/sandbox/control", "POST"): return Responses.catching { try change(request) }
+        case ("/sandbox/counters", "GET"): return Responses.json(withState { $0.server.issuer.counters.members })
+        case ("/sandbox/log", "GET"): return Responses.json(withState { $0.log.members })
         case ("/sandbox/wait", "GET"): return await wait(request)
         case ("/sandbox/mailbox", "GET"): return sentMessages(request, isMail: true)
         case ("/sandbox/messages", "GET"): return sentMessages(request, isMail: false)
         case ("/sandbox/inbox", "GET"): return inbox()
-        case ("/sandbox/assertion", "POST"): return makeAssertion(request)
-        case ("/sandbox/assertion", _): return refuseMethod("POST")
-        case ("/sandbox/control", _): return refuseMethod("GET, POST")
+        case ("/sandbox/assertion", "POST"): return Responses.catching { try makeAssertion(request) }
+        case ("/sandbox/assertion", _): return Responses.only("POST")
+        case ("/sandbox/control", _): return Responses.only("GET, POST")
         case ("/sandbox/counters", _), ("/sandbox/log", _), ("/sandbox/wait", _), ("/sandbox/mailbox", _),
             ("/sandbox/messages", _), ("/sandbox/inbox", _):
-            return refuseMethod("GET")
-        default: return Responses.text("There is nothing here.", status: 404)
+            return Responses.only("GET")
+        default: return Responses.nothing
         }
     }
 
-    private func refuseMethod(_ allowed: String) -> ServerResponse {
-        Responses.text("This is answered to \(allowed) only.", status: 405, fields: [("Allow", allowed)])
-    }
-
     private func refuse(_ text: String) -> ServerResponse {
-        Responses.refusal(ErrorResponse("invalid_request", text))
+        Responses.refusal(OAuthError("invalid_request", text))
     }
 
-    private func change(_ request: SandboxRequest) -> ServerResponse {
-        let document: ControlDocument
+    private func change(_ request: SandboxRequest) throws -> ServerResponse {
         let now = clock()
-        do {
-            document = try withState { state throws(ControlDocument.Mistake) in
-                let document = try ControlDocument(
-                    parsing: request.body, changing: (state.server.issuer.settings, state.server.issuer.users),
-                    orInitially: (state.options.settings, state.options.users))
-                try state.apply(document, at: now)
-                return document
-            }
-        } catch {
-            return refuse(error.text)
+        let document = try withState { state in
+            let document = try ControlDocument(
+                parsing: request.body, changing: (state.server.issuer.settings, state.server.issuer.users),
+                orInitially: (state.options.settings, state.options.users))
+            try state.apply(document, at: now)
+            return document
         }
         if document.clears || document.resets { heldRequests.empty() }
         if let release = document.release { heldRequests.release(release.endpoint, count: release.count) }
@@ -92,8 +83,8 @@ extension SandboxProvider {
         let isThere = await signal.wait(atMost: .seconds(min(timeout, SandboxProvider.maxWait))) {
             (what == "seen" ? self.seen(endpoint) : heldRequests.count(endpoint)) >= count
         }
-        let numbers: JSON = ["waiting": .integer(heldRequests.count(endpoint)), "seen": .integer(seen(endpoint))]
-        return Responses.json(numbers, status: isThere ? 200 : 504)
+        return Responses.json(
+            ["waiting": heldRequests.count(endpoint), "seen": seen(endpoint)], status: isThere ? 200 : 504)
     }
 
     private func seen(_ endpoint: Endpoint) -> Int {
@@ -101,54 +92,19 @@ extension SandboxProvider {
     }
 
     /// The switches as they stand.
-    private func overview() -> JSON {
-        var waiting = JSONObject()
-        for endpoint in Endpoint.allCases { waiting[endpoint.rawValue] = .integer(heldRequests.count(endpoint)) }
+    private func overview() -> JSONObject {
+        let waiting = JSONObject(Endpoint.allCases.map { .init($0.rawValue, heldRequests.count($0).json) })
         return withState { state in
             let issuer = state.server.issuer
-            return [
-                "issuer": .string(issuer.name), "users": .array(issuer.users.map { .string($0.name) }),
-                "clients": .array(state.server.clients.all.map { .string($0.id) }), "settings": issuer.settings.json,
-                "perturbations": issuer.perturbations.json, "faults": .integer(state.faults.count),
-                "waiting": .object(waiting), "supabase": state.supabase.settings.json,
-            ]
+            var settings = issuer.settings.shown
+            settings["auto_approve"] = issuer.settings.autoApprovedUser?.json ?? false
+            // By name: how many responses are left, or `true` for all.
+            let perturbations = issuer.perturbations.active.map { ($0.key.rawValue, $0.value?.json ?? true) }
+            return JSONObject(of: [
+                "issuer": issuer.name, "users": issuer.users.map(\.name), "clients": state.server.clients.all.map(\.id),
+                "settings": settings, "perturbations": Dictionary(uniqueKeysWithValues: perturbations),
+                "faults": state.faults.count, "waiting": waiting, "supabase": state.supabase.settings.shown,
+            ])
         }
-    }
-}
-
-extension SandboxSettings {
-    /// By the names under which they are set.
-    fileprivate var json: JSON {
-        let latencies = latency.sorted { $0.key < $1.key }.map { JSONObject.Member($0.key, .integer($0.value)) }
-        let places = endpointURLs.sorted { $0.key < $1.key }.map { JSONObject.Member($0.key, .string($0.value)) }
-        return [
-            "access_token_lifetime": .integer(accessTokenLifetime), "id_token_lifetime": .integer(idTokenLifetime),
-            "code_lifetime": .integer(codeLifetime),
-            "refresh_token_lifetime": refreshTokenLifetime.map(JSON.integer) ?? .null,
-            "refresh_expires_in": .bool(statesRefreshLifetime),
-            "omit_expires_in": .bool(omitsExpiresIn), "refresh_tokens": .string(refreshTokens.rawValue),
-            "rotation": .bool(rotates), "reuse_grace": .integer(reuseGrace),
-            "id_token_on_refresh": .bool(renewsIDToken), "downscope_refresh_tokens": .bool(downscopesRefreshTokens),
-            "algorithm": .string(algorithm.rawValue), "auto_approve": autoApprovedUser.map(JSON.string) ?? false,
-            "device_grant": .bool(offersDevices), "device_interval": .integer(deviceInterval),
-            "device_code_lifetime": .integer(deviceCodeLifetime), "device_answer": .object(deviceResponse),
-            "registration": .string(registration.rawValue), "initial_access_token": .string(initialAccessToken),
-            "registered_authentication": registeredAuthentication.map { .string($0.rawValue) } ?? .null,
-            "registered_secret_lifetime": registeredSecretLifetime.map(JSON.integer) ?? .null,
-            "pushed_requests": .string(pushedRequests.rawValue), "pushed_status": .integer(pushedStatus),
-            "require_response_type": .bool(requiresResponseType),
-            "require_nonce": .bool(requiresNonce), "omit_kid": .bool(omitsKeyIDs),
-            "latency": .object(JSONObject(latencies)), "endpoints": .object(JSONObject(places)),
-        ]
-    }
-}
-
-extension Perturbations {
-    /// By name: how many responses are left, or `true` for all.
-    fileprivate var json: JSON {
-        let members = active.sorted { $0.key.rawValue < $1.key.rawValue }.map { perturbation, count in
-            JSONObject.Member(perturbation.rawValue, count.map(JSON.integer) ?? true)
-        }
-        return .object(JSONObject(members))
     }
 }

@@ -112,23 +112,17 @@ struct Counters {
     var registrations = 0
     var registrationsDeleted = 0
 
-    var json: JSON {
-        func object(_ counts: [String: Int]) -> JSON {
-            .object(JSONObject(counts.sorted { $0.key < $1.key }.map { .init($0.key, .integer($0.value)) }))
-        }
+    var members: JSONObject {
         var every = requests
         for endpoint in Endpoint.allCases { every[endpoint.rawValue, default: 0] += 0 }
-        return [
-            "requests": object(every), "token_requests": object(tokenRequests), "sign_ins": .integer(signIns),
-            "denials": .integer(denials), "codes_issued": .integer(codesIssued), "code_reuses": .integer(codeReuses),
-            "tokens_issued": .integer(tokensIssued), "refreshes": .integer(refreshes),
-            "rotations": .integer(rotations), "rotations_answered": .integer(rotationsAnswered),
-            "reuse_detections": .integer(reuseDetections),
-            "revocations": .integer(revocations), "ended_sessions": .integer(endedSessions),
-            "device_codes_issued": .integer(deviceCodesIssued),
-            "early_device_questions": .integer(earlyDeviceQuestions),
-            "registrations": .integer(registrations), "registrations_deleted": .integer(registrationsDeleted),
-        ]
+        return JSONObject(of: [
+            "requests": every, "token_requests": tokenRequests, "sign_ins": signIns, "denials": denials,
+            "codes_issued": codesIssued, "code_reuses": codeReuses, "tokens_issued": tokensIssued,
+            "refreshes": refreshes, "rotations": rotations, "rotations_answered": rotationsAnswered,
+            "reuse_detections": reuseDetections, "revocations": revocations, "ended_sessions": endedSessions,
+            "device_codes_issued": deviceCodesIssued, "early_device_questions": earlyDeviceQuestions,
+            "registrations": registrations, "registrations_deleted": registrationsDeleted,
+        ])
     }
 }
 
@@ -233,23 +227,19 @@ struct RequestLog {
         entries[index].status = status
     }
 
-    var json: JSON { ["requests": .array(entries.map(\.json))] }
+    var members: JSONObject { JSONObject(of: ["requests": entries]) }
 }
 
-extension RequestLog.Entry {
+extension RequestLog.Entry: JSONValue {
     /// A parameter that was repeated is an array.
-    fileprivate var json: JSON {
-        var parameters = JSONObject()
-        for name in Set(pairs.map(\.name)).sorted() {
-            let values = pairs.filter { $0.name == name }.map { JSON.string($0.value) }
-            parameters[name] = values.count == 1 ? values.first : .array(values)
+    var json: JSON {
+        let parameters = Dictionary(grouping: pairs, by: \.name).mapValues { pairs in
+            pairs.count == 1 ? pairs[0].value.json : pairs.map(\.value).json
         }
-        var headers = JSONObject()
-        for field in fields.lines { headers[field.name.lowercased()] = .string(field.value) }
-        return [
-            "number": .integer(number), "at": .integer(at), "endpoint": .string(endpoint.rawValue),
-            "method": .string(method), "path": .string(path), "parameters": .object(parameters),
-            "headers": .object(headers), "document": document ?? .null, "status": status.map(JSON.integer) ?? .null,
-        ]
+        let headers = Dictionary(fields.lines.map { ($0.name.lowercased(), $0.value) }) { _, last in last }
+        return JSONObject(of: [
+            "number": number, "at": at, "endpoint": endpoint.rawValue, "method": method, "path": path,
+            "parameters": parameters, "headers": headers, "document": document.json, "status": status.json,
+        ]).json
     }
 }

@@ -4,9 +4,7 @@ internal import RingbackBase
 /// What an authorization request asked for, kept while its sign-in page is open.
 struct Interaction {
     let client: SandboxClient
-    let redirectURI: String
-    let usesFormPost: Bool
-    let state: String?
+    let destination: AuthorizationDestination
     let scopes: [String]
     let challenge: String
     let nonce: String?
@@ -32,7 +30,7 @@ struct AuthorizationEndpoint {
     mutating func authorize(
         _ request: SandboxRequest, _ clients: Clients, _ pushed: inout PushedRequests, _ issuer: inout Issuer,
         at now: Int
-    ) -> ServerResponse {
+    ) throws -> ServerResponse {
         guard request.isWellFormed else { return Pages.error("The request's parameters cannot be read.") }
         guard let parameters = pushed.requested(request.parameters, issuer.settings, at: now) else {
             return Pages.error("The request was not pushed, or its reference was used already or has expired.")
@@ -52,14 +50,14 @@ struct AuthorizationEndpoint {
             usesFormPost: parameters["response_mode"] == "form_post"
                 && !issuer.perturbations.take(.authorizeIgnoresResponseMode),
             state: repeatsState ? nil : parameters["state"])
-        do throws(ErrorResponse) {
+        do {
             let interaction = try check(parameters, client, destination, issuer.settings, at: now)
             if let name = issuer.settings.autoApprovedUser, let user = issuer.user(named: name) {
                 return issuer.approve(interaction, as: user, at: now)
             }
-            guard parameters["prompt"] != "none" else { throw ErrorResponse("login_required", "Nobody is signed in.") }
+            guard parameters["prompt"] != "none" else { throw OAuthError("login_required", "Nobody is signed in.") }
             return show(interaction, issuer, at: now)
-        } catch {
+        } catch let error as OAuthError {
             return issuer.send(error, to: destination)
         }
     }
@@ -67,41 +65,31 @@ struct AuthorizationEndpoint {
     private func check(
         _ parameters: Parameters, _ client: SandboxClient, _ destination: AuthorizationDestination,
         _ settings: SandboxSettings, at now: Int
-    ) throws(ErrorResponse) -> Interaction {
-        if let name = parameters.repeated.min() { throw ErrorResponse("invalid_request", "\(name) is repeated") }
-        if parameters["request"] != nil { throw ErrorResponse("request_not_supported", "request objects are not read") }
-        if parameters["request_uri"] != nil {
-            throw ErrorResponse("request_uri_not_supported", "request objects are not read")
+    ) throws -> Interaction {
+        func check(_ isMet: Bool, _ description: String) throws { try require(isMet, "invalid_request", description) }
+        try parameters.requireUnrepeated()
+        for name in ["request", "request_uri"] {
+            try require(parameters[name] == nil, "\(name)_not_supported", "request objects are not read")
         }
-        guard let responseType = parameters["response_type"] else {
-            throw ErrorResponse("invalid_request", "response_type is missing")
-        }
-        guard responseType == "code" else {
-            throw ErrorResponse("unsupported_response_type", "only the response type code is supported")
-        }
-        guard ["query", "form_post"].contains(parameters["response_mode"] ?? "query") else {
-            throw ErrorResponse("invalid_request", "response_mode is neither query nor form_post")
-        }
+        try require(
+            parameters.required("response_type") == "code", "unsupported_response_type",
+            "only the response type code is supported")
+        let mode = parameters["response_mode"] ?? "query"
+        try check(["query", "form_post"].contains(mode), "response_mode is neither query nor form_post")
         // An absent method means plain (RFC 7636 section 4.3), which protects nothing.
-        guard let challenge = parameters["code_challenge"], parameters["code_challenge_method"] == "S256" else {
-            throw ErrorResponse("invalid_request", "a code_challenge with the method S256 is required")
-        }
-        guard challenge.utf8.count == 43, challenge.utf8.allSatisfy(\.isUnreserved) else {
-            throw ErrorResponse("invalid_request", "code_challenge is not a SHA-256 in base64url")
-        }
-        let scopes = (parameters["scope"] ?? "").split(separator: " ").map(String.init)
+        let challenge = parameters["code_challenge_method"] == "S256" ? parameters["code_challenge"] ?? "" : ""
+        try check(!challenge.isEmpty, "a code_challenge with the method S256 is required")
+        let isDigest = challenge.utf8.count == 43 && challenge.utf8.allSatisfy(\.isUnreserved)
+        try check(isDigest, "code_challenge is not a SHA-256 in base64url")
+        let scopes = parameters.scopes ?? []
         // RFC 6749 section 3.3
         guard scopes.allSatisfy({ $0.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != 0x22 && $0 != 0x5C } })
-        else { throw ErrorResponse("invalid_scope", "scope has a character that no scope has") }
-        if settings.requiresNonce, parameters["nonce"] == nil {
-            throw ErrorResponse("invalid_request", "nonce is required")
-        }
-        if let age = parameters["max_age"], (Int(age) ?? -1) < 0 {
-            throw ErrorResponse("invalid_request", "max_age is not a number of seconds")
-        }
+        else { throw OAuthError("invalid_scope", "scope has a character that no scope has") }
+        try check(!settings.requiresNonce || parameters["nonce"] != nil, "nonce is required")
+        let age = parameters["max_age"].map { Int($0) ?? -1 } ?? 0
+        try check(age >= 0, "max_age is not a number of seconds")
         return Interaction(
-            client: client, redirectURI: destination.redirectURI, usesFormPost: destination.usesFormPost,
-            state: destination.state, scopes: scopes, challenge: challenge, nonce: parameters["nonce"],
+            client: client, destination: destination, scopes: scopes, challenge: challenge, nonce: parameters["nonce"],
             asksConsent: (parameters["prompt"] ?? "").split(separator: " ").contains("consent"),
             loginHint: parameters["login_hint"], expiresAt: now + AuthorizationEndpoint.pageLifetime)
     }
@@ -113,8 +101,7 @@ struct AuthorizationEndpoint {
         }
         let name = Issuer.newToken("page")
         interactions[name] = interaction
-        return Pages.signIn(
-            interaction, named: name, users: issuer.users, action: issuer.prefix + Endpoint.signIn.path)
+        return Pages.signIn(interaction, named: name, users: issuer.users, action: issuer.prefix + Endpoint.signIn.path)
     }
 
     /// The form of the sign-in page: `interaction`, `user`, and `decision` (`allow` or `deny`).
@@ -125,8 +112,7 @@ struct AuthorizationEndpoint {
         if parameters["decision"] == "deny" {
             interactions[name] = nil
             issuer.counters.denials += 1
-            let refusal = ErrorResponse("access_denied", "The user said no.")
-            return issuer.send(refusal, to: AuthorizationDestination(interaction))
+            return issuer.send(OAuthError("access_denied", "The user said no."), to: interaction.destination)
         }
         guard parameters["decision"] == "allow", let user = issuer.user(named: parameters["user"] ?? "") else {
             return Pages.signIn(
@@ -145,31 +131,19 @@ struct AuthorizationDestination {
     let state: String?
 }
 
-extension AuthorizationDestination {
-    init(_ interaction: Interaction) {
-        self.init(
-            redirectURI: interaction.redirectURI, usesFormPost: interaction.usesFormPost, state: interaction.state)
-    }
-}
-
 extension Issuer {
     fileprivate mutating func approve(_ interaction: Interaction, as user: SandboxUser, at now: Int) -> ServerResponse {
-        let family = ledger.open(
-            Ledger.Family(
-                clientID: interaction.client.id, user: user, scopes: interaction.scopes, authenticatedAt: now,
-                sessionID: Issuer.newToken("sid")))
+        let family = open(interaction.client, user, interaction.scopes, at: now)
         let code = Issuer.newToken("code")
         ledger.codes[code] = Ledger.CodeGrant(
-            family: family, redirectURI: interaction.redirectURI, challenge: interaction.challenge,
+            family: family, redirectURI: interaction.destination.redirectURI, challenge: interaction.challenge,
             nonce: interaction.nonce, hasConsent: interaction.asksConsent, expiresAt: now + settings.codeLifetime)
         counters.signIns += 1
         counters.codesIssued += 1
-        return send([("code", code)], to: AuthorizationDestination(interaction))
+        return send([("code", code)], to: interaction.destination)
     }
 
-    fileprivate mutating func send(
-        _ refusal: ErrorResponse, to destination: AuthorizationDestination
-    ) -> ServerResponse {
+    fileprivate mutating func send(_ refusal: OAuthError, to destination: AuthorizationDestination) -> ServerResponse {
         send([("error", refusal.code), ("error_description", refusal.description)], to: destination)
     }
 
@@ -218,23 +192,18 @@ struct PushedRequests {
     mutating func push(
         _ request: SandboxRequest, _ parameters: Parameters, _ client: SandboxClient, _ settings: SandboxSettings,
         at now: Int
-    ) throws(ErrorResponse) -> ServerResponse {
-        guard parameters["request_uri"] == nil else {
-            throw ErrorResponse("invalid_request", "request_uri is not pushed")
-        }
-        guard parameters["client_id"] == client.id else {
-            throw ErrorResponse("invalid_request", "client_id is missing")
-        }
+    ) throws -> ServerResponse {
+        guard parameters["request_uri"] == nil else { throw OAuthError("invalid_request", "request_uri is not pushed") }
+        guard parameters["client_id"] == client.id else { throw OAuthError("invalid_request", "client_id is missing") }
         guard let redirectURI = parameters["redirect_uri"], client.accepts(redirectURI: redirectURI) else {
-            throw ErrorResponse("invalid_request", "redirect_uri is not one that the client may use")
+            throw OAuthError("invalid_request", "redirect_uri is not one that the client may use")
         }
         requests = requests.filter { $0.value.expiresAt > now }
         let name = PushedRequests.prefixOfReferences + Issuer.newToken("par")
         let pairs = (request.form ?? []).filter { !PushedRequests.credentials.contains($0.name) }
         requests[name] = PushedRequest(clientID: client.id, pairs: pairs, expiresAt: now + PushedRequests.lifetime)
         return Responses.json(
-            ["request_uri": .string(name), "expires_in": .integer(PushedRequests.lifetime)],
-            status: settings.pushedStatus)
+            ["request_uri": name, "expires_in": PushedRequests.lifetime], status: settings.pushedStatus)
     }
 
     /// The parameters of an authorization request, wherever they are; nil if they had to be pushed, or if a reference

@@ -20,14 +20,13 @@ struct AuthorizationServer {
     /// The correct response of an endpoint, with its perturbations.
     mutating func answer(_ request: SandboxRequest, _ endpoint: Endpoint, at now: Int) -> ServerResponse {
         guard endpoint.methods.contains(request.method) else {
-            let allowed = endpoint.methods.joined(separator: ", ")
-            return Responses.text("This is answered to \(allowed) only.", status: 405, fields: [("Allow", allowed)])
+            return Responses.only(endpoint.methods.joined(separator: ", "))
         }
-        do {
+        return Responses.catching {
             switch endpoint {
             case .discovery: return issuer.metadata()
             case .jwks: return Responses.json(try issuer.publishedKeys())
-            case .authorize: return authorization.authorize(request, clients, &pushed, &issuer, at: now)
+            case .authorize: return try authorization.authorize(request, clients, &pushed, &issuer, at: now)
             case .signIn: return authorization.signIn(request, &issuer, at: now)
             case .token: return try token(request, at: now)
             case .userinfo: return try issuer.userinfo(request, at: now)
@@ -35,30 +34,23 @@ struct AuthorizationServer {
                 let (parameters, client) = try authenticate(request, at: now)
                 return try issuer.revoke(parameters, client)
             case .pushedAuthorization:
-                guard issuer.settings.pushedRequests != .off else { throw ErrorResponse.notOffered }
+                try requireOffer(issuer.settings.pushedRequests != .off)
                 let (parameters, client) = try authenticate(request, at: now)
                 return try pushed.push(request, parameters, client, issuer.settings, at: now)
             case .deviceAuthorization:
-                guard issuer.settings.offersDevices else { throw ErrorResponse.notOffered }
+                try requireOffer(issuer.settings.offersDevices)
                 let (parameters, client) = try authenticate(request, at: now)
                 return try devices.authorize(parameters, client, &issuer, at: now)
             case .device: return devices.page(request, &issuer, at: now)
             case .endSession: return issuer.endSession(request, clients)
             case .registration: return try registrations.register(request, &clients, &issuer, at: now)
             case .clientConfiguration: return try registrations.configure(request, &clients, &issuer, at: now)
-            default: return Responses.text("There is nothing here.", status: 404)
+            default: return Responses.nothing
             }
-        } catch let refusal as ErrorResponse {
-            return Responses.refusal(refusal)
-        } catch {
-            return Responses.refusal(
-                ErrorResponse("server_error", "The sandbox could not make or use a key.", status: 500))
         }
     }
 
-    private mutating func authenticate(
-        _ request: SandboxRequest, at now: Int
-    ) throws(ErrorResponse) -> (Parameters, SandboxClient) {
+    private mutating func authenticate(_ request: SandboxRequest, at now: Int) throws -> (Parameters, SandboxClient) {
         let parameters = try request.formParameters()
         return (parameters, try clients.authenticate(request, parameters, issuer.name, at: now))
     }
@@ -68,9 +60,7 @@ struct AuthorizationServer {
         issuer.counters.tokenRequests[request.grantType ?? "none", default: 0] += 1
         let parameters = try request.formParameters()
         let client = try clients.authenticateService(request, parameters, issuer.name, at: now)
-        if issuer.perturbations.take(.tokenInvalidGrant) {
-            throw ErrorResponse("invalid_grant", "the grant is refused")
-        }
+        try require(!issuer.perturbations.take(.tokenInvalidGrant), "invalid_grant", "the grant is refused")
         issuer.ledger.forgetOldTokens(at: now)
         switch parameters["grant_type"] {
         case "authorization_code": return try issuer.exchange(parameters, client, at: now)
@@ -79,8 +69,8 @@ struct AuthorizationServer {
         case "client_credentials": return try issuer.clientCredentials(parameters, client, at: now)
         case Issuer.jwtBearer, Issuer.samlBearer: return try issuer.tradeAssertion(parameters, client, at: now)
         case Issuer.tokenExchange: return try issuer.exchangeToken(parameters, client, at: now)
-        case nil: throw ErrorResponse("invalid_request", "grant_type is missing")
-        default: throw ErrorResponse("unsupported_grant_type", "this grant type is not supported")
+        case nil: throw OAuthError("invalid_request", "grant_type is missing")
+        default: throw OAuthError("unsupported_grant_type", "this grant type is not supported")
         }
     }
 
@@ -162,7 +152,7 @@ enum Endpoint: String, CaseIterable, Sendable {
     case registration
     /// RFC 7592.
     case clientConfiguration = "client_configuration"
-    // A Supabase project's, a group of paths each (Supabase/Endpoints.swift).
+    // A Supabase project's, a group of paths each.
     case supabaseAuthorize = "supabase_authorize"
     case supabaseCallback = "supabase_callback"
     case supabaseToken = "supabase_token"
@@ -184,36 +174,29 @@ enum Endpoint: String, CaseIterable, Sendable {
     case supabaseOther = "supabase_other"
     case supabaseREST = "supabase_rest"
 
-    /// Below the issuer's path.
-    var path: String {
+    /// The path below the issuer's, and the methods.
+    private var place: (path: String, methods: [String]) {
         switch self {
-        case .discovery: "/.well-known/openid-configuration"
-        case .jwks: "/jwks"
-        case .authorize: "/authorize"
-        case .signIn: "/sign-in"
-        case .token: "/token"
-        case .userinfo: "/userinfo"
-        case .revocation: "/revoke"
-        case .pushedAuthorization: "/par"
-        case .deviceAuthorization: "/device_authorization"
-        case .device: "/device"
-        case .endSession: "/logout"
-        case .registration: "/register"
-        case .clientConfiguration: "/register/client"
-        case .supabaseREST: Endpoint.restRoot
-        default: Endpoint.supabaseRoot
+        case .discovery: ("/.well-known/openid-configuration", ["GET"])
+        case .jwks: ("/jwks", ["GET"])
+        case .authorize: ("/authorize", ["GET", "POST"])
+        case .signIn: ("/sign-in", ["POST"])
+        case .token: ("/token", ["POST"])
+        case .userinfo: ("/userinfo", ["GET", "POST"])
+        case .revocation: ("/revoke", ["POST"])
+        case .pushedAuthorization: ("/par", ["POST"])
+        case .deviceAuthorization: ("/device_authorization", ["POST"])
+        case .device: ("/device", ["GET", "POST"])
+        case .endSession: ("/logout", ["GET", "POST"])
+        case .registration: ("/register", ["POST"])
+        case .clientConfiguration: ("/register/client", ["GET", "PUT", "DELETE"])
+        case .supabaseREST: (Endpoint.restRoot, [])
+        default: (Endpoint.supabaseRoot, [])
         }
     }
 
-    var methods: [String] {
-        switch self {
-        case .discovery, .jwks: ["GET"]
-        case .authorize, .userinfo, .endSession, .device: ["GET", "POST"]
-        case .signIn, .token, .revocation, .pushedAuthorization, .deviceAuthorization, .registration: ["POST"]
-        case .clientConfiguration: ["GET", "PUT", "DELETE"]
-        default: []
-        }
-    }
+    var path: String { place.path }
+    var methods: [String] { place.methods }
 
     /// The endpoint at a path below the issuer's.
     init?(path: String) {
@@ -264,45 +247,35 @@ struct Issuer {
 
     /// The provider metadata (OpenID Connect Discovery section 3, RFC 8414 section 2).
     mutating func metadata() -> ServerResponse {
-        let authentications: JSON = .array(SandboxClient.Authentication.allCases.map { .string($0.rawValue) })
-        let signatures: JSON = .array(SignatureAlgorithm.allCases.map { .string($0.rawValue) })
-        var document = JSONObject([
-            .init("issuer", .string(name)),
-            .init("authorization_endpoint", .string(url(.authorize))),
-            .init("token_endpoint", .string(url(.token))),
-            .init("userinfo_endpoint", .string(url(.userinfo))),
-            .init("jwks_uri", .string(url(.jwks))),
-            .init("revocation_endpoint", .string(url(.revocation))),
-            .init("end_session_endpoint", .string(url(.endSession))),
-            .init("scopes_supported", .array(Issuer.scopes.map { .string($0) })),
-            .init("response_types_supported", ["code"]),
-            .init("response_modes_supported", ["query", "form_post"]),
-            .init("grant_types_supported", .array(grantTypes.map { .string($0) })),
-            .init("subject_types_supported", ["public"]),
-            .init("id_token_signing_alg_values_supported", [.string(settings.algorithm.rawValue)]),
-            .init("token_endpoint_auth_methods_supported", authentications),
-            .init("revocation_endpoint_auth_methods_supported", authentications),
-            .init("token_endpoint_auth_signing_alg_values_supported", signatures),
-            .init("revocation_endpoint_auth_signing_alg_values_supported", signatures),
-            .init("code_challenge_methods_supported", ["S256"]),
-            .init("claims_supported", ["sub", "name", "preferred_username", "email", "email_verified", "auth_time"]),
-            .init("authorization_response_iss_parameter_supported", true),
-            .init("claims_parameter_supported", false),
-            .init("request_parameter_supported", false),
-            .init("request_uri_parameter_supported", false),
+        let authentications = SandboxClient.Authentication.allCases.map(\.rawValue)
+        let signatures = SignatureAlgorithm.allCases.map(\.rawValue)
+        let pushed = settings.pushedRequests
+        var document = JSONObject(of: [
+            "issuer": name, "authorization_endpoint": url(.authorize), "token_endpoint": url(.token),
+            "userinfo_endpoint": url(.userinfo), "jwks_uri": url(.jwks), "revocation_endpoint": url(.revocation),
+            "end_session_endpoint": url(.endSession), "scopes_supported": Issuer.scopes,
+            "response_types_supported": ["code"], "response_modes_supported": ["query", "form_post"],
+            "grant_types_supported": grantTypes, "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": [settings.algorithm.rawValue],
+            "token_endpoint_auth_methods_supported": authentications,
+            "revocation_endpoint_auth_methods_supported": authentications,
+            "token_endpoint_auth_signing_alg_values_supported": signatures,
+            "revocation_endpoint_auth_signing_alg_values_supported": signatures,
+            "code_challenge_methods_supported": ["S256"],
+            "claims_supported": ["sub", "name", "preferred_username", "email", "email_verified", "auth_time"],
+            "authorization_response_iss_parameter_supported": true, "claims_parameter_supported": false,
+            "request_parameter_supported": false, "request_uri_parameter_supported": false,
+            "registration_endpoint": settings.registration == .off ? nil : url(.registration),
+            "device_authorization_endpoint": settings.offersDevices ? url(.deviceAuthorization) : nil,
+            "pushed_authorization_request_endpoint": pushed == .off ? nil : url(.pushedAuthorization),
+            "require_pushed_authorization_requests": pushed == .off ? nil : pushed == .required,
         ])
-        if settings.registration != .off { document["registration_endpoint"] = .string(url(.registration)) }
-        if settings.offersDevices { document["device_authorization_endpoint"] = .string(url(.deviceAuthorization)) }
-        if settings.pushedRequests != .off {
-            document["pushed_authorization_request_endpoint"] = .string(url(.pushedAuthorization))
-            document["require_pushed_authorization_requests"] = .bool(settings.pushedRequests == .required)
-        }
         perturbations.change(metadata: &document, issuer: name)
-        return Responses.json(.object(document))
+        return Responses.json(document)
     }
 
     /// The key set (RFC 7517).
-    mutating func publishedKeys() throws(CryptographyError) -> JSON {
+    mutating func publishedKeys() throws -> JSONObject {
         try keys.published(for: settings.algorithm, omitsIDs: settings.omitsKeyIDs)
     }
 }

@@ -27,39 +27,31 @@ struct Clients {
     /// The client, if it authenticated with the method, and only the method, that it is registered with.
     mutating func authenticate(
         _ request: SandboxRequest, _ parameters: Parameters, _ issuer: String, at now: Int
-    ) throws(ErrorResponse) -> SandboxClient {
+    ) throws -> SandboxClient {
         let lines = request.fields[all: "Authorization"]
         guard let header = lines.first else {
             guard let assertion = parameters["client_assertion"] else { return try authenticateByForm(parameters) }
             return try assertions.client(assertion, parameters, among: all, issuer, at: now)
         }
-        guard parameters["client_assertion"] == nil else {
-            throw ErrorResponse("invalid_request", "the client authenticates in two ways")
-        }
-        guard lines.count == 1 else { throw ErrorResponse("invalid_request", "Authorization is repeated") }
-        guard parameters["client_secret"] == nil else {
-            throw ErrorResponse("invalid_request", "the client authenticates in two ways")
-        }
-        let failure = ErrorResponse(
+        try require(parameters["client_assertion"] == nil, "invalid_request", "the client authenticates in two ways")
+        try require(lines.count == 1, "invalid_request", "Authorization is repeated")
+        try require(parameters["client_secret"] == nil, "invalid_request", "the client authenticates in two ways")
+        let failure = OAuthError(
             "invalid_client", "the client is not known by this secret", status: 401, challenge: "Basic")
         guard let (id, secret) = Clients.basicCredentials(header) else { throw failure }
-        if let named = parameters["client_id"], named != id {
-            throw ErrorResponse("invalid_request", "client_id is another client's")
-        }
+        try require((parameters["client_id"] ?? id) == id, "invalid_request", "client_id is another client's")
         guard let client = self[id], client.authentications.contains(.basic), client.secret == Secret(secret) else {
             throw failure
         }
         return client
     }
 
-    private func authenticateByForm(_ parameters: Parameters) throws(ErrorResponse) -> SandboxClient {
-        let failure = ErrorResponse("invalid_client", "the client is not known, or not by this secret", status: 401)
-        guard let id = parameters["client_id"], let client = self[id] else { throw failure }
-        if let secret = parameters["client_secret"] {
-            guard client.authentications.contains(.post), client.secret == Secret(secret) else { throw failure }
-        } else {
-            guard client.authentications.contains(.none) else { throw failure }
-        }
+    private func authenticateByForm(_ parameters: Parameters) throws -> SandboxClient {
+        let failure = OAuthError("invalid_client", "the client is not known, or not by this secret", status: 401)
+        guard let client = parameters["client_id"].flatMap({ self[$0] }) else { throw failure }
+        let secret = parameters["client_secret"].map { Secret($0) }
+        let isProven = secret == nil || client.secret == secret
+        guard isProven, client.authentications.contains(secret == nil ? .none : .post) else { throw failure }
         return client
     }
 
@@ -67,7 +59,7 @@ struct Clients {
     /// (RFC 7521 section 4.1).
     mutating func authenticateService(
         _ request: SandboxRequest, _ parameters: Parameters, _ issuer: String, at now: Int
-    ) throws(ErrorResponse) -> SandboxClient {
+    ) throws -> SandboxClient {
         let isByAssertion = Issuer.assertionGrants.contains(parameters["grant_type"] ?? "")
         let isNamed =
             request.fields.contains("Authorization") || parameters["client_id"] != nil
@@ -106,37 +98,32 @@ struct ClientAssertions {
     /// Uses a request's JWT up. Returns the client that signed it.
     mutating func client(
         _ text: String, _ parameters: Parameters, among clients: [SandboxClient], _ issuer: String, at now: Int
-    ) throws(ErrorResponse) -> SandboxClient {
-        func refusal(_ reason: String) -> ErrorResponse { ErrorResponse("invalid_client", reason, status: 401) }
-        guard parameters["client_assertion_type"] == ClientAssertions.type else {
-            throw refusal("client_assertion_type is not that of a JWT")
-        }
-        guard parameters["client_secret"] == nil else {
-            throw ErrorResponse("invalid_request", "the client authenticates in two ways")
-        }
+    ) throws -> SandboxClient {
+        func refusal(_ reason: String) -> OAuthError { OAuthError("invalid_client", reason, status: 401) }
+        func check(_ isMet: Bool, _ reason: String) throws { if !isMet { throw refusal(reason) } }
+        let leeway = ClientAssertions.clockLeeway
+        let type = parameters["client_assertion_type"]
+        try check(type == ClientAssertions.type, "client_assertion_type is not that of a JWT")
+        try require(parameters["client_secret"] == nil, "invalid_request", "the client authenticates in two ways")
         guard let token = JSONWebToken(parsing: text) else { throw refusal("the assertion is not a JWT") }
         guard let id = token.claims["sub"]?.string, token.claims["iss"]?.string == id,
             let client = clients.first(where: { $0.id == id && $0.authentications.contains(.privateKey) })
         else { throw refusal("the assertion is not about a client that authenticates with one") }
-        guard parameters["client_id"] ?? id == id else { throw refusal("client_id is another client's") }
-        guard token.claims["aud"]?.string == issuer else {
-            throw refusal("the audience is not the issuer as a single string")
-        }
-        guard let end = token.claims["exp"]?.integer, end > now - ClientAssertions.clockLeeway,
-            end <= now + ClientAssertions.maxLifetime
-        else { throw refusal("the assertion has expired, or is valid for too long") }
-        if let issued = token.claims["iat"]?.integer, issued > now + ClientAssertions.clockLeeway {
-            throw refusal("the assertion is from the future")
-        }
-        guard let algorithm = token.algorithm, client.keys.contains(where: { token.isSigned(by: $0, algorithm) }) else {
-            throw refusal("the assertion's signature is not the client's")
-        }
+        try check((parameters["client_id"] ?? id) == id, "client_id is another client's")
+        let audience = token.claims["aud"]?.string
+        try check(audience == issuer, "the audience is not the issuer as a single string")
+        let end = token.claims["exp"]?.integer ?? 0
+        let isCurrent = end > now - leeway && end <= now + ClientAssertions.maxLifetime
+        try check(isCurrent, "the assertion has expired, or is valid for too long")
+        let issued = token.claims["iat"]?.integer ?? now
+        try check(issued <= now + leeway, "the assertion is from the future")
+        let isSigned = client.keys.contains { token.isSigned(by: $0, token.algorithm) }
+        try check(isSigned, "the assertion's signature is not the client's")
         // Only an assertion that the client has signed uses a `jti` up.
-        guard let name = token.claims["jti"]?.string, !name.isEmpty else { throw refusal("the assertion has no jti") }
-        used = used.filter { $0.value > now - ClientAssertions.clockLeeway }
-        guard used.updateValue(end, forKey: "\(id) \(name)") == nil else {
-            throw refusal("the assertion was used before")
-        }
+        let name = token.claims["jti"]?.string ?? ""
+        try check(!name.isEmpty, "the assertion has no jti")
+        used = used.filter { $0.value > now - leeway }
+        try check(used.updateValue(end, forKey: "\(id) \(name)") == nil, "the assertion was used before")
         return client
     }
 }

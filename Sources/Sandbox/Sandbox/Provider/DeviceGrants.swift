@@ -39,46 +39,39 @@ struct DeviceGrants {
 
     mutating func authorize(
         _ parameters: Parameters, _ client: SandboxClient, _ issuer: inout Issuer, at now: Int
-    ) throws(ErrorResponse) -> ServerResponse {
+    ) throws -> ServerResponse {
         let settings = issuer.settings
         devices = devices.filter { now < $0.value.expiresAt + settings.deviceCodeLifetime }
-        guard devices.count < DeviceGrants.maxDevices else {
-            throw ErrorResponse("temporarily_unavailable", "too many devices wait", status: 503)
-        }
+        try require(
+            devices.count < DeviceGrants.maxDevices, "temporarily_unavailable", "too many devices wait", status: 503)
         let deviceCode = Issuer.newToken("device")
         let grant = DeviceGrant(
             clientID: client.id, userCode: DeviceGrants.newUserCode(),
-            scopes: (parameters["scope"] ?? "").split(separator: " ").map(String.init),
-            expiresAt: now + settings.deviceCodeLifetime, interval: settings.deviceInterval, answeredAt: now)
+            scopes: parameters.scopes ?? [], expiresAt: now + settings.deviceCodeLifetime,
+            interval: settings.deviceInterval, answeredAt: now)
         devices[deviceCode] = grant
         issuer.counters.deviceCodesIssued += 1
-        var answer = JSONObject([
-            .init("device_code", .string(deviceCode)), .init("user_code", .string(grant.userCode)),
-            .init("verification_uri", .string(issuer.url(.device))),
-            .init("verification_uri_complete", .string("\(issuer.url(.device))?user_code=\(grant.userCode)")),
-            .init("expires_in", .integer(settings.deviceCodeLifetime)),
-            .init("interval", .integer(settings.deviceInterval)),
+        var answer = JSONObject(of: [
+            "device_code": deviceCode, "user_code": grant.userCode, "verification_uri": issuer.url(.device),
+            "verification_uri_complete": "\(issuer.url(.device))?user_code=\(grant.userCode)",
+            "expires_in": settings.deviceCodeLifetime, "interval": settings.deviceInterval,
         ])
         // Members that replace the correct ones; null leaves one out.
         for member in settings.deviceResponse.members {
             answer[member.name] = nil
             if member.value != .null { answer[member.name] = member.value }
         }
-        return Responses.json(.object(answer))
+        return Responses.json(answer)
     }
 
     /// RFC 8628 section 3.4: one token request, and its response.
     mutating func token(
         _ parameters: Parameters, _ client: SandboxClient, _ issuer: inout Issuer, at now: Int
     ) throws -> ServerResponse {
-        guard issuer.settings.offersDevices else {
-            throw ErrorResponse("unsupported_grant_type", "this grant type is not supported")
-        }
-        guard let code = parameters["device_code"] else {
-            throw ErrorResponse("invalid_request", "device_code is missing")
-        }
+        try require(issuer.settings.offersDevices, "unsupported_grant_type", "this grant type is not supported")
+        let code = try parameters.required("device_code")
         guard var grant = devices[code], grant.clientID == client.id else {
-            throw ErrorResponse("invalid_grant", "the device code is not known")
+            throw OAuthError("invalid_grant", "the device code is not known")
         }
         let isEarly = now - grant.answeredAt < grant.interval
         grant.answeredAt = now
@@ -87,16 +80,18 @@ struct DeviceGrants {
             issuer.counters.earlyDeviceQuestions += 1
         }
         devices[code] = grant
-        guard now < grant.expiresAt else { throw ErrorResponse("expired_token", "the device code has expired") }
+        guard now < grant.expiresAt else { throw OAuthError("expired_token", "the device code has expired") }
         switch grant.state {
-        case .used: throw ErrorResponse("invalid_grant", "the device code was used before")
-        case .denied: throw ErrorResponse("access_denied", "The user said no.")
+        case .used: throw OAuthError("invalid_grant", "the device code was used before")
+        case .denied: throw OAuthError("access_denied", "The user said no.")
         case _ where isEarly:
-            throw ErrorResponse("slow_down", "asked too early; the interval is \(grant.interval) s now")
-        case .pending: throw ErrorResponse("authorization_pending", "nobody has entered the code yet")
+            throw OAuthError("slow_down", "asked too early; the interval is \(grant.interval) s now")
+        case .pending: throw OAuthError("authorization_pending", "nobody has entered the code yet")
         case .allowed(let user):
             devices[code]?.state = .used
-            return try issuer.answer(grant, user, client, at: now)
+            let family = issuer.open(client, user, grant.scopes, at: now)
+            // A user who enters a device's code has consented.
+            return try issuer.firstAnswer(client, family: family, hasConsent: true, at: now)
         }
     }
 
@@ -116,23 +111,16 @@ struct DeviceGrants {
                 action: action,
                 problem: "No device waits with this code. It may be mistyped, used or expired.")
         }
-        if request.method == "GET", let name = issuer.settings.autoApprovedUser, let user = issuer.user(named: name) {
-            decide(device: code, as: user, &issuer)
-            return Pages.deviceDone(isAllowed: true)
-        }
-        guard request.method == "POST" else {
-            return Pages.deviceConfirmation(grant, users: issuer.users, action: action)
-        }
-        if parameters["decision"] == "deny" {
-            decide(device: code, as: nil, &issuer)
-            return Pages.deviceDone(isAllowed: false)
-        }
-        guard parameters["decision"] == "allow", let user = issuer.user(named: parameters["user"] ?? "") else {
+        let isPosted = request.method == "POST"
+        let isDenied = isPosted && parameters["decision"] == "deny"
+        let name = isPosted ? parameters["user"] : issuer.settings.autoApprovedUser
+        let user = isPosted && parameters["decision"] != "allow" ? nil : issuer.user(named: name ?? "")
+        guard isDenied || user != nil else {
             return Pages.deviceConfirmation(
-                grant, users: issuer.users, action: action, problem: "Choose who signs in.")
+                grant, users: issuer.users, action: action, problem: isPosted ? "Choose who signs in." : nil)
         }
         decide(device: code, as: user, &issuer)
-        return Pages.deviceDone(isAllowed: true)
+        return Pages.deviceDone(isAllowed: !isDenied)
     }
 
     /// The code as it may be typed: in lower case, with or without the hyphen.
@@ -176,28 +164,6 @@ struct DeviceGrants {
     }
 }
 
-extension Issuer {
-    fileprivate mutating func answer(
-        _ grant: DeviceGrant, _ user: SandboxUser, _ client: SandboxClient, at now: Int
-    ) throws -> ServerResponse {
-        let family = ledger.open(
-            Ledger.Family(
-                clientID: client.id, user: user, scopes: grant.scopes, authenticatedAt: now,
-                sessionID: Issuer.newToken("sid")))
-        let issuesRefreshToken =
-            switch settings.refreshTokens {
-            case .always: true
-            // A user who enters a device's code has consented.
-            case .offlineAccess, .offlineConsent: grant.scopes.contains("offline_access")
-            case .never: false
-            }
-        let refreshToken = issuesRefreshToken ? newRefreshToken(of: family, at: now) : nil
-        return try answer(
-            client, family: family, scopes: grant.scopes, refreshToken: refreshToken, held: nil, nonce: nil,
-            hasIDToken: true, at: now)
-    }
-}
-
 /// `{"device": {"decision": "allow", "user": "bob", "user_code": "WDJB-MJHT"}}`: what the page does, without a page.
 struct DeviceDecision {
     /// Nil: every code that is pending.
@@ -205,7 +171,7 @@ struct DeviceDecision {
     /// Nil denies.
     var user: String?
 
-    init(parsing member: JSONObject.Member, _ users: [SandboxUser]) throws(ControlDocument.Mistake) {
+    init(parsing member: JSONObject.Member, _ users: [SandboxUser]) throws {
         try member.allow(["decision", "user", "user_code"])
         userCode = try member.optional("user_code")?.string()
         let decision = try member.required("decision")
@@ -242,16 +208,7 @@ extension Pages {
             \(alert(problem))<p>Go on only if a device of yours shows this code now:
             <strong><code>\(escape(grant.userCode))</code></strong></p>
             \(list(of: grant.scopes))
-            <form method="post" action="\(escape(action))">
-            <input type="hidden" name="user_code" value="\(escape(grant.userCode))">
-            <fieldset>
-            <legend>Sign in as</legend>
-            \(choices(users, hinted: users.first))
-            </fieldset>
-            <p><button type="submit" name="decision" value="allow">Allow</button>
-            <button type="submit" name="decision" value="deny" formnovalidate>Deny</button></p>
-            </form>
-            <p>This is a sandbox: there are no passwords, and nobody here is real.</p>
+            \(decision(action, ("user_code", grant.userCode), users, hinted: users.first))
             """
         return Responses.page(document("Sign in on a device", body), status: problem == nil ? 200 : 422)
     }

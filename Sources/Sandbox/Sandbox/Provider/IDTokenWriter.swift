@@ -12,39 +12,35 @@ struct IDTokenWriter {
     let settings: SandboxSettings
     let now: Int
 
-    func write(
-        keys: inout SigningKeys, perturbations: inout Perturbations
-    ) throws(CryptographyError) -> String {
+    func write(keys: inout SigningKeys, perturbations: inout Perturbations) throws -> String {
         if perturbations.take(.idTokenNewKey) { keys.rotate(keepsPublished: false) }
         let algorithm = perturbations.take(.idTokenOtherAlgorithm) ? otherAlgorithm : settings.algorithm
         let key = try keys.key(for: algorithm)
-        var header: JSONObject = JSONObject([.init("alg", .string(algorithm.rawValue)), .init("typ", "JWT")])
-        if !settings.omitsKeyIDs { header["kid"] = .string(key.id) }
+        var header = JSONObject(of: [
+            "alg": algorithm.rawValue, "typ": "JWT", "kid": settings.omitsKeyIDs ? nil : key.id,
+        ])
         var claims = honestClaims(algorithm)
         perturbations.change(idTokenHeader: &header)
         perturbations.change(idTokenClaims: &claims)
 
-        let input = encode(.object(header)) + "." + encode(.object(claims))
-        let message = Array(input.utf8)
-        var signature: [UInt8]
-        switch header["alg"]?.string {
-        case "none": signature = []
-        case "HS256": signature = HMAC.sha256(message, key: client.secret?.revealedBytes() ?? [])
-        default: signature = try key.key.sign(message: message, algorithm: algorithm.signatureAlgorithm)
+        return try JSONWebToken.signed(header, claims) { message in
+            var signature: [UInt8]
+            switch header["alg"]?.string {
+            case "none": signature = []
+            case "HS256": signature = HMAC.sha256(message, key: client.secret?.revealedBytes() ?? [])
+            default: signature = try key.key.sign(message: message, algorithm: algorithm.signatureAlgorithm)
+            }
+            if perturbations.take(.idTokenWrongSignature), !signature.isEmpty { signature[signature.count / 2] ^= 1 }
+            return signature
         }
-        if perturbations.take(.idTokenWrongSignature), !signature.isEmpty { signature[signature.count / 2] ^= 1 }
-        return input + "." + Base64URL.encode(signature)
     }
 
     private func honestClaims(_ algorithm: SandboxAlgorithm) -> JSONObject {
-        var claims = JSONObject([
-            .init("iss", .string(issuer)), .init("sub", .string(user.subject)), .init("aud", .string(client.id)),
-            .init("exp", .integer(now + settings.idTokenLifetime)), .init("iat", .integer(now)),
-            .init("auth_time", .integer(family.authenticatedAt)), .init("sid", .string(family.sessionID)),
+        JSONObject(of: [
+            "iss": issuer, "sub": user.subject, "aud": client.id, "exp": now + settings.idTokenLifetime, "iat": now,
+            "auth_time": family.authenticatedAt, "sid": family.sessionID, "nonce": nonce,
+            "at_hash": accessToken.map { IDTokenWriter.hash($0, algorithm) },
         ])
-        if let nonce { claims["nonce"] = .string(nonce) }
-        if let accessToken { claims["at_hash"] = .string(IDTokenWriter.hash(accessToken, algorithm)) }
-        return claims
     }
 
     /// The left half of the digest that belongs to the algorithm (section 3.1.3.6); Ed25519's is SHA-512.
@@ -55,8 +51,6 @@ struct IDTokenWriter {
 
     /// An algorithm that the metadata does not list, with a key that the key set contains.
     private var otherAlgorithm: SandboxAlgorithm { settings.algorithm == .es256 ? .edDSA : .es256 }
-
-    private func encode(_ value: JSON) -> String { Base64URL.encode(value.serialized()) }
 }
 
 extension SandboxAlgorithm {
@@ -70,12 +64,15 @@ extension SandboxAlgorithm {
     }
 }
 
-/// RFC 2104 with SHA-256, for tokens that only a perturbation signs with it.
+/// RFC 2104.
 enum HMAC {
-    static func sha256(_ message: [UInt8], key: [UInt8]) -> [UInt8] {
-        let short = key.count > 64 ? Digest.sha256(key) : key
+    static func sha256(_ message: [UInt8], key: [UInt8]) -> [UInt8] { code(message, key) { Digest.sha256($0) } }
+
+    /// For a digest with blocks of 64 bytes.
+    static func code(_ message: [UInt8], _ key: [UInt8], _ digest: ([UInt8]) -> [UInt8]) -> [UInt8] {
+        let short = key.count > 64 ? digest(key) : key
         let padded = short + [UInt8](repeating: 0, count: 64 - short.count)
-        return Digest.sha256(padded.map { $0 ^ 0x5C } + Digest.sha256(padded.map { $0 ^ 0x36 } + message))
+        return digest(padded.map { $0 ^ 0x5C } + digest(padded.map { $0 ^ 0x36 } + message))
     }
 }
 
@@ -102,13 +99,17 @@ struct JSONWebToken {
     /// Nil for one that is not known here.
     var algorithm: SignatureAlgorithm? { header["alg"]?.string.flatMap(SignatureAlgorithm.init(rawValue:)) }
 
-    func isSigned(by key: PublicKey, _ algorithm: SignatureAlgorithm) -> Bool {
-        key.verify(signature: signature, message: message, algorithm: algorithm)
+    /// Never by an algorithm that is not known here.
+    func isSigned(by key: PublicKey, _ algorithm: SignatureAlgorithm?) -> Bool {
+        algorithm.map { key.verify(signature: signature, message: message, algorithm: $0) } ?? false
     }
 
-    /// Header and claims as they are signed.
-    static func signingInput(_ header: JSON, _ claims: JSON) -> String {
-        Base64URL.encode(header.serialized()) + "." + Base64URL.encode(claims.serialized())
+    /// A token in its compact form.
+    static func signed(
+        _ header: JSONObject, _ claims: JSONObject, by sign: ([UInt8]) throws -> [UInt8]
+    ) rethrows -> String {
+        let input = [header, claims].map { Base64URL.encode($0.json.serialized()) }.joined(separator: ".")
+        return try "\(input).\(Base64URL.encode(sign(Array(input.utf8))))"
     }
 
     private static func object(_ part: Substring) -> JSONObject? {
@@ -150,10 +151,10 @@ struct SigningKeys {
     /// Still published, but no longer used.
     private var former: [Key] = []
     private var generation = 1
-    private let decoys: [JSON] = SigningKeys.makeDecoys()
+    private let decoys: [JSONObject] = SigningKeys.makeDecoys()
 
     /// The key that signs with the algorithm now. It is made when it is first needed, since an RSA key takes time.
-    mutating func key(for algorithm: SandboxAlgorithm) throws(CryptographyError) -> Key {
+    mutating func key(for algorithm: SandboxAlgorithm) throws -> Key {
         let kind = Kind(algorithm)
         if let key = current[kind] { return key }
         let key = Key(id: "\(kind.rawValue)-\(generation)", key: try .generate(kind.family))
@@ -169,50 +170,51 @@ struct SigningKeys {
     }
 
     /// The key set (RFC 7517): a key of each cheap kind, the algorithm's own, former ones, and the decoys first.
-    mutating func published(
-        for algorithm: SandboxAlgorithm, omitsIDs: Bool
-    ) throws(CryptographyError) -> JSON {
+    mutating func published(for algorithm: SandboxAlgorithm, omitsIDs: Bool) throws -> JSONObject {
         for needed in [algorithm, .es256, .edDSA] { _ = try key(for: needed) }
-        let ours = former + Kind.allCases.compactMap { current[$0] }
-        let keys = (decoys + ours.map(SigningKeys.webKey)).map { key in
-            var members = key.object ?? JSONObject()
-            if omitsIDs { members["kid"] = nil }
-            return JSON.object(members)
+        let ours = (former + Kind.allCases.compactMap { current[$0] }).map { key in
+            // RSA keys name no `alg`: they sign with RS256 and PS256.
+            let algorithms: [String: JSON] = ["EC": "ES256", "OKP": "EdDSA"]
+            var members = key.key.publicKey.webKey
+            members["use"] = "sig"
+            members["kid"] = .string(key.id)
+            members["alg"] = algorithms[members["kty"]?.string ?? ""]
+            return members
         }
-        return ["keys": .array(keys)]
+        var keys = decoys + ours
+        if omitsIDs { for index in keys.indices { keys[index]["kid"] = nil } }
+        return JSONObject(of: ["keys": keys])
     }
 
-    /// RFC 7518 section 6, RFC 8037 section 2. RSA keys name no `alg`: they sign with RS256 and PS256.
-    private static func webKey(_ key: Key) -> JSON {
-        let encode = { (bytes: [UInt8]) in JSON.string(Base64URL.encode(bytes)) }
-        switch key.key.publicKey.parts {
-        case .rsa(let modulus, let exponent):
-            return ["kty": "RSA", "use": "sig", "kid": .string(key.id), "n": encode(modulus), "e": encode(exponent)]
-        case .ellipticCurve(let curve, let x, let y):
-            return [
-                "kty": "EC", "use": "sig", "alg": "ES256", "kid": .string(key.id), "crv": .string(curve.rawValue),
-                "x": encode(x), "y": encode(y),
-            ]
-        case .ed25519(let bytes):
-            return [
-                "kty": "OKP", "use": "sig", "alg": "EdDSA", "kid": .string(key.id), "crv": "Ed25519",
-                "x": encode(bytes),
-            ]
-        }
-    }
-
-    private static func makeDecoys() -> [JSON] {
-        let random = { (count: Int) in JSON.string(Base64URL.encode(RandomToken.bytes(count))) }
+    private static func makeDecoys() -> [JSONObject] {
+        func random(_ count: Int) -> String { Base64URL.encode(RandomToken.bytes(count)) }
         var modulus = RandomToken.bytes(256)
         modulus[0] |= 0x80
         modulus[255] |= 1
         return [
-            [
-                "kty": "RSA", "use": "enc", "kid": "encryption", "alg": "RSA-OAEP",
-                "n": .string(Base64URL.encode(modulus)), "e": "AQAB",
-            ],
-            ["kty": "EC", "use": "sig", "kid": "koblitz", "crv": "secp256k1", "x": random(32), "y": random(32)],
-            ["kty": "AKP", "use": "sig", "kid": "lattice", "alg": "ML-DSA-44", "pub": random(64)],
+            JSONObject(of: [
+                "kty": "RSA", "use": "enc", "kid": "encryption", "alg": "RSA-OAEP", "n": Base64URL.encode(modulus),
+                "e": "AQAB",
+            ]),
+            JSONObject(of: [
+                "kty": "EC", "use": "sig", "kid": "koblitz", "crv": "secp256k1", "x": random(32), "y": random(32),
+            ]),
+            JSONObject(of: ["kty": "AKP", "use": "sig", "kid": "lattice", "alg": "ML-DSA-44", "pub": random(64)]),
         ]
+    }
+}
+
+extension PublicKey {
+    /// The members of a JSON Web Key that hold the key itself (RFC 7518 section 6, RFC 8037 section 2).
+    var webKey: JSONObject {
+        switch parts {
+        case .rsa(let modulus, let exponent):
+            JSONObject(of: ["kty": "RSA", "n": Base64URL.encode(modulus), "e": Base64URL.encode(exponent)])
+        case .ellipticCurve(let curve, let x, let y):
+            JSONObject(of: [
+                "kty": "EC", "crv": curve.rawValue, "x": Base64URL.encode(x), "y": Base64URL.encode(y),
+            ])
+        case .ed25519(let bytes): JSONObject(of: ["kty": "OKP", "crv": "Ed25519", "x": Base64URL.encode(bytes)])
+        }
     }
 }

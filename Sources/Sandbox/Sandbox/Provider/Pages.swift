@@ -13,39 +13,47 @@ enum Pages {
         let body = """
             <h1>Sign in to \(escape(interaction.client.id))</h1>
             \(alert(problem))<p>The application <strong>\(escape(interaction.client.id))</strong> wants to sign you in.
-            The answer goes to <code>\(escape(interaction.redirectURI))</code>.</p>
+            The answer goes to <code>\(escape(interaction.destination.redirectURI))</code>.</p>
             \(list(of: interaction.scopes))
+            \(decision(action, ("interaction", name), users, hinted: hinted))
+            """
+        return Responses.page(document("Sign in to \(interaction.client.id)", body), status: problem == nil ? 200 : 422)
+    }
+
+    /// A form with a hidden field, in which a user is chosen and allows or denies.
+    static func decision(
+        _ action: String, _ field: (String, String), _ users: [SandboxUser], hinted: SandboxUser?
+    ) -> String {
+        let choices = users.enumerated().map { index, user in
+            let checked = user == hinted ? " checked" : ""
+            return """
+                <p><input type="radio" id="user-\(index)" name="user" value="\(escape(user.name))" required\(checked)>
+                <label for="user-\(index)">\(escape(user.displayName)) (\(escape(user.email)))</label></p>
+                """
+        }
+        return """
             <form method="post" action="\(escape(action))">
-            <input type="hidden" name="interaction" value="\(escape(name))">
+            <input type="hidden" name="\(field.0)" value="\(escape(field.1))">
             <fieldset>
             <legend>Sign in as</legend>
-            \(choices(users, hinted: hinted))
+            \(choices.joined(separator: "\n"))
             </fieldset>
             <p><button type="submit" name="decision" value="allow">Allow</button>
             <button type="submit" name="decision" value="deny" formnovalidate>Deny</button></p>
             </form>
             <p>This is a sandbox: there are no passwords, and nobody here is real.</p>
             """
-        return Responses.page(document("Sign in to \(interaction.client.id)", body), status: problem == nil ? 200 : 422)
-    }
-
-    /// The users, one to be chosen.
-    static func choices(_ users: [SandboxUser], hinted: SandboxUser?) -> String {
-        users.enumerated().map { index, user in
-            let checked = user == hinted ? " checked" : ""
-            return """
-                <p><input type="radio" id="user-\(index)" name="user" value="\(escape(user.name))" required\(checked)>
-                <label for="user-\(index)">\(escape(user.displayName)) (\(escape(user.email)))</label></p>
-                """
-        }.joined(separator: "\n")
     }
 
     /// What a client requests.
     static func list(of scopes: [String]) -> String {
         scopes.isEmpty
             ? "<p>It asks for nothing but the sign-in itself.</p>"
-            : "<p>It asks for:</p>\n<ul>\n" + scopes.map { "<li>\(describe($0))</li>" }.joined(separator: "\n")
-                + "\n</ul>"
+            : "<p>It asks for:</p>\n" + list(scopes.map(describe))
+    }
+
+    private static func list(_ items: [String]) -> String {
+        "<ul>\n" + items.map { "<li>\($0)</li>" }.joined(separator: "\n") + "\n</ul>"
     }
 
     static func alert(_ problem: String?) -> String {
@@ -79,8 +87,6 @@ enum Pages {
 
     /// An overview for a user who opens the server's root.
     static func index(issuers: [String], users: [SandboxUser], clients: [SandboxClient]) -> ServerResponse {
-        let list = { (items: [String]) in "<ul>\n" + items.map { "<li>\($0)</li>" }.joined(separator: "\n") + "\n</ul>"
-        }
         let links = issuers.map { issuer in
             let url = escape(issuer + Endpoint.discovery.path)
             return "<code>\(escape(issuer))</code>: <a href=\"\(url)\">metadata</a>, "
@@ -104,13 +110,11 @@ enum Pages {
     static func inbox(_ messages: [SentMessage]) -> ServerResponse {
         let items = messages.map { message in
             let link = message.link.map { "<br><a href=\"\(escape($0))\">\(escape($0))</a>" } ?? ""
-            return "<li>To <strong>\(escape(message.to))</strong> by \(escape(message.channel)), "
-                + "\(escape(message.type)): <code>\(escape(message.code))</code>\(link)</li>"
+            return "To <strong>\(escape(message.to))</strong> by \(escape(message.channel)), "
+                + "\(escape(message.type)): <code>\(escape(message.code))</code>\(link)"
         }
-        let list =
-            items.isEmpty
-            ? "<p>Nothing has been sent yet.</p>" : "<ul>\n" + items.joined(separator: "\n") + "\n</ul>"
-        return Responses.page(document("Inbox", "<h1>Inbox</h1>\n\(list)"))
+        let content = items.isEmpty ? "<p>Nothing has been sent yet.</p>" : list(items)
+        return Responses.page(document("Inbox", "<h1>Inbox</h1>\n\(content)"))
     }
 
     private static func describe(_ scope: String) -> String {

@@ -39,8 +39,7 @@ struct PasskeyCeremony {
             isGood(data), let attested = data.attested, attested.credentialID == id,
             let key = PasskeyCeremony.key(attested.key)
         else { return nil }
-        return Credential(
-            id: id, key: key, signCount: data.signCount, isBackupEligible: data.flags.isBackupEligible)
+        return Credential(id: id, key: key, signCount: data.signCount, isBackupEligible: data.flags.isBackupEligible)
     }
 
     /// A P-256 key (RFC 9053 section 7.1).
@@ -70,8 +69,7 @@ struct PasskeyCeremony {
             let data = AuthenticatorData(parsing: bytes), isGood(data),
             data.flags.isBackupEligible == known.isBackupEligible,
             let signature = PasskeyCeremony.bytes(response["signature"]),
-            known.key.verify(
-                derSignature: signature, message: bytes + Digest.sha256(clientData), algorithm: .es256)
+            known.key.verify(derSignature: signature, message: bytes + Digest.sha256(clientData), algorithm: .es256)
         else { return nil }
         let isCounting = data.signCount != 0 || known.signCount != 0
         return !isCounting || data.signCount > known.signCount ? data.signCount : nil

@@ -12,67 +12,52 @@ struct Registrations {
     }
 
     private static let maxRegistrations = 1_000
+    private static let wrongToken = OAuthError(
+        "invalid_token", "the token is not this client's", status: 401, challenge: "Bearer")
 
     /// By the client's id.
     private var registrations: [String: Registration] = [:]
 
     mutating func register(
         _ request: SandboxRequest, _ clients: inout Clients, _ issuer: inout Issuer, at now: Int
-    ) throws(ErrorResponse) -> ServerResponse {
+    ) throws -> ServerResponse {
         let settings = issuer.settings
-        switch settings.registration {
-        case .off: throw ErrorResponse.notOffered
-        case .open: break
-        case .token:
-            guard request.bearer == settings.initialAccessToken else {
-                throw ErrorResponse(
-                    "invalid_token", "an initial access token is needed", status: 401, challenge: "Bearer")
-            }
-        }
-        guard registrations.count < Registrations.maxRegistrations else {
-            throw ErrorResponse("server_error", "too many clients", status: 503)
-        }
-        guard let asked = (try? JSON(parsing: request.body))?.object else {
-            throw ErrorResponse("invalid_client_metadata", "the body is not a JSON object")
-        }
+        try requireOffer(settings.registration != .off)
+        try require(
+            settings.registration == .open || request.bearer == settings.initialAccessToken, "invalid_token",
+            "an initial access token is needed", status: 401, challenge: "Bearer")
+        try require(
+            registrations.count < Registrations.maxRegistrations, "server_error", "too many clients", status: 503)
+        let asked = try unwrap(
+            (try? JSON(parsing: request.body))?.object, "invalid_client_metadata", "the body is not a JSON object")
         let redirectURIs = try Registrations.redirectURIs(asked)
         try Registrations.checkGrants(asked)
         let stated = try Registrations.authentication(asked)
         let way = settings.registeredAuthentication ?? stated
         let id = Issuer.newToken("client")
-        let secret = way == .none ? nil : Issuer.newToken("secret")
-        clients.add(
-            SandboxClient(
-                id: id, secret: secret.map { Secret($0) }, redirectURIs: redirectURIs, loopback: .anyPort,
-                authentications: [way]))
-        var document = JSONObject([.init("client_id", .string(id)), .init("client_id_issued_at", .integer(now))])
-        if let secret {
-            document["client_secret"] = .string(secret)
-            document["client_secret_expires_at"] = .integer(settings.registeredSecretLifetime.map { now + $0 } ?? 0)
-        }
-        let token = Issuer.newToken("reg")
-        document["registration_access_token"] = .string(token)
-        document["registration_client_uri"] = .string(
-            issuer.url(.clientConfiguration) + "?" + FormEncoding.encode([("client_id", id)]))
+        let place = issuer.url(.clientConfiguration) + "?" + FormEncoding.encode([("client_id", id)])
+        var document = JSONObject(of: [
+            "client_id": id, "client_id_issued_at": now, "registration_client_uri": place,
+        ])
+        let token = clients.enter(id, redirectURIs, [way], hasSecret: way != .none, &document, settings, at: now)
         for member in asked.members where document[member.name] == nil { document[member.name] = member.value }
-        document["token_endpoint_auth_method"] = .string(way.rawValue)
+        document["token_endpoint_auth_method"] = way.json
         registrations[id] = Registration(token: token, document: document)
         issuer.counters.registrations += 1
-        return Responses.json(.object(document), status: 201)
+        return Responses.json(document, status: 201)
     }
 
     /// RFC 7592 sections 2.1 to 2.3. A deleted client gets the same response as one that never existed.
     mutating func configure(
         _ request: SandboxRequest, _ clients: inout Clients, _ issuer: inout Issuer, at now: Int
-    ) throws(ErrorResponse) -> ServerResponse {
-        let failure = ErrorResponse("invalid_token", "the token is not this client's", status: 401, challenge: "Bearer")
+    ) throws -> ServerResponse {
         guard let id = Parameters(request.query)["client_id"], let registration = registrations[id],
             request.bearer == registration.token
-        else { throw failure }
+        else { throw Registrations.wrongToken }
         switch request.method {
         case "DELETE": break
         case "PUT": return try update(id, registration, request, &clients, issuer.settings, at: now)
-        default: return Responses.json(.object(registration.document))
+        default: return Responses.json(registration.document)
         }
         registrations[id] = nil
         clients.remove(id)
@@ -86,96 +71,95 @@ struct Registrations {
     private mutating func update(
         _ id: String, _ registration: Registration, _ request: SandboxRequest, _ clients: inout Clients,
         _ settings: SandboxSettings, at now: Int
-    ) throws(ErrorResponse) -> ServerResponse {
+    ) throws -> ServerResponse {
         let asked = try registration.update(id, in: request.body)
         let redirectURIs = try Registrations.redirectURIs(asked)
         try Registrations.checkGrants(asked)
-        guard let known = clients[id] else {
-            throw ErrorResponse("invalid_token", "the token is not this client's", status: 401, challenge: "Bearer")
-        }
-        let secret = known.secret == nil ? nil : Issuer.newToken("secret")
-        clients.add(
-            SandboxClient(
-                id: id, secret: secret.map { Secret($0) }, redirectURIs: redirectURIs, loopback: .anyPort,
-                authentications: known.authentications))
-        var new = registration
-        new.token = Issuer.newToken("reg")
-        new.document["registration_access_token"] = .string(new.token)
-        if let secret {
-            new.document["client_secret"] = .string(secret)
-            new.document["client_secret_expires_at"] = .integer(
-                settings.registeredSecretLifetime.map { now + $0 } ?? 0)
-        }
-        for member in asked.members where member.name != "client_secret" { new.document[member.name] = member.value }
-        registrations[id] = new
-        return Responses.json(.object(new.document))
+        guard let known = clients[id] else { throw Registrations.wrongToken }
+        var document = registration.document
+        let token = clients.enter(
+            id, redirectURIs, known.authentications, hasSecret: known.secret != nil, &document, settings, at: now)
+        for member in asked.members where member.name != "client_secret" { document[member.name] = member.value }
+        registrations[id] = Registration(token: token, document: document)
+        return Responses.json(document)
     }
 
     // MARK: What may be asked for
 
     /// OpenID Connect Dynamic Client Registration section 2: native clients have custom schemes, or http on loopback;
     /// RFC 8252 section 7.2 adds https.
-    private static func redirectURIs(_ asked: JSONObject) throws(ErrorResponse) -> [String] {
-        func refusal(_ reason: String) -> ErrorResponse { ErrorResponse("invalid_redirect_uri", reason) }
-        guard let listed = asked["redirect_uris"]?.array, (1...10).contains(listed.count) else {
-            throw refusal("redirect_uris is not a list of 1 to 10")
-        }
-        var uris: [String] = []
-        for element in listed {
+    private static func redirectURIs(_ asked: JSONObject) throws -> [String] {
+        let listed = asked["redirect_uris"]?.array ?? []
+        try require((1...10).contains(listed.count), "invalid_redirect_uri", "redirect_uris is not a list of 1 to 10")
+        return try listed.map { element in
             guard let text = element.string, let url = try? WebURL(parsing: text), url.fragment == nil else {
-                throw refusal("one is not a URI without a fragment")
+                throw OAuthError("invalid_redirect_uri", "one is not a URI without a fragment")
             }
-            if url.scheme == "http", !url.isLoopback { throw refusal("http is for loopback") }
-            uris.append(text)
+            try require(url.scheme != "http" || url.isLoopback, "invalid_redirect_uri", "http is for loopback")
+            return text
         }
-        return uris
     }
 
-    private static func checkGrants(_ asked: JSONObject) throws(ErrorResponse) {
-        func texts(_ name: String, usually: [String]) throws(ErrorResponse) -> Set<String> {
-            guard let value = asked[name] else { return Set(usually) }
-            guard let array = value.array, array.allSatisfy({ $0.string != nil }) else {
-                throw ErrorResponse("invalid_client_metadata", "\(name) is not a list of strings")
-            }
-            return Set(array.compactMap(\.string))
+    private static func checkGrants(_ asked: JSONObject) throws {
+        func check(_ isMet: Bool, _ text: String) throws { try require(isMet, "invalid_client_metadata", text) }
+        func texts(_ name: String, usually: String) throws -> Set<String> {
+            guard let value = asked[name] else { return [usually] }
+            let texts = value.array?.map(\.string) ?? [nil]
+            try check(!texts.contains(nil), "\(name) is not a list of strings")
+            return Set(texts.compactMap(\.self))
         }
-        guard
-            try texts("grant_types", usually: ["authorization_code"])
-                .isSubset(of: ["authorization_code", "refresh_token"])
-        else { throw ErrorResponse("invalid_client_metadata", "a grant type that is not offered") }
-        guard try texts("response_types", usually: ["code"]) == ["code"] else {
-            throw ErrorResponse("invalid_client_metadata", "only the response type code is offered")
-        }
-        guard asked["application_type"] == "native" else {
-            throw ErrorResponse("invalid_client_metadata", "only native clients register themselves here")
-        }
+        let grants = try texts("grant_types", usually: "authorization_code")
+        try check(grants.isSubset(of: ["authorization_code", "refresh_token"]), "a grant type that is not offered")
+        let types = try texts("response_types", usually: "code")
+        try check(types == ["code"], "only the response type code is offered")
+        try check(asked["application_type"] == "native", "only native clients register themselves here")
     }
 
     /// RFC 7591 section 2: the default is `client_secret_basic`.
-    private static func authentication(_ asked: JSONObject) throws(ErrorResponse) -> SandboxClient.Authentication {
+    private static func authentication(_ asked: JSONObject) throws -> SandboxClient.Authentication {
         guard let value = asked["token_endpoint_auth_method"] else { return .basic }
         guard let way = value.string.flatMap(SandboxClient.Authentication.init(rawValue:)), way != .privateKey else {
-            throw ErrorResponse("invalid_client_metadata", "a token_endpoint_auth_method that is not offered")
+            throw OAuthError("invalid_client_metadata", "a token_endpoint_auth_method that is not offered")
         }
         return way
     }
 }
 
+extension Clients {
+    /// Adds or replaces a registered client. Its document gets a new secret, if the client has one, and the new
+    /// registration access token, which is returned.
+    fileprivate mutating func enter(
+        _ id: String, _ redirectURIs: [String], _ authentications: [SandboxClient.Authentication], hasSecret: Bool,
+        _ document: inout JSONObject, _ settings: SandboxSettings, at now: Int
+    ) -> String {
+        let token = Issuer.newToken("reg")
+        document["registration_access_token"] = .string(token)
+        var secret: Secret?
+        if hasSecret {
+            let text = Issuer.newToken("secret")
+            secret = Secret(text)
+            document["client_secret"] = .string(text)
+            document["client_secret_expires_at"] = .integer(settings.registeredSecretLifetime.map { now + $0 } ?? 0)
+        }
+        add(
+            SandboxClient(
+                id: id, secret: secret, redirectURIs: redirectURIs, loopback: .anyPort,
+                authentications: authentications))
+        return token
+    }
+}
+
 extension Registrations.Registration {
     /// What an update asks for (RFC 7592 section 2.2).
-    fileprivate func update(_ id: String, in body: [UInt8]) throws(ErrorResponse) -> JSONObject {
-        guard let asked = (try? JSON(parsing: body))?.object, asked["client_id"]?.string == id else {
-            throw ErrorResponse("invalid_request", "the body does not name this client")
-        }
+    fileprivate func update(_ id: String, in body: [UInt8]) throws -> JSONObject {
+        let asked = (try? JSON(parsing: body))?.object ?? JSONObject()
+        try require(asked["client_id"]?.string == id, "invalid_request", "the body does not name this client")
         let forbidden = [
             "registration_access_token", "registration_client_uri", "client_secret_expires_at", "client_id_issued_at",
         ]
-        if let name = forbidden.first(where: { asked[$0] != nil }) {
-            throw ErrorResponse("invalid_request", "an update has no \(name)")
-        }
-        if let secret = asked["client_secret"], secret != document["client_secret"] {
-            throw ErrorResponse("invalid_request", "a client does not choose its secret")
-        }
+        for name in forbidden { try require(asked[name] == nil, "invalid_request", "an update has no \(name)") }
+        let secret = asked["client_secret"] ?? document["client_secret"]
+        try require(secret == document["client_secret"], "invalid_request", "a client does not choose its secret")
         return asked
     }
 }

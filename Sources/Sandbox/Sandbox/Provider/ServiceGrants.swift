@@ -14,18 +14,16 @@ extension Issuer {
     mutating func clientCredentials(
         _ parameters: Parameters, _ client: SandboxClient, at now: Int
     ) throws -> ServerResponse {
-        guard !client.authentications.contains(.none) else {
-            throw ErrorResponse("unauthorized_client", "the client does not prove itself, and gets no token of its own")
-        }
+        try require(
+            !client.authentications.contains(.none), "unauthorized_client",
+            "the client does not prove itself, and gets no token of its own")
         return answer(parameters, client, subject: client.id, at: now)
     }
 
     mutating func tradeAssertion(
         _ parameters: Parameters, _ client: SandboxClient, at now: Int
     ) throws -> ServerResponse {
-        guard let assertion = parameters["assertion"] else {
-            throw ErrorResponse("invalid_request", "assertion is missing")
-        }
+        let assertion = try parameters.required("assertion")
         let isSAML = parameters["grant_type"] == Issuer.samlBearer
         let subject = try isSAML ? subject(ofSAML: assertion, at: now) : subject(of: assertion, at: now)
         return answer(parameters, client, subject: subject, at: now)
@@ -35,89 +33,74 @@ extension Issuer {
         _ parameters: Parameters, _ client: SandboxClient, at now: Int
     ) throws -> ServerResponse {
         guard let token = parameters["subject_token"], let type = parameters["subject_token_type"] else {
-            throw ErrorResponse(
+            throw OAuthError(
                 "invalid_request", "subject_token and subject_token_type belong together, and one is missing")
         }
         let accessToken = Issuer.tokenType + "access_token"
-        guard [nil, accessToken].contains(parameters["requested_token_type"]) else {
-            throw ErrorResponse("invalid_request", "requested_token_type is not that of an access token")
-        }
+        try require(
+            (parameters["requested_token_type"] ?? accessToken) == accessToken, "invalid_request",
+            "requested_token_type is not that of an access token")
         let subject: String
         var whole: [String]?
         switch type {
         case accessToken:
-            guard let grant = ledger.access(token, at: now) else {
-                throw ErrorResponse("invalid_request", "subject_token is no access token that is good now")
-            }
+            let grant = try unwrap(
+                ledger.access(token, at: now), "invalid_request", "subject_token is no access token that is good now")
             subject = grant.user.subject
             if perturbations.take(.tokenWholeScope) { whole = grant.scopes }
         case Issuer.tokenType + "jwt": subject = try self.subject(of: token, at: now)
-        default: throw ErrorResponse("invalid_request", "subject_token_type is not one that is traded here")
+        default: throw OAuthError("invalid_request", "subject_token_type is not one that is traded here")
         }
-        return answer(parameters, client, subject: subject, whole: whole, at: now) {
-            $0["issued_token_type"] = .string(accessToken)
-        }
+        return answer(parameters, client, subject: subject, whole: whole, type: accessToken, at: now)
     }
 
     /// The subject of an assertion, if this issuer made it and it is valid now.
     private mutating func subject(of assertion: String, at now: Int) throws -> String {
-        guard let token = JSONWebToken(parsing: assertion) else {
-            throw ErrorResponse("invalid_grant", "the assertion is not a JWT")
-        }
+        let token = try unwrap(JSONWebToken(parsing: assertion), "invalid_grant", "the assertion is not a JWT")
         let claims = token.claims
-        guard token.header["alg"]?.string == "ES256", claims["iss"]?.string == name,
-            token.isSigned(by: try keys.key(for: .es256).key.publicKey, .es256)
-        else { throw ErrorResponse("invalid_grant", "nobody who is trusted made the assertion") }
-        guard let audience = claims["aud"]?.string, [name, url(.token)].contains(audience) else {
-            throw ErrorResponse("invalid_grant", "the assertion is meant for another audience")
-        }
-        guard let end = claims["exp"]?.integer, end > now else {
-            throw ErrorResponse("invalid_grant", "the assertion has expired")
-        }
-        guard let subject = claims["sub"]?.string, !subject.isEmpty else {
-            throw ErrorResponse("invalid_grant", "the assertion is about nobody")
-        }
-        return subject
+        let key = try keys.key(for: .es256).key.publicKey
+        let isSigned = token.header["alg"] == "ES256" && token.isSigned(by: key, .es256)
+        return try check(
+            isSigned && claims["iss"]?.string == name, audience: claims["aud"]?.string, expiry: claims["exp"]?.integer,
+            subject: claims["sub"]?.string, at: now)
+    }
+
+    /// What is checked of every assertion. Returns its subject.
+    private func check(
+        _ isOurs: Bool, audience: String?, expiry: Int?, subject: String?, at now: Int
+    ) throws -> String {
+        try require(isOurs, "invalid_grant", "nobody who is trusted made the assertion")
+        let isForUs = audience == name || audience == url(.token)
+        try require(isForUs, "invalid_grant", "the assertion is meant for another audience")
+        try require(expiry ?? 0 > now, "invalid_grant", "the assertion has expired")
+        return try unwrap(subject == "" ? nil : subject, "invalid_grant", "the assertion is about nobody")
     }
 
     /// An assertion, as a workload finds it in a file of its platform.
-    mutating func makeAssertion(
-        subject: String, audience: String?, lifetime: Int, at now: Int
-    ) throws(CryptographyError) -> String {
+    mutating func makeAssertion(subject: String, audience: String?, lifetime: Int, at now: Int) throws -> String {
         let key = try keys.key(for: .es256)
-        let header: JSON = ["alg": "ES256", "typ": "JWT", "kid": .string(key.id)]
-        let claims: JSON = [
-            "iss": .string(name), "sub": .string(subject), "aud": .string(audience ?? name),
-            "iat": .integer(now), "exp": .integer(now + lifetime), "jti": .string(RandomToken.identifier(bits: 128)),
-        ]
-        let input = JSONWebToken.signingInput(header, claims)
-        let signature = try key.key.sign(message: Array(input.utf8), algorithm: .es256)
-        return "\(input).\(Base64URL.encode(signature))"
+        let header = JSONObject(of: ["alg": "ES256", "typ": "JWT", "kid": key.id])
+        let claims = JSONObject(of: [
+            "iss": name, "sub": subject, "aud": audience ?? name, "iat": now, "exp": now + lifetime,
+            "jti": RandomToken.identifier(bits: 128),
+        ])
+        return try JSONWebToken.signed(header, claims) { try key.key.sign(message: $0, algorithm: .es256) }
     }
 
     /// A token without a refresh token: a client that can get this one can get the next.
     ///
     /// - Parameter whole: its scopes in place of the requested ones.
     private mutating func answer(
-        _ parameters: Parameters, _ client: SandboxClient, subject: String, whole: [String]? = nil, at now: Int,
-        _ change: (inout JSONObject) -> Void = { _ in }
+        _ parameters: Parameters, _ client: SandboxClient, subject: String, whole: [String]? = nil,
+        type: String? = nil, at now: Int
     ) -> ServerResponse {
-        let scopes = whole ?? parameters["scope"]?.split(separator: " ").map(String.init) ?? []
+        let scopes = whole ?? parameters.scopes ?? []
         let user = SandboxUser(name: subject)
-        let family = ledger.open(
-            Ledger.Family(
-                clientID: client.id, user: user, scopes: scopes, authenticatedAt: now,
-                sessionID: RandomToken.identifier(bits: 128)))
-        let token = Issuer.newToken("at")
-        ledger.accessTokens[token] = Ledger.AccessGrant(
-            family: family, user: user, scopes: scopes, expiresAt: now + settings.accessTokenLifetime)
-        counters.tokensIssued += 1
-        var answer = JSONObject([.init("access_token", .string(token)), .init("token_type", "Bearer")])
-        if !scopes.isEmpty { answer["scope"] = .string(scopes.joined(separator: " ")) }
-        if !settings.omitsExpiresIn { answer["expires_in"] = .integer(settings.accessTokenLifetime) }
-        change(&answer)
+        var answer = newAccessToken(of: open(client, user, scopes, at: now), for: user, scopes, at: now).members
+        if scopes.isEmpty { answer["scope"] = nil }
+        answer["issued_token_type"] = type.map(JSON.string)
         perturbations.change(tokenResponse: &answer)
-        return Responses.json(.object(answer))
+        return Responses.json(answer)
     }
 }
 
@@ -125,34 +108,27 @@ extension SandboxProvider {
     /// `POST /sandbox/assertion`: `{"subject": "build", "audience": URL?, "lifetime": SECONDS?, "format": "jwt"?}` gets
     /// the response `{"assertion": TEXT}`. By default its audience is the issuer, and it is valid for five minutes. The
     /// format `saml2` is an XML element.
-    func makeAssertion(_ request: SandboxRequest) -> ServerResponse {
+    func makeAssertion(_ request: SandboxRequest) throws -> ServerResponse {
         let object = try? JSON(parsing: request.body).object
         let names = Set(object?.names ?? ["?"])
         guard let object, names.isSubset(of: ["subject", "audience", "lifetime", "format"]),
             let subject = object["subject"]?.string, !subject.isEmpty,
             ["jwt", "saml2", nil].contains(object["format"]?.string)
         else {
-            return Responses.refusal(
-                ErrorResponse(
-                    "invalid_request", "the body is an object with subject, and perhaps audience, lifetime and format"))
+            throw OAuthError(
+                "invalid_request", "the body is an object with subject, and perhaps audience, lifetime and format")
         }
         let now = clock()
-        do {
-            let assertion = try withState { state in
-                let audience = object["audience"]?.string
-                let lifetime = object["lifetime"]?.integer ?? 300
-                let time = now + state.clockOffset
-                return try object["format"]?.string == "saml2"
-                    ? state.server.issuer.makeSAMLAssertion(
-                        subject: subject, audience: audience, lifetime: lifetime, at: time)
-                    : state.server.issuer.makeAssertion(
-                        subject: subject, audience: audience, lifetime: lifetime, at: time)
-            }
-            return Responses.json(["assertion": .string(assertion)])
-        } catch {
-            return Responses.refusal(
-                ErrorResponse("server_error", "The sandbox could not make or use a key.", status: 500))
+        let assertion = try withState { state in
+            let audience = object["audience"]?.string
+            let lifetime = object["lifetime"]?.integer ?? 300
+            let time = now + state.clockOffset
+            return try object["format"]?.string == "saml2"
+                ? state.server.issuer.makeSAMLAssertion(
+                    subject: subject, audience: audience, lifetime: lifetime, at: time)
+                : state.server.issuer.makeAssertion(subject: subject, audience: audience, lifetime: lifetime, at: time)
         }
+        return Responses.json(["assertion": assertion])
     }
 }
 
@@ -165,9 +141,7 @@ extension Issuer {
     private static let end = "</sandbox:Seal></saml:Assertion>"
 
     /// An assertion, as a workload finds it in a file of its platform.
-    mutating func makeSAMLAssertion(
-        subject: String, audience: String?, lifetime: Int, at now: Int
-    ) throws(CryptographyError) -> String {
+    mutating func makeSAMLAssertion(subject: String, audience: String?, lifetime: Int, at now: Int) throws -> String {
         let expiry = now + lifetime
         let text = """
             <saml:Assertion xmlns:saml="urn:oasis:names:tc:SAML:2.0:assertion" Version="2.0" \
@@ -189,25 +163,16 @@ extension Issuer {
         guard let bytes = Base64URL.decode(assertion[...]), let text = String(validating: bytes, as: UTF8.self),
             let seal = text.firstRange(of: Issuer.sealStart), text.hasSuffix(Issuer.end),
             let signature = Base64URL.decode(text[seal.upperBound...].dropLast(Issuer.end.count))
-        else { throw ErrorResponse("invalid_grant", "the assertion is not base64url of a SAML assertion") }
+        else { throw OAuthError("invalid_grant", "the assertion is not base64url of a SAML assertion") }
         let signed = text[..<seal.lowerBound]
         let key = try keys.key(for: .es256).key.publicKey
-        guard key.verify(signature: signature, message: Array(signed.utf8), algorithm: .es256),
-            Issuer.content(of: "saml:Issuer", in: signed) == Markup.escaped(name)
-        else { throw ErrorResponse("invalid_grant", "nobody who is trusted made the assertion") }
-        let audiences = [name, url(.token)].map { Markup.escaped($0) }
-        guard let audience = Issuer.content(of: "saml:Audience", in: signed), audiences.contains(audience) else {
-            throw ErrorResponse("invalid_grant", "the assertion is meant for another audience")
-        }
-        guard
-            let expiry = signed.firstRange(of: "sandbox\">").flatMap({ range in
-                Int(signed[range.upperBound...].prefix { $0 != "<" })
-            }), expiry > now
-        else { throw ErrorResponse("invalid_grant", "the assertion has expired") }
-        guard let subject = Issuer.content(of: "saml:NameID", in: signed), !subject.isEmpty else {
-            throw ErrorResponse("invalid_grant", "the assertion is about nobody")
-        }
-        return subject
+        let isSigned = key.verify(signature: signature, message: Array(signed.utf8), algorithm: .es256)
+        let audience = Issuer.content(of: "saml:Audience", in: signed)
+        let expiry = signed.firstRange(of: "sandbox\">").map { signed[$0.upperBound...].prefix { $0 != "<" } }
+        return try check(
+            isSigned && Issuer.content(of: "saml:Issuer", in: signed) == Markup.escaped(name),
+            audience: [name, url(.token)].first { Markup.escaped($0) == audience }, expiry: expiry.flatMap { Int($0) },
+            subject: Issuer.content(of: "saml:NameID", in: signed), at: now)
     }
 
     private static func content(of element: String, in text: Substring) -> String? {

@@ -5,78 +5,68 @@ internal import RingbackBase
 /// Tokens for users: the grants of codes (RFC 6749 section 4.1.3, RFC 7636 section 4.6) and of refresh tokens (section 6),
 /// and the response of all grants.
 extension Issuer {
-    mutating func exchange(
-        _ parameters: Parameters, _ client: SandboxClient, at now: Int
-    ) throws -> ServerResponse {
-        guard let code = parameters["code"] else { throw ErrorResponse("invalid_request", "code is missing") }
+    mutating func exchange(_ parameters: Parameters, _ client: SandboxClient, at now: Int) throws -> ServerResponse {
+        let code = try parameters.required("code")
         guard let grant = ledger.codes[code], ledger.families[grant.family].clientID == client.id else {
-            throw ErrorResponse("invalid_grant", "the code is not known")
+            throw OAuthError("invalid_grant", "the code is not known")
         }
         guard !grant.isUsed else {
             counters.codeReuses += 1
             ledger.end(grant.family)
-            throw ErrorResponse("invalid_grant", "the code was used before; what it yielded is revoked")
+            throw OAuthError("invalid_grant", "the code was used before; what it yielded is revoked")
         }
         // A code can be tried once, whatever is wrong from here on.
         ledger.codes[code]?.isUsed = true
-        guard now < grant.expiresAt else { throw ErrorResponse("invalid_grant", "the code has expired") }
-        guard parameters["redirect_uri"] == grant.redirectURI else {
-            throw ErrorResponse("invalid_grant", "redirect_uri is not the authorization request's")
-        }
+        try require(now < grant.expiresAt, "invalid_grant", "the code has expired")
+        try require(
+            parameters["redirect_uri"] == grant.redirectURI, "invalid_grant",
+            "redirect_uri is not the authorization request's")
         if !perturbations.take(.tokenIgnoresPKCE) {
-            guard let verifier = parameters["code_verifier"] else {
-                throw ErrorResponse("invalid_request", "code_verifier is missing")
-            }
-            guard (43...128).contains(verifier.utf8.count), verifier.utf8.allSatisfy(\.isUnreserved) else {
-                throw ErrorResponse("invalid_request", "code_verifier is not one of RFC 7636")
-            }
-            guard Base64URL.encode(Digest.sha256(verifier)) == grant.challenge else {
-                throw ErrorResponse("invalid_grant", "code_verifier does not fit code_challenge")
-            }
+            let verifier = try parameters.required("code_verifier")
+            let isVerifier = (43...128).contains(verifier.utf8.count) && verifier.utf8.allSatisfy(\.isUnreserved)
+            try require(isVerifier, "invalid_request", "code_verifier is not one of RFC 7636")
+            try require(
+                Base64URL.encode(Digest.sha256(verifier)) == grant.challenge, "invalid_grant",
+                "code_verifier does not fit code_challenge")
         }
-        let scopes = ledger.families[grant.family].scopes
+        return try firstAnswer(client, family: grant.family, grant.nonce, hasConsent: grant.hasConsent, at: now)
+    }
+
+    /// The response to a sign-in.
+    mutating func firstAnswer(
+        _ client: SandboxClient, family: Int, _ nonce: String? = nil, hasConsent: Bool, at now: Int
+    ) throws -> ServerResponse {
+        let scopes = ledger.families[family].scopes
         let issuesRefreshToken =
             switch settings.refreshTokens {
             case .always: true
             case .offlineAccess: scopes.contains("offline_access")
-            case .offlineConsent: scopes.contains("offline_access") && grant.hasConsent
+            case .offlineConsent: scopes.contains("offline_access") && hasConsent
             case .never: false
             }
-        let refreshToken = issuesRefreshToken ? newRefreshToken(of: grant.family, at: now) : nil
+        let refreshToken = issuesRefreshToken ? newRefreshToken(of: family, at: now) : nil
         return try answer(
-            client, family: grant.family, scopes: scopes, refreshToken: refreshToken, held: nil, nonce: grant.nonce,
+            client, family: family, scopes: scopes, refreshToken: refreshToken, held: nil, nonce: nonce,
             hasIDToken: true, at: now)
     }
 
-    mutating func refresh(
-        _ parameters: Parameters, _ client: SandboxClient, at now: Int
-    ) throws -> ServerResponse {
-        guard let token = parameters["refresh_token"] else {
-            throw ErrorResponse("invalid_request", "refresh_token is missing")
-        }
-        guard let grant = ledger.refreshTokens[token] else {
-            throw ErrorResponse("invalid_grant", "the refresh token is not known")
-        }
+    mutating func refresh(_ parameters: Parameters, _ client: SandboxClient, at now: Int) throws -> ServerResponse {
+        let token = try parameters.required("refresh_token")
+        let grant = try unwrap(ledger.refreshTokens[token], "invalid_grant", "the refresh token is not known")
         let family = ledger.families[grant.family]
-        guard family.clientID == client.id else {
-            throw ErrorResponse("invalid_grant", "the refresh token is another client's")
-        }
-        guard !family.isEnded else { throw ErrorResponse("invalid_grant", "the session has ended") }
-        if let expiresAt = grant.expiresAt, now >= expiresAt {
-            throw ErrorResponse("invalid_grant", "the refresh token has expired")
-        }
+        try require(family.clientID == client.id, "invalid_grant", "the refresh token is another client's")
+        try require(!family.isEnded, "invalid_grant", "the session has ended")
+        try require(now < grant.expiresAt ?? .max, "invalid_grant", "the refresh token has expired")
         if let successor = grant.successor, !isWithinGrace(successor, at: now) {
             counters.reuseDetections += 1
             ledger.end(grant.family)
-            throw ErrorResponse("invalid_grant", "the refresh token was used before; the session is ended")
+            throw OAuthError("invalid_grant", "the refresh token was used before; the session is ended")
         }
         let whole = grant.scopes ?? family.scopes
-        let scopes = parameters["scope"].map { $0.split(separator: " ").map(String.init) } ?? whole
-        guard scopes.allSatisfy(whole.contains) else {
-            throw ErrorResponse("invalid_scope", "scope is wider than what was granted")
-        }
+        let scopes = parameters.scopes ?? whole
+        try require(scopes.allSatisfy(whole.contains), "invalid_scope", "scope is wider than what was granted")
         if parameters["resource"] != nil, perturbations.take(.tokenInvalidTarget) {
-            throw ErrorResponse("invalid_target", "the resource is not known here")
+            throw OAuthError("invalid_target", "the resource is not known here")
         }
         let refreshToken = rotate(token, grant, at: now)
         let lasting = downscoped(scopes, of: family, grant)
@@ -89,9 +79,7 @@ extension Issuer {
     }
 
     /// The scopes of a refresh token that comes with a token of these scopes; nil for the family's.
-    private func downscoped(
-        _ scopes: [String], of family: Ledger.Family, _ grant: Ledger.RefreshGrant
-    ) -> [String]? {
+    private func downscoped(_ scopes: [String], of family: Ledger.Family, _ grant: Ledger.RefreshGrant) -> [String]? {
         settings.downscopesRefreshTokens && Set(scopes) != Set(family.scopes) ? scopes : grant.scopes
     }
 
@@ -121,22 +109,39 @@ extension Issuer {
         return token
     }
 
+    /// A new session of a user.
+    mutating func open(_ client: SandboxClient, _ user: SandboxUser, _ scopes: [String], at now: Int) -> Int {
+        ledger.open(
+            Ledger.Family(
+                clientID: client.id, user: user, scopes: scopes, authenticatedAt: now,
+                sessionID: Issuer.newToken("sid")))
+    }
+
+    /// The members of a response with a new access token.
+    mutating func newAccessToken(
+        of family: Int, for user: SandboxUser, _ scopes: [String], at now: Int
+    ) -> (token: String, members: JSONObject) {
+        let token = Issuer.newToken("at")
+        let lifetime = settings.accessTokenLifetime
+        ledger.accessTokens[token] = Ledger.AccessGrant(
+            family: family, user: user, scopes: scopes, expiresAt: now + lifetime)
+        counters.tokensIssued += 1
+        let members = JSONObject(of: [
+            "access_token": token, "token_type": "Bearer", "scope": scopes.joined(separator: " "),
+            "expires_in": settings.omitsExpiresIn ? nil : lifetime,
+        ])
+        return (token, members)
+    }
+
     /// `held` is the refresh token that the client keeps if the response has none.
-    mutating func answer(
+    private mutating func answer(
         _ client: SandboxClient, family index: Int, scopes: [String], refreshToken: String?, held: String?,
         nonce: String?, hasIDToken: Bool, at now: Int
     ) throws -> ServerResponse {
         let family = ledger.families[index]
-        let user = perturbations.take(.tokenOtherSubject) ? users.first { $0 != family.user } : nil
-        let accessToken = Issuer.newToken("at")
-        ledger.accessTokens[accessToken] = Ledger.AccessGrant(
-            family: index, user: user ?? family.user, scopes: scopes, expiresAt: now + settings.accessTokenLifetime)
-        counters.tokensIssued += 1
-        var answer = JSONObject([
-            .init("access_token", .string(accessToken)), .init("token_type", "Bearer"),
-            .init("scope", .string(scopes.joined(separator: " "))),
-        ])
-        if !settings.omitsExpiresIn { answer["expires_in"] = .integer(settings.accessTokenLifetime) }
+        let other = perturbations.take(.tokenOtherSubject) ? users.first { $0 != family.user } : nil
+        let user = other ?? family.user
+        var (accessToken, answer) = newAccessToken(of: index, for: user, scopes, at: now)
         if let refreshToken { answer["refresh_token"] = .string(refreshToken) }
         let lasting = refreshToken ?? held
         if settings.statesRefreshLifetime, let end = lasting.flatMap({ ledger.refreshTokens[$0]?.expiresAt }) {
@@ -144,14 +149,14 @@ extension Issuer {
         }
         if hasIDToken, scopes.contains("openid") {
             let writer = IDTokenWriter(
-                issuer: name, client: client, family: family, user: user ?? family.user, nonce: nonce,
+                issuer: name, client: client, family: family, user: user, nonce: nonce,
                 accessToken: accessToken, settings: settings, now: now)
             let idToken = try writer.write(keys: &keys, perturbations: &perturbations)
             ledger.idTokens[idToken] = index
             answer["id_token"] = .string(idToken)
         }
         perturbations.change(tokenResponse: &answer)
-        return Responses.json(.object(answer))
+        return Responses.json(answer)
     }
 }
 
@@ -159,55 +164,48 @@ extension Issuer {
 extension Issuer {
     /// OpenID Connect Core section 5.3. The token comes in the header and nowhere else (RFC 6750 section 2,
     /// RFC 9700 section 4.3.2).
-    mutating func userinfo(_ request: SandboxRequest, at now: Int) throws(ErrorResponse) -> ServerResponse {
+    mutating func userinfo(_ request: SandboxRequest, at now: Int) throws -> ServerResponse {
         guard !request.pairs.contains(where: { $0.name == "access_token" }) else {
-            throw ErrorResponse("invalid_request", "the token belongs into the header", challenge: "Bearer")
+            throw OAuthError("invalid_request", "the token belongs into the header", challenge: "Bearer")
         }
         guard let token = request.bearer else {
             // Without credentials no error code is given (RFC 6750 section 3.1).
             return Responses.text(
                 "A bearer token is needed.", status: 401, fields: [("WWW-Authenticate", "Bearer realm=\"sandbox\"")])
         }
-        guard let grant = ledger.access(token, at: now) else {
-            throw ErrorResponse("invalid_token", "the token is not valid", status: 401, challenge: "Bearer")
-        }
+        let grant = try unwrap(
+            ledger.access(token, at: now), "invalid_token", "the token is not valid", status: 401, challenge: "Bearer")
         guard grant.scopes.contains("openid") || perturbations.take(.userinfoWithoutOpenID) else {
-            throw ErrorResponse("insufficient_scope", "the scope openid is needed", status: 403, challenge: "Bearer")
+            throw OAuthError("insufficient_scope", "the scope openid is needed", status: 403, challenge: "Bearer")
         }
-        var claims = JSONObject([.init("sub", .string(grant.user.subject))])
-        if grant.scopes.contains("profile") {
-            claims["name"] = .string(grant.user.displayName)
-            claims["preferred_username"] = .string(grant.user.name)
-        }
-        if grant.scopes.contains("email") {
-            claims["email"] = .string(grant.user.email)
-            claims["email_verified"] = true
-        }
+        let profile = grant.scopes.contains("profile") ? grant.user : nil
+        let address = grant.scopes.contains("email") ? grant.user.email : nil
+        var claims = JSONObject(of: [
+            "sub": grant.user.subject, "name": profile?.displayName, "preferred_username": profile?.name,
+            "email": address, "email_verified": address.map { _ in true },
+        ])
         perturbations.change(userinfo: &claims)
-        return Responses.json(.object(claims))
+        return Responses.json(claims)
     }
 
     /// RFC 7009. A refresh token ends its whole family. An unknown token counts as revoked.
-    mutating func revoke(
-        _ parameters: Parameters, _ client: SandboxClient
-    ) throws(ErrorResponse) -> ServerResponse {
-        guard let token = parameters["token"] else { throw ErrorResponse("invalid_request", "token is missing") }
+    mutating func revoke(_ parameters: Parameters, _ client: SandboxClient) throws -> ServerResponse {
+        let token = try parameters.required("token")
         if let grant = ledger.refreshTokens[token] {
-            try require(client, of: grant.family)
+            try checkOwner(client, of: grant.family)
             if !ledger.families[grant.family].isEnded { counters.revocations += 1 }
             ledger.end(grant.family)
         } else if let grant = ledger.accessTokens[token] {
-            try require(client, of: grant.family)
+            try checkOwner(client, of: grant.family)
             if !grant.isRevoked { counters.revocations += 1 }
             ledger.accessTokens[token]?.isRevoked = true
         }
         return Responses.text("", status: 200)
     }
 
-    private func require(_ client: SandboxClient, of family: Int) throws(ErrorResponse) {
-        guard ledger.families[family].clientID == client.id else {
-            throw ErrorResponse("unauthorized_client", "the token is another client's")
-        }
+    private func checkOwner(_ client: SandboxClient, of family: Int) throws {
+        try require(
+            ledger.families[family].clientID == client.id, "unauthorized_client", "the token is another client's")
     }
 
     /// OpenID Connect RP-Initiated Logout. Ends the session of the ID token in the hint, unless the session has the

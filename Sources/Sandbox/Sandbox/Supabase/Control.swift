@@ -11,42 +11,36 @@ internal import RingbackBase
 /// their tokens, `not_after` lets all sessions end after so many seconds, and `rewind` sets all of them back by so many
 /// refreshes, as in a database that was restored from a copy.
 struct SupabaseChange {
-    typealias Mistake = ControlDocument.Mistake
-
     private let members: [JSONObject.Member]
 
     /// Refuses a mistake before anything changes.
-    init(parsing item: JSONObject.Member) throws(Mistake) {
+    init(parsing item: JSONObject.Member) throws {
         members = try item.object().members.map { .init("supabase.\($0.name)", $0.value) }
         var project = SupabaseProject(url: "")
         try apply(to: &project, at: 0)
     }
 
-    func apply(to project: inout SupabaseProject, at now: Int) throws(Mistake) {
+    func apply(to project: inout SupabaseProject, at now: Int) throws {
         if let member = members.first(where: { $0.name == "supabase.configuration" }) {
-            project.settings = SupabaseSettings(try member.oneOf(SupabaseSettings.Configuration.self))
+            project.settings = SupabaseSettings(try .init(reading: member))
         }
         for member in members where member.name != "supabase.configuration" {
             let key = String(member.name.dropFirst("supabase.".utf8.count))
             if try project.settings.set(key, to: member) { continue }
             if try project.tables.set(key, to: member) { continue }
             if try project.consents.set(key, to: member, project.accounts.users) { continue }
-            guard try project.accounts.perform(key, member, at: now) else {
-                throw Mistake(text: "\(member.name) is not a key of this document")
-            }
+            guard try project.accounts.perform(key, member, at: now) else { throw member.isUnknown }
             project.runTrigger()
         }
     }
 }
 
 extension SupabaseTables {
-    fileprivate mutating func set(
-        _ key: String, to member: JSONObject.Member
-    ) throws(ControlDocument.Mistake) -> Bool {
+    fileprivate mutating func set(_ key: String, to member: JSONObject.Member) throws -> Bool {
         guard key == "tables" else { return false }
         for table in try member.object().members {
             try table.allow(["key", "rows"])
-            let rows = try table.optional("rows")?.each { row throws(ControlDocument.Mistake) in try row.object() }
+            let rows = try table.optional("rows")?.each { try $0.object() }
             tables[table.name] = Table(key: try table.optional("key")?.string() ?? "id", rows: rows ?? [])
         }
         return true
@@ -54,26 +48,20 @@ extension SupabaseTables {
 }
 
 extension SupabaseAccounts {
-    fileprivate mutating func perform(
-        _ key: String, _ member: JSONObject.Member, at now: Int
-    ) throws(ControlDocument.Mistake) -> Bool {
+    fileprivate mutating func perform(_ key: String, _ member: JSONObject.Member, at now: Int) throws -> Bool {
         switch key {
-        case "users":
-            _ = try member.each { item throws(ControlDocument.Mistake) in try users.add(item, at: now) }
+        case "users": _ = try member.each { try users.add($0, at: now) }
         case "ban":
             let end = SupabaseInstant(seconds: now + 3_155_760_000, nanoseconds: 0)
             for id in try users.ids(member) { users.ban(id, until: end) }
-        case "unban":
-            for id in try users.ids(member) { users.ban(id, until: nil) }
+        case "unban": for id in try users.ids(member) { users.ban(id, until: nil) }
         case "delete_users":
             for id in try users.ids(member) {
                 users.remove(id)
                 sessions.end { $0.userID == id }
             }
-        case "end_sessions":
-            sessions.end(where: try picked(member))
-        case "bind_sessions":
-            sessions.change(where: try picked(member)) { $0.clientID = SupabaseText.uuid() }
+        case "end_sessions": sessions.end(where: try picked(member))
+        case "bind_sessions": sessions.change(where: try picked(member)) { $0.clientID = SupabaseText.uuid() }
         case "stray_sessions": sessions.stray(where: try picked(member))
         case "not_after":
             let end = now + (try member.integer())
@@ -87,9 +75,7 @@ extension SupabaseAccounts {
     }
 
     /// Picks all sessions, or those of some users.
-    private func picked(
-        _ member: JSONObject.Member
-    ) throws(ControlDocument.Mistake) -> (SupabaseSession) -> Bool {
+    private func picked(_ member: JSONObject.Member) throws -> (SupabaseSession) -> Bool {
         if member.value.bool == true { return { _ in true } }
         let ids = try users.ids(member)
         return { ids.contains($0.userID) }
@@ -97,12 +83,11 @@ extension SupabaseAccounts {
 }
 
 extension SupabaseUsers {
-    fileprivate func ids(_ member: JSONObject.Member) throws(ControlDocument.Mistake) -> [String] {
-        let names = try member.each { item throws(ControlDocument.Mistake) in try item.string() }
-        return names.compactMap { user(email: $0)?.id ?? user(phone: $0)?.id }
+    fileprivate func ids(_ member: JSONObject.Member) throws -> [String] {
+        try [String](reading: member).compactMap { user(email: $0)?.id ?? user(phone: $0)?.id }
     }
 
-    fileprivate mutating func add(_ item: JSONObject.Member, at now: Int) throws(ControlDocument.Mistake) {
+    fileprivate mutating func add(_ item: JSONObject.Member, at now: Int) throws {
         try item.allow(["email", "phone", "password", "data", "confirmed"])
         let data = try item.optional("data")?.object() ?? JSONObject()
         let password = try item.optional("password")?.string()
@@ -124,123 +109,57 @@ extension SupabaseUsers {
     }
 }
 
-/// The settings by their names in the control document and its response.
-extension SupabaseSettings {
-    private static var flags: [(String, WritableKeyPath<SupabaseSettings, Bool>)] {
+extension SupabaseSettings.Configuration: SettingValue {}
+extension SupabaseSettings.RefreshTokens: SettingValue {}
+extension SupabaseSettings.Algorithm: SettingValue {}
+extension SupabaseSettings.Forgery: SettingValue {}
+
+extension SupabaseSettings: NamedSettings {
+    static var all: [Setting<SupabaseSettings>] {
         [
-            ("autoconfirm", \.autoconfirm), ("phone_autoconfirm", \.phoneAutoconfirm), ("rotation", \.rotates),
-            ("allow_reuse", \.allowsReuse), ("issuer_claim", \.namesIssuer), ("signup", \.allowsSignUp),
-            ("email", \.allowsEmail), ("phone", \.allowsPhone), ("anonymous", \.allowsAnonymous),
-            ("manual_linking", \.allowsLinking), ("secure_email_change", \.securesEmailChange),
-            ("secure_password_change", \.securesPasswordChange),
-            ("require_current_password", \.requiresCurrentPassword), ("password_digit", \.requiresDigit),
-            ("single_session", \.singleSession), ("profile_trigger", \.profileTrigger),
-            ("passkeys", \.allowsPasskeys),
+            .init("configuration", \.configuration), .init("autoconfirm", \.autoconfirm),
+            .init("phone_autoconfirm", \.phoneAutoconfirm), .init("rotation", \.rotates),
+            .init("allow_reuse", \.allowsReuse), .init("issuer_claim", \.namesIssuer),
+            .init("signup", \.allowsSignUp), .init("email", \.allowsEmail), .init("phone", \.allowsPhone),
+            .init("anonymous", \.allowsAnonymous), .init("manual_linking", \.allowsLinking),
+            .init("secure_email_change", \.securesEmailChange),
+            .init("secure_password_change", \.securesPasswordChange),
+            .init("require_current_password", \.requiresCurrentPassword), .init("password_digit", \.requiresDigit),
+            .init("single_session", \.singleSession), .init("profile_trigger", \.profileTrigger),
+            .init("passkeys", \.allowsPasskeys), .init("reuse_interval", \.reuseInterval),
+            .init("access_token_lifetime", \.accessTokenLifetime),
+            .init("password_min_length", \.minPasswordLength), .init("otp_lifetime", \.otpLifetime),
+            .init("sms_lifetime", \.smsLifetime), .init("mail_interval", \.mailInterval),
+            .init("sms_interval", \.smsInterval), .init("flow_lifetime", \.flowLifetime),
+            .init("relay_lifetime", \.relayLifetime), .init("max_passkeys", \.maxPasskeys),
+            .init("session_timebox", \.timebox), .init("session_inactivity", \.inactivity),
+            .init("allow_low_aal", \.lowLevelLifetime), .init("request_limit", \.requestLimit),
+            .init("mail_limit", \.mailLimit), .init("allow_list", \.allowList), .init("api_keys", \.apiKeys),
+            .init("providers", \.providers), .init("mfa", \.factors), .init("leaked_passwords", \.leakedPasswords),
+            .init("passkey_origins", \.passkeyOrigins), .init("algorithm", \.algorithm), .init("issuer", \.issuer),
+            .init("forgery", \.forgery), .init("refresh_tokens", \.refreshTokens),
+            .init("site_url", \.siteURL) { member in
+                guard SupabaseURL(try member.string()) != nil else { throw member.mistake("an absolute URL") }
+                return try member.string()
+            },
+            .init("upgrade", \.upgradePercentage) { try $0.integer(in: 0...100) },
+            .init("token_hook", \.tokenHook) { try $0.isNull ? nil : SupabaseError(hook: $0) },
+            .init("user_hook", \.userHook) { try $0.isNull ? nil : SupabaseError(userHook: $0) },
+            .init("otp_length", \.otpLength) { try $0.integer(in: 6...10) },
+            .init("passkey_rp_id", \.passkeyPartyID), .init("captcha", \.captcha),
+            .init("sso_domains", \.ssoDomains) { domains in
+                try domains.table { id in
+                    guard SupabaseText.isUUID(try id.string()) else { throw id.mistake("a UUID") }
+                    return try id.string()
+                }
+            },
         ]
-    }
-
-    private static var numbers: [(String, WritableKeyPath<SupabaseSettings, Int>)] {
-        [
-            ("reuse_interval", \.reuseInterval), ("access_token_lifetime", \.accessTokenLifetime),
-            ("password_min_length", \.minPasswordLength), ("otp_lifetime", \.otpLifetime),
-            ("sms_lifetime", \.smsLifetime), ("mail_interval", \.mailInterval), ("sms_interval", \.smsInterval),
-            ("flow_lifetime", \.flowLifetime), ("relay_lifetime", \.relayLifetime),
-            ("max_passkeys", \.maxPasskeys),
-        ]
-    }
-
-    private static var limits: [(String, WritableKeyPath<SupabaseSettings, Int?>)] {
-        [
-            ("session_timebox", \.timebox), ("session_inactivity", \.inactivity), ("allow_low_aal", \.lowLevelLifetime),
-            ("request_limit", \.requestLimit), ("mail_limit", \.mailLimit),
-        ]
-    }
-
-    private static var lists: [(String, WritableKeyPath<SupabaseSettings, [String]>)] {
-        [
-            ("allow_list", \.allowList), ("api_keys", \.apiKeys), ("providers", \.providers), ("mfa", \.factors),
-            ("leaked_passwords", \.leakedPasswords), ("passkey_origins", \.passkeyOrigins),
-        ]
-    }
-
-    /// False for a name that no setting has.
-    mutating func set(_ key: String, to member: JSONObject.Member) throws(ControlDocument.Mistake) -> Bool {
-        if let (_, path) = SupabaseSettings.flags.first(where: { $0.0 == key }) {
-            self[keyPath: path] = try member.bool()
-        } else if let (_, path) = SupabaseSettings.numbers.first(where: { $0.0 == key }) {
-            self[keyPath: path] = try member.integer()
-        } else if let (_, path) = SupabaseSettings.limits.first(where: { $0.0 == key }) {
-            self[keyPath: path] = try member.isNull ? nil : member.integer()
-        } else if let (_, path) = SupabaseSettings.lists.first(where: { $0.0 == key }) {
-            self[keyPath: path] = try member.each { item throws(ControlDocument.Mistake) in try item.string() }
-        } else {
-            return try setOther(key, to: member)
-        }
-        return true
-    }
-
-    private mutating func setOther(_ key: String, to member: JSONObject.Member) throws(ControlDocument.Mistake) -> Bool
-    {
-        switch key {
-        case "algorithm": algorithm = try member.oneOf(Algorithm.self)
-        case "issuer": issuer = try member.isNull ? nil : member.string()
-        case "forgery": forgery = try member.isNull ? nil : member.oneOf(Forgery.self)
-        case "refresh_tokens": refreshTokens = try member.oneOf(RefreshTokens.self)
-        case "site_url":
-            let text = try member.string()
-            guard SupabaseURL(text) != nil else { throw member.mistake("an absolute URL") }
-            siteURL = text
-        case "otp_length":
-            let length = try member.integer()
-            guard (6...10).contains(length) else { throw member.mistake("a number from 6 to 10") }
-            otpLength = length
-        case "upgrade":
-            let percentage = try member.integer()
-            guard percentage <= 100 else { throw member.mistake("a number from 0 to 100") }
-            upgradePercentage = percentage
-        case "token_hook": tokenHook = try member.isNull ? nil : SupabaseErrorResponse(hook: member)
-        case "user_hook": userHook = try member.isNull ? nil : SupabaseErrorResponse(userHook: member)
-        case "passkey_rp_id": passkeyPartyID = try member.string()
-        case "captcha": captcha = try member.isNull ? nil : member.string()
-        case "sso_domains":
-            ssoDomains = [:]
-            for domain in try member.object().members {
-                let place = JSONObject.Member("\(member.name).\(domain.name)", domain.value)
-                let id = try place.string()
-                guard SupabaseText.isUUID(id) else { throw place.mistake("a UUID") }
-                ssoDomains[domain.name] = id
-            }
-        default: return false
-        }
-        return true
-    }
-
-    var json: JSON {
-        var members = JSONObject([.init("configuration", .string(configuration.rawValue))])
-        for (name, path) in SupabaseSettings.flags { members[name] = .bool(self[keyPath: path]) }
-        for (name, path) in SupabaseSettings.numbers { members[name] = .integer(self[keyPath: path]) }
-        for (name, path) in SupabaseSettings.limits { members[name] = self[keyPath: path].map(JSON.integer) ?? .null }
-        for (name, path) in SupabaseSettings.lists { members[name] = .array(self[keyPath: path].map(JSON.string)) }
-        members["algorithm"] = .string(algorithm.rawValue)
-        members["issuer"] = issuer.map(JSON.string) ?? .null
-        members["forgery"] = forgery.map { .string($0.rawValue) } ?? .null
-        members["refresh_tokens"] = .string(refreshTokens.rawValue)
-        members["site_url"] = .string(siteURL)
-        members["upgrade"] = .integer(upgradePercentage)
-        members["token_hook"] = tokenHook?.hookJSON ?? .null
-        members["user_hook"] = userHook?.hookJSON ?? .null
-        members["otp_length"] = .integer(otpLength)
-        members["passkey_rp_id"] = .string(passkeyPartyID)
-        members["captcha"] = captcha.map(JSON.string) ?? .null
-        let domains = ssoDomains.sorted { $0.key < $1.key }.map { JSONObject.Member($0.key, .string($0.value)) }
-        members["sso_domains"] = .object(JSONObject(domains))
-        return .object(members)
     }
 }
 
-extension SupabaseErrorResponse {
+extension SupabaseError: JSONValue {
     /// A hook's error: a status and text of its own, or a code of the server's for a hook that did not respond.
-    fileprivate init(hook member: JSONObject.Member) throws(ControlDocument.Mistake) {
+    fileprivate init(hook member: JSONObject.Member) throws {
         try member.allow(["status", "code", "message"])
         let code = try member.optional("code")?.string()
         let usual =
@@ -257,12 +176,11 @@ extension SupabaseErrorResponse {
     }
 
     /// An error of the hook before a user is created: a status, a text, and no code unless it has one.
-    fileprivate init(userHook member: JSONObject.Member) throws(ControlDocument.Mistake) {
+    fileprivate init(userHook member: JSONObject.Member) throws {
         try self.init(hook: member)
         code = try member.optional("code")?.string() ?? ""
     }
 
-    fileprivate var hookJSON: JSON {
-        ["status": .integer(status), "code": .string(code), "message": .string(message)]
-    }
+    /// As the hook states it.
+    var json: JSON { JSONObject(of: ["status": status, "code": code, "message": message]).json }
 }

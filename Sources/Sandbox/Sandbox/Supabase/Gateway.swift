@@ -4,33 +4,6 @@ internal import RingbackBase
 
 /// What a request passes before it reaches its endpoint.
 extension SupabaseCall {
-    /// The methods of the path; nil for an unknown one.
-    var methods: [String]? {
-        switch parts.joined(separator: "/") {
-        case "authorize", "reauthenticate", "settings", "health", "user/identities/authorize", ".well-known/jwks.json",
-            ".well-known/openid-configuration", ".well-known/oauth-authorization-server":
-            return ["GET"]
-        case "callback", "verify", "sso/saml/acs": return ["GET", "POST"]
-        case "token", "signup", "otp", "magiclink", "recover", "resend", "logout", "sso", "factors": return ["POST"]
-        case "user": return ["GET", "PUT"]
-        case "user/oauth/grants": return ["GET", "DELETE"]
-        default: break
-        }
-        switch (parts.first, parts.count) {
-        case ("user", 3): return parts[1] == "identities" ? ["DELETE"] : nil
-        case ("factors", 2): return ["DELETE"]
-        case ("factors", 3): return ["challenge", "verify"].contains(parts[2]) ? ["POST"] : nil
-        case ("passkeys", 1): return ["GET"]
-        case ("passkeys", 2): return parts[1].isEmpty ? ["GET"] : ["PATCH", "DELETE"]
-        case ("passkeys", 3):
-            let isThere =
-                ["authentication", "registration"].contains(parts[1]) && ["options", "verify"].contains(parts[2])
-            return isThere ? ["POST"] : nil
-        case ("oauth", 2...): return ["GET", "POST", "PATCH", "DELETE"]
-        default: return nil
-        }
-    }
-
     /// The gateway's response in place of the server's; nil lets the request pass. Browsers and mail links have no key.
     func gatewayResponse(_ endpoint: Endpoint) -> ServerResponse? {
         let isOpen: [Endpoint] = [.supabaseAuthorize, .supabaseCallback, .supabaseVerify, .supabaseJWKS]
@@ -44,20 +17,13 @@ extension SupabaseCall {
         return nil
     }
 
-    func checkCaptcha() throws(SupabaseErrorResponse) {
+    func checkCaptcha(_ route: SupabaseRoute) throws {
         guard let right = settings.captcha, method == "POST" else { return }
-        let path = parts.joined(separator: "/")
-        let guarded = [
-            "signup", "recover", "resend", "magiclink", "otp", "sso", "passkeys/authentication/options",
-        ]
-        let isGuarded = guarded.contains(path)
-        guard isGuarded || (path == "token" && ["password", "web3"].contains(query("grant_type"))) else { return }
+        let isSignIn = route.path == "token" && ["password", "web3"].contains(query("grant_type"))
+        guard route.isGuarded || isSignIn else { return }
         let token = try body().object("gotrue_meta_security")?["captcha_token"]?.string ?? ""
-        guard token == right else {
-            let reason = token.isEmpty ? "no captcha_token found" : "invalid-input-response"
-            throw SupabaseErrorResponse(
-                400, "captcha_failed", "captcha protection: request disallowed (\(reason))")
-        }
+        let reason = token.isEmpty ? "no captcha_token found" : "invalid-input-response"
+        try require(token == right, 400, "captcha_failed", "captcha protection: request disallowed (\(reason))")
     }
 }
 
@@ -65,7 +31,7 @@ extension SupabaseCall {
 ///
 /// The same error has two forms: the older one, and that of the API version 2024-01-01 for clients that ask for it. The
 /// ID-token grant has a third one, whatever the version.
-struct SupabaseErrorResponse: Error, Equatable {
+struct SupabaseError: Error, Equatable {
     var status: Int
     var code: String
     var message: String
@@ -73,27 +39,28 @@ struct SupabaseErrorResponse: Error, Equatable {
     var reasons: [String] = []
     /// The third form: `error` and `error_description`, no code, always 400.
     var isOAuth = false
+    /// Only the errors of the REST endpoint have some. They have a form of their own.
+    var details: String?
 
-    init(_ status: Int, _ code: String, _ message: String) {
+    init(_ status: Int, _ code: String, _ message: String, details: String? = nil) {
         self.status = status
         self.code = code
         self.message = message
+        self.details = details
     }
 
-    /// The code of most errors in the form of a request.
-    static func validation(_ message: String, status: Int = 400) -> SupabaseErrorResponse {
-        SupabaseErrorResponse(status, "validation_failed", message)
+    /// With the code of most errors in the form of a request.
+    init(_ message: String, status: Int = 400) {
+        self.init(status, "validation_failed", message)
     }
 
-    static func oauth(_ error: String, _ description: String) -> SupabaseErrorResponse {
-        var refusal = SupabaseErrorResponse(400, error, description)
-        refusal.isOAuth = true
-        return refusal
+    init(oauth error: String, _ description: String) {
+        self.init(400, error, description)
+        isOAuth = true
     }
 
     /// An unexpected error of the server.
-    static let failure = SupabaseErrorResponse(
-        500, "unexpected_failure", "Unexpected failure, please check server logs")
+    static let failure = SupabaseError(500, "unexpected_failure", "Unexpected failure, please check server logs")
 
     /// The value of `error` in a redirect; nil where the redirect has only `error_code`. That depends on whether it
     /// comes from `/callback`.
@@ -112,12 +79,44 @@ struct SupabaseErrorResponse: Error, Equatable {
     }
 }
 
+/// Throws an error unless the condition is met.
+func require(_ isMet: Bool, _ status: Int, _ code: String, _ message: String, details: String? = nil) throws {
+    if !isMet { throw SupabaseError(status, code, message, details: details) }
+}
+
+func require(_ isMet: Bool, _ message: String, status: Int = 400) throws {
+    if !isMet { throw SupabaseError(message, status: status) }
+}
+
+func require(_ isMet: Bool, oauth error: String, _ description: String) throws {
+    if !isMet { throw SupabaseError(oauth: error, description) }
+}
+
+/// The value; throws an error if there is none.
+func unwrap<Value>(_ value: Value?, _ status: Int, _ code: String, _ message: String) throws -> Value {
+    guard let value else { throw SupabaseError(status, code, message) }
+    return value
+}
+
+func unwrap<Value>(_ value: Value?, _ message: String, status: Int = 400) throws -> Value {
+    guard let value else { throw SupabaseError(message, status: status) }
+    return value
+}
+
 /// Responses with the header fields of the real server, and no others.
 enum SupabaseResponses {
-    static func json(_ value: JSON, status: Int = 200, fields: [(String, String)] = []) -> ServerResponse {
+    static func json(_ members: Members, status: Int = 200, fields: [(String, String)] = []) -> ServerResponse {
+        json(JSONObject(of: members), status: status, fields: fields)
+    }
+
+    static func json(_ object: JSONObject, status: Int = 200, fields: [(String, String)] = []) -> ServerResponse {
+        json(value: object, status: status, fields: fields)
+    }
+
+    static func json(value: some JSONValue, status: Int = 200, fields: [(String, String)] = []) -> ServerResponse {
         ServerResponse(
             status: status, fields: HTTPFields([("Content-Type", "application/json")] + fields),
-            body: value.serialized())
+            body: value.json.serialized())
     }
 
     static func empty(_ status: Int) -> ServerResponse { ServerResponse(status: status) }
@@ -134,28 +133,33 @@ enum SupabaseResponses {
     }
 
     /// - Parameter version: the value of `X-Supabase-Api-Version` in the request.
-    static func refusal(_ refusal: SupabaseErrorResponse, version: String?) -> ServerResponse {
+    static func refusal(_ refusal: SupabaseError, version: String?) -> ServerResponse {
         if refusal.isOAuth {
-            return json(
-                ["error": .string(refusal.code), "error_description": .string(refusal.message)], status: 400)
+            return json(["error": refusal.code, "error_description": refusal.message], status: 400)
         }
-        var fields: [(String, String)] = []
-        var body: JSONObject
-        if isCurrent(version) {
-            body = JSONObject([.init("code", .string(refusal.code)), .init("message", .string(refusal.message))])
+        let isCurrent = isCurrent(version)
+        let weakness = JSONObject(of: ["reasons": refusal.reasons])
+        var body = JSONObject(of: [
+            "code": isCurrent ? refusal.code.json : refusal.status.json,
+            (isCurrent ? "message" : "msg"): refusal.message, "weak_password": refusal.reasons.isEmpty ? nil : weakness,
+        ])
+        var fields = [("x-sb-error-code", refusal.code)]
+        if isCurrent {
             fields.append(("X-Supabase-Api-Version", "2024-01-01"))
         } else {
-            body = JSONObject([
-                .init("code", .integer(refusal.status)), .init("error_code", .string(refusal.code)),
-                .init("msg", .string(refusal.message)),
-            ])
+            body["error_code"] = .string(refusal.code)
             if refusal.status >= 500 { body["error_id"] = .string(SupabaseText.uuid()) }
         }
-        if !refusal.reasons.isEmpty {
-            body["weak_password"] = ["reasons": .array(refusal.reasons.map(JSON.string))]
-        }
-        fields.append(("x-sb-error-code", refusal.code))
-        return json(.object(body), status: refusal.status, fields: fields)
+        return json(body, status: refusal.status, fields: fields)
+    }
+
+    /// An error of the REST endpoint, in its own form.
+    static func restRefusal(_ refusal: SupabaseError) -> ServerResponse {
+        let body: Members = [
+            "code": refusal.code, "details": refusal.details.json, "hint": JSON.null, "message": refusal.message,
+        ]
+        let fields = refusal.status == 401 ? [("WWW-Authenticate", "Bearer")] : []
+        return json(body, status: refusal.status, fields: fields)
     }
 
     /// `YYYY-MM-DD`, from 2024-01-01 on; anything else selects the older shape.
@@ -176,18 +180,14 @@ extension SupabaseSettings {
         let external = [
             "apple", "azure", "bitbucket", "discord", "facebook", "snapchat", "figma", "fly", "github", "gitlab",
             "google", "keycloak", "kakao", "linkedin", "linkedin_oidc", "notion", "spotify", "slack", "slack_oidc",
-            "workos", "twitch", "twitter",
+            "workos", "twitch", "twitter", "zoom",
         ]
-        var members = JSONObject([.init("anonymous_users", .bool(allowsAnonymous))])
+        var members = JSONObject(of: ["anonymous_users": allowsAnonymous, "email": allowsEmail, "phone": allowsPhone])
         for name in external { members[name] = .bool(providers.contains(name)) }
-        members["email"] = .bool(allowsEmail)
-        members["phone"] = .bool(allowsPhone)
-        members["zoom"] = .bool(providers.contains("zoom"))
         return SupabaseResponses.json([
-            "external": .object(members), "disable_signup": .bool(!allowsSignUp),
-            "mailer_autoconfirm": .bool(autoconfirm), "phone_autoconfirm": .bool(phoneAutoconfirm),
-            "sms_provider": "twilio", "saml_enabled": .bool(!ssoDomains.isEmpty),
-            "saml_private_key_next_configured": false, "passkeys_enabled": .bool(allowsPasskeys),
+            "external": members, "disable_signup": !allowsSignUp, "mailer_autoconfirm": autoconfirm,
+            "phone_autoconfirm": phoneAutoconfirm, "sms_provider": "twilio", "saml_enabled": !ssoDomains.isEmpty,
+            "saml_private_key_next_configured": false, "passkeys_enabled": allowsPasskeys,
         ])
     }
 
@@ -195,13 +195,12 @@ extension SupabaseSettings {
     func metadata(_ authURL: String) -> ServerResponse {
         SupabaseResponses.json(
             [
-                "issuer": .string(authURL), "jwks_uri": .string(authURL + "/.well-known/jwks.json"),
-                "authorization_endpoint": .string(authURL + "/oauth/authorize"),
-                "token_endpoint": .string(authURL + "/oauth/token"),
-                "userinfo_endpoint": .string(authURL + "/oauth/userinfo"),
-                "response_types_supported": ["code"], "subject_types_supported": ["public"],
+                "issuer": authURL, "jwks_uri": authURL + "/.well-known/jwks.json",
+                "authorization_endpoint": authURL + "/oauth/authorize", "token_endpoint": authURL + "/oauth/token",
+                "userinfo_endpoint": authURL + "/oauth/userinfo", "response_types_supported": ["code"],
+                "subject_types_supported": ["public"],
                 "grant_types_supported": ["authorization_code", "refresh_token"],
-                "id_token_signing_alg_values_supported": [.string(algorithm.rawValue)],
+                "id_token_signing_alg_values_supported": [algorithm.rawValue],
                 "code_challenge_methods_supported": ["S256", "plain"],
             ], fields: [("Cache-Control", "public, max-age=600")])
     }
@@ -270,18 +269,17 @@ struct SupabaseCall {
     }
 
     /// The JSON body, which needs no `Content-Type`.
-    func body() throws(SupabaseErrorResponse) -> SupabaseBody {
+    func body() throws -> SupabaseBody {
         let value: JSON
         do {
             value = try JSON(parsing: request.body)
         } catch {
             let reason = request.body.isEmpty ? "unexpected end of JSON input" : "\(error)"
-            throw SupabaseErrorResponse(400, "bad_json", "Could not parse request body as JSON: \(reason)")
+            throw SupabaseError(400, "bad_json", "Could not parse request body as JSON: \(reason)")
         }
-        guard let members = value.object else {
-            throw SupabaseErrorResponse(400, "bad_json", "Could not parse request body as JSON: it is not an object")
-        }
-        return SupabaseBody(members: members)
+        return SupabaseBody(
+            members: try unwrap(
+                value.object, 400, "bad_json", "Could not parse request body as JSON: it is not an object"))
     }
 }
 
@@ -289,32 +287,22 @@ struct SupabaseCall {
 struct SupabaseBody {
     var members: JSONObject
 
-    func text(_ name: String) throws(SupabaseErrorResponse) -> String {
-        guard let value = members[name], value != .null else { return "" }
-        guard let text = value.string else { throw mistake(name, "string") }
-        return text
-    }
+    func text(_ name: String) throws -> String { try read(name, "string", \.string) ?? "" }
+    func flag(_ name: String) throws -> Bool? { try read(name, "bool", \.bool) }
+    func object(_ name: String) throws -> JSONObject? { try read(name, "map", \.object) }
 
-    func flag(_ name: String) throws(SupabaseErrorResponse) -> Bool? {
+    /// What the caller says about the user.
+    func data() throws -> JSONObject { try object("data") ?? JSONObject() }
+
+    private func read<Value>(_ name: String, _ type: String, _ path: KeyPath<JSON, Value?>) throws -> Value? {
         guard let value = members[name], value != .null else { return nil }
-        guard let flag = value.bool else { throw mistake(name, "bool") }
-        return flag
-    }
-
-    func object(_ name: String) throws(SupabaseErrorResponse) -> JSONObject? {
-        guard let value = members[name], value != .null else { return nil }
-        guard let object = value.object else { throw mistake(name, "map") }
-        return object
-    }
-
-    private func mistake(_ name: String, _ type: String) -> SupabaseErrorResponse {
-        SupabaseErrorResponse(
-            400, "bad_json",
+        return try unwrap(
+            value[keyPath: path], 400, "bad_json",
             "Could not parse request body as JSON: json: cannot unmarshal \(name) into a value of type \(type)")
     }
 
     /// A challenge and its method, both or neither.
-    func challenge() throws(SupabaseErrorResponse) -> SupabaseChallenge? {
+    func challenge() throws -> SupabaseChallenge? {
         try SupabaseChallenge(
             value: text("code_challenge"), method: text("code_challenge_method"), isBrowserRequest: false)
     }
@@ -326,23 +314,17 @@ struct SupabaseChallenge: Equatable {
     let isPlain: Bool
 
     /// Nil without a challenge.
-    init?(value: String, method: String, isBrowserRequest: Bool) throws(SupabaseErrorResponse) {
+    init?(value: String, method: String, isBrowserRequest: Bool) throws {
         if value.isEmpty, method.isEmpty { return nil }
-        guard !value.isEmpty, !method.isEmpty else {
-            throw .validation("PKCE flow requires code_challenge_method and code_challenge")
-        }
+        try require(!value.isEmpty && !method.isEmpty, "PKCE flow requires code_challenge_method and code_challenge")
         guard ["s256", "plain"].contains(method.lowercased()) else {
             // The endpoints that send mail do not handle an unknown method.
-            guard isBrowserRequest else { throw .failure }
-            throw .validation("Invalid code_challenge_method")
+            throw isBrowserRequest ? SupabaseError("Invalid code_challenge_method") : SupabaseError.failure
         }
-        guard (43...128).contains(value.utf8.count) else {
-            throw .validation("code challenge has to be between 43 and 128 characters")
-        }
-        guard value.utf8.allSatisfy(\.isUnreserved) else {
-            throw .validation(
-                "code challenge can only contain alphanumeric characters, hyphens, periods, underscores and tildes")
-        }
+        try require((43...128).contains(value.utf8.count), "code challenge has to be between 43 and 128 characters")
+        try require(
+            value.utf8.allSatisfy(\.isUnreserved),
+            "code challenge can only contain alphanumeric characters, hyphens, periods, underscores and tildes")
         self.value = value
         isPlain = method.lowercased() == "plain"
     }

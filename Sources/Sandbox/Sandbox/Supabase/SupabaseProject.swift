@@ -10,8 +10,7 @@ struct SupabaseProject {
     var settings = SupabaseSettings()
     var accounts = SupabaseAccounts()
     var tables = SupabaseTables()
-    private(set) var codes = SupabaseCodes()
-    private var flows = SupabaseFlows()
+    fileprivate(set) var codes = SupabaseCodes()
     private var factors = SupabaseFactors()
     private var passkeys = SupabasePasskeys()
     var consents = SupabaseConsents()
@@ -35,101 +34,156 @@ struct SupabaseProject {
     ) -> ServerResponse {
         let call = SupabaseCall(request, settings: settings, projectURL: url, at: now)
         if let answer = call.gatewayResponse(endpoint) { return answer }
-        if endpoint == .supabaseREST { return tables.answer(call, accounts) }
-        guard let methods = call.methods else { return SupabaseResponses.unknownPath() }
-        guard methods.contains(call.method) else { return SupabaseResponses.empty(405) }
         let before = settings.tokenHook == nil ? nil : self
-        defer { runTrigger() }
-        do throws(SupabaseErrorResponse) {
-            try limits.throttle(call)
-            try call.checkCaptcha()
-            return try answer(call, &upstream)
+        do {
+            if endpoint == .supabaseREST { return try tables.answer(call, accounts) }
+            guard let route = SupabaseRoute.all.first(where: { $0.matches(call.parts) }) else {
+                return SupabaseResponses.unknownPath()
+            }
+            guard route.methods.contains(call.method) else { return SupabaseResponses.empty(405) }
+            defer { runTrigger() }
+            if route.isLimited || (call.method, route.path) == ("PUT", "user") { try limits.throttle(call) }
+            try call.checkCaptcha(route)
+            return try answer(call, route, &upstream)
         } catch {
+            let failure = error as? SupabaseError ?? .failure
             // The hook is asked within a transaction. If it refuses, nothing has happened.
-            if let before, error == before.settings.tokenHook { self = before }
-            return SupabaseResponses.refusal(error, version: call.version)
+            if let before, failure == before.settings.tokenHook { self = before }
+            return endpoint == .supabaseREST
+                ? SupabaseResponses.restRefusal(failure) : SupabaseResponses.refusal(failure, version: call.version)
         }
     }
 
     private mutating func answer(
-        _ call: SupabaseCall, _ upstream: inout AuthorizationServer
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
-        switch (call.method, call.parts.joined(separator: "/")) {
-        case ("GET", "authorize"): return try flows.authorize(call)
-        case (_, "callback"), (_, "sso/saml/acs"): return flows.callback(call, &accounts, &upstream)
+        _ call: SupabaseCall, _ route: SupabaseRoute, _ upstream: inout AuthorizationServer
+    ) throws -> ServerResponse {
+        switch (call.method, route.path) {
+        case ("GET", "authorize"): return try codes.flows.authorize(call)
+        case (_, "callback"), (_, "sso/saml/acs"): return try codes.flows.callback(call, &accounts, &upstream)
         case ("POST", "token"): return try grant(call, &upstream)
-        case ("POST", "signup"): return try codes.signUp(call, &accounts, &flows)
-        case ("POST", "otp"): return try codes.sendCode(call, &accounts, &flows)
-        case ("POST", "magiclink"): return try codes.sendLink(call, &accounts, &flows)
-        case ("POST", "recover"): return try codes.recover(call, &accounts, &flows)
-        case ("POST", "resend"): return try codes.resend(call, &accounts, &flows)
-        case ("GET", "verify"): return try codes.followLink(call, &accounts, &flows)
+        case ("POST", "signup"): return try codes.signUp(call, &accounts)
+        case ("POST", "otp"): return try codes.sendCode(call, &accounts)
+        case ("POST", "magiclink"): return try codes.sendLink(call.body(), call, &accounts)
+        case ("POST", "recover"): return try codes.recover(call, &accounts)
+        case ("POST", "resend"): return try codes.resend(call, &accounts)
+        case ("GET", "verify"): return try codes.followLink(call, &accounts)
         case ("POST", "verify"): return try codes.verify(call, &accounts)
-        case ("GET", "user"): return try accounts.showUser(call)
-        case ("PUT", "user"): return try codes.updateUser(call, &accounts, &flows)
+        case ("GET", "user"): return SupabaseResponses.json(value: try accounts.authenticate(call).user)
+        case ("PUT", "user"): return try codes.updateUser(call, &accounts)
         case ("GET", "reauthenticate"): return try codes.reauthenticate(call, &accounts)
         case ("POST", "logout"): return try accounts.logOut(call)
-        case ("POST", "sso"): return try flows.signOn(call)
-        case ("GET", "user/identities/authorize"): return try flows.authorizeLinking(call, accounts)
+        case ("POST", "sso"): return try codes.flows.signOn(call)
+        case ("GET", "user/identities/authorize"): return try codes.flows.authorizeLinking(call, accounts)
+        case ("DELETE", "user/identities/*"): return try accounts.unlink(call)
+        case (_, "user/oauth/grants"): return try consents.answer(call, &accounts)
         case ("POST", "factors"): return try factors.enroll(call, &accounts)
+        case ("DELETE", "factors/*"): return try factors.remove(call, &accounts)
+        case ("POST", "factors/*/challenge"): return try factors.challenge(call, &accounts, &codes.mail)
+        case ("POST", "factors/*/verify"): return try factors.verify(call, &accounts)
         case ("GET", "settings"): return settings.shown()
         case ("GET", "health"):
-            return SupabaseResponses.json([
-                "version": "v2.196.0", "name": "GoTrue",
-                "description": "GoTrue is a user registration and authentication API",
-            ])
+            let description = "GoTrue is a user registration and authentication API"
+            return SupabaseResponses.json(["version": "v2.196.0", "name": "GoTrue", "description": description])
         case ("GET", ".well-known/jwks.json"):
             return SupabaseResponses.json(
-                accounts.keys.published(for: settings.algorithm),
+                ["keys": accounts.keys.published(for: settings.algorithm)],
                 fields: [("Cache-Control", "public, max-age=600")])
         case ("GET", ".well-known/openid-configuration"): return settings.metadata(call.authURL)
-        case ("GET", ".well-known/oauth-authorization-server"):
-            throw SupabaseErrorResponse(404, "feature_disabled", "OAuth server is disabled")
-        default: return try answerBelow(call)
+        case _ where call.parts.first == "passkeys": return try passkeys.answer(call, &accounts)
+        default: throw SupabaseError(404, "feature_disabled", "OAuth server is disabled")
         }
     }
 
-    private mutating func answerBelow(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
-        switch (call.method, call.parts.first, call.parts.count) {
-        case (_, "user", 3) where call.parts[1] == "oauth": return try consents.answer(call, &accounts)
-        case ("DELETE", "user", 3): return try accounts.unlink(call)
-        case ("DELETE", "factors", 2): return try factors.remove(call, &accounts)
-        case ("POST", "factors", 3):
-            return call.parts[2] == "challenge"
-                ? try factors.challenge(call, &accounts, &codes.mail) : try factors.verify(call, &accounts)
-        case (_, "passkeys", _): return try passkeys.answer(call, &accounts)
-        case (_, "oauth", _): throw SupabaseErrorResponse(404, "feature_disabled", "OAuth server is disabled")
-        default: return SupabaseResponses.unknownPath()
-        }
-    }
-
-    private mutating func grant(
-        _ call: SupabaseCall, _ upstream: inout AuthorizationServer
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    private mutating func grant(_ call: SupabaseCall, _ upstream: inout AuthorizationServer) throws -> ServerResponse {
         let type = call.query("grant_type") ?? ""
         upstream.issuer.counters.tokenRequests[type.isEmpty ? "none" : type, default: 0] += 1
         switch type {
         case "password": return try accounts.passwordGrant(call)
         case "refresh_token": return try refresh(call, &upstream.issuer.counters)
-        case "pkce": return try flows.codeGrant(call, &accounts)
+        case "pkce": return try codes.flows.codeGrant(call, &accounts)
         case "id_token": return try accounts.idTokenGrant(call, &upstream)
-        case "web3": throw SupabaseErrorResponse(422, "web3_provider_disabled", "Web3 provider is disabled")
-        default: throw SupabaseErrorResponse(400, "invalid_credentials", "unsupported_grant_type")
+        case "web3": throw SupabaseError(422, "web3_provider_disabled", "Web3 provider is disabled")
+        default: throw SupabaseError(400, "invalid_credentials", "unsupported_grant_type")
         }
     }
 
-    private mutating func refresh(
-        _ call: SupabaseCall, _ counters: inout Counters
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
-        do throws(SupabaseErrorResponse) {
+    private mutating func refresh(_ call: SupabaseCall, _ counters: inout Counters) throws -> ServerResponse {
+        do {
             let answer = try accounts.refreshGrant(call)
             counters.refreshes += 1
             if answer.fields.contains("sb-auth-refresh-token-rotated") { counters.rotations += 1 }
             return answer
-        } catch {
+        } catch let error as SupabaseError {
             if error.code == "refresh_token_already_used" { counters.reuseDetections += 1 }
             throw error
         }
+    }
+}
+
+/// A path of the Auth server below `/auth/v1/`.
+struct SupabaseRoute {
+    /// `*` stands for one part of the path, `**` for all that follow.
+    let path: String
+    let methods: [String]
+    /// The group of the path in switches, counters and the log.
+    let endpoint: Endpoint
+    /// Requests are counted by address.
+    let isLimited: Bool
+    /// A POST needs a CAPTCHA token, if the project wants one.
+    let isGuarded: Bool
+
+    private init(
+        _ path: String, _ methods: [String], _ endpoint: Endpoint, isLimited: Bool = false, isGuarded: Bool = false
+    ) {
+        self.path = path
+        self.methods = methods
+        self.endpoint = endpoint
+        self.isLimited = isLimited
+        self.isGuarded = isGuarded
+    }
+
+    /// The first one that matches counts.
+    static let all: [SupabaseRoute] = [
+        .init("authorize", ["GET"], .supabaseAuthorize),
+        .init("callback", ["GET", "POST"], .supabaseCallback),
+        .init("sso/saml/acs", ["GET", "POST"], .supabaseCallback),
+        .init("token", ["POST"], .supabaseToken, isLimited: true),
+        .init("signup", ["POST"], .supabaseSignUp, isLimited: true, isGuarded: true),
+        .init("otp", ["POST"], .supabaseOTP, isLimited: true, isGuarded: true),
+        .init("magiclink", ["POST"], .supabaseOTP, isLimited: true, isGuarded: true),
+        .init("recover", ["POST"], .supabaseRecover, isLimited: true, isGuarded: true),
+        .init("resend", ["POST"], .supabaseResend, isLimited: true, isGuarded: true),
+        .init("verify", ["GET", "POST"], .supabaseVerify, isLimited: true),
+        .init("user", ["GET", "PUT"], .supabaseUser),
+        .init("user/identities/authorize", ["GET"], .supabaseIdentities),
+        .init("user/identities/*", ["DELETE"], .supabaseIdentities),
+        .init("user/oauth/grants", ["GET", "DELETE"], .supabaseIdentities),
+        .init("reauthenticate", ["GET"], .supabaseReauthenticate),
+        .init("logout", ["POST"], .supabaseLogout),
+        .init("sso", ["POST"], .supabaseSSO, isLimited: true, isGuarded: true),
+        .init("factors", ["POST"], .supabaseFactors),
+        .init("factors/*", ["DELETE"], .supabaseFactors),
+        .init("factors/*/challenge", ["POST"], .supabaseFactors, isLimited: true),
+        .init("factors/*/verify", ["POST"], .supabaseFactors, isLimited: true),
+        .init("passkeys", ["GET"], .supabasePasskeys),
+        .init("passkeys/", ["GET"], .supabasePasskeys),
+        .init("passkeys/*", ["PATCH", "DELETE"], .supabasePasskeys),
+        .init("passkeys/authentication/options", ["POST"], .supabasePasskeys, isLimited: true, isGuarded: true),
+        .init("passkeys/authentication/verify", ["POST"], .supabasePasskeys),
+        .init("passkeys/registration/options", ["POST"], .supabasePasskeys),
+        .init("passkeys/registration/verify", ["POST"], .supabasePasskeys),
+        .init("settings", ["GET"], .supabaseSettings),
+        .init("health", ["GET"], .supabaseHealth),
+        .init(".well-known/jwks.json", ["GET"], .supabaseJWKS),
+        .init(".well-known/openid-configuration", ["GET"], .supabaseOther),
+        .init(".well-known/oauth-authorization-server", ["GET"], .supabaseOther),
+        .init("oauth/**", ["GET", "POST", "PATCH", "DELETE"], .supabaseOther),
+    ]
+
+    func matches(_ parts: [String]) -> Bool {
+        let pattern = path.split(separator: "/", omittingEmptySubsequences: false)
+        if pattern.last == "**" { return parts.count >= pattern.count && parts[0] == pattern[0] }
+        return parts.count == pattern.count && zip(pattern, parts).allSatisfy { $0 == "*" || $0 == $1 }
     }
 }
 
@@ -211,10 +265,10 @@ struct SupabaseSettings: Equatable {
     /// The only CAPTCHA token that is valid; nil for no protection.
     var captcha: String?
     /// The error of the hook that is asked before an access token is made; nil if there is no hook, or if it agrees.
-    var tokenHook: SupabaseErrorResponse?
+    var tokenHook: SupabaseError?
     /// The error of the hook that is asked before a user of an external provider is created. Without a code of its own
     /// the redirect has an empty `error_code`, as the real server's.
-    var userHook: SupabaseErrorResponse?
+    var userHook: SupabaseError?
     /// Every new user gets a row in `profiles`.
     var profileTrigger = true
 
@@ -245,19 +299,13 @@ struct SupabaseLimits {
     private var buckets: [String: Bucket] = [:]
 
     /// The limit of an endpoint for one address.
-    mutating func throttle(_ call: SupabaseCall) throws(SupabaseErrorResponse) {
+    mutating func throttle(_ call: SupabaseCall) throws {
         guard let limit = call.settings.requestLimit else { return }
-        let path = call.parts.joined(separator: "/")
-        let isFactor = call.parts.first == "factors" && call.parts.count == 3
-        let throttled = [
-            "token", "signup", "otp", "magiclink", "recover", "resend", "verify", "sso",
-            "passkeys/authentication/options",
-        ]
-        guard throttled.contains(path) || isFactor || (call.method == "PUT" && path == "user") else { return }
-        let name = "\(isFactor ? call.parts[2] + " factor" : path) \(call.address)"
-        guard take(name, limit: limit, seconds: 300, at: call.now) else {
-            throw SupabaseErrorResponse(429, "over_request_rate_limit", "Request rate limit reached")
-        }
+        let isFactor = call.parts.first == "factors"
+        let name = "\(isFactor ? call.parts[2] + " factor" : call.parts.joined(separator: "/")) \(call.address)"
+        try require(
+            take(name, limit: limit, seconds: 300, at: call.now), 429, "over_request_rate_limit",
+            "Request rate limit reached")
     }
 
     /// Takes a token from a bucket that is filled up within so many seconds; false if there is none.
@@ -288,8 +336,8 @@ extension Endpoint {
         }
         guard path.hasPrefix(Endpoint.supabaseRoot) else { return nil }
         let below = path.dropFirst(Endpoint.supabaseRoot.utf8.count)
-        if let exact = Endpoint.exact[String(below)] {
-            self = exact
+        if let exact = SupabaseRoute.all.first(where: { $0.path == below }) {
+            self = exact.endpoint
             return
         }
         switch below.split(separator: "/", omittingEmptySubsequences: false).first {
@@ -299,12 +347,4 @@ extension Endpoint {
         default: self = .supabaseOther
         }
     }
-
-    private static let exact: [String: Endpoint] = [
-        "authorize": .supabaseAuthorize, "callback": .supabaseCallback, "sso/saml/acs": .supabaseCallback,
-        "token": .supabaseToken, "signup": .supabaseSignUp, "otp": .supabaseOTP, "magiclink": .supabaseOTP,
-        "recover": .supabaseRecover, "resend": .supabaseResend, "verify": .supabaseVerify, "user": .supabaseUser,
-        "reauthenticate": .supabaseReauthenticate, "logout": .supabaseLogout, "sso": .supabaseSSO,
-        "settings": .supabaseSettings, "health": .supabaseHealth, ".well-known/jwks.json": .supabaseJWKS,
-    ]
 }

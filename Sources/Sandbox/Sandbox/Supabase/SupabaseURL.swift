@@ -132,9 +132,7 @@ enum SupabaseRedirects {
     }
 
     /// An error in the fragment, encoded twice there, and in the query.
-    static func refusal(
-        _ refusal: SupabaseErrorResponse, at target: String, inQuery: Bool, isCallback: Bool
-    ) -> String {
+    static func refusal(_ refusal: SupabaseError, at target: String, inQuery: Bool, isCallback: Bool) -> String {
         var pairs: [(String, String)] = []
         if let error = refusal.redirectError(isCallback: isCallback) { pairs.append(("error", error)) }
         pairs += [("error_code", refusal.code), ("error_description", refusal.message)]
@@ -328,31 +326,26 @@ enum SupabaseText {
 
 /// The same for requests: what cannot be read refuses them.
 extension SupabaseText {
-    static func address(_ text: String) throws(SupabaseErrorResponse) -> String {
-        guard let email = email(text) else {
-            throw .validation("Unable to validate email address: invalid format")
-        }
-        return email
+    static func address(_ text: String, status: Int = 400) throws -> String {
+        try unwrap(email(text), "Unable to validate email address: invalid format", status: status)
     }
 
-    static func number(_ text: String) throws(SupabaseErrorResponse) -> String {
-        guard let phone = phone(text) else { throw .validation("Invalid phone number format (E.164 required)") }
-        return phone
+    static func number(_ text: String) throws -> String {
+        try unwrap(phone(text), "Invalid phone number format (E.164 required)")
     }
 
     /// `sms` unless the request names another channel.
-    static func channel(_ name: String) throws(SupabaseErrorResponse) -> String {
-        guard ["", "sms", "whatsapp"].contains(name) else {
-            throw .validation(
-                "Invalid channel, supported values are 'sms' or 'whatsapp'. 'whatsapp' is only supported if Twilio or"
-                    + " Twilio Verify is used as the provider.")
-        }
+    static func channel(_ name: String) throws -> String {
+        try require(
+            ["", "sms", "whatsapp"].contains(name),
+            "Invalid channel, supported values are 'sms' or 'whatsapp'. 'whatsapp' is only supported if Twilio or"
+                + " Twilio Verify is used as the provider.")
         return name.isEmpty ? "sms" : name
     }
 }
 
 /// A point in time as Go writes it (RFC 3339, UTC): up to nine fractional digits, without zeros at the end.
-struct SupabaseInstant: Sendable, Equatable {
+struct SupabaseInstant: Sendable, JSONValue {
     let seconds: Int
     let nanoseconds: Int
 
@@ -363,6 +356,8 @@ struct SupabaseInstant: Sendable, Equatable {
         let tick = ticks.add(1, ordering: .relaxed).newValue
         return SupabaseInstant(seconds: now, nanoseconds: tick * 1_013_370 % 1_000_000_000)
     }
+
+    var json: JSON { .string(text) }
 
     var text: String {
         let digits = String(nanoseconds)

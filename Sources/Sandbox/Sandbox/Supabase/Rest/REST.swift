@@ -1,74 +1,49 @@
 internal import LocalHTTP
 internal import RingbackBase
 
-/// An error of the REST endpoint, in its own form.
-struct SupabaseRESTError: Error {
-    let status: Int
-    let code: String
-    let message: String
-    var details: String?
-}
-
 /// `/rest/v1/<table>` and `/rest/v1/rpc/<function>`: as much of PostgREST as profiles and functions need. The caller is
 /// the subject of the bearer token, whether or not its session has ended.
 extension SupabaseTables {
-    mutating func answer(_ call: SupabaseCall, _ accounts: SupabaseAccounts) -> ServerResponse {
-        do throws(SupabaseRESTError) {
-            let subject = try subject(call, accounts.keys)
-            if call.parts.count == 2, call.parts[0] == "rpc" { return try runFunction(call, subject, accounts.users) }
-            guard call.parts.count == 1, let name = call.parts.first, tables[name] != nil else {
-                throw SupabaseRESTError(
-                    status: 404, code: "PGRST205",
-                    message:
-                        "Could not find the table 'public.\(call.parts.joined(separator: "/"))' in the schema cache")
-            }
-            switch call.method {
-            case "GET": return try select(name, call, subject)
-            case "POST": return try insert(name, call, subject)
-            case "PATCH", "DELETE": return try change(name, call, subject)
-            default:
-                throw SupabaseRESTError(status: 405, code: "PGRST117", message: "Unsupported HTTP method")
-            }
-        } catch {
-            let members: JSON = [
-                "code": .string(error.code), "details": error.details.map(JSON.string) ?? .null, "hint": .null,
-                "message": .string(error.message),
-            ]
-            let fields = error.status == 401 ? [("WWW-Authenticate", "Bearer")] : []
-            return SupabaseResponses.json(members, status: error.status, fields: fields)
+    mutating func answer(_ call: SupabaseCall, _ accounts: SupabaseAccounts) throws -> ServerResponse {
+        let subject = try subject(call, accounts.keys)
+        if call.parts.count == 2, call.parts[0] == "rpc" { return try runFunction(call, subject, accounts.users) }
+        let name = call.parts.joined(separator: "/")
+        try require(
+            tables[name] != nil, 404, "PGRST205", "Could not find the table 'public.\(name)' in the schema cache")
+        switch call.method {
+        case "GET": return try select(name, call, subject)
+        case "POST": return try insert(name, call, subject)
+        case "PATCH", "DELETE": return try change(name, call, subject)
+        default: throw SupabaseError(405, "PGRST117", "Unsupported HTTP method")
         }
     }
 
     /// Nil for a caller who is not signed in.
-    private func subject(_ call: SupabaseCall, _ keys: SupabaseKeys) throws(SupabaseRESTError) -> String? {
+    private func subject(_ call: SupabaseCall, _ keys: SupabaseKeys) throws -> String? {
         guard let token = call.bearer, !call.settings.apiKeys.contains(token) else { return nil }
-        do throws(SupabaseErrorResponse) {
+        do {
             return try keys.claims(of: token, at: call.now)["sub"]?.string
-        } catch {
+        } catch let error as SupabaseError {
             let isExpired = error.message.hasSuffix("expired")
-            throw SupabaseRESTError(
-                status: 401, code: isExpired ? "PGRST303" : "PGRST301",
-                message: isExpired ? "JWT expired" : "No suitable key or wrong key type")
+            throw isExpired
+                ? SupabaseError(401, "PGRST303", "JWT expired")
+                : SupabaseError(401, "PGRST301", "No suitable key or wrong key type")
         }
     }
 
-    private func filters(_ call: SupabaseCall) throws(SupabaseRESTError) -> [SupabaseFilter] {
+    private func filters(_ call: SupabaseCall) throws -> [SupabaseFilter] {
         var filters: [SupabaseFilter] = []
         for pair in call.pairs
         where !["select", "order", "limit", "offset", "apikey", "on_conflict", "columns"].contains(pair.name) {
-            guard let filter = SupabaseFilter(column: pair.name, text: pair.value) else {
-                throw SupabaseRESTError(
-                    status: 400, code: "PGRST100",
-                    message: "\"failed to parse filter (\(pair.value))\" (line 1, column 1)")
-            }
-            filters.append(filter)
+            filters.append(
+                try unwrap(
+                    SupabaseFilter(column: pair.name, text: pair.value), 400, "PGRST100",
+                    "\"failed to parse filter (\(pair.value))\" (line 1, column 1)"))
         }
         return filters
     }
 
-    private func select(
-        _ name: String, _ call: SupabaseCall, _ subject: String?
-    ) throws(SupabaseRESTError) -> ServerResponse {
+    private func select(_ name: String, _ call: SupabaseCall, _ subject: String?) throws -> ServerResponse {
         let filters = try filters(call)
         var rows = (rows(of: name, visibleTo: subject) ?? []).filter { row in
             filters.allSatisfy { $0.accepts(row) }
@@ -79,63 +54,47 @@ extension SupabaseTables {
     }
 
     /// One object if the request asks for one, else an array.
-    private func show(
-        _ rows: [JSONObject], _ call: SupabaseCall, status: Int
-    ) throws(SupabaseRESTError) -> ServerResponse {
+    private func show(_ rows: [JSONObject], _ call: SupabaseCall, status: Int) throws -> ServerResponse {
         let columns = (call.query("select") ?? "*").split(separator: ",").map { $0.filter { $0 != " " } }
         let shown = rows.map { row in
-            JSON.object(
-                columns.contains("*") ? row : JSONObject(columns.map { .init(String($0), row[String($0)] ?? .null) }))
+            columns.contains("*") ? row : JSONObject(columns.map { .init(String($0), row[String($0)] ?? .null) })
         }
         guard call.field("Accept")?.contains("vnd.pgrst.object") == true else {
-            return SupabaseResponses.json(.array(shown), status: status)
+            return SupabaseResponses.json(value: shown, status: status)
         }
-        guard shown.count == 1, let row = shown.first else {
-            throw SupabaseRESTError(
-                status: 406, code: "PGRST116", message: "Cannot coerce the result to a single JSON object",
-                details: "The result contains \(shown.count) rows")
-        }
-        return SupabaseResponses.json(row, status: status)
+        try require(
+            shown.count == 1, 406, "PGRST116", "Cannot coerce the result to a single JSON object",
+            details: "The result contains \(shown.count) rows")
+        return SupabaseResponses.json(shown[0], status: status)
     }
 
     private func wantsRows(_ call: SupabaseCall) -> Bool {
         call.field("Prefer")?.contains("return=representation") ?? false
     }
 
-    private func body(_ call: SupabaseCall) throws(SupabaseRESTError) -> JSON {
-        guard let body = try? JSON(parsing: call.request.body) else {
-            throw SupabaseRESTError(status: 400, code: "PGRST102", message: "Empty or invalid json")
-        }
-        return body
+    private func body(_ call: SupabaseCall) throws -> JSON {
+        try unwrap(try? JSON(parsing: call.request.body), 400, "PGRST102", "Empty or invalid json")
     }
 
-    private mutating func insert(
-        _ name: String, _ call: SupabaseCall, _ subject: String?
-    ) throws(SupabaseRESTError) -> ServerResponse {
+    private mutating func insert(_ name: String, _ call: SupabaseCall, _ subject: String?) throws -> ServerResponse {
         let body = try body(call)
         let fresh = (body.array ?? [body]).compactMap(\.object)
         guard var table = tables[name] else { return SupabaseResponses.empty(500) }
         for row in fresh {
-            guard let subject, row[table.key]?.string == subject else {
-                throw SupabaseRESTError(
-                    status: subject == nil ? 401 : 403, code: "42501",
-                    message: "new row violates row-level security policy for table \"\(name)\"")
-            }
-            guard !table.rows.contains(where: { $0[table.key]?.string == subject }) else {
-                throw SupabaseRESTError(
-                    status: 409, code: "23505",
-                    message: "duplicate key value violates unique constraint \"\(name)_pkey\"",
-                    details: "Key (\(table.key))=(\(subject)) already exists.")
-            }
+            try require(
+                subject != nil && row[table.key]?.string == subject, subject == nil ? 401 : 403, "42501",
+                "new row violates row-level security policy for table \"\(name)\"")
+            try require(
+                !table.rows.contains { $0[table.key]?.string == subject }, 409, "23505",
+                "duplicate key value violates unique constraint \"\(name)_pkey\"",
+                details: "Key (\(table.key))=(\(subject ?? "")) already exists.")
             table.rows.append(row)
         }
         tables[name] = table
         return wantsRows(call) ? try show(fresh, call, status: 201) : SupabaseResponses.empty(201)
     }
 
-    private mutating func change(
-        _ name: String, _ call: SupabaseCall, _ subject: String?
-    ) throws(SupabaseRESTError) -> ServerResponse {
+    private mutating func change(_ name: String, _ call: SupabaseCall, _ subject: String?) throws -> ServerResponse {
         let filters = try filters(call)
         let changes = call.method == "PATCH" ? try body(call).object ?? JSONObject() : nil
         guard var table = tables[name] else { return SupabaseResponses.empty(500) }
@@ -148,11 +107,9 @@ extension SupabaseTables {
             }
             if let changes {
                 for member in changes.members { row[member.name] = member.value }
-                guard row[table.key]?.string == subject else {
-                    throw SupabaseRESTError(
-                        status: 403, code: "42501",
-                        message: "new row violates row-level security policy for table \"\(name)\"")
-                }
+                try require(
+                    row[table.key]?.string == subject, 403, "42501",
+                    "new row violates row-level security policy for table \"\(name)\"")
                 kept.append(row)
             }
             touched.append(row)
@@ -180,13 +137,12 @@ struct SupabaseTables {
         guard var table = tables["profiles"], !table.rows.contains(where: { $0[table.key]?.string == user.id }) else {
             return
         }
-        var row = JSONObject([.init(table.key, .string(user.id))])
-        row["email"] = user.email.isEmpty ? .null : .string(user.email)
-        row["full_name"] = user.userMetadata["full_name"] ?? .null
-        row["is_active"] = true
-        row["created_at"] = .string(now.text)
-        row["updated_at"] = .string(now.text)
-        table.rows.append(row)
+        table.rows.append(
+            JSONObject(of: [
+                table.key: user.id, "email": user.email.isEmpty ? JSON.null : user.email.json,
+                "full_name": user.userMetadata["full_name"].json, "is_active": true, "created_at": now,
+                "updated_at": now,
+            ]))
         tables["profiles"] = table
     }
 
@@ -264,42 +220,30 @@ extension SupabaseTables {
 
     mutating func runFunction(
         _ call: SupabaseCall, _ subject: String?, _ users: SupabaseUsers
-    ) throws(SupabaseRESTError) -> ServerResponse {
+    ) throws -> ServerResponse {
         let name = call.parts[1]
-        guard SupabaseTables.functions.contains(name) else {
-            throw SupabaseRESTError(
-                status: 404, code: "PGRST202",
-                message: "Could not find the function public.\(name) in the schema cache")
-        }
-        guard call.method == "POST" else {
-            throw SupabaseRESTError(
-                status: 405, code: "25006", message: "cannot execute UPDATE in a read-only transaction")
-        }
-        let parsed = call.request.body.isEmpty ? JSON.object(JSONObject()) : try? JSON(parsing: call.request.body)
-        guard let arguments = parsed?.object else {
-            throw SupabaseRESTError(status: 400, code: "PGRST102", message: "Empty or invalid json")
-        }
+        try require(
+            SupabaseTables.functions.contains(name), 404, "PGRST202",
+            "Could not find the function public.\(name) in the schema cache")
+        try require(call.method == "POST", 405, "25006", "cannot execute UPDATE in a read-only transaction")
+        let parsed = call.request.body.isEmpty ? JSONObject() : try body(call).object
+        let arguments = try unwrap(parsed, 400, "PGRST102", "Empty or invalid json")
         switch name {
-        case "echo": return SupabaseResponses.json(.object(arguments))
+        case "echo": return SupabaseResponses.json(arguments)
         case "fail":
-            throw SupabaseRESTError(
-                status: 400, code: "P0001", message: arguments["message"]?.string ?? "the function raised an exception")
+            throw SupabaseError(400, "P0001", arguments["message"]?.string ?? "the function raised an exception")
         default: return try changeProfile(name, arguments, subject, call, users)
         }
     }
 
     private mutating func changeProfile(
-        _ name: String, _ arguments: JSONObject, _ subject: String?, _ call: SupabaseCall,
-        _ users: SupabaseUsers
-    ) throws(SupabaseRESTError) -> ServerResponse {
-        guard let subject, let user = users[subject] else {
-            throw SupabaseRESTError(
-                status: 401, code: "42501", message: "permission denied for function \(name)")
-        }
+        _ name: String, _ arguments: JSONObject, _ subject: String?, _ call: SupabaseCall, _ users: SupabaseUsers
+    ) throws -> ServerResponse {
+        let user = try unwrap(subject.flatMap { users[$0] }, 401, "42501", "permission denied for function \(name)")
         if name == "get_or_create_profile" { addProfile(of: user, at: call.instant()) }
         guard var table = tables["profiles"],
             let index = table.rows.firstIndex(where: { $0[table.key]?.string == subject })
-        else { throw SupabaseRESTError(status: 400, code: "P0002", message: "no profile") }
+        else { throw SupabaseError(400, "P0002", "no profile") }
         switch name {
         case "update_profile":
             for member in arguments.members where member.name != table.key {
@@ -311,6 +255,6 @@ extension SupabaseTables {
         }
         if name != "get_or_create_profile" { table.rows[index]["updated_at"] = .string(call.instant().text) }
         tables["profiles"] = table
-        return SupabaseResponses.json(.object(table.rows[index]))
+        return SupabaseResponses.json(table.rows[index])
     }
 }

@@ -4,7 +4,23 @@ internal import RingbackBase
 
 /// A sign-in that a redirect is to finish: with a browser at a provider, or from a link in a mail.
 struct SupabaseFlow {
-    enum Upstream { case none, oauth, sso }
+    enum Upstream {
+        case none, oauth, sso
+
+        /// The errors of the `state` with which a provider, or a company's provider, redirects a user back.
+        static let oauthErrors = (
+            missing: SupabaseError(400, "bad_oauth_callback", "OAuth state parameter missing"),
+            unknown: SupabaseError(400, "bad_oauth_state", "OAuth state not found or expired"),
+            expired: SupabaseError(400, "bad_oauth_state", "OAuth state has expired")
+        )
+        static let ssoErrors = (
+            missing: SupabaseError(404, "saml_relay_state_not_found", "SAML RelayState is missing"),
+            unknown: SupabaseError(
+                404, "saml_relay_state_not_found", "SAML RelayState does not exist, try logging in again?"),
+            expired: SupabaseError(
+                422, "saml_relay_state_expired", "SAML RelayState has expired. Try logging in again?")
+        )
+    }
 
     /// What the provider gets as `state`.
     let id = SupabaseText.uuid()
@@ -32,6 +48,8 @@ struct SupabaseFlow {
     /// The company whose provider the user came from; nil without one.
     var company: String? { upstream == .sso ? String(provider.dropFirst(4)) : nil }
 
+    static func method(ofMail type: String) -> String { type == "signup" ? "email/signup" : type }
+
     func hasExpired(at now: Int, lifetime: Int) -> Bool {
         // The lifetime of a magic link begins when it is opened. All others begin with the flow.
         now - (method == "magiclink" ? openedAt ?? createdAt : createdAt) > lifetime
@@ -50,24 +68,23 @@ struct SupabaseFlows {
         flows.append(flow)
     }
 
-    /// Stores a challenge until the mail's link is opened.
-    mutating func begin(_ method: String, for userID: String, _ challenge: SupabaseChallenge?, _ call: SupabaseCall) {
+    /// Stores the challenge of a mail of this type until its link is opened.
+    mutating func begin(_ type: String, for userID: String, _ challenge: SupabaseChallenge?, _ call: SupabaseCall) {
         guard let challenge else { return }
         var flow = SupabaseFlow(
-            provider: "email", method: method, challenge: challenge, redirectTo: call.redirectTarget,
-            createdAt: call.now)
+            provider: "email", method: SupabaseFlow.method(ofMail: type), challenge: challenge,
+            redirectTo: call.redirectTarget, createdAt: call.now)
         flow.userID = userID
         add(flow)
     }
 
     /// A user has opened the link in a mail of this type. Returns the code for the app.
-    mutating func openLink(of userID: String, _ type: String, at now: Int) throws(SupabaseErrorResponse) -> String {
-        let method = type == "signup" ? "email/signup" : type
-        guard let index = flows.lastIndex(where: { $0.userID == userID && $0.method == method && !$0.isUsed }) else {
-            throw SupabaseErrorResponse(
-                400, "flow_state_not_found",
-                "No associated flow state found. Please make sure to complete the flow in the same browser")
-        }
+    mutating func openLink(of userID: String, _ type: String, at now: Int) throws -> String {
+        let method = SupabaseFlow.method(ofMail: type)
+        let index = try unwrap(
+            flows.lastIndex(where: { $0.userID == userID && $0.method == method && !$0.isUsed }), 400,
+            "flow_state_not_found",
+            "No associated flow state found. Please make sure to complete the flow in the same browser")
         flows[index].openedAt = now
         return flows[index].code
     }
@@ -75,28 +92,16 @@ struct SupabaseFlows {
     /// Uses up the flow with which a provider redirects the user back, by the `state` that the provider got.
     mutating func takeUpstream(
         _ state: String?, isManaged: Bool, _ settings: SupabaseSettings, at now: Int
-    ) throws(SupabaseErrorResponse) -> SupabaseFlow {
-        guard let state else {
-            throw isManaged
-                ? SupabaseErrorResponse(404, "saml_relay_state_not_found", "SAML RelayState is missing")
-                : SupabaseErrorResponse(400, "bad_oauth_callback", "OAuth state parameter missing")
-        }
+    ) throws -> SupabaseFlow {
+        let errors = isManaged ? SupabaseFlow.Upstream.ssoErrors : SupabaseFlow.Upstream.oauthErrors
+        guard let state else { throw errors.missing }
         let kind = isManaged ? SupabaseFlow.Upstream.sso : .oauth
         guard let index = flows.firstIndex(where: { $0.id == state && $0.upstream == kind }) else {
-            throw isManaged
-                ? SupabaseErrorResponse(
-                    404, "saml_relay_state_not_found", "SAML RelayState does not exist, try logging in again?")
-                : SupabaseErrorResponse(400, "bad_oauth_state", "OAuth state not found or expired")
+            throw errors.unknown
         }
-        guard !flows[index].isUsed else {
-            throw SupabaseErrorResponse(400, "flow_state_already_used", "OAuth state has already been used")
-        }
-        guard now - flows[index].createdAt <= (isManaged ? settings.relayLifetime : settings.flowLifetime) else {
-            throw isManaged
-                ? SupabaseErrorResponse(
-                    422, "saml_relay_state_expired", "SAML RelayState has expired. Try logging in again?")
-                : SupabaseErrorResponse(400, "bad_oauth_state", "OAuth state has expired")
-        }
+        try require(!flows[index].isUsed, 400, "flow_state_already_used", "OAuth state has already been used")
+        let lifetime = isManaged ? settings.relayLifetime : settings.flowLifetime
+        guard now - flows[index].createdAt <= lifetime else { throw errors.expired }
         flows[index].isUsed = true
         return flows[index]
     }
@@ -108,32 +113,25 @@ struct SupabaseFlows {
     }
 
     /// `POST /token`: the code at the end of a flow.
-    mutating func codeGrant(
-        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    mutating func codeGrant(_ call: SupabaseCall, _ accounts: inout SupabaseAccounts) throws -> ServerResponse {
         let body = try call.body()
         let (code, verifier) = (try body.text("auth_code"), try body.text("code_verifier"))
-        guard !code.isEmpty, !verifier.isEmpty else {
-            throw .validation("invalid request: both auth code and code verifier should be non-empty")
-        }
+        try require(
+            !code.isEmpty && !verifier.isEmpty, "invalid request: both auth code and code verifier should be non-empty")
         guard let index = flows.firstIndex(where: { $0.code == code }), let userID = flows[index].userID,
             flows[index].upstream != .none || flows[index].openedAt != nil
-        else {
-            throw SupabaseErrorResponse(
-                404, "flow_state_not_found", "invalid flow state, no valid flow state found")
-        }
+        else { throw SupabaseError(404, "flow_state_not_found", "invalid flow state, no valid flow state found") }
         let flow = flows[index]
-        guard !flow.hasExpired(at: call.now, lifetime: call.settings.flowLifetime) else {
-            throw SupabaseErrorResponse(422, "flow_state_expired", "invalid flow state, flow state has expired")
-        }
-        guard let challenge = flow.challenge, challenge.isMet(by: verifier) else {
-            throw SupabaseErrorResponse(
-                400, "bad_code_verifier", "code challenge does not match previously saved code verifier")
-        }
+        try require(
+            !flow.hasExpired(at: call.now, lifetime: call.settings.flowLifetime), 422, "flow_state_expired",
+            "invalid flow state, flow state has expired")
+        try require(
+            flow.challenge?.isMet(by: verifier) ?? false, 400, "bad_code_verifier",
+            "code challenge does not match previously saved code verifier")
         flows.remove(at: index)
-        var extra: [JSONObject.Member] = []
-        if let token = flow.providerToken { extra.append(.init("provider_token", .string(token))) }
-        if let token = flow.providerRefreshToken { extra.append(.init("provider_refresh_token", .string(token))) }
+        let extra: Members = [
+            "provider_token": flow.providerToken, "provider_refresh_token": flow.providerRefreshToken,
+        ]
         return try accounts.signIn(userID, by: flow.method, provider: flow.company, extra: extra, call)
     }
 }
@@ -145,62 +143,54 @@ extension SupabaseFlows {
     /// provider would post.
     mutating func callback(
         _ call: SupabaseCall, _ accounts: inout SupabaseAccounts, _ upstream: inout AuthorizationServer
-    ) -> ServerResponse {
+    ) throws -> ServerResponse {
         let isManaged = call.parts.first == "sso"
         let siteURL = call.settings.siteURL
         let parameters = call.request.parameters
-        let flow: SupabaseFlow
-        do throws(SupabaseErrorResponse) {
-            flow = try takeUpstream(parameters["state"], isManaged: isManaged, call.settings, at: call.now)
-        } catch {
-            return SupabaseResponses.redirect(
-                to: SupabaseRedirects.siteError(error.code, error.message, at: siteURL), status: 303)
-        }
-        let target = isManaged && !call.settings.redirectRules.accepts(flow.redirectTo) ? siteURL : flow.redirectTo
-        if let error = parameters["error"] {
-            // The provider's own error, without a code of the server's.
-            var pairs = [("error", error)]
-            if let text = parameters["error_description"] { pairs.append(("error_description", text)) }
-            let location =
-                isManaged
-                ? SupabaseRedirects.siteError(error, parameters["error_description"] ?? "", at: siteURL)
-                : SupabaseRedirects.errors(pairs, at: target, inQuery: true)
-            return SupabaseResponses.redirect(to: location, status: isManaged ? 303 : 302)
-        }
-        do throws(SupabaseErrorResponse) {
+        // The app that gets the error; nil while no app is known, and for companies: then the error goes to the site.
+        var app: String?
+        do {
+            let flow = try takeUpstream(parameters["state"], isManaged: isManaged, call.settings, at: call.now)
+            let isForSite = isManaged && !call.settings.redirectRules.accepts(flow.redirectTo)
+            let target = isForSite ? siteURL : flow.redirectTo
+            app = isManaged ? nil : target
+            if let error = parameters["error"] {
+                // The provider's own error, without a code of the server's.
+                let text = parameters["error_description"]
+                guard let app else { throw SupabaseError(400, error, text ?? "") }
+                let pairs = [("error", error)] + (text.map { [("error_description", $0)] } ?? [])
+                return SupabaseResponses.redirect(
+                    to: SupabaseRedirects.errors(pairs, at: app, inQuery: true), status: 302)
+            }
             let location = try finish(flow, parameters["code"] ?? "", target, call, &accounts, &upstream)
             return SupabaseResponses.redirect(to: location, status: 302)
-        } catch {
-            let location =
-                isManaged
-                ? SupabaseRedirects.siteError(error.code, error.message, at: siteURL)
-                : SupabaseRedirects.refusal(error, at: target, inQuery: true, isCallback: true)
-            return SupabaseResponses.redirect(to: location, status: isManaged ? 303 : 302)
+        } catch let error as SupabaseError {
+            guard let app else {
+                return SupabaseResponses.redirect(
+                    to: SupabaseRedirects.siteError(error.code, error.message, at: siteURL), status: 303)
+            }
+            return SupabaseResponses.redirect(
+                to: SupabaseRedirects.refusal(error, at: app, inQuery: true, isCallback: true), status: 302)
         }
     }
 
     private mutating func finish(
         _ flow: SupabaseFlow, _ code: String, _ target: String, _ call: SupabaseCall,
         _ accounts: inout SupabaseAccounts, _ upstream: inout AuthorizationServer
-    ) throws(SupabaseErrorResponse) -> String {
+    ) throws -> String {
         let isManaged = flow.upstream == .sso
         let redirectURI = isManaged ? call.assertionURL : call.callbackURL
-        guard
-            let (person, tokens) = upstream.redeem(
-                code, verifier: flow.verifier, redirectURI: redirectURI, at: call.now)
-        else {
-            throw SupabaseErrorResponse(
-                500, "unexpected_failure", "Unable to exchange external code: \(code.prefix(8))")
-        }
+        let (person, tokens) = try unwrap(
+            upstream.redeem(code, verifier: flow.verifier, redirectURI: redirectURI, at: call.now), 500,
+            "unexpected_failure", "Unable to exchange external code: \(code.prefix(8))")
         let claims = SupabaseClaims(person, at: flow.provider, issuer: upstream.issuer.name, showsName: true)
         let userID = try accounts.users.user(for: claims, linkingTo: flow.linkTo, call)
         let token = isManaged ? nil : tokens["access_token"]?.string
         let refreshToken = isManaged ? nil : tokens["refresh_token"]?.string
         if flow.challenge == nil {
             let session = accounts.open(userID, by: flow.method, provider: flow.company, call)
-            var extra: [(String, String)] = []
-            if let token { extra.append(("provider_token", token)) }
-            if let refreshToken { extra.append(("provider_refresh_token", refreshToken)) }
+            let extra = [("provider_token", token), ("provider_refresh_token", refreshToken)]
+                .compactMap { name, value in value.map { (name, $0) } }
             return SupabaseRedirects.with(tokens: try accounts.tokens(session, call), extra: extra, target)
         }
         var opened = flow
@@ -222,36 +212,27 @@ extension SupabaseFlows {
         "twitter", "vercel_marketplace", "workos", "x", "zoom",
     ]
 
-    mutating func authorize(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
+    mutating func authorize(_ call: SupabaseCall) throws -> ServerResponse {
         SupabaseResponses.redirect(to: try beginExternal(call, linkTo: nil), status: 302)
     }
 
-    mutating func authorizeLinking(
-        _ call: SupabaseCall, _ accounts: SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    mutating func authorizeLinking(_ call: SupabaseCall, _ accounts: SupabaseAccounts) throws -> ServerResponse {
         let user = try accounts.authenticate(call).user
         try call.checkLinking()
         let location = try beginExternal(call, linkTo: user.id)
-        guard call.query("skip_http_redirect") == "true" else {
-            return SupabaseResponses.redirect(to: location, status: 302)
-        }
-        return SupabaseResponses.json(["url": .string(location)])
+        return call.query("skip_http_redirect") == "true"
+            ? SupabaseResponses.json(["url": location]) : SupabaseResponses.redirect(to: location, status: 302)
     }
 
-    private mutating func beginExternal(_ call: SupabaseCall, linkTo: String?) throws(SupabaseErrorResponse) -> String {
+    private mutating func beginExternal(_ call: SupabaseCall, linkTo: String?) throws -> String {
         let provider = (call.query("provider") ?? "").lowercased()
-        guard SupabaseFlows.known.contains(provider) else {
-            throw .validation("Unsupported provider: Provider \(provider) could not be found")
-        }
-        guard call.settings.providers.contains(provider) else {
-            throw .validation("Unsupported provider: provider is not enabled")
-        }
+        try require(
+            SupabaseFlows.known.contains(provider), "Unsupported provider: Provider \(provider) could not be found")
+        try require(call.settings.providers.contains(provider), "Unsupported provider: provider is not enabled")
         let challenge = try SupabaseChallenge(
             value: call.query("code_challenge") ?? "", method: call.query("code_challenge_method") ?? "",
             isBrowserRequest: true)
-        if call.query("invite_token") != nil {
-            throw SupabaseErrorResponse(404, "user_not_found", "User identified by token not found")
-        }
+        try require(call.query("invite_token") == nil, 404, "user_not_found", "User identified by token not found")
         var flow = SupabaseFlow(
             provider: provider, method: "oauth", challenge: challenge, redirectTo: call.redirectTarget,
             createdAt: call.now)
@@ -277,28 +258,18 @@ extension SupabaseFlows {
     }
 
     /// `POST /sso`. The redirect URL is kept unchecked, and checked when the user comes back.
-    mutating func signOn(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
-        guard !call.settings.ssoDomains.isEmpty else {
-            throw SupabaseErrorResponse(404, "saml_provider_disabled", "SAML 2.0 is disabled")
-        }
+    mutating func signOn(_ call: SupabaseCall) throws -> ServerResponse {
+        try require(!call.settings.ssoDomains.isEmpty, 404, "saml_provider_disabled", "SAML 2.0 is disabled")
         let body = try call.body()
         let (domain, named) = (try body.text("domain"), try body.text("provider_id"))
-        guard domain.isEmpty != named.isEmpty else {
-            throw .validation(
-                domain.isEmpty
-                    ? "A provider_id or domain needs to be provided"
-                    : "Only one of provider_id or domain supported")
-        }
-        guard named.isEmpty || SupabaseText.isUUID(named) else {
-            throw .validation("provider_id must be an UUID")
-        }
+        try require(!domain.isEmpty || !named.isEmpty, "A provider_id or domain needs to be provided")
+        try require(domain.isEmpty || named.isEmpty, "Only one of provider_id or domain supported")
+        try require(named.isEmpty || SupabaseText.isUUID(named), "provider_id must be an UUID")
         let known =
             domain.isEmpty ? call.settings.ssoDomains.values.first { $0 == named } : call.settings.ssoDomains[domain]
-        guard let id = known else {
-            throw SupabaseErrorResponse(
-                404, "sso_provider_not_found",
-                domain.isEmpty ? "No such SSO provider" : "No SSO provider assigned for this domain")
-        }
+        let id = try unwrap(
+            known, 404, "sso_provider_not_found",
+            domain.isEmpty ? "No such SSO provider" : "No SSO provider assigned for this domain")
         let challenge = try SupabaseChallenge(
             value: body.text("code_challenge"), method: body.text("code_challenge_method"), isBrowserRequest: true)
         var flow = SupabaseFlow(
@@ -308,10 +279,8 @@ extension SupabaseFlows {
         let parameters = SupabaseFlows.upstream(&flow, redirectURI: call.assertionURL)
         add(flow)
         let location = call.authorizationURL(parameters)
-        guard try body.flag("skip_http_redirect") ?? false else {
-            return SupabaseResponses.redirect(to: location, status: 303)
-        }
-        return SupabaseResponses.json(["url": .string(location)])
+        return try body.flag("skip_http_redirect") ?? false
+            ? SupabaseResponses.json(["url": location]) : SupabaseResponses.redirect(to: location, status: 303)
     }
 }
 
@@ -333,29 +302,25 @@ extension SupabaseAccounts {
         "apple", "azure", "facebook", "google", "kakao", "keycloak", "snapchat", "vercel_marketplace",
     ]
 
-    mutating func idTokenGrant(
-        _ call: SupabaseCall, _ upstream: inout AuthorizationServer
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    mutating func idTokenGrant(_ call: SupabaseCall, _ upstream: inout AuthorizationServer) throws -> ServerResponse {
         let issuer = upstream.issuer.name
         let body = try call.body()
         let token = try body.text("id_token")
-        guard !token.isEmpty else { throw .oauth("invalid request", "id_token required") }
+        try require(!token.isEmpty, oauth: "invalid request", "id_token required")
         let provider = try SupabaseAccounts.providerName(body, issuer)
-        guard call.settings.providers.contains(provider) else {
-            throw SupabaseErrorResponse(
-                400, "provider_disabled", "Provider (issuer \"\(issuer)\") is not enabled")
-        }
+        try require(
+            call.settings.providers.contains(provider), 400, "provider_disabled",
+            "Provider (issuer \"\(issuer)\") is not enabled")
         let claims = try SupabaseAccounts.verifiedClaims(token, &upstream, at: call.now)
         try SupabaseAccounts.checkNonce(claims, body.text("nonce"))
         let accessToken = try body.text("access_token")
         if !accessToken.isEmpty, let hash = claims["at_hash"]?.string {
             let isRight = SandboxAlgorithm.allCases.contains { IDTokenWriter.hash(accessToken, $0) == hash }
-            guard isRight else { throw .oauth("invalid request", "Bad ID token") }
+            try require(isRight, oauth: "invalid request", "Bad ID token")
         }
         let subject = claims["sub"]?.string ?? ""
-        guard let person = upstream.issuer.users.first(where: { $0.subject == subject }) else {
-            throw .oauth("server_error", "Error getting user email from external provider")
-        }
+        guard let person = upstream.issuer.users.first(where: { $0.subject == subject })
+        else { throw SupabaseError(oauth: "server_error", "Error getting user email from external provider") }
         let identity = SupabaseClaims(person, at: provider, issuer: issuer, showsName: provider != "apple")
         var target: String?
         if try body.flag("link_identity") ?? false {
@@ -365,44 +330,37 @@ extension SupabaseAccounts {
         return try signIn(users.user(for: identity, linkingTo: target, call), by: "oauth", call)
     }
 
-    private static func providerName(
-        _ body: SupabaseBody, _ issuer: String
-    ) throws(SupabaseErrorResponse) -> String {
+    private static func providerName(_ body: SupabaseBody, _ issuer: String) throws -> String {
         let provider = try body.text("provider").lowercased()
         if provider.isEmpty {
-            guard try !body.text("client_id").isEmpty, try body.text("issuer") == issuer else {
-                throw .oauth("invalid request", "provider or client_id and issuer required")
-            }
+            let isNamed = try !body.text("client_id").isEmpty && body.text("issuer") == issuer
+            try require(isNamed, oauth: "invalid request", "provider or client_id and issuer required")
             return "google"
         }
-        guard SupabaseAccounts.withIDTokens.contains(provider) else {
-            throw .validation("Custom OIDC provider \"\(provider)\" not allowed")
-        }
+        try require(
+            SupabaseAccounts.withIDTokens.contains(provider), "Custom OIDC provider \"\(provider)\" not allowed")
         return provider
     }
 
     private static func verifiedClaims(
         _ token: String, _ upstream: inout AuthorizationServer, at now: Int
-    ) throws(SupabaseErrorResponse) -> JSONObject {
+    ) throws -> JSONObject {
         guard let claims = upstream.claims(ofIDToken: token, at: now) else {
-            throw .oauth("invalid request", "Bad ID token")
+            throw SupabaseError(oauth: "invalid request", "Bad ID token")
         }
         let audiences = claims["aud"]?.array?.compactMap(\.string) ?? [claims["aud"]?.string].compactMap(\.self)
-        guard audiences.contains(where: { upstream.clients[$0] != nil }) else {
-            throw .oauth("invalid request", "Unacceptable audience in id_token: \(audiences)")
-        }
+        let isForUs = audiences.contains { upstream.clients[$0] != nil }
+        try require(isForUs, oauth: "invalid request", "Unacceptable audience in id_token: \(audiences)")
         return claims
     }
 
     /// The token contains the SHA-256 of the nonce that the app sends: whoever has only the token cannot use it.
-    private static func checkNonce(_ claims: JSONObject, _ nonce: String) throws(SupabaseErrorResponse) {
+    private static func checkNonce(_ claims: JSONObject, _ nonce: String) throws {
         let claimed = claims["nonce"]?.string ?? ""
-        guard claimed.isEmpty == nonce.isEmpty else {
-            throw .oauth(
-                "invalid request", "Passed nonce and nonce in id_token should either both exist or not.")
-        }
-        guard nonce.isEmpty || Digest.hex(Digest.sha256(nonce)) == claimed else {
-            throw .oauth("invalid nonce", "Nonces mismatch")
-        }
+        try require(
+            claimed.isEmpty == nonce.isEmpty, oauth: "invalid request",
+            "Passed nonce and nonce in id_token should either both exist or not.")
+        try require(
+            nonce.isEmpty || Digest.hex(Digest.sha256(nonce)) == claimed, oauth: "invalid nonce", "Nonces mismatch")
     }
 }

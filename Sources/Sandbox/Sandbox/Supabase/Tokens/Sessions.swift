@@ -38,9 +38,7 @@ struct SupabaseSessions {
 
     /// The session has two proofs now, and another refresh token. The counter moves by two, so that the old token is
     /// not taken for one whose response was lost.
-    mutating func raise(
-        _ id: String, by factor: SupabaseFactor, _ kind: SupabaseSettings.RefreshTokens, at now: Int
-    ) {
+    mutating func raise(_ id: String, by factor: SupabaseFactor, _ kind: SupabaseSettings.RefreshTokens, at now: Int) {
         guard var session = byID[id] else { return }
         let method = factor.kind == .totp ? "totp" : "mfa/\(factor.kind.rawValue)"
         session.proofs.removeAll { $0.method == method }
@@ -98,8 +96,8 @@ extension SupabaseSessions {
 
     private static let rotated = [("sb-auth-refresh-token-rotated", "true")]
 
-    private static func dead(_ code: String, _ reason: String) -> SupabaseErrorResponse {
-        SupabaseErrorResponse(400, code, "Invalid Refresh Token: \(reason)")
+    private static func dead(_ code: String, _ reason: String) -> SupabaseError {
+        SupabaseError(400, code, "Invalid Refresh Token: \(reason)")
     }
 
     private static let unknown = dead("refresh_token_not_found", "Refresh Token Not Found")
@@ -107,20 +105,20 @@ extension SupabaseSessions {
 
     mutating func refresh(
         _ token: String, _ users: SupabaseUsers, _ settings: SupabaseSettings, at now: Int
-    ) throws(SupabaseErrorResponse) -> Refresh {
+    ) throws -> Refresh {
         if let counted = SupabaseCountedToken(parsing: token) {
             return try refresh(counted, token, users, settings, now)
         }
         let isOld = settings.refreshTokens == .v0 && token.utf8.count == 22
         let isRow = token.utf8.count == 12 && token.allSatisfy { $0.isASCII && ($0.isLowercase || $0.isNumber) }
-        guard isOld || isRow else { throw .validation("Refresh token is not valid") }
+        try require(isOld || isRow, "Refresh token is not valid")
         return try refresh(row: token, users, settings, now)
     }
 
     /// The first kind: a row for each token.
     private mutating func refresh(
         row token: String, _ users: SupabaseUsers, _ settings: SupabaseSettings, _ now: Int
-    ) throws(SupabaseErrorResponse) -> Refresh {
+    ) throws -> Refresh {
         if let user = strayTokens.removeValue(forKey: token).flatMap({ users[$0] }) {
             try checkBan(user, at: now)
             throw SupabaseSessions.dead("session_not_found", "No Valid Session Found")
@@ -135,10 +133,7 @@ extension SupabaseSessions {
                 return Refresh(session, [("sb-auth-refresh-token-reuse", "true")], token: active.token)
             }
             guard now - row.updatedAt <= settings.reuseInterval else {
-                if settings.rotates {
-                    session.revokeFamily(at: now)
-                    byID[sessionID] = session
-                }
+                if settings.rotates { byID[sessionID]?.revokeFamily(at: now) }
                 throw SupabaseSessions.reused
             }
         }
@@ -154,12 +149,12 @@ extension SupabaseSessions {
     private mutating func refresh(
         _ counted: SupabaseCountedToken, _ token: String, _ users: SupabaseUsers, _ settings: SupabaseSettings,
         _ now: Int
-    ) throws(SupabaseErrorResponse) -> Refresh {
+    ) throws -> Refresh {
         guard var session = byID[counted.session], session.isCounted, counted.text(key: session.key) == token
         else { throw SupabaseSessions.unknown }
         try check(session, users, settings, at: now)
         let behind = session.counter - counted.counter
-        guard behind >= 0 else { throw .validation("Invalid Refresh Token: Not Issued By This Server") }
+        try require(behind >= 0, "Invalid Refresh Token: Not Issued By This Server")
         if behind > 0 {
             let isSoon = now - session.refreshedAt < settings.reuseInterval
             guard behind == 1 || isSoon || settings.allowsReuse else {
@@ -184,34 +179,29 @@ extension SupabaseSessions {
     /// The limits of a session are checked only here.
     private func check(
         _ session: SupabaseSession, _ users: SupabaseUsers, _ settings: SupabaseSettings, at now: Int
-    ) throws(SupabaseErrorResponse) {
+    ) throws {
         guard let user = users[session.userID] else { throw SupabaseSessions.unknown }
         try checkBan(user, at: now)
-        let limits = [session.endsAt, settings.timebox.map { session.createdAt + $0 }]
-        if limits.contains(where: { $0.map { now > $0 } ?? false }) {
-            throw SupabaseSessions.dead("session_expired", "Session Expired")
+        func check(_ end: Int?, _ addition: String = "") throws {
+            if now > end ?? .max { throw SupabaseSessions.dead("session_expired", "Session Expired" + addition) }
         }
-        if let inactivity = settings.inactivity, now > session.refreshedAt + inactivity {
-            throw SupabaseSessions.dead("session_expired", "Session Expired (Inactivity)")
+        try check(session.endsAt)
+        try check(settings.timebox.map { session.createdAt + $0 })
+        try check(settings.inactivity.map { session.refreshedAt + $0 }, " (Inactivity)")
+        if session.level == "aal1", user.hasVerifiedFactor {
+            let end = settings.lowLevelLifetime.map { session.createdAt + $0 }
+            try check(end, " (Low AAL: User Needs MFA Verification)")
         }
-        if let limit = settings.lowLevelLifetime, session.level == "aal1", user.hasVerifiedFactor,
-            now > session.createdAt + limit
-        {
-            throw SupabaseSessions.dead("session_expired", "Session Expired (Low AAL: User Needs MFA Verification)")
-        }
-        guard session.clientID == nil else {
-            throw .oauth("invalid_client", "Client authentication required for OAuth session")
-        }
+        try require(
+            session.clientID == nil, oauth: "invalid_client", "Client authentication required for OAuth session")
         let isOutdone = byID.values.contains {
             $0.userID == session.userID && $0.id != session.id
                 && ($0.createdAt, $0.refreshedAt) > (session.createdAt, session.refreshedAt)
         }
-        if settings.singleSession, isOutdone {
-            throw SupabaseSessions.dead("session_expired", "Session Expired (Revoked by Newer Login)")
-        }
+        try check(settings.singleSession && isOutdone ? .min : nil, " (Revoked by Newer Login)")
     }
 
-    private func checkBan(_ user: SupabaseUser, at now: Int) throws(SupabaseErrorResponse) {
+    private func checkBan(_ user: SupabaseUser, at now: Int) throws {
         if user.isBanned(at: now) { throw SupabaseSessions.dead("user_banned", "User Banned") }
     }
 }
@@ -227,18 +217,14 @@ extension SupabaseSettings {
 
 /// A session: how the user authenticated, and the refresh tokens that were issued for it.
 struct SupabaseSession {
-    struct Proof: Equatable {
+    struct Proof: JSONValue {
         var method: String
         var at: Int
         var provider: String?
 
         var isSecondFactor: Bool { method == "totp" || method.hasPrefix("mfa/") }
 
-        var json: JSON {
-            var members = JSONObject([.init("method", .string(method)), .init("timestamp", .integer(at))])
-            if let provider { members["provider"] = .string(provider) }
-            return .object(members)
-        }
+        var json: JSON { JSONObject(of: ["method": method, "timestamp": at, "provider": provider]).json }
     }
 
     /// A refresh token of the first kind.
@@ -383,30 +369,25 @@ struct SupabaseKeys {
         current = nil
     }
 
-    mutating func sign(
-        _ claims: JSONObject, with algorithm: SupabaseSettings.Algorithm
-    ) throws(SupabaseErrorResponse) -> String {
-        guard algorithm != .hs256 else {
-            let input = JSONWebToken.signingInput(["alg": "HS256", "typ": "JWT"], .object(claims))
-            return input + "." + Base64URL.encode(HMAC.sha256(Array(input.utf8), key: secret))
+    mutating func sign(_ claims: JSONObject, with algorithm: SupabaseSettings.Algorithm) throws -> String {
+        guard let kind = algorithm.signature else {
+            return JSONWebToken.signed(JSONObject(of: ["alg": "HS256", "typ": "JWT"]), claims) {
+                HMAC.sha256($0, key: secret)
+            }
         }
-        guard let key = currentKey(for: algorithm), let kind = algorithm.signature else { throw .failure }
-        let header: JSON = ["alg": .string(algorithm.rawValue), "kid": .string(key.id), "typ": "JWT"]
-        let input = JSONWebToken.signingInput(header, .object(claims))
-        guard let signature = try? key.key.sign(message: Array(input.utf8), algorithm: kind) else { throw .failure }
-        return input + "." + Base64URL.encode(signature)
+        guard let key = currentKey(for: algorithm) else { throw SupabaseError.failure }
+        let header = JSONObject(of: ["alg": algorithm.rawValue, "kid": key.id, "typ": "JWT"])
+        return try JSONWebToken.signed(header, claims) { try key.key.sign(message: $0, algorithm: kind) }
     }
 
     /// Signs in the project's place. The published keys do not verify the signature.
-    static func forge(
-        _ claims: JSONObject, by forgery: SupabaseSettings.Forgery
-    ) throws(SupabaseErrorResponse) -> String {
+    static func forge(_ claims: JSONObject, by forgery: SupabaseSettings.Forgery) throws -> String {
         var keys = SupabaseKeys()
         guard forgery == .nameless else { return try keys.sign(claims, with: forgery == .key ? .es256 : .hs256) }
-        guard let key = try? PrivateKey.generate(.p256) else { throw .failure }
-        let input = JSONWebToken.signingInput(["alg": "ES256", "typ": "JWT"], .object(claims))
-        guard let signature = try? key.sign(message: Array(input.utf8), algorithm: .es256) else { throw .failure }
-        return input + "." + Base64URL.encode(signature)
+        let key = try PrivateKey.generate(.p256)
+        return try JSONWebToken.signed(JSONObject(of: ["alg": "ES256", "typ": "JWT"]), claims) {
+            try key.sign(message: $0, algorithm: .es256)
+        }
     }
 
     /// The present key. If the algorithm has changed, the last key stays published.
@@ -419,64 +400,39 @@ struct SupabaseKeys {
     }
 
     /// The claims of an access token that is valid now.
-    func claims(of token: String, at now: Int) throws(SupabaseErrorResponse) -> JSONObject {
-        let prefix = "invalid JWT: unable to parse or verify signature, "
-        guard token.count(where: { $0 == "." }) == 2 else {
-            throw SupabaseErrorResponse(
-                403, "bad_jwt", prefix + "token is malformed: token contains an invalid number of segments")
+    func claims(of token: String, at now: Int) throws -> JSONObject {
+        func check(_ isMet: Bool, _ problem: String) throws {
+            try require(isMet, 403, "bad_jwt", "invalid JWT: unable to parse or verify signature, \(problem)")
         }
-        guard let token = JSONWebToken(parsing: token) else {
-            throw SupabaseErrorResponse(403, "bad_jwt", prefix + "token is malformed: could not decode its parts")
-        }
-        guard isSigned(token) else {
-            throw SupabaseErrorResponse(403, "bad_jwt", prefix + "token signature is invalid: signature is invalid")
-        }
-        guard let expiry = token.claims["exp"]?.integer, now < expiry else {
-            throw SupabaseErrorResponse(403, "bad_jwt", prefix + "token has invalid claims: token is expired")
-        }
-        return token.claims
+        let dots = token.count { $0 == "." }
+        try check(dots == 2, "token is malformed: token contains an invalid number of segments")
+        let parsed = JSONWebToken(parsing: token)
+        try check(parsed != nil, "token is malformed: could not decode its parts")
+        try check(parsed.map(isSigned) ?? false, "token signature is invalid: signature is invalid")
+        let claims = parsed?.claims ?? JSONObject()
+        try check(now < claims["exp"]?.integer ?? 0, "token has invalid claims: token is expired")
+        return claims
     }
 
     private func isSigned(_ token: JSONWebToken) -> Bool {
         let header = token.header
         if header["alg"] == "HS256" { return token.signature == HMAC.sha256(token.message, key: secret) }
-        let keys = ([current].compactMap(\.self) + former).filter {
-            $0.id == header["kid"]?.string && $0.algorithm.rawValue == header["alg"]?.string
-        }
-        return keys.contains { key in
-            key.algorithm.signature.map { token.isSigned(by: key.key.publicKey, $0) } ?? false
+        return ([current].compactMap(\.self) + former).contains { key in
+            key.id == header["kid"]?.string && key.algorithm.rawValue == header["alg"]?.string
+                && token.isSigned(by: key.key.publicKey, key.algorithm.signature)
         }
     }
 
-    /// The key set. A shared secret is not published.
-    mutating func published(for algorithm: SupabaseSettings.Algorithm) -> JSON {
-        guard algorithm != .hs256, let current = currentKey(for: algorithm) else { return ["keys": []] }
-        return ["keys": .array(([current] + former).map(SupabaseKeys.webKey))]
-    }
-
-    /// RFC 7518 section 6, RFC 8037 section 2.
-    private static func webKey(_ key: Key) -> JSON {
-        let encode = { (bytes: [UInt8]) in JSON.string(Base64URL.encode(bytes)) }
-        var members = JSONObject([
-            .init("alg", .string(key.algorithm.rawValue)), .init("ext", true), .init("key_ops", ["verify"]),
-            .init("kid", .string(key.id)), .init("use", "sig"),
-        ])
-        switch key.key.publicKey.parts {
-        case .ellipticCurve(let curve, let x, let y):
-            members["kty"] = "EC"
-            members["crv"] = .string(curve.rawValue)
-            members["x"] = encode(x)
-            members["y"] = encode(y)
-        case .rsa(let modulus, let exponent):
-            members["kty"] = "RSA"
-            members["n"] = encode(modulus)
-            members["e"] = encode(exponent)
-        case .ed25519(let bytes):
-            members["kty"] = "OKP"
-            members["crv"] = "Ed25519"
-            members["x"] = encode(bytes)
+    /// The keys of the key set. A shared secret is not published.
+    mutating func published(for algorithm: SupabaseSettings.Algorithm) -> [JSONObject] {
+        guard algorithm != .hs256, let current = currentKey(for: algorithm) else { return [] }
+        return ([current] + former).map { key in
+            var members = JSONObject(of: [
+                "alg": key.algorithm.rawValue, "ext": true, "key_ops": ["verify"], "kid": key.id, "use": "sig",
+            ])
+            members.members += key.key.publicKey.webKey.members
+            return members
         }
-        return .object(members)
     }
 }
 

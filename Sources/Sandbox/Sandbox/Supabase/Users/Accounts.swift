@@ -8,36 +8,31 @@ struct SupabaseAccounts {
     var keys = SupabaseKeys()
 
     /// The user and the session of a request's bearer token.
-    func authenticate(
-        _ call: SupabaseCall
-    ) throws(SupabaseErrorResponse) -> (user: SupabaseUser, session: SupabaseSession) {
-        guard let token = call.bearer else {
-            throw SupabaseErrorResponse(401, "no_authorization", "This endpoint requires a valid Bearer token")
-        }
+    func authenticate(_ call: SupabaseCall) throws -> (user: SupabaseUser, session: SupabaseSession) {
+        let token = try unwrap(call.bearer, 401, "no_authorization", "This endpoint requires a valid Bearer token")
         let claims = try keys.claims(of: token, at: call.now)
-        guard let subject = claims["sub"]?.string else {
-            throw SupabaseErrorResponse(403, "bad_jwt", "invalid claim: missing sub claim")
-        }
-        guard let user = users[subject] else {
-            throw SupabaseErrorResponse(403, "user_not_found", "User from sub claim in JWT does not exist")
-        }
-        guard let session = claims["session_id"]?.string.flatMap({ sessions[$0] }) else {
-            throw SupabaseErrorResponse(
-                403, "session_not_found", "Session from session_id claim in JWT does not exist")
-        }
-        if user.isBanned(at: call.now) { throw SupabaseErrorResponse(403, "user_banned", "User is banned") }
-        guard (call.field("X-JWT-AUD") ?? "authenticated") == claims["aud"]?.string else {
-            throw .validation("Token audience doesn't match request audience")
-        }
+        let subject = try unwrap(claims["sub"]?.string, 403, "bad_jwt", "invalid claim: missing sub claim")
+        let user = try unwrap(users[subject], 403, "user_not_found", "User from sub claim in JWT does not exist")
+        let session = try unwrap(
+            claims["session_id"]?.string.flatMap { sessions[$0] }, 403, "session_not_found",
+            "Session from session_id claim in JWT does not exist")
+        try user.checkBan(at: call.now)
+        let audience = call.field("X-JWT-AUD") ?? "authenticated"
+        try require(audience == claims["aud"]?.string, "Token audience doesn't match request audience")
+        return (user, session)
+    }
+
+    /// The same; refuses anonymous users.
+    func authenticateNamed(_ call: SupabaseCall) throws -> (user: SupabaseUser, session: SupabaseSession) {
+        let (user, session) = try authenticate(call)
+        try require(!user.isAnonymous, 403, "no_authorization", "Anonymous user not allowed to perform these actions")
         return (user, session)
     }
 
     // MARK: Beginning a session
 
     /// Starts a session for a user who has authenticated. Returns its id.
-    mutating func open(
-        _ userID: String, by method: String, provider: String? = nil, _ call: SupabaseCall
-    ) -> String {
+    mutating func open(_ userID: String, by method: String, provider: String? = nil, _ call: SupabaseCall) -> String {
         let id = sessions.open(
             userID, .init(method: method, at: call.now, provider: provider), call.settings.refreshTokens, at: call.now)
         users.signedIn(userID, at: call.now)
@@ -46,9 +41,9 @@ struct SupabaseAccounts {
 
     /// The same. Returns the token response of the session.
     mutating func signIn(
-        _ userID: String, by method: String, provider: String? = nil, extra: [JSONObject.Member] = [],
+        _ userID: String, by method: String, provider: String? = nil, extra: Members = [:],
         _ call: SupabaseCall
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    ) throws -> ServerResponse {
         try tokenResponse(open(userID, by: method, provider: provider, call), extra: extra, call)
     }
 
@@ -56,114 +51,93 @@ struct SupabaseAccounts {
     ///
     /// - Parameter refreshToken: issued in place of the session's newest.
     mutating func tokenResponse(
-        _ sessionID: String, refreshToken: String? = nil, extra: [JSONObject.Member] = [],
+        _ sessionID: String, refreshToken: String? = nil, extra: Members = [:],
         fields: [(String, String)] = [], _ call: SupabaseCall
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    ) throws -> ServerResponse {
         var members = try tokens(sessionID, refreshToken: refreshToken, call)
-        members.members += extra
-        guard let session = sessions[sessionID] else { throw .failure }
+        members.members += JSONObject(of: extra).members
+        guard let session = sessions[sessionID] else { throw SupabaseError.failure }
         let mark =
             session.isCounted
             ? ("sb-auth-refresh-token-counter", String(session.counter))
             : ("sb-auth-refresh-token-prefix", String((refreshToken ?? session.currentToken).prefix(5)))
         let names = [("sb-auth-user-id", session.userID), ("sb-auth-session-id", sessionID), mark]
-        return SupabaseResponses.json(.object(members), fields: names + fields)
+        return SupabaseResponses.json(members, fields: names + fields)
     }
 
     /// - Parameter refreshToken: issued in place of the session's newest.
-    mutating func tokens(
-        _ sessionID: String, refreshToken: String? = nil, _ call: SupabaseCall
-    ) throws(SupabaseErrorResponse) -> JSONObject {
-        guard let session = sessions[sessionID], let user = users[session.userID] else { throw .failure }
+    mutating func tokens(_ sessionID: String, refreshToken: String? = nil, _ call: SupabaseCall) throws -> JSONObject {
+        guard let session = sessions[sessionID], let user = users[session.userID] else { throw SupabaseError.failure }
         let (settings, now) = (call.settings, call.now)
         if let refusal = settings.tokenHook { throw refusal }
         var lifetime = settings.accessTokenLifetime
         if let limit = settings.lowLevelLifetime, session.level == "aal1", user.hasVerifiedFactor {
             lifetime = max(min(lifetime, session.createdAt + limit - now), 0)
         }
-        var claims = JSONObject()
-        if settings.namesIssuer { claims["iss"] = .string(settings.issuer ?? call.authURL) }
-        claims.members += [
-            .init("sub", .string(user.id)), .init("aud", "authenticated"), .init("exp", .integer(now + lifetime)),
-            .init("iat", .integer(now)), .init("email", .string(user.email)), .init("phone", .string(user.phone)),
-            .init("app_metadata", .object(user.appMetadata)), .init("user_metadata", .object(user.userMetadata)),
-            .init("role", "authenticated"), .init("aal", .string(session.level)),
-            .init("amr", .array(session.proofs.map(\.json))), .init("session_id", .string(session.id)),
-            .init("is_anonymous", .bool(user.isAnonymous)),
-        ]
-        if let clientID = session.clientID { claims["client_id"] = .string(clientID) }
-        let token: String
-        if let forgery = settings.forgery {
-            token = try SupabaseKeys.forge(claims, by: forgery)
-        } else {
-            token = try keys.sign(claims, with: settings.algorithm)
-        }
-        return JSONObject([
-            .init("access_token", .string(token)), .init("token_type", "bearer"),
-            .init("expires_in", .integer(lifetime)), .init("expires_at", .integer(now + lifetime)),
-            .init("refresh_token", .string(refreshToken ?? session.currentToken)), .init("user", user.json),
+        let claims = JSONObject(of: [
+            "iss": settings.namesIssuer ? settings.issuer ?? call.authURL : nil, "sub": user.id,
+            "aud": "authenticated", "exp": now + lifetime, "iat": now, "email": user.email, "phone": user.phone,
+            "app_metadata": user.appMetadata, "user_metadata": user.userMetadata, "role": "authenticated",
+            "aal": session.level, "amr": session.proofs, "session_id": session.id, "is_anonymous": user.isAnonymous,
+            "client_id": session.clientID,
+        ])
+        let token =
+            if let forgery = settings.forgery {
+                try SupabaseKeys.forge(claims, by: forgery)
+            } else {
+                try keys.sign(claims, with: settings.algorithm)
+            }
+        return JSONObject(of: [
+            "access_token": token, "token_type": "bearer", "expires_in": lifetime, "expires_at": now + lifetime,
+            "refresh_token": refreshToken ?? session.currentToken, "user": user,
         ])
     }
 
     // MARK: Grants
 
-    mutating func passwordGrant(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
+    mutating func passwordGrant(_ call: SupabaseCall) throws -> ServerResponse {
         let body = try call.body()
         let (email, phone) = (try body.text("email"), try body.text("phone"))
         let password = try body.text("password")
-        guard email.isEmpty || phone.isEmpty else {
-            throw .validation("Only an email address or phone number should be provided on login.")
-        }
+        try require(
+            email.isEmpty || phone.isEmpty, "Only an email address or phone number should be provided on login.")
         let found: SupabaseUser?
         if !email.isEmpty {
-            guard call.settings.allowsEmail else {
-                throw SupabaseErrorResponse(422, "email_provider_disabled", "Email logins are disabled")
-            }
+            try require(call.settings.allowsEmail, 422, "email_provider_disabled", "Email logins are disabled")
             found = users.user(email: email.lowercased())
         } else if !phone.isEmpty {
-            guard call.settings.allowsPhone else {
-                throw SupabaseErrorResponse(422, "phone_provider_disabled", "Phone logins are disabled")
-            }
+            try require(call.settings.allowsPhone, 422, "phone_provider_disabled", "Phone logins are disabled")
             found = users.user(phone: phone.filter { $0 != " " && $0 != "+" })
         } else {
-            throw .validation("missing email or phone")
+            throw SupabaseError("missing email or phone")
         }
-        guard let user = found, let known = user.password, known == password else {
-            throw SupabaseErrorResponse(400, "invalid_credentials", "Invalid login credentials")
+        let user = try unwrap(
+            found?.password == password ? found : nil, 400, "invalid_credentials", "Invalid login credentials")
+        try user.checkBan(at: call.now, status: 400)
+        try require(email.isEmpty || user.emailConfirmedAt != nil, 400, "email_not_confirmed", "Email not confirmed")
+        try require(phone.isEmpty || user.phoneConfirmedAt != nil, 400, "phone_not_confirmed", "Phone not confirmed")
+        let weakness = call.settings.weakness(of: password).map { error in
+            JSONObject(of: ["message": error.message, "reasons": error.reasons])
         }
-        if user.isBanned(at: call.now) { throw SupabaseErrorResponse(400, "user_banned", "User is banned") }
-        if !email.isEmpty, user.emailConfirmedAt == nil {
-            throw SupabaseErrorResponse(400, "email_not_confirmed", "Email not confirmed")
-        }
-        if !phone.isEmpty, user.phoneConfirmedAt == nil {
-            throw SupabaseErrorResponse(400, "phone_not_confirmed", "Phone not confirmed")
-        }
-        return try signIn(
-            user.id, by: "password", extra: [.init("weak_password", call.settings.weakness(of: password))], call)
+        return try signIn(user.id, by: "password", extra: ["weak_password": weakness.json], call)
     }
 
-    mutating func refreshGrant(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
+    mutating func refreshGrant(_ call: SupabaseCall) throws -> ServerResponse {
         let token = try call.body().text("refresh_token")
-        guard !token.isEmpty else { throw .validation("refresh_token required") }
+        try require(!token.isEmpty, "refresh_token required")
         let refresh = try sessions.refresh(token, users, call.settings, at: call.now)
         return try tokenResponse(refresh.sessionID, refreshToken: refresh.token, fields: refresh.fields, call)
     }
 
-    // MARK: Users themselves
-
-    func showUser(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
-        SupabaseResponses.json(try authenticate(call).user.json)
-    }
-
     /// Access tokens that were issued stay valid for servers that do not ask here.
-    mutating func logOut(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
+    mutating func logOut(_ call: SupabaseCall) throws -> ServerResponse {
         let scope = call.query("scope") ?? "global"
         let (user, session) = try authenticate(call)
         switch scope {
         case "global": sessions.end { $0.userID == user.id }
         case "local": sessions.end { $0.id == session.id }
         case "others": sessions.end { $0.userID == user.id && $0.id != session.id }
-        default: throw .validation("Unsupported logout scope \"\(scope)\"")
+        default: throw SupabaseError("Unsupported logout scope \"\(scope)\"")
         }
         return SupabaseResponses.empty(204)
     }
@@ -171,9 +145,7 @@ struct SupabaseAccounts {
 
 /// `PUT /user`: what users change of themselves.
 extension SupabaseCodes {
-    mutating func updateUser(
-        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts, _ flows: inout SupabaseFlows
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    mutating func updateUser(_ call: SupabaseCall, _ accounts: inout SupabaseAccounts) throws -> ServerResponse {
         var (user, session) = try accounts.authenticate(call)
         let body = try call.body()
         let (email, phone) = (try body.text("email"), try body.text("phone"))
@@ -181,80 +153,65 @@ extension SupabaseCodes {
         let changesPassword = body.members["password"] != nil && body.members["password"] != .null
         let challenge = try body.challenge()
         let channel = try SupabaseText.channel(body.text("channel"))
-        if body.members["app_metadata"] != nil {
-            throw SupabaseErrorResponse(403, "not_admin", "Updating app_metadata requires admin privileges")
-        }
-        let changesAny = !email.isEmpty || !phone.isEmpty || changesPassword
-        if user.isManaged, changesAny {
-            throw SupabaseErrorResponse(
-                422, "user_sso_managed", "Updating email, phone, password of a SSO account only possible via SSO")
-        }
-        if changesAny, user.hasVerifiedFactor, session.level != "aal2" {
-            throw SupabaseErrorResponse(
-                401, "insufficient_aal",
+        try require(
+            body.members["app_metadata"] == nil, 403, "not_admin", "Updating app_metadata requires admin privileges")
+        if !email.isEmpty || !phone.isEmpty || changesPassword {
+            try require(
+                !user.isManaged, 422, "user_sso_managed",
+                "Updating email, phone, password of a SSO account only possible via SSO")
+            try require(
+                session.level == "aal2" || !user.hasVerifiedFactor, 401, "insufficient_aal",
                 "AAL2 session is required to update email or password when MFA is enabled.")
         }
         if changesPassword {
             try change(password: password, of: &user, session, body, isNewcomer: email.isEmpty && phone.isEmpty, call)
         }
         if let data = try body.object("data") { user.merge(data) }
-        if !email.isEmpty { try change(email: email, of: &user, challenge, call, accounts.users, &flows) }
+        if !email.isEmpty { try change(email: email, of: &user, challenge, call, accounts.users) }
         if !phone.isEmpty { try change(phone: phone, of: &user, channel, call, accounts.users) }
         let changed = accounts.users.save(user, at: call.now)
         if changesPassword { accounts.sessions.end { $0.userID == user.id && $0.id != session.id } }
-        return SupabaseResponses.json(changed.json)
+        return SupabaseResponses.json(value: changed)
     }
 
     private func change(
         password: String, of user: inout SupabaseUser, _ session: SupabaseSession, _ body: SupabaseBody,
         isNewcomer: Bool, _ call: SupabaseCall
-    ) throws(SupabaseErrorResponse) {
-        if user.isAnonymous, isNewcomer {
-            throw .validation(
-                "Updating password of an anonymous user without an email or phone is not allowed", status: 422)
-        }
+    ) throws {
+        try require(
+            !user.isAnonymous || !isNewcomer,
+            "Updating password of an anonymous user without an email or phone is not allowed", status: 422)
         if call.settings.requiresCurrentPassword, let current = user.password {
             let stated = try body.text("current_password")
-            guard !stated.isEmpty else {
-                throw SupabaseErrorResponse(
-                    400, "current_password_required", "Current password required when setting new password.")
-            }
-            guard stated == current else {
-                throw SupabaseErrorResponse(
-                    400, "current_password_invalid", "Current password required when setting new password.")
-            }
+            try require(
+                stated == current, 400, stated.isEmpty ? "current_password_required" : "current_password_invalid",
+                "Current password required when setting new password.")
         }
         if call.settings.securesPasswordChange, call.now > session.createdAt + 86_400 {
             let nonce = try body.text("nonce")
-            guard !nonce.isEmpty else {
-                throw SupabaseErrorResponse(
-                    400, "reauthentication_needed", "Password update requires reauthentication")
-            }
-            guard let sentCode = user.sentCodes[.reauthentication], sentCode.code == nonce,
-                call.now - sentCode.sentAt <= call.settings.otpLifetime
-            else {
-                throw SupabaseErrorResponse(422, "reauthentication_not_valid", "Nonce has expired or is invalid")
-            }
+            try require(!nonce.isEmpty, 400, "reauthentication_needed", "Password update requires reauthentication")
+            let sentCode = user.sentCodes[.reauthentication]
+            let isCurrent = sentCode.map { call.now - $0.sentAt <= call.settings.otpLifetime } ?? false
+            try require(
+                isCurrent && sentCode?.code == nonce, 422, "reauthentication_not_valid",
+                "Nonce has expired or is invalid")
             user.sentCodes[.reauthentication] = nil
         }
         try call.settings.check(password: password)
-        if user.password == password {
-            throw SupabaseErrorResponse(
-                422, "same_password", "New password should be different from the old password.")
-        }
+        try require(
+            user.password != password, 422, "same_password", "New password should be different from the old password.")
         user.password = password
     }
 
     private mutating func change(
         email text: String, of user: inout SupabaseUser, _ challenge: SupabaseChallenge?, _ call: SupabaseCall,
-        _ users: SupabaseUsers, _ flows: inout SupabaseFlows
-    ) throws(SupabaseErrorResponse) {
+        _ users: SupabaseUsers
+    ) throws {
         let email = try SupabaseText.address(text)
         guard email != user.email else { return }
-        guard users.user(email: email) == nil else {
-            throw SupabaseErrorResponse(
-                422, "email_exists", "A user with this email address has already been registered")
-        }
+        try require(
+            users.user(email: email) == nil, 422, "email_exists",
+            "A user with this email address has already been registered")
         user.newEmail = email
         guard !call.settings.autoconfirm else { return user.changeEmail(at: call.now) }
         try mail.mailChange(of: &user, isPKCE: challenge != nil, call)
@@ -264,13 +221,12 @@ extension SupabaseCodes {
     private mutating func change(
         phone text: String, of user: inout SupabaseUser, _ channel: String, _ call: SupabaseCall,
         _ users: SupabaseUsers
-    ) throws(SupabaseErrorResponse) {
+    ) throws {
         let phone = try SupabaseText.number(text)
         guard phone != user.phone else { return }
-        guard users.user(phone: phone) == nil else {
-            throw SupabaseErrorResponse(
-                422, "phone_exists", "A user with this phone number has already been registered")
-        }
+        try require(
+            users.user(phone: phone) == nil, 422, "phone_exists",
+            "A user with this phone number has already been registered")
         user.newPhone = phone
         guard !call.settings.phoneAutoconfirm else { return user.changePhone(at: call.now) }
         try mail.message(.phoneChange, type: "phone_change", to: phone, by: channel, about: &user, call)

@@ -5,173 +5,157 @@ internal import RingbackBase
 /// `/recover`, `/resend`, `/reauthenticate`.
 struct SupabaseCodes {
     var mail = SupabaseMail()
+    var flows = SupabaseFlows()
 
-    mutating func sendCode(
-        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts, _ flows: inout SupabaseFlows
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    // MARK: Sending
+
+    /// Mails a code and a link, and stores the user and the challenge with which the app began. Returns the user.
+    @discardableResult
+    mutating func send(
+        _ kind: SentCode.Kind, _ type: String, to user: SupabaseUser, _ challenge: SupabaseChallenge?,
+        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
+    ) throws -> SupabaseUser {
+        var user = user
+        try mail.mail(kind, type: type, to: user.email, about: &user, isPKCE: challenge != nil, call)
+        flows.begin(type, for: user.id, challenge, call)
+        return accounts.users.save(user, at: call.now)
+    }
+
+    /// Sends a code to a phone. Returns the user as stored.
+    @discardableResult
+    mutating func message(
+        _ kind: SentCode.Kind, _ type: String, to user: SupabaseUser, at phone: String, by channel: String = "sms",
+        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
+    ) throws -> SupabaseUser {
+        var user = user
+        try mail.message(kind, type: type, to: phone, by: channel, about: &user, call)
+        return accounts.users.save(user, at: call.now)
+    }
+
+    private static func messageSent() -> ServerResponse {
+        SupabaseResponses.json(["message_id": "SM" + String(SupabaseText.uuid().prefix(8))])
+    }
+
+    // MARK: Endpoints
+
+    mutating func sendCode(_ call: SupabaseCall, _ accounts: inout SupabaseAccounts) throws -> ServerResponse {
         let body = try call.body()
         let (email, phone, channelName) = (try body.text("email"), try body.text("phone"), try body.text("channel"))
-        guard email.isEmpty || phone.isEmpty else {
-            throw .validation("Only an email address or phone number should be provided")
-        }
+        try require(email.isEmpty || phone.isEmpty, "Only an email address or phone number should be provided")
         let isSignUp = try body.flag("create_user") ?? true
         if !email.isEmpty {
-            guard channelName.isEmpty else {
-                throw .validation("Channel should only be specified with Phone OTP")
-            }
-            let address = try SupabaseText.address(email)
-            guard isSignUp || accounts.users.user(email: address) != nil else {
-                throw SupabaseErrorResponse(422, "otp_disabled", "Signups not allowed for otp")
-            }
-            return try sendLink(body, call, &accounts, &flows)
+            try require(channelName.isEmpty, "Channel should only be specified with Phone OTP")
+            let isKnown = accounts.users.user(email: try SupabaseText.address(email)) != nil
+            try require(isSignUp || isKnown, 422, "otp_disabled", "Signups not allowed for otp")
+            return try sendLink(body, call, &accounts)
         }
-        guard !phone.isEmpty else { throw .validation("One of email or phone must be set") }
-        guard call.settings.allowsPhone else {
-            throw SupabaseErrorResponse(400, "phone_provider_disabled", "Unsupported phone provider")
-        }
+        try require(!phone.isEmpty, "One of email or phone must be set")
+        try require(call.settings.allowsPhone, 400, "phone_provider_disabled", "Unsupported phone provider")
         let number = try SupabaseText.number(phone)
         let channel = try SupabaseText.channel(channelName)
-        guard var known = accounts.users.user(phone: number) else {
-            guard isSignUp else { throw SupabaseErrorResponse(422, "otp_disabled", "Signups not allowed for otp") }
-            guard call.settings.allowsSignUp else {
-                throw SupabaseErrorResponse(422, "signup_disabled", "Signups not allowed for this instance")
-            }
-            var user = SupabaseUser(
-                phone: number, password: nil, data: try body.object("data") ?? JSONObject(), at: call.now)
-            try mail.message(.phoneConfirmation, type: "sms", to: number, by: channel, about: &user, call)
-            accounts.users.save(user, at: call.now)
-            return SupabaseResponses.json([:])
+        let known = accounts.users.user(phone: number)
+        if known == nil {
+            try require(isSignUp, 422, "otp_disabled", "Signups not allowed for otp")
+            try call.checkSignUp()
         }
-        try mail.message(.phoneConfirmation, type: "sms", to: number, by: channel, about: &known, call)
-        accounts.users.save(known, at: call.now)
-        return SupabaseResponses.json(["message_id": .string("SM" + String(SupabaseText.uuid().prefix(8)))])
+        let user = try known ?? SupabaseUser(phone: number, password: nil, data: body.data(), at: call.now)
+        try message(.phoneConfirmation, "sms", to: user, at: number, by: channel, call, &accounts)
+        return known == nil ? SupabaseResponses.json([:]) : SupabaseCodes.messageSent()
     }
 
     /// A magic link for a known user, the confirmation of a sign-up for a new one.
     mutating func sendLink(
-        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts, _ flows: inout SupabaseFlows
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
-        try sendLink(call.body(), call, &accounts, &flows)
-    }
-
-    private mutating func sendLink(
-        _ body: SupabaseBody, _ call: SupabaseCall, _ accounts: inout SupabaseAccounts, _ flows: inout SupabaseFlows
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
-        guard call.settings.allowsEmail else {
-            throw SupabaseErrorResponse(422, "email_provider_disabled", "Email logins are disabled")
-        }
+        _ body: SupabaseBody, _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
+    ) throws -> ServerResponse {
+        try require(call.settings.allowsEmail, 422, "email_provider_disabled", "Email logins are disabled")
         let text = try body.text("email")
-        guard !text.isEmpty else { throw .validation("Password recovery requires an email", status: 422) }
+        try require(!text.isEmpty, "Password recovery requires an email", status: 422)
         let email = try SupabaseText.address(text)
         let challenge = try body.challenge()
-        var found = accounts.users.user(email: email)
-        if found == nil || found?.isConfirmed == false {
-            guard call.settings.allowsSignUp else {
-                throw SupabaseErrorResponse(422, "signup_disabled", "Signups not allowed for this instance")
-            }
-            let data = try body.object("data") ?? JSONObject()
-            var user = found ?? SupabaseUser(email: email, password: nil, data: data, at: call.now)
+        let known = accounts.users.user(email: email)
+        var user = try known ?? SupabaseUser(email: email, password: nil, data: body.data(), at: call.now)
+        if known == nil || !user.isConfirmed {
+            try call.checkSignUp()
             guard call.settings.autoconfirm else {
-                try mail.mail(.confirmation, type: "signup", to: email, about: &user, isPKCE: challenge != nil, call)
-                accounts.users.save(user, at: call.now)
-                flows.begin("email/signup", for: user.id, challenge, call)
+                try send(.confirmation, "signup", to: user, challenge, call, &accounts)
                 return SupabaseResponses.json([:])
             }
             user.confirmEmail(at: call.now)
-            found = user
         }
-        guard var user = found else { throw .failure }
-        try mail.mail(.recovery, type: "magiclink", to: email, about: &user, isPKCE: challenge != nil, call)
-        accounts.users.save(user, at: call.now)
-        flows.begin("magiclink", for: user.id, challenge, call)
+        try send(.recovery, "magiclink", to: user, challenge, call, &accounts)
         return SupabaseResponses.json([:])
     }
 
     /// The same response whether or not the address is known.
-    mutating func recover(
-        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts, _ flows: inout SupabaseFlows
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    mutating func recover(_ call: SupabaseCall, _ accounts: inout SupabaseAccounts) throws -> ServerResponse {
         let body = try call.body()
-        guard call.settings.allowsEmail else {
-            throw SupabaseErrorResponse(400, "email_provider_disabled", "Email logins are disabled")
-        }
+        try require(call.settings.allowsEmail, 400, "email_provider_disabled", "Email logins are disabled")
         let text = try body.text("email")
-        guard !text.isEmpty else { throw .validation("Password recovery requires an email") }
+        try require(!text.isEmpty, "Password recovery requires an email")
         let email = try SupabaseText.address(text)
         let challenge = try body.challenge()
-        guard var user = accounts.users.user(email: email) else { return SupabaseResponses.json([:]) }
-        try mail.mail(.recovery, type: "recovery", to: email, about: &user, isPKCE: challenge != nil, call)
-        accounts.users.save(user, at: call.now)
-        flows.begin("recovery", for: user.id, challenge, call)
+        if let user = accounts.users.user(email: email) {
+            try send(.recovery, "recovery", to: user, challenge, call, &accounts)
+        }
         return SupabaseResponses.json([:])
     }
 
     /// Sends again what was sent for a sign-up or a change; nothing if neither is pending.
-    mutating func resend(
-        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts, _ flows: inout SupabaseFlows
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    mutating func resend(_ call: SupabaseCall, _ accounts: inout SupabaseAccounts) throws -> ServerResponse {
         let body = try call.body()
         let type = try body.text("type")
         let (email, phone) = (try body.text("email"), try body.text("phone"))
         let isMail = ["signup", "email_change"].contains(type)
-        guard isMail || ["sms", "phone_change"].contains(type) else {
-            throw .validation("Missing one of these types: signup, email_change, sms, phone_change")
-        }
-        guard email.isEmpty || phone.isEmpty else {
-            throw .validation("Only an email address or phone number should be provided.")
-        }
-        guard isMail ? !email.isEmpty : !phone.isEmpty else {
-            throw .validation(
-                isMail ? "Type provided requires an email address" : "Type provided requires a phone number")
-        }
+        let isKnown = isMail || ["sms", "phone_change"].contains(type)
+        try require(isKnown, "Missing one of these types: signup, email_change, sms, phone_change")
+        try require(email.isEmpty || phone.isEmpty, "Only an email address or phone number should be provided.")
+        try require(!isMail || !email.isEmpty, "Type provided requires an email address")
+        try require(isMail || !phone.isEmpty, "Type provided requires a phone number")
         let challenge = try body.challenge()
         let found =
             isMail
             ? accounts.users.user(email: try SupabaseText.address(email))
             : accounts.users.user(phone: try SupabaseText.number(phone))
         guard var user = found else { return SupabaseResponses.json([:]) }
-        let isPKCE = challenge != nil
         switch type {
         case "signup" where user.emailConfirmedAt == nil:
-            try mail.mail(.confirmation, type: "signup", to: user.email, about: &user, isPKCE: isPKCE, call)
-            flows.begin("email/signup", for: user.id, challenge, call)
+            try send(.confirmation, "signup", to: user, challenge, call, &accounts)
         case "email_change" where !user.newEmail.isEmpty:
-            try mail.mailChange(of: &user, isPKCE: isPKCE, call)
+            try mail.mailChange(of: &user, isPKCE: challenge != nil, call)
             flows.begin("email_change", for: user.id, challenge, call)
+            accounts.users.save(user, at: call.now)
         case "sms" where user.phoneConfirmedAt == nil:
-            try mail.message(.phoneConfirmation, type: "sms", to: user.phone, by: "sms", about: &user, call)
+            try message(.phoneConfirmation, "sms", to: user, at: user.phone, call, &accounts)
+            return SupabaseCodes.messageSent()
         case "phone_change" where !user.newPhone.isEmpty:
-            try mail.message(.phoneChange, type: "phone_change", to: user.newPhone, by: "sms", about: &user, call)
-        default: return SupabaseResponses.json([:])
+            try message(.phoneChange, "phone_change", to: user, at: user.newPhone, call, &accounts)
+            return SupabaseCodes.messageSent()
+        default: break
         }
-        accounts.users.save(user, at: call.now)
-        return SupabaseResponses.json(
-            isMail ? [:] : ["message_id": .string("SM" + String(SupabaseText.uuid().prefix(8)))])
+        return SupabaseResponses.json([:])
     }
 
-    mutating func reauthenticate(
-        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
-        var user = try accounts.authenticate(call).user
+    mutating func reauthenticate(_ call: SupabaseCall, _ accounts: inout SupabaseAccounts) throws -> ServerResponse {
+        let user = try accounts.authenticate(call).user
         if !user.email.isEmpty {
-            guard user.emailConfirmedAt != nil else {
-                throw SupabaseErrorResponse(422, "email_not_confirmed", "Please verify your email first.")
-            }
-            try mail.mail(
-                .reauthentication, type: "reauthentication", to: user.email, about: &user, isPKCE: false, call)
-            accounts.users.save(user, at: call.now)
+            try require(user.emailConfirmedAt != nil, 422, "email_not_confirmed", "Please verify your email first.")
+            try send(.reauthentication, "reauthentication", to: user, nil, call, &accounts)
             return SupabaseResponses.json([:])
         }
-        guard !user.phone.isEmpty else {
-            throw .validation("Reauthentication requires the user to have an email or a phone number")
-        }
-        guard user.phoneConfirmedAt != nil else {
-            throw SupabaseErrorResponse(422, "phone_not_confirmed", "Please verify your phone first.")
-        }
-        try mail.message(
-            .reauthentication, type: "reauthentication", to: user.phone, by: "sms", about: &user, call)
-        accounts.users.save(user, at: call.now)
-        return SupabaseResponses.json(["message_id": .string("SM" + String(SupabaseText.uuid().prefix(8)))])
+        try require(!user.phone.isEmpty, "Reauthentication requires the user to have an email or a phone number")
+        try require(user.phoneConfirmedAt != nil, 422, "phone_not_confirmed", "Please verify your phone first.")
+        try message(.reauthentication, "reauthentication", to: user, at: user.phone, call, &accounts)
+        return SupabaseCodes.messageSent()
+    }
+}
+
+extension SupabaseCall {
+    func checkSignUp() throws {
+        try require(settings.allowsSignUp, 422, "signup_disabled", "Signups not allowed for this instance")
+    }
+
+    func checkLinking() throws {
+        try require(settings.allowsLinking, 404, "manual_linking_disabled", "Manual linking is disabled")
     }
 }
 
@@ -201,20 +185,21 @@ extension SupabaseUser {
     /// The identity of the user's own address (`email`) or number (`phone`).
     private mutating func addOwnIdentity(_ provider: String, _ value: String, at now: Int) {
         guard !identities.contains(where: { $0.provider == provider }) else { return }
-        let data = JSONObject([
-            .init("sub", .string(id)), .init(provider, .string(value)), .init("email_verified", false),
-            .init("phone_verified", false),
-        ])
+        let data = JSONObject(of: ["sub": id, provider: value, "email_verified": false, "phone_verified": false])
         addIdentity(SupabaseIdentity(provider: provider, subject: id, data: data, at: .next(now)))
+    }
+
+    private mutating func setIdentities(_ provider: String, _ name: String, _ value: JSON) {
+        for index in identities.indices where identities[index].provider == provider {
+            identities[index].data[name] = value
+        }
     }
 
     mutating func confirmEmail(at now: Int) {
         if emailConfirmedAt == nil { emailConfirmedAt = .next(now) }
         isAnonymous = false
         sentCodes[.confirmation] = nil
-        for index in identities.indices where identities[index].provider == "email" {
-            identities[index].data["email_verified"] = true
-        }
+        setIdentities("email", "email_verified", true)
         userMetadata["email_verified"] = true
     }
 
@@ -222,9 +207,7 @@ extension SupabaseUser {
         if phoneConfirmedAt == nil { phoneConfirmedAt = .next(now) }
         isAnonymous = false
         sentCodes[.phoneConfirmation] = nil
-        for index in identities.indices where identities[index].provider == "phone" {
-            identities[index].data["phone_verified"] = true
-        }
+        setIdentities("phone", "phone_verified", true)
     }
 
     /// The new address replaces the old one.
@@ -235,9 +218,7 @@ extension SupabaseUser {
         sentCodes[.emailChangeCurrent] = nil
         sentCodes[.emailChangeNew] = nil
         addOwnIdentity("email", email, at: now)
-        for index in identities.indices where identities[index].provider == "email" {
-            identities[index].data["email"] = .string(email)
-        }
+        setIdentities("email", "email", .string(email))
         userMetadata["email"] = .string(email)
         emailConfirmedAt = nil
         confirmEmail(at: now)
@@ -248,9 +229,7 @@ extension SupabaseUser {
         newPhone = ""
         sentCodes[.phoneChange] = nil
         addOwnIdentity("phone", phone, at: now)
-        for index in identities.indices where identities[index].provider == "phone" {
-            identities[index].data["phone"] = .string(phone)
-        }
+        setIdentities("phone", "phone", .string(phone))
         phoneConfirmedAt = nil
         confirmPhone(at: now)
     }

@@ -20,21 +20,8 @@ struct SupabaseFactors {
 
     private var challenges: [String: SupabaseFactorChallenge] = [:]
 
-    private static func authenticate(
-        _ call: SupabaseCall, _ accounts: SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> (user: SupabaseUser, session: SupabaseSession) {
-        let caller = try accounts.authenticate(call)
-        guard !caller.user.isAnonymous else {
-            throw SupabaseErrorResponse(
-                403, "no_authorization", "Anonymous user not allowed to perform these actions")
-        }
-        return caller
-    }
-
-    func enroll(
-        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
-        var (user, session) = try SupabaseFactors.authenticate(call, accounts)
+    func enroll(_ call: SupabaseCall, _ accounts: inout SupabaseAccounts) throws -> ServerResponse {
+        var (user, session) = try accounts.authenticateNamed(call)
         let body = try call.body()
         let name = try body.text("friendly_name")
         let kind = try SupabaseFactors.kind(body.text("factor_type"), call.settings)
@@ -49,89 +36,66 @@ struct SupabaseFactors {
             secret: kind == .totp ? RandomToken.bytes(20) : [], createdAt: now, updatedAt: now)
         user.factors.append(factor)
         accounts.users.save(user, at: call.now)
-        var members = JSONObject([.init("id", .string(factor.id)), .init("type", .string(kind.rawValue))])
-        members["friendly_name"] = .string(name)
-        switch kind {
-        case .webAuthn: break
-        case .phone: members["phone"] = .string(phone)
-        case .totp:
-            let issuer = try body.text("issuer")
-            members["totp"] = SupabaseFactors.totp(
-                factor, issuer.isEmpty ? SupabaseURL(call.settings.siteURL)?.host ?? "" : issuer, user)
-        }
-        return SupabaseResponses.json(.object(members))
+        let issuer = try body.text("issuer")
+        let site = SupabaseURL(call.settings.siteURL)?.host ?? ""
+        return SupabaseResponses.json([
+            "id": factor.id, "type": kind.rawValue, "friendly_name": name, "phone": kind == .phone ? phone : nil,
+            "totp": kind == .totp ? SupabaseFactors.totp(factor, issuer.isEmpty ? site : issuer, user) : nil,
+        ])
     }
 
-    private static func kind(
-        _ type: String, _ settings: SupabaseSettings
-    ) throws(SupabaseErrorResponse) -> SupabaseFactor.Kind {
-        guard let kind = SupabaseFactor.Kind(rawValue: type) else {
-            throw .validation("factor_type needs to be totp, phone, or webauthn")
-        }
-        guard settings.factors.contains(type) else {
-            throw SupabaseErrorResponse(
-                422, "mfa_\(type)_enroll_not_enabled", "MFA enroll is disabled for \(kind.title)")
-        }
+    private static func kind(_ type: String, _ settings: SupabaseSettings) throws -> SupabaseFactor.Kind {
+        let kind = try unwrap(SupabaseFactor.Kind(rawValue: type), "factor_type needs to be totp, phone, or webauthn")
+        try require(
+            settings.factors.contains(type), 422, "mfa_\(type)_enroll_not_enabled",
+            "MFA enroll is disabled for \(kind.title)")
         return kind
     }
 
     private static func checkEnrolling(
         _ user: SupabaseUser, _ session: SupabaseSession, name: String, phone: String
-    ) throws(SupabaseErrorResponse) {
-        if !phone.isEmpty, user.factors.contains(where: { $0.isVerified && $0.phone == phone }) {
-            throw SupabaseErrorResponse(
-                422, "mfa_verified_factor_exists",
-                "A verified phone factor already exists, unenroll the existing factor to continue")
-        }
-        if user.factors.contains(where: { $0.name == name }) {
-            throw SupabaseErrorResponse(
-                422, "mfa_factor_name_conflict",
-                "A factor with the friendly name \"\(name)\" for this user already exists")
-        }
-        guard user.factors.count < SupabaseFactors.maxFactors else {
-            throw SupabaseErrorResponse(
-                422, "too_many_enrolled_mfa_factors",
-                "Maximum number of verified factors reached, unenroll to continue")
-        }
-        if user.hasVerifiedFactor, session.level != "aal2" {
-            throw SupabaseErrorResponse(403, "insufficient_aal", "AAL2 required to enroll a new factor")
-        }
+    ) throws {
+        try require(
+            phone.isEmpty || !user.factors.contains { $0.isVerified && $0.phone == phone }, 422,
+            "mfa_verified_factor_exists",
+            "A verified phone factor already exists, unenroll the existing factor to continue")
+        try require(
+            !user.factors.contains { $0.name == name }, 422, "mfa_factor_name_conflict",
+            "A factor with the friendly name \"\(name)\" for this user already exists")
+        try require(
+            user.factors.count < SupabaseFactors.maxFactors, 422, "too_many_enrolled_mfa_factors",
+            "Maximum number of verified factors reached, unenroll to continue")
+        try require(
+            session.level == "aal2" || !user.hasVerifiedFactor, 403, "insufficient_aal",
+            "AAL2 required to enroll a new factor")
     }
 
-    private static func totp(_ factor: SupabaseFactor, _ issuer: String, _ user: SupabaseUser) -> JSON {
+    private static func totp(_ factor: SupabaseFactor, _ issuer: String, _ user: SupabaseUser) -> JSONObject {
         let secret = SupabaseTOTP.base32(factor.secret)
         let account = user.email.isEmpty ? user.phone : user.email
         let uri =
             "otpauth://totp/\(FormEncoding.escape(issuer)):\(FormEncoding.escape(account))?algorithm=SHA1&digits=6"
             + "&issuer=\(FormEncoding.escape(issuer))&period=30&secret=\(secret)"
-        return [
-            "qr_code": .string(SupabaseTOTP.picture), "secret": .string(secret), "uri": .string(uri),
-        ]
+        return JSONObject(of: ["qr_code": SupabaseTOTP.picture, "secret": secret, "uri": uri])
     }
 
-    private static func index(_ id: String, of user: SupabaseUser) throws(SupabaseErrorResponse) -> Int {
-        guard SupabaseText.isUUID(id) else { throw .validation("factor_id must be an UUID", status: 404) }
-        guard let index = user.factors.firstIndex(where: { $0.id == id }) else {
-            throw SupabaseErrorResponse(404, "mfa_factor_not_found", "Factor not found")
-        }
-        return index
+    private static func index(_ id: String, of user: SupabaseUser) throws -> Int {
+        try require(SupabaseText.isUUID(id), "factor_id must be an UUID", status: 404)
+        return try unwrap(user.factors.firstIndex { $0.id == id }, 404, "mfa_factor_not_found", "Factor not found")
     }
 
     /// Factors of a kind that was disabled stay, but cannot be used.
-    private static func checkUsable(
-        _ factor: SupabaseFactor, _ settings: SupabaseSettings
-    ) throws(SupabaseErrorResponse) {
+    private static func checkUsable(_ factor: SupabaseFactor, _ settings: SupabaseSettings) throws {
         let type = factor.kind.rawValue
-        guard settings.factors.contains(type) else {
-            throw SupabaseErrorResponse(
-                422, "mfa_\(type)_verify_not_enabled", "MFA verification is disabled for \(factor.kind.title)")
-        }
+        try require(
+            settings.factors.contains(type), 422, "mfa_\(type)_verify_not_enabled",
+            "MFA verification is disabled for \(factor.kind.title)")
     }
 
     mutating func challenge(
         _ call: SupabaseCall, _ accounts: inout SupabaseAccounts, _ mail: inout SupabaseMail
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
-        var user = try SupabaseFactors.authenticate(call, accounts).user
+    ) throws -> ServerResponse {
+        var user = try accounts.authenticateNamed(call).user
         let index = try SupabaseFactors.index(call.parts[1], of: user)
         let kind = user.factors[index].kind
         try SupabaseFactors.checkUsable(user.factors[index], call.settings)
@@ -154,52 +118,43 @@ struct SupabaseFactors {
         challenges[id] = SupabaseFactorChallenge(
             factorID: call.parts[1], address: call.address,
             expiresAt: call.now + SupabaseFactors.challengeLifetime, code: code, webAuthn: webAuthn)
-        var members = JSONObject([
-            .init("id", .string(id)), .init("type", .string(kind.rawValue)),
-            .init("expires_at", .integer(call.now + SupabaseFactors.challengeLifetime)),
+        return SupabaseResponses.json([
+            "id": id, "type": kind.rawValue, "expires_at": call.now + SupabaseFactors.challengeLifetime,
+            "webauthn": webAuthn?.members,
         ])
-        members["webauthn"] = webAuthn?.json
-        return SupabaseResponses.json(.object(members))
     }
 
-    mutating func verify(
-        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
-        var (user, session) = try SupabaseFactors.authenticate(call, accounts)
+    mutating func verify(_ call: SupabaseCall, _ accounts: inout SupabaseAccounts) throws -> ServerResponse {
+        var (user, session) = try accounts.authenticateNamed(call)
         let index = try SupabaseFactors.index(call.parts[1], of: user)
         try SupabaseFactors.checkUsable(user.factors[index], call.settings)
         let body = try call.body()
         let (challengeID, code) = (try body.text("challenge_id"), try body.text("code"))
-        guard SupabaseText.isUUID(challengeID) else { throw .validation("challenge_id must be an UUID") }
+        try require(SupabaseText.isUUID(challengeID), "challenge_id must be an UUID")
         let answer = user.factors[index].kind == .webAuthn ? try WebAuthnResponse(reading: body) : nil
-        guard let challenge = challenges[challengeID], challenge.factorID == user.factors[index].id else {
-            throw SupabaseErrorResponse(
-                422, "mfa_factor_not_found", "MFA factor with the provided challenge ID not found")
-        }
-        guard !challenge.isAnswered, challenge.address == call.address else {
-            throw SupabaseErrorResponse(
-                422, "mfa_ip_address_mismatch", "Challenge and verify IP addresses mismatch.")
-        }
-        guard call.now <= challenge.expiresAt else {
-            throw SupabaseErrorResponse(
-                422, "mfa_challenge_expired",
-                "MFA challenge \(challengeID) has expired, verify against another challenge or create a new challenge.")
-        }
+        let known = challenges[challengeID]
+        let challenge = try unwrap(
+            known?.factorID == user.factors[index].id ? known : nil, 422, "mfa_factor_not_found",
+            "MFA factor with the provided challenge ID not found")
+        try require(
+            !challenge.isAnswered && challenge.address == call.address, 422, "mfa_ip_address_mismatch",
+            "Challenge and verify IP addresses mismatch.")
+        try require(
+            call.now <= challenge.expiresAt, 422, "mfa_challenge_expired",
+            "MFA challenge \(challengeID) has expired, verify against another challenge or create a new challenge.")
         let factor = user.factors[index]
         if let answer, let question = challenge.webAuthn {
             let credential = try question.credential(by: answer, of: user)
             if question.makesKey { user.factors[index].credential = credential }
-            user.factors[index].lastResponse = answer.json(challenge: challengeID, factor: factor.id)
+            user.factors[index].lastResponse = answer.members(challenge: challengeID, factor: factor.id)
             challenges[challengeID] = nil
         } else {
             let isRight =
                 challenge.code.map { $0 == code }
                 ?? SupabaseTOTP.accepts(code, secret: factor.secret, at: call.now)
-            guard isRight else {
-                throw SupabaseErrorResponse(
-                    422, "mfa_verification_failed",
-                    factor.kind == .totp ? "Invalid TOTP code entered" : "Invalid MFA Phone code entered")
-            }
+            try require(
+                isRight, 422, "mfa_verification_failed",
+                factor.kind == .totp ? "Invalid TOTP code entered" : "Invalid MFA Phone code entered")
             challenges[challengeID]?.isAnswered = true
         }
         if !factor.isVerified {
@@ -213,19 +168,17 @@ struct SupabaseFactors {
         return try accounts.tokenResponse(session.id, call)
     }
 
-    func remove(
-        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
-        var (user, session) = try SupabaseFactors.authenticate(call, accounts)
+    func remove(_ call: SupabaseCall, _ accounts: inout SupabaseAccounts) throws -> ServerResponse {
+        var (user, session) = try accounts.authenticateNamed(call)
         let index = try SupabaseFactors.index(call.parts[1], of: user)
         let factor = user.factors[index]
-        if factor.isVerified, session.level != "aal2" {
-            throw SupabaseErrorResponse(422, "insufficient_aal", "AAL2 required to unenroll verified factor")
-        }
+        try require(
+            session.level == "aal2" || !factor.isVerified, 422, "insufficient_aal",
+            "AAL2 required to unenroll verified factor")
         user.factors.remove(at: index)
         accounts.users.save(user, at: call.now)
         accounts.sessions.lower(factor.id)
-        return SupabaseResponses.json(["id": .string(factor.id)])
+        return SupabaseResponses.json(["id": factor.id])
     }
 }
 
@@ -239,7 +192,7 @@ enum SupabaseTOTP {
     /// RFC 4226 section 5.3.
     static func code(_ secret: [UInt8], counter: Int, digits: Int = 6) -> String {
         let message = (0..<8).reversed().map { UInt8(truncatingIfNeeded: counter >> ($0 * 8)) }
-        let digest = hmac(message, key: secret)
+        let digest = HMAC.code(message, secret, sha1)
         let start = Int(digest[19] & 0x0F)
         let number = digest[start..<start + 4].reduce(0) { $0 << 8 | Int($1) } & 0x7FFF_FFFF
         var limit = 1
@@ -272,13 +225,6 @@ enum SupabaseTOTP {
         + "<svg width=\"5\" height=\"5\" xmlns=\"http://www.w3.org/2000/svg\">\n"
         + "<rect x=\"0\" y=\"0\" width=\"5\" height=\"5\" style=\"fill:black\"/>\n"
         + String(repeating: " ", count: 300_000) + "\n</svg>\n"
-
-    /// RFC 2104.
-    private static func hmac(_ message: [UInt8], key: [UInt8]) -> [UInt8] {
-        let short = key.count > 64 ? sha1(key) : key
-        let padded = short + [UInt8](repeating: 0, count: 64 - short.count)
-        return sha1(padded.map { $0 ^ 0x5C } + sha1(padded.map { $0 ^ 0x36 } + message))
-    }
 
     /// FIPS 180-4 section 6.1. SHA-1 is good enough for codes that are valid for half a minute, and is used for nothing
     /// else.

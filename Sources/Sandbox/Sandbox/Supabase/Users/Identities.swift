@@ -11,20 +11,15 @@ struct SupabaseClaims {
 
     /// A user's claims at a provider, which is always the issuer. Apple's ID tokens contain no name.
     init(_ person: SandboxUser, at provider: String, issuer: String, showsName: Bool) {
-        var data = JSONObject([
-            .init("iss", .string(issuer)), .init("sub", .string(person.subject)),
-            .init("provider_id", .string(person.subject)), .init("email", .string(person.email)),
-            .init("email_verified", true), .init("phone_verified", false),
+        let name = showsName ? person.displayName : nil
+        data = JSONObject(of: [
+            "iss": issuer, "sub": person.subject, "provider_id": person.subject, "email": person.email,
+            "email_verified": true, "phone_verified": false, "name": name, "full_name": name,
+            "user_name": provider == "github" ? person.name : nil,
         ])
-        if showsName {
-            data["name"] = .string(person.displayName)
-            data["full_name"] = .string(person.displayName)
-        }
-        if provider == "github" { data["user_name"] = .string(person.name) }
         self.provider = provider
         subject = person.subject
         email = person.email
-        self.data = data
     }
 }
 
@@ -39,21 +34,17 @@ extension SupabaseUser {
 /// Which user an external identity belongs to, and how identities come and go.
 extension SupabaseUsers {
     /// The id of an identity's user: the one to whom it is linked now, if a user is named, else the one who signs in.
-    mutating func user(
-        for claims: SupabaseClaims, linkingTo target: String?, _ call: SupabaseCall
-    ) throws(SupabaseErrorResponse) -> String {
+    mutating func user(for claims: SupabaseClaims, linkingTo target: String?, _ call: SupabaseCall) throws -> String {
         guard let target else { return try user(for: claims, call.settings, at: call.now) }
         try link(claims, to: target, at: call.now)
         return target
     }
 
     /// The id of an identity's user: the one who has it, the one who has its verified address, or a new one.
-    private mutating func user(
-        for claims: SupabaseClaims, _ settings: SupabaseSettings, at now: Int
-    ) throws(SupabaseErrorResponse) -> String {
+    private mutating func user(for claims: SupabaseClaims, _ settings: SupabaseSettings, at now: Int) throws -> String {
         let moment = SupabaseInstant.next(now)
         if var known = user(provider: claims.provider, subject: claims.subject) {
-            if known.isBanned(at: now) { throw SupabaseErrorResponse(403, "user_banned", "User is banned") }
+            try known.checkBan(at: now)
             for index in known.identities.indices where known.identities[index].provider == claims.provider {
                 known.identities[index].data = claims.data
                 known.identities[index].lastSignInAt = moment
@@ -64,7 +55,7 @@ extension SupabaseUsers {
         }
         let isManaged = claims.provider.hasPrefix("sso:")
         if !isManaged, var known = user(email: claims.email) {
-            if known.isBanned(at: now) { throw SupabaseErrorResponse(403, "user_banned", "User is banned") }
+            try known.checkBan(at: now)
             // An address that was never confirmed does not show who asked for the account.
             if known.emailConfirmedAt == nil {
                 known.identities = []
@@ -76,9 +67,7 @@ extension SupabaseUsers {
             save(known, at: now)
             return known.id
         }
-        guard settings.allowsSignUp else {
-            throw SupabaseErrorResponse(422, "signup_disabled", "Signups not allowed for this instance")
-        }
+        try require(settings.allowsSignUp, 422, "signup_disabled", "Signups not allowed for this instance")
         if let refusal = settings.userHook { throw refusal }
         var user = SupabaseUser(at: moment)
         user.isManaged = isManaged
@@ -90,20 +79,16 @@ extension SupabaseUsers {
     }
 
     /// Links a further identity to a signed-in user.
-    private mutating func link(_ claims: SupabaseClaims, to userID: String, at now: Int) throws(SupabaseErrorResponse) {
-        guard var user = self[userID] else {
-            throw SupabaseErrorResponse(422, "user_not_found", "User from sub claim in JWT does not exist")
-        }
-        if let owner = self.user(provider: claims.provider, subject: claims.subject) {
-            throw SupabaseErrorResponse(
-                422, "identity_already_exists",
-                owner.id == userID ? "Identity is already linked" : "Identity is already linked to another user")
-        }
+    private mutating func link(_ claims: SupabaseClaims, to userID: String, at now: Int) throws {
+        var user = try unwrap(self[userID], 422, "user_not_found", "User from sub claim in JWT does not exist")
+        let owner = self.user(provider: claims.provider, subject: claims.subject)
+        try require(
+            owner == nil, 422, "identity_already_exists",
+            owner?.id == userID ? "Identity is already linked" : "Identity is already linked to another user")
         if !claims.email.isEmpty, user.email.isEmpty {
-            guard self.user(email: claims.email) == nil else {
-                throw SupabaseErrorResponse(
-                    400, "email_exists", "A user with this email address has already been registered")
-            }
+            try require(
+                self.user(email: claims.email) == nil, 400, "email_exists",
+                "A user with this email address has already been registered")
             user.email = claims.email
         }
         user.add(claims, at: now)
@@ -115,18 +100,16 @@ extension SupabaseUsers {
 
 extension SupabaseAccounts {
     /// `DELETE /user/identities/{id}`.
-    mutating func unlink(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
+    mutating func unlink(_ call: SupabaseCall) throws -> ServerResponse {
         var user = try authenticate(call).user
         try call.checkLinking()
         let id = call.parts[2]
-        guard SupabaseText.isUUID(id) else { throw .validation("identity_id must be an UUID", status: 404) }
-        guard user.identities.count > 1 else {
-            throw SupabaseErrorResponse(
-                422, "single_identity_not_deletable", "User must have at least 1 identity after unlinking")
-        }
-        guard let index = user.identities.firstIndex(where: { $0.identityID == id }) else {
-            throw SupabaseErrorResponse(422, "identity_not_found", "Identity doesn't exist")
-        }
+        try require(SupabaseText.isUUID(id), "identity_id must be an UUID", status: 404)
+        try require(
+            user.identities.count > 1, 422, "single_identity_not_deletable",
+            "User must have at least 1 identity after unlinking")
+        let index = try unwrap(
+            user.identities.firstIndex { $0.identityID == id }, 422, "identity_not_found", "Identity doesn't exist")
         let gone = user.identities.remove(at: index)
         user.listProviders()
         switch gone.provider {
@@ -138,11 +121,9 @@ extension SupabaseAccounts {
             let addresses = user.identities.compactMap { $0.data["email"]?.string }
             if !user.email.isEmpty, !addresses.contains(user.email) {
                 let next = addresses.first ?? ""
-                guard next.isEmpty || users.user(email: next) == nil else {
-                    throw SupabaseErrorResponse(
-                        422, "email_conflict_identity_not_deletable",
-                        "Unable to unlink identity due to email conflict")
-                }
+                try require(
+                    next.isEmpty || users.user(email: next) == nil, 422, "email_conflict_identity_not_deletable",
+                    "Unable to unlink identity due to email conflict")
                 user.email = next
                 if next.isEmpty { user.emailConfirmedAt = nil }
             }
@@ -152,32 +133,21 @@ extension SupabaseAccounts {
     }
 }
 
-extension SupabaseCall {
-    func checkLinking() throws(SupabaseErrorResponse) {
-        guard settings.allowsLinking else {
-            throw SupabaseErrorResponse(404, "manual_linking_disabled", "Manual linking is disabled")
-        }
-    }
-}
-
 /// What users have allowed the clients of the project's own OAuth server. The sandbox has this list of that server, and
 /// no authorization endpoint.
 struct SupabaseConsents {
-    private struct Consent {
+    private struct Consent: JSONValue {
         let userID: String
         let clientID: String
         let name: String
         let scopes: [String]
-        let grantedAt = "2026-01-02T03:04:05Z"
 
         var json: JSON {
-            [
-                "client": [
-                    "id": .string(clientID), "name": .string(name), "uri": "https://client.example",
-                    "logo_uri": "https://client.example/logo.png",
-                ],
-                "scopes": .array(scopes.map(JSON.string)), "granted_at": .string(grantedAt),
-            ]
+            let client = JSONObject(of: [
+                "id": clientID, "name": name, "uri": "https://client.example",
+                "logo_uri": "https://client.example/logo.png",
+            ])
+            return JSONObject(of: ["client": client, "scopes": scopes, "granted_at": "2026-01-02T03:04:05Z"]).json
         }
     }
 
@@ -185,45 +155,36 @@ struct SupabaseConsents {
     private var consents: [Consent]?
 
     /// `GET` and `DELETE /user/oauth/grants`.
-    mutating func answer(
-        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
-        guard let all = consents else {
-            throw SupabaseErrorResponse(404, "feature_disabled", "OAuth server is disabled")
-        }
+    mutating func answer(_ call: SupabaseCall, _ accounts: inout SupabaseAccounts) throws -> ServerResponse {
+        let all = try unwrap(consents, 404, "feature_disabled", "OAuth server is disabled")
         let user = try accounts.authenticate(call).user
         guard call.method == "DELETE" else {
-            return SupabaseResponses.json(.array(all.filter { $0.userID == user.id }.map(\.json)))
+            return SupabaseResponses.json(value: all.filter { $0.userID == user.id })
         }
-        guard let clientID = call.query("client_id") else { throw .validation("client_id query parameter is required") }
-        guard SupabaseText.isUUID(clientID) else { throw .validation("Invalid client_id format") }
-        guard let index = all.firstIndex(where: { $0.userID == user.id && $0.clientID == clientID.lowercased() }) else {
-            throw SupabaseErrorResponse(404, "oauth_consent_not_found", "No active grant found for this client")
-        }
+        let clientID = try unwrap(call.query("client_id"), "client_id query parameter is required")
+        try require(SupabaseText.isUUID(clientID), "Invalid client_id format")
+        let index = try unwrap(
+            all.firstIndex { $0.userID == user.id && $0.clientID == clientID.lowercased() }, 404,
+            "oauth_consent_not_found", "No active grant found for this client")
         consents?.remove(at: index)
         accounts.sessions.end { $0.userID == user.id && $0.clientID == clientID.lowercased() }
         return SupabaseResponses.empty(204)
     }
 
     /// The control document's `consents`; false for another key.
-    mutating func set(
-        _ key: String, to member: JSONObject.Member, _ users: SupabaseUsers
-    ) throws(ControlDocument.Mistake) -> Bool {
+    mutating func set(_ key: String, to member: JSONObject.Member, _ users: SupabaseUsers) throws -> Bool {
         guard key == "consents" else { return false }
         guard !member.isNull else {
             consents = nil
             return true
         }
-        consents = try member.each { item throws(ControlDocument.Mistake) in
+        consents = try member.each { item in
             try item.allow(["user", "client_id", "name", "scopes"])
             let address = try item.required("user").string()
-            let clientID = try item.required("client_id").string()
-            let scopes = try item.optional("scopes")?.each { scope throws(ControlDocument.Mistake) in
-                try scope.string()
-            }
             return Consent(
-                userID: users.user(email: address)?.id ?? "", clientID: clientID,
-                name: try item.optional("name")?.string() ?? "", scopes: scopes ?? ["email"])
+                userID: users.user(email: address)?.id ?? "", clientID: try item.required("client_id").string(),
+                name: try item.optional("name")?.string() ?? "",
+                scopes: try item.optional("scopes").map([String].init(reading:)) ?? ["email"])
         }
         return true
     }

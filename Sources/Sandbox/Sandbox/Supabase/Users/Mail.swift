@@ -20,7 +20,7 @@ struct SentCode {
 }
 
 /// A message that a user has received. A test reads it in the user's place.
-struct SentMessage {
+struct SentMessage: JSONValue {
     let number: Int
     let at: Int
     let to: String
@@ -39,13 +39,10 @@ struct SentMessage {
     }
 
     var json: JSON {
-        var members = JSONObject([
-            .init("number", .integer(number)), .init("at", .integer(at)), .init("to", .string(to)),
-            .init("channel", .string(channel)), .init("type", .string(type)), .init("code", .string(code)),
-        ])
-        if let tokenHash { members["token_hash"] = .string(tokenHash) }
-        if let link { members["link"] = .string(link) }
-        return .object(members)
+        JSONObject(of: [
+            "number": number, "at": at, "to": to, "channel": channel, "type": type, "code": code,
+            "token_hash": tokenHash, "link": link,
+        ]).json
     }
 }
 
@@ -80,7 +77,7 @@ struct SupabaseMail {
     /// Sends a code for a second factor. Returns it.
     mutating func sendFactorCode(
         to phone: String, by channel: String, since last: SupabaseInstant?, _ call: SupabaseCall
-    ) throws(SupabaseErrorResponse) -> String {
+    ) throws -> String {
         try checkInterval(since: last, call.settings.smsInterval, "over_sms_send_rate_limit", at: call.now)
         let code = newCode(call)
         deliver(code, "mfa", to: phone, by: channel, at: call.now)
@@ -91,13 +88,13 @@ struct SupabaseMail {
     mutating func mail(
         _ kind: SentCode.Kind, type: String, to address: String, about user: inout SupabaseUser,
         isPKCE: Bool, _ call: SupabaseCall
-    ) throws(SupabaseErrorResponse) {
+    ) throws {
         try checkInterval(
             since: user.sentAt[kind], call.settings.mailInterval, "over_email_send_rate_limit", at: call.now)
         if let limit = call.settings.mailLimit, !call.settings.autoconfirm {
-            guard limits.take("mails", limit: limit, seconds: 3_600, at: call.now) else {
-                throw SupabaseErrorResponse(429, "over_email_send_rate_limit", "email rate limit exceeded")
-            }
+            try require(
+                limits.take("mails", limit: limit, seconds: 3_600, at: call.now), 429, "over_email_send_rate_limit",
+                "email rate limit exceeded")
         }
         let code = newCode(call)
         // SHA-224 on the real server. Here only the length is the same.
@@ -114,9 +111,7 @@ struct SupabaseMail {
     }
 
     /// Sends mail to both addresses, if the project requires that and there are two.
-    mutating func mailChange(
-        of user: inout SupabaseUser, isPKCE: Bool, _ call: SupabaseCall
-    ) throws(SupabaseErrorResponse) {
+    mutating func mailChange(of user: inout SupabaseUser, isPKCE: Bool, _ call: SupabaseCall) throws {
         user.emailChangeConfirmations = 0
         if call.settings.securesEmailChange, !user.email.isEmpty {
             try mail(.emailChangeCurrent, type: "email_change", to: user.email, about: &user, isPKCE: isPKCE, call)
@@ -128,7 +123,7 @@ struct SupabaseMail {
     mutating func message(
         _ kind: SentCode.Kind, type: String, to phone: String, by channel: String,
         about user: inout SupabaseUser, _ call: SupabaseCall
-    ) throws(SupabaseErrorResponse) {
+    ) throws {
         try checkInterval(since: user.sentAt[kind], call.settings.smsInterval, "over_sms_send_rate_limit", at: call.now)
         let code = newCode(call)
         user.sentCodes[kind] = SentCode(code: code, hash: SupabaseText.uuid(), sentAt: call.now)
@@ -136,13 +131,10 @@ struct SupabaseMail {
         deliver(code, type, to: phone, by: channel, at: call.now)
     }
 
-    private func checkInterval(
-        since last: SupabaseInstant?, _ interval: Int, _ code: String, at now: Int
-    ) throws(SupabaseErrorResponse) {
+    private func checkInterval(since last: SupabaseInstant?, _ interval: Int, _ code: String, at now: Int) throws {
         guard let last, now < last.seconds + interval else { return }
         let seconds = last.seconds + interval - now
-        throw SupabaseErrorResponse(
-            429, code, "For security purposes, you can only request this after \(seconds) seconds.")
+        throw SupabaseError(429, code, "For security purposes, you can only request this after \(seconds) seconds.")
     }
 }
 
@@ -162,7 +154,7 @@ extension SandboxProvider {
                     && (wanted["type"] ?? message.type) == message.type
             }
         }
-        return Responses.json(["letters": .array(sentMessages.map(\.json))])
+        return Responses.json(["letters": sentMessages])
     }
 }
 
@@ -171,9 +163,9 @@ extension Fault {
     /// form of its own.
     func supabaseResponse(to request: SandboxRequest, _ endpoint: Endpoint) -> ServerResponse? {
         guard endpoint.isSupabase, case .refusal(let code, let status) = kind else { return nil }
-        if let body { return SupabaseResponses.json(body, status: status) }
+        if let body { return SupabaseResponses.json(value: body, status: status) }
         return SupabaseResponses.refusal(
-            SupabaseErrorResponse(status, code, message ?? "This is a fault."),
+            SupabaseError(status, code, message ?? "This is a fault."),
             version: request.fields["X-Supabase-Api-Version"])
     }
 }

@@ -3,7 +3,7 @@ internal import LocalHTTP
 internal import RingbackBase
 
 /// A passkey of a user.
-struct SupabasePasskey {
+struct SupabasePasskey: JSONValue {
     let id: String
     var credential: PasskeyCeremony.Credential
     var name = ""
@@ -11,11 +11,9 @@ struct SupabasePasskey {
     var lastUsedAt: SupabaseInstant?
 
     var json: JSON {
-        var members = JSONObject([.init("id", .string(id))])
-        if !name.isEmpty { members["friendly_name"] = .string(name) }
-        members["created_at"] = .string(createdAt.text)
-        members["last_used_at"] = lastUsedAt.map { .string($0.text) }
-        return .object(members)
+        JSONObject(of: [
+            "id": id, "friendly_name": name.isEmpty ? nil : name, "created_at": createdAt, "last_used_at": lastUsedAt,
+        ]).json
     }
 }
 
@@ -35,19 +33,14 @@ struct SupabasePasskeys {
 
     private var challenges: [String: SupabasePasskeyChallenge] = [:]
 
-    mutating func answer(
-        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
-        guard call.settings.allowsPasskeys else {
-            throw SupabaseErrorResponse(404, "passkey_disabled", "Passkeys are disabled")
-        }
+    mutating func answer(_ call: SupabaseCall, _ accounts: inout SupabaseAccounts) throws -> ServerResponse {
+        try require(call.settings.allowsPasskeys, 404, "passkey_disabled", "Passkeys are disabled")
         switch (call.method, call.parts.dropFirst().joined(separator: "/")) {
         case ("POST", "authentication/options"): return ask(call)
         case ("POST", "authentication/verify"): return try signIn(call, &accounts)
         case ("POST", "registration/options"): return try askForNew(call, accounts)
         case ("POST", "registration/verify"): return try add(call, &accounts)
-        case ("GET", ""):
-            return SupabaseResponses.json(.array(try accounts.authenticate(call).user.passkeys.map(\.json)))
+        case ("GET", ""): return SupabaseResponses.json(value: try accounts.authenticate(call).user.passkeys)
         case ("PATCH", _): return try rename(call, &accounts)
         case ("DELETE", _): return try remove(call, &accounts)
         default: return SupabaseResponses.empty(405)
@@ -75,29 +68,25 @@ struct SupabasePasskeys {
     /// Uses up the challenge, whatever the result, and returns it with the credential of the request.
     private mutating func consume(
         of userID: String?, _ call: SupabaseCall
-    ) throws(SupabaseErrorResponse) -> (challenge: SupabasePasskeyChallenge, credential: JSONObject) {
+    ) throws -> (challenge: SupabasePasskeyChallenge, credential: JSONObject) {
         let body = try call.body()
         let id = try body.text("challenge_id")
-        guard !id.isEmpty else { throw .validation("challenge_id is required") }
-        guard let credential = try body.object("credential") else { throw .validation("credential is required") }
-        guard SupabaseText.isUUID(id) else { throw .validation("challenge_id must be a valid UUID") }
-        guard let challenge = challenges[id], challenge.userID == userID else {
-            throw SupabaseErrorResponse(400, "webauthn_challenge_not_found", "Challenge not found or already used")
-        }
+        try require(!id.isEmpty, "challenge_id is required")
+        let credential = try unwrap(body.object("credential"), "credential is required")
+        try require(SupabaseText.isUUID(id), "challenge_id must be a valid UUID")
+        let known = challenges[id]?.userID == userID ? challenges[id] : nil
+        let challenge = try unwrap(known, 400, "webauthn_challenge_not_found", "Challenge not found or already used")
         challenges[id] = nil
-        guard call.now <= challenge.expiresAt else {
-            throw SupabaseErrorResponse(400, "webauthn_challenge_expired", "Challenge has expired")
-        }
+        try require(call.now <= challenge.expiresAt, 400, "webauthn_challenge_expired", "Challenge has expired")
         return (challenge, credential)
     }
 
-    private static let unverified = SupabaseErrorResponse(
-        400, "webauthn_verification_failed", "Credential verification failed")
+    private static let unverified = SupabaseError(400, "webauthn_verification_failed", "Credential verification failed")
 
-    private static func answer(_ id: String, _ options: JSON, _ challenge: SupabasePasskeyChallenge) -> ServerResponse {
-        SupabaseResponses.json([
-            "challenge_id": .string(id), "options": options, "expires_at": .integer(challenge.expiresAt),
-        ])
+    private static func answer(
+        _ id: String, _ options: JSONObject, _ challenge: SupabasePasskeyChallenge
+    ) -> ServerResponse {
+        SupabaseResponses.json(["challenge_id": id, "options": options, "expires_at": challenge.expiresAt])
     }
 
     // MARK: Signing in
@@ -107,22 +96,17 @@ struct SupabasePasskeys {
         return SupabasePasskeys.answer(id, SupabasePasskeys.ceremony(challenge, call).requestOptions(), challenge)
     }
 
-    private mutating func signIn(
-        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    private mutating func signIn(_ call: SupabaseCall, _ accounts: inout SupabaseAccounts) throws -> ServerResponse {
         let (challenge, credential) = try consume(of: nil, call)
         guard let claim = PasskeyCeremony.claim(credential), var user = accounts.users[claim.handle],
             let index = user.passkeys.firstIndex(where: { $0.credential.id == claim.credentialID }),
             let count = SupabasePasskeys.ceremony(challenge, call).assertion(
                 credential, by: user.passkeys[index].credential)
         else { throw SupabasePasskeys.unverified }
-        if !user.email.isEmpty, user.emailConfirmedAt == nil {
-            throw SupabaseErrorResponse(403, "email_not_confirmed", "Email not confirmed")
-        }
-        if !user.phone.isEmpty, user.phoneConfirmedAt == nil {
-            throw SupabaseErrorResponse(403, "phone_not_confirmed", "Phone not confirmed")
-        }
-        if user.isBanned(at: call.now) { throw SupabaseErrorResponse(403, "user_banned", "User is banned") }
+        let (email, phone) = (user.email, user.phone)
+        try require(email.isEmpty || user.emailConfirmedAt != nil, 403, "email_not_confirmed", "Email not confirmed")
+        try require(phone.isEmpty || user.phoneConfirmedAt != nil, 403, "phone_not_confirmed", "Phone not confirmed")
+        try user.checkBan(at: call.now)
         user.passkeys[index].credential.signCount = count
         user.passkeys[index].lastUsedAt = call.instant()
         accounts.users.save(user, at: call.now)
@@ -133,81 +117,62 @@ struct SupabasePasskeys {
 
     private static func authenticateForAdding(
         _ call: SupabaseCall, _ accounts: SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> SupabaseUser {
-        let (user, session) = try accounts.authenticate(call)
-        guard !user.isAnonymous else {
-            throw SupabaseErrorResponse(403, "no_authorization", "Anonymous user not allowed to perform these actions")
-        }
-        guard !user.isManaged else { throw .validation("SSO users cannot register passkeys", status: 422) }
+    ) throws -> SupabaseUser {
+        let (user, session) = try accounts.authenticateNamed(call)
+        try require(!user.isManaged, "SSO users cannot register passkeys", status: 422)
         try SupabasePasskeys.checkLevel(user, session)
         return user
     }
 
-    private static func checkLevel(_ user: SupabaseUser, _ session: SupabaseSession) throws(SupabaseErrorResponse) {
-        guard !user.hasVerifiedFactor || session.level == "aal2" else {
-            throw SupabaseErrorResponse(403, "insufficient_aal", "AAL2 session is required to manage passkeys")
-        }
+    private static func checkLevel(_ user: SupabaseUser, _ session: SupabaseSession) throws {
+        try require(
+            session.level == "aal2" || !user.hasVerifiedFactor, 403, "insufficient_aal",
+            "AAL2 session is required to manage passkeys")
     }
 
-    private mutating func askForNew(
-        _ call: SupabaseCall, _ accounts: SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    private mutating func askForNew(_ call: SupabaseCall, _ accounts: SupabaseAccounts) throws -> ServerResponse {
         let user = try SupabasePasskeys.authenticateForAdding(call, accounts)
-        guard user.passkeys.count < call.settings.maxPasskeys else {
-            throw SupabaseErrorResponse(422, "too_many_passkeys", "Maximum number of passkeys reached")
-        }
+        try require(
+            user.passkeys.count < call.settings.maxPasskeys, 422, "too_many_passkeys",
+            "Maximum number of passkeys reached")
         let (id, challenge) = newChallenge(for: user.id, call)
         let options = SupabasePasskeys.ceremony(challenge, call).creationOptions(
             for: user, except: user.passkeys.map(\.credential), isResident: true)
         return SupabasePasskeys.answer(id, options, challenge)
     }
 
-    private mutating func add(
-        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    private mutating func add(_ call: SupabaseCall, _ accounts: inout SupabaseAccounts) throws -> ServerResponse {
         var user = try SupabasePasskeys.authenticateForAdding(call, accounts)
         let (challenge, credential) = try consume(of: user.id, call)
         guard let creation = SupabasePasskeys.ceremony(challenge, call).creation(credential) else {
             throw SupabasePasskeys.unverified
         }
         let isKnown = accounts.users.all.contains { user in user.passkeys.contains { $0.credential.id == creation.id } }
-        guard !isKnown else {
-            throw SupabaseErrorResponse(422, "webauthn_credential_exists", "This credential is already registered")
-        }
-        let passkey = SupabasePasskey(
-            id: SupabaseText.uuid(), credential: creation, createdAt: call.instant())
+        try require(!isKnown, 422, "webauthn_credential_exists", "This credential is already registered")
+        let passkey = SupabasePasskey(id: SupabaseText.uuid(), credential: creation, createdAt: call.instant())
         user.passkeys.append(passkey)
         accounts.users.save(user, at: call.now)
-        return SupabaseResponses.json(passkey.json)
+        return SupabaseResponses.json(value: passkey)
     }
 
     // MARK: Managing
 
-    private static func index(_ id: String, of user: SupabaseUser) throws(SupabaseErrorResponse) -> Int {
-        guard SupabaseText.isUUID(id), let index = user.passkeys.firstIndex(where: { $0.id == id.lowercased() }) else {
-            throw .validation("Passkey not found", status: 404)
-        }
-        return index
+    private static func index(_ id: String, of user: SupabaseUser) throws -> Int {
+        try unwrap(user.passkeys.firstIndex { $0.id == id.lowercased() }, "Passkey not found", status: 404)
     }
 
-    private func rename(
-        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    private func rename(_ call: SupabaseCall, _ accounts: inout SupabaseAccounts) throws -> ServerResponse {
         var user = try accounts.authenticate(call).user
         let name = try call.body().text("friendly_name")
-        guard !name.isEmpty else { throw .validation("friendly_name is required") }
-        guard name.utf8.count <= SupabasePasskeys.maxName else {
-            throw .validation("friendly_name must be 120 characters or less")
-        }
+        try require(!name.isEmpty, "friendly_name is required")
+        try require(name.utf8.count <= SupabasePasskeys.maxName, "friendly_name must be 120 characters or less")
         let index = try SupabasePasskeys.index(call.parts[1], of: user)
         user.passkeys[index].name = name
         accounts.users.save(user, at: call.now)
-        return SupabaseResponses.json(user.passkeys[index].json)
+        return SupabaseResponses.json(value: user.passkeys[index])
     }
 
-    private func remove(
-        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    private func remove(_ call: SupabaseCall, _ accounts: inout SupabaseAccounts) throws -> ServerResponse {
         var (user, session) = try accounts.authenticate(call)
         try SupabasePasskeys.checkLevel(user, session)
         user.passkeys.remove(at: try SupabasePasskeys.index(call.parts[1], of: user))
@@ -219,37 +184,34 @@ struct SupabasePasskeys {
 /// What an authenticator is asked, as JSON (Web Authentication level 3, sections 5.1.9 and 5.1.10).
 extension PasskeyCeremony {
     /// For `navigator.credentials.create()`. A resident key can be found without its identifier, as a passkey has to be.
-    func creationOptions(for user: SupabaseUser, except known: [Credential], isResident: Bool) -> JSON {
-        let name = JSON.string(user.email.isEmpty ? user.phone : user.email)
-        let selection: JSON =
-            isResident
-            ? ["residentKey": "required", "requireResidentKey": true, "userVerification": "preferred"]
-            : ["requireResidentKey": false, "userVerification": "preferred"]
-        var options = JSONObject([
-            .init("rp", ["name": .string(party.id), "id": .string(party.id)]),
-            .init(
-                "user",
-                ["id": .string(Base64URL.encode(Array(user.id.utf8))), "name": name, "displayName": name]),
-            .init("challenge", .string(Base64URL.encode(challenge))),
-            .init("pubKeyCredParams", [["type": "public-key", "alg": .integer(PasskeyCeremony.es256)]]),
-            .init("timeout", 300_000), .init("authenticatorSelection", selection), .init("attestation", "none"),
+    func creationOptions(for user: SupabaseUser, except known: [Credential], isResident: Bool) -> JSONObject {
+        let name = user.email.isEmpty ? user.phone : user.email
+        let selection = JSONObject(of: [
+            "residentKey": isResident ? "required" : nil, "requireResidentKey": isResident,
+            "userVerification": "preferred",
         ])
-        if !known.isEmpty { options["excludeCredentials"] = PasskeyCeremony.descriptors(known) }
-        return .object(options)
+        return JSONObject(of: [
+            "rp": JSONObject(of: ["name": party.id, "id": party.id]),
+            "user": JSONObject(of: ["id": Base64URL.encode(Array(user.id.utf8)), "name": name, "displayName": name]),
+            "challenge": Base64URL.encode(challenge),
+            "pubKeyCredParams": [JSONObject(of: ["type": "public-key", "alg": PasskeyCeremony.es256])],
+            "timeout": 300_000, "authenticatorSelection": selection, "attestation": "none",
+            "excludeCredentials": PasskeyCeremony.descriptors(known),
+        ])
     }
 
     /// For `navigator.credentials.get()`; without known credentials, for any resident key.
-    func requestOptions(among known: [Credential] = []) -> JSON {
-        var options = JSONObject([
-            .init("challenge", .string(Base64URL.encode(challenge))), .init("timeout", 300_000),
-            .init("rpId", .string(party.id)), .init("userVerification", "preferred"),
+    func requestOptions(among known: [Credential] = []) -> JSONObject {
+        JSONObject(of: [
+            "challenge": Base64URL.encode(challenge), "timeout": 300_000, "rpId": party.id,
+            "userVerification": "preferred", "allowCredentials": PasskeyCeremony.descriptors(known),
         ])
-        if !known.isEmpty { options["allowCredentials"] = PasskeyCeremony.descriptors(known) }
-        return .object(options)
     }
 
-    private static func descriptors(_ known: [Credential]) -> JSON {
-        .array(known.map { ["type": "public-key", "id": .string(Base64URL.encode($0.id))] })
+    /// Nil for none.
+    private static func descriptors(_ known: [Credential]) -> [JSONObject]? {
+        let all = known.map { JSONObject(of: ["type": "public-key", "id": Base64URL.encode($0.id)]) }
+        return all.isEmpty ? nil : all
     }
 }
 
@@ -258,7 +220,7 @@ extension PasskeyCeremony {
 struct WebAuthnQuestion {
     let ceremony: PasskeyCeremony
     let makesKey: Bool
-    let options: JSON
+    private let options: JSONObject
 
     init(_ factor: SupabaseFactor, of user: SupabaseUser, by party: PasskeyCeremony.Party) {
         ceremony = PasskeyCeremony(party: party, challenge: RandomToken.bytes(32))
@@ -273,26 +235,22 @@ struct WebAuthnQuestion {
     private var type: String { makesKey ? "create" : "request" }
 
     /// The member of a challenge; the options are wrapped as the browser's interface has them.
-    var json: JSON { ["type": .string(type), "credential_options": ["publicKey": options]] }
+    var members: JSONObject {
+        JSONObject(of: ["type": type, "credential_options": JSONObject(of: ["publicKey": options])])
+    }
 
     /// The credential that has answered: the one that was made, or the one that was used. The server says HTTP 500 of an
     /// answer that it does not believe.
-    func credential(by answer: WebAuthnResponse, of user: SupabaseUser) throws(SupabaseErrorResponse)
-        -> PasskeyCeremony.Credential
-    {
+    func credential(by answer: WebAuthnResponse, of user: SupabaseUser) throws -> PasskeyCeremony.Credential {
         guard answer.type == "create" else {
             let known = user.factors.compactMap(\.credential).first { $0.id == answer.id }
             guard !makesKey, let known, answer.isOf(user), ceremony.assertion(answer.credential, by: known) != nil
-            else {
-                throw SupabaseErrorResponse(500, "unexpected_failure", "Failed to validate WebAuthn MFA response")
-            }
+            else { throw SupabaseError(500, "unexpected_failure", "Failed to validate WebAuthn MFA response") }
             return known
         }
-        guard makesKey, let made = ceremony.creation(answer.credential) else {
-            throw SupabaseErrorResponse(
-                500, "unexpected_failure", "Unexpected failure, please check server logs for more information")
-        }
-        return made
+        return try unwrap(
+            makesKey ? ceremony.creation(answer.credential) : nil, 500, "unexpected_failure",
+            "Unexpected failure, please check server logs for more information")
     }
 }
 
@@ -303,22 +261,16 @@ struct WebAuthnResponse {
     let id: [UInt8]
 
     /// Refuses what cannot be read, before any challenge is looked at.
-    init(reading body: SupabaseBody) throws(SupabaseErrorResponse) {
-        guard let member = try body.object("webauthn").map({ SupabaseBody(members: $0) }) else {
-            throw .validation("WebAuthn config required")
-        }
+    init(reading body: SupabaseBody) throws {
+        let member = try unwrap(body.object("webauthn").map { SupabaseBody(members: $0) }, "WebAuthn config required")
         type = try member.text("type")
-        guard type == "create" || type == "request" else {
-            throw .validation("WebAuthn type must be create or request")
-        }
-        guard let credential = try member.object("credential_response") else {
-            throw .validation("credential_response required")
-        }
+        try require(type == "create" || type == "request", "WebAuthn type must be create or request")
+        let credential = try unwrap(member.object("credential_response"), "credential_response required")
         self.credential = credential
         let needed = type == "create" ? ["attestationObject"] : ["authenticatorData", "signature"]
         guard let id = PasskeyCeremony.identifier(credential), let response = credential["response"]?.object,
             (needed + ["clientDataJSON"]).allSatisfy({ response[$0]?.string != nil })
-        else { throw .validation("Invalid credential_response") }
+        else { throw SupabaseError("Invalid credential_response") }
         self.id = id
     }
 
@@ -329,10 +281,8 @@ struct WebAuthnResponse {
     }
 
     /// What the server keeps of it, and shows in the user's document.
-    func json(challenge: String, factor: String) -> JSON {
-        [
-            "challenge": ["challenge_id": .string(challenge), "factor_id": .string(factor)], "type": .string(type),
-            "credential_response": .object(credential),
-        ]
+    func members(challenge: String, factor: String) -> JSONObject {
+        let challenge = JSONObject(of: ["challenge_id": challenge, "factor_id": factor])
+        return JSONObject(of: ["challenge": challenge, "type": type, "credential_response": credential])
     }
 }

@@ -1,7 +1,7 @@
 internal import RingbackBase
 
 /// A user of a project, with everything that is pending for the user.
-struct SupabaseUser {
+struct SupabaseUser: JSONValue {
     let id: String
     /// Lower-cased; empty without one.
     var email = ""
@@ -45,6 +45,10 @@ struct SupabaseUser {
 
     func isBanned(at now: Int) -> Bool { bannedUntil.map { now < $0.seconds } ?? false }
 
+    func checkBan(at now: Int, status: Int = 403) throws {
+        try require(!isBanned(at: now), status, "user_banned", "User is banned")
+    }
+
     /// Adds an identity, and lists its provider in the app's metadata.
     mutating func addIdentity(_ identity: SupabaseIdentity) {
         identities.append(identity)
@@ -58,57 +62,42 @@ struct SupabaseUser {
         if let name = first.flatMap({ names.contains($0) ? $0 : nil }) ?? names.first {
             appMetadata["provider"] = .string(name)
         }
-        if !names.isEmpty { appMetadata["providers"] = .array(names.map(JSON.string)) }
+        if !names.isEmpty { appMetadata["providers"] = names.json }
     }
 
     /// Merges what the caller knows about the user; null removes a member.
     mutating func merge(_ data: JSONObject) {
-        for member in data.members {
-            let value: JSON? = member.value == .null ? Optional.none : member.value
-            userMetadata[member.name] = value
-        }
+        for member in data.members { userMetadata[member.name] = member.isNull ? nil : member.value }
     }
 
     /// The user as every response shows it.
     var json: JSON {
-        var members = JSONObject([
-            .init("id", .string(id)), .init("aud", "authenticated"), .init("role", "authenticated"),
-            .init("email", .string(email)),
-        ])
-        let optional: [(String, SupabaseInstant?)] = [
-            ("email_confirmed_at", emailConfirmedAt), ("phone_confirmed_at", phoneConfirmedAt),
-            ("confirmation_sent_at", sentAt[.confirmation] ?? sentAt[.phoneConfirmation]),
-            ("confirmed_at", [emailConfirmedAt, phoneConfirmedAt].compactMap(\.self).min { $0.seconds < $1.seconds }),
-            ("recovery_sent_at", sentAt[.recovery]),
-            ("email_change_sent_at", newEmail.isEmpty ? nil : sentAt[.emailChangeNew]),
-            ("phone_change_sent_at", newPhone.isEmpty ? nil : sentAt[.phoneChange]),
-            ("reauthentication_sent_at", sentAt[.reauthentication]), ("last_sign_in_at", lastSignInAt),
-            ("banned_until", bannedUntil),
-        ]
-        members["phone"] = .string(phone)
-        for (name, instant) in optional { members[name] = instant.map { .string($0.text) } }
-        if !newEmail.isEmpty { members["new_email"] = .string(newEmail) }
-        if !newPhone.isEmpty { members["new_phone"] = .string(newPhone) }
-        members["app_metadata"] = .object(appMetadata)
-        members["user_metadata"] = .object(userMetadata)
-        if !factors.isEmpty { members["factors"] = .array(factors.map(\.json)) }
-        members["identities"] = .array(identities.map { $0.json(userID: id) })
-        members["created_at"] = .string(createdAt.text)
-        members["updated_at"] = .string(updatedAt.text)
-        members["is_anonymous"] = .bool(isAnonymous)
-        return .object(members)
+        let confirmedAt = [emailConfirmedAt, phoneConfirmedAt].compactMap(\.self).min { $0.seconds < $1.seconds }
+        return JSONObject(of: [
+            "id": id, "aud": "authenticated", "role": "authenticated", "email": email, "phone": phone,
+            "email_confirmed_at": emailConfirmedAt, "phone_confirmed_at": phoneConfirmedAt,
+            "confirmation_sent_at": sentAt[.confirmation] ?? sentAt[.phoneConfirmation], "confirmed_at": confirmedAt,
+            "recovery_sent_at": sentAt[.recovery],
+            "email_change_sent_at": newEmail.isEmpty ? nil : sentAt[.emailChangeNew],
+            "phone_change_sent_at": newPhone.isEmpty ? nil : sentAt[.phoneChange],
+            "reauthentication_sent_at": sentAt[.reauthentication], "last_sign_in_at": lastSignInAt,
+            "banned_until": bannedUntil, "new_email": newEmail.isEmpty ? nil : newEmail,
+            "new_phone": newPhone.isEmpty ? nil : newPhone, "app_metadata": appMetadata, "user_metadata": userMetadata,
+            "factors": factors.isEmpty ? nil : factors, "identities": identities.map { $0.members(userID: id) },
+            "created_at": createdAt, "updated_at": updatedAt, "is_anonymous": isAnonymous,
+        ]).json
     }
 
     /// The response to a sign-up with another user's confirmed address. It must not reveal that the address is known.
-    func obfuscated(data: JSONObject, at now: SupabaseInstant) -> JSON {
+    func obfuscated(data: JSONObject, at now: SupabaseInstant) -> JSONObject {
         let provider = email.isEmpty ? "phone" : "email"
-        return [
-            "id": .string(SupabaseText.uuid()), "aud": "authenticated", "role": "", "email": .string(email),
-            "phone": .string(phone), "confirmation_sent_at": .string(now.text),
-            "app_metadata": ["provider": .string(provider), "providers": [.string(provider)]],
-            "user_metadata": .object(data), "identities": [], "created_at": .string(now.text),
-            "updated_at": .string(now.text), "is_anonymous": false,
-        ]
+        return JSONObject(of: [
+            "id": SupabaseText.uuid(), "aud": "authenticated", "role": "", "email": email, "phone": phone,
+            "confirmation_sent_at": now,
+            "app_metadata": JSONObject(of: ["provider": provider, "providers": [provider]]), "user_metadata": data,
+            "identities": [String](), "created_at": now, "updated_at": now,
+            "is_anonymous": false,
+        ])
     }
 }
 
@@ -132,20 +121,17 @@ struct SupabaseIdentity {
         lastSignInAt = now
     }
 
-    func json(userID: String) -> JSON {
-        var members = JSONObject([
-            .init("identity_id", .string(identityID)), .init("id", .string(subject)),
-            .init("user_id", .string(userID)), .init("identity_data", .object(data)),
-            .init("provider", .string(provider)), .init("last_sign_in_at", .string(lastSignInAt.text)),
-            .init("created_at", .string(createdAt.text)), .init("updated_at", .string(lastSignInAt.text)),
+    func members(userID: String) -> JSONObject {
+        JSONObject(of: [
+            "identity_id": identityID, "id": subject, "user_id": userID, "identity_data": data, "provider": provider,
+            "last_sign_in_at": lastSignInAt, "created_at": createdAt, "updated_at": lastSignInAt,
+            "email": data["email"],
         ])
-        if let email = data["email"] { members["email"] = email }
-        return .object(members)
     }
 }
 
 /// A second factor.
-struct SupabaseFactor {
+struct SupabaseFactor: JSONValue {
     enum Kind: String {
         case totp, phone
         case webAuthn = "webauthn"
@@ -171,18 +157,14 @@ struct SupabaseFactor {
     var lastChallengedAt: SupabaseInstant?
     /// The key of a `webauthn` that is verified, and the last answer by it.
     var credential: PasskeyCeremony.Credential?
-    var lastResponse: JSON?
+    var lastResponse: JSONObject?
 
     var json: JSON {
-        var members = JSONObject([
-            .init("id", .string(id)), .init("created_at", .string(createdAt.text)),
-            .init("updated_at", .string(updatedAt.text)), .init("status", isVerified ? "verified" : "unverified"),
-        ])
-        if !name.isEmpty { members["friendly_name"] = .string(name) }
-        members["factor_type"] = .string(kind.rawValue)
-        members["phone"] = .string(phone)
-        members["last_challenged_at"] = lastChallengedAt.map { .string($0.text) } ?? .null
-        members["last_webauthn_challenge_data"] = lastResponse
-        return .object(members)
+        JSONObject(of: [
+            "id": id, "created_at": createdAt, "updated_at": updatedAt,
+            "status": isVerified ? "verified" : "unverified", "friendly_name": name.isEmpty ? nil : name,
+            "factor_type": kind.rawValue, "phone": phone, "last_challenged_at": lastChallengedAt.json,
+            "last_webauthn_challenge_data": lastResponse,
+        ]).json
     }
 }

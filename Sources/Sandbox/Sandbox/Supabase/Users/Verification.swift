@@ -3,104 +3,73 @@ internal import RingbackBase
 
 /// `/verify`: the link in a mail (GET, which returns a redirect) and the typed code (POST, which returns a session).
 extension SupabaseCodes {
-    private static let deadLink = SupabaseErrorResponse(403, "otp_expired", "Email link is invalid or has expired")
-    private static let deadCode = SupabaseErrorResponse(403, "otp_expired", "Token has expired or is invalid")
+    private static let deadLink = SupabaseError(403, "otp_expired", "Email link is invalid or has expired")
+    private static let deadCode = SupabaseError(403, "otp_expired", "Token has expired or is invalid")
     private static let halfway =
         "Confirmation link accepted. Please proceed to confirm link sent to the other email"
 
     // MARK: Typed
 
-    func verify(
-        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    func verify(_ call: SupabaseCall, _ accounts: inout SupabaseAccounts) throws -> ServerResponse {
         let body = try call.body()
         let type = try body.text("type")
-        guard !type.isEmpty else { throw .validation("Verify requires a verification type") }
+        try require(!type.isEmpty, "Verify requires a verification type")
         let (token, hash) = (try body.text("token"), try body.text("token_hash"))
-        guard token.isEmpty != hash.isEmpty else {
-            throw .validation(
-                token.isEmpty
-                    ? "Verify requires a token or a token hash"
-                    : "Verify requires either a token or a token hash")
-        }
-        var (email, phone) = (try body.text("email"), try body.text("phone"))
+        try require(!token.isEmpty || !hash.isEmpty, "Verify requires a token or a token hash")
+        try require(token.isEmpty || hash.isEmpty, "Verify requires either a token or a token hash")
+        let (email, phone) = (try body.text("email"), try body.text("phone"))
         if !hash.isEmpty {
-            guard email.isEmpty, phone.isEmpty, try body.text("redirect_to").isEmpty else {
-                throw .validation("Only the token_hash and type should be provided")
-            }
-            guard let (user, kind) = SupabaseCodes.find(hash: hash, type: type, accounts.users) else {
-                throw SupabaseCodes.deadLink
-            }
-            return try redeem(kind, of: user, SupabaseCodes.deadLink, call, &accounts)
+            let redirect = try body.text("redirect_to")
+            try require(
+                email.isEmpty && phone.isEmpty && redirect.isEmpty, "Only the token_hash and type should be provided")
+            let found = SupabaseCodes.find(hash: hash, type: type, accounts.users)
+            return try redeem(found, SupabaseCodes.deadLink, call, &accounts)
         }
-        if ["sms", "phone_change"].contains(type) {
-            guard !phone.isEmpty, email.isEmpty else {
-                throw .validation("Only an email address or phone number should be provided on verify")
-            }
-            phone = try SupabaseText.number(phone)
-        } else {
-            guard !email.isEmpty, phone.isEmpty else {
-                throw .validation("Only an email address or phone number should be provided on verify")
-            }
-            guard let address = SupabaseText.email(email) else {
-                throw .validation("Unable to validate email address: invalid format", status: 422)
-            }
-            email = address
-        }
-        guard
-            let (user, kind) = SupabaseCodes.find(
-                code: token, type: type, email: email, phone: phone, accounts.users)
-        else {
-            throw SupabaseCodes.deadCode
-        }
-        return try redeem(kind, of: user, SupabaseCodes.deadCode, call, &accounts)
+        let isPhone = ["sms", "phone_change"].contains(type)
+        try require(
+            isPhone ? !phone.isEmpty && email.isEmpty : !email.isEmpty && phone.isEmpty,
+            "Only an email address or phone number should be provided on verify")
+        let receiver = try isPhone ? SupabaseText.number(phone) : SupabaseText.address(email, status: 422)
+        let found = SupabaseCodes.find(code: token, type: type, receiver, accounts.users)
+        return try redeem(found, SupabaseCodes.deadCode, call, &accounts)
     }
 
     private func redeem(
-        _ kind: SentCode.Kind, of user: SupabaseUser, _ refusal: SupabaseErrorResponse, _ call: SupabaseCall,
+        _ found: (SupabaseUser, SentCode.Kind)?, _ refusal: SupabaseError, _ call: SupabaseCall,
         _ accounts: inout SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
+    ) throws -> ServerResponse {
+        guard let (user, kind) = found else { throw refusal }
         guard try use(kind, of: user, refusal, call, &accounts.users) else {
-            return SupabaseResponses.json(["code": "200", "msg": .string(SupabaseCodes.halfway)])
+            return SupabaseResponses.json(["code": "200", "msg": SupabaseCodes.halfway])
         }
         return try accounts.signIn(user.id, by: "otp", call)
     }
 
     // MARK: By link
 
-    func followLink(
-        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts, _ flows: inout SupabaseFlows
-    ) throws(SupabaseErrorResponse) -> ServerResponse {
-        guard let hash = call.query("token") else {
-            throw .validation("Verify requires a token or a token hash")
-        }
-        guard let type = call.query("type") else { throw .validation("Verify requires a verification type") }
+    mutating func followLink(_ call: SupabaseCall, _ accounts: inout SupabaseAccounts) throws -> ServerResponse {
+        let hash = try unwrap(call.query("token"), "Verify requires a token or a token hash")
+        let type = try unwrap(call.query("type"), "Verify requires a verification type")
         let target = call.redirectTarget
         let isPKCE = hash.hasPrefix("pkce_")
-        do throws(SupabaseErrorResponse) {
+        do {
             guard let (user, kind) = SupabaseCodes.find(hash: hash, type: type, accounts.users), kind.isMail else {
                 throw SupabaseCodes.deadLink
             }
             guard try use(kind, of: user, SupabaseCodes.deadLink, call, &accounts.users) else {
                 return SupabaseResponses.redirect(to: SupabaseCodes.halfwayURL(target, isPKCE: isPKCE), status: 303)
             }
-            let location =
-                isPKCE
-                ? SupabaseRedirects.with(code: try flows.openLink(of: user.id, type, at: call.now), target)
-                : try SupabaseCodes.implicit(user.id, type, target, call, &accounts)
-            return SupabaseResponses.redirect(to: location, status: 303)
-        } catch {
+            if isPKCE {
+                let code = try flows.openLink(of: user.id, type, at: call.now)
+                return SupabaseResponses.redirect(to: SupabaseRedirects.with(code: code, target), status: 303)
+            }
+            let tokens = try accounts.tokens(accounts.open(user.id, by: "otp", call), call)
+            return SupabaseResponses.redirect(
+                to: SupabaseRedirects.with(tokens: tokens, extra: [("type", type)], target), status: 303)
+        } catch let error as SupabaseError {
             return SupabaseResponses.redirect(
                 to: SupabaseRedirects.refusal(error, at: target, inQuery: isPKCE, isCallback: false), status: 303)
         }
-    }
-
-    private static func implicit(
-        _ userID: String, _ type: String, _ target: String, _ call: SupabaseCall,
-        _ accounts: inout SupabaseAccounts
-    ) throws(SupabaseErrorResponse) -> String {
-        let tokens = try accounts.tokens(accounts.open(userID, by: "otp", call), call)
-        return SupabaseRedirects.with(tokens: tokens, extra: [("type", type)], target)
     }
 
     private static func halfwayURL(_ target: String, isPKCE: Bool) -> String {
@@ -112,9 +81,7 @@ extension SupabaseCodes {
 
     // MARK: Sent codes
 
-    private static func find(
-        hash: String, type: String, _ users: SupabaseUsers
-    ) -> (SupabaseUser, SentCode.Kind)? {
+    private static func find(hash: String, type: String, _ users: SupabaseUsers) -> (SupabaseUser, SentCode.Kind)? {
         let kinds = SentCode.Kind.kinds(of: type).filter(\.isMail)
         for user in users.all {
             if let kind = kinds.first(where: { user.sentCodes[$0]?.hash == hash }) { return (user, kind) }
@@ -123,11 +90,11 @@ extension SupabaseCodes {
     }
 
     private static func find(
-        code: String, type: String, email: String, phone: String, _ users: SupabaseUsers
+        code: String, type: String, _ receiver: String, _ users: SupabaseUsers
     ) -> (SupabaseUser, SentCode.Kind)? {
         for user in users.all {
             for kind in SentCode.Kind.kinds(of: type) {
-                let receiver =
+                let place =
                     switch kind {
                     case .confirmation, .recovery, .emailChangeCurrent: user.email
                     case .emailChangeNew: user.newEmail
@@ -135,9 +102,7 @@ extension SupabaseCodes {
                     case .phoneChange: user.newPhone
                     case .reauthentication: ""
                     }
-                if receiver == (kind.isMail ? email : phone), !receiver.isEmpty, user.sentCodes[kind]?.code == code {
-                    return (user, kind)
-                }
+                if receiver == place, user.sentCodes[kind]?.code == code { return (user, kind) }
             }
         }
         return nil
@@ -145,14 +110,14 @@ extension SupabaseCodes {
 
     /// Uses up a code or a link. False for the first of two confirmations.
     private func use(
-        _ kind: SentCode.Kind, of user: SupabaseUser, _ refusal: SupabaseErrorResponse, _ call: SupabaseCall,
+        _ kind: SentCode.Kind, of user: SupabaseUser, _ refusal: SupabaseError, _ call: SupabaseCall,
         _ users: inout SupabaseUsers
-    ) throws(SupabaseErrorResponse) -> Bool {
+    ) throws -> Bool {
         let now = call.now
         var user = user
         let lifetime = kind.isMail ? call.settings.otpLifetime : call.settings.smsLifetime
         guard let sentCode = user.sentCodes[kind], now - sentCode.sentAt <= lifetime else { throw refusal }
-        if user.isBanned(at: now) { throw SupabaseErrorResponse(403, "user_banned", "User is banned") }
+        try user.checkBan(at: now)
         user.sentCodes[kind] = nil
         var isComplete = true
         switch kind {

@@ -1,0 +1,194 @@
+internal import Dispatch
+internal import Glibc
+internal import RingbackBase
+internal import Synchronization
+
+/// The helper's requests to the user's D-Bus buses. A request may wait long for a service or for the user, so each has
+/// a thread of its own, and so has each watch. They store their results here and write a byte to a socket, which wakes
+/// the helper's poll loop.
+final class BusRequests: Sendable {
+    /// The addresses of the buses; nil for those of the environment.
+    struct Places: Sendable {
+        var session: String?
+        var system: String?
+    }
+
+    /// The result of a request to the Secret Service: members for the response, and the secret that follows it.
+    typealias Outcome = Result<(members: JSONObject, secret: Secret?), SecretServiceError>
+
+    /// The maximum number of requests at the same time. More would be an error of the daemon; each may show a prompt.
+    static let maxConversations = 8
+    /// The maximum number of programs that are being started.
+    static let maxPrograms = 8
+
+    private struct State {
+        var outcomes: [(request: Int, outcome: Outcome)] = []
+        var events: Set<BusEvent> = []
+        var watches: [BusEvent: BusWatch] = [:]
+        var conversations = 0
+        var programs = 0
+        var notices: NotificationPresenter?
+        var noticeEvents: [NoticeEvent] = []
+    }
+
+    private let places: Places
+    private let state = Mutex(State())
+    /// Woken when there are results to take.
+    let wakeup: Wakeup
+
+    init(_ places: Places) throws(Spawn.Failure) {
+        self.places = places
+        wakeup = try Wakeup()
+    }
+
+    /// Returns and removes all results since the last call.
+    func take() -> (outcomes: [(request: Int, outcome: Outcome)], events: [BusEvent], notices: [NoticeEvent]) {
+        // Emptied before the results are taken. A result that arrives in between writes another byte.
+        wakeup.empty()
+        return state.withLock { state in
+            defer {
+                state.outcomes = []
+                state.events = []
+                state.noticeEvents = []
+            }
+            return (state.outcomes, BusEvent.allCases.filter(state.events.contains), state.noticeEvents)
+        }
+    }
+
+    /// Ends all watches.
+    func endWatches() {
+        // Outside the lock: ending a watch may wait for its thread, which may need the lock to store a result.
+        let watches = state.withLock { state in
+            defer {
+                state.watches = [:]
+                state.notices = nil
+            }
+            return (state.watches, state.notices)
+        }
+        withExtendedLifetime(watches) {}
+    }
+
+    func watch(_ event: BusEvent) {
+        guard state.withLock({ $0.watches[event] == nil }) else { return }
+        let place: BusPlace =
+            switch event {
+            case .secretServiceChanged: .session(address: places.session)
+            case .screenLocked: .system(address: places.system)
+            }
+        let watch = BusWatch(for: event, place: place) { [weak self] in
+            self?.put { $0.events.insert(event) }
+        }
+        state.withLock { $0.watches[event] = watch }
+    }
+
+    /// Performs a request to the Secret Service. `secret` is the key to store, if the request has one.
+    func converse(_ request: JSON, id: Int, secret: Secret?) {
+        let mayBegin = state.withLock { state in
+            guard state.conversations < BusRequests.maxConversations else { return false }
+            state.conversations += 1
+            return true
+        }
+        guard mayBegin else {
+            let reason = "\(BusRequests.maxConversations) requests to the Secret Service are running already"
+            return put { $0.outcomes.append((id, .failure(.failed(reason: reason)))) }
+        }
+        let client = SecretServiceClient(place: .session(address: places.session))
+        DispatchQueue(label: "ringback.secret-service").async { [self] in
+            let outcome = BusRequests.hold(request, client, secret)
+            put { state in
+                state.conversations -= 1
+                state.outcomes.append((id, outcome))
+            }
+        }
+    }
+
+    /// Shows or closes a notification.
+    func notify(_ request: JSON, id: Int) {
+        let presenter = notices()
+        if let notice = Notice(members: request) {
+            let former = request["replaces"]?.integer.flatMap { UInt32(exactly: $0) }
+            presenter.show(notice, replacing: former) { [self] showing in
+                put { $0.outcomes.append((id, .success((BusRequests.marked(showing).members, nil)))) }
+            }
+        } else {
+            let notice = request["notice"]?.integer.flatMap { UInt32(exactly: $0) } ?? 0
+            // Respond when it is done: the daemon may be about to end and closes the helper then.
+            presenter.close(notice) { [self] in put { $0.outcomes.append((id, .success((JSONObject(), nil)))) } }
+        }
+    }
+
+    private func notices() -> NotificationPresenter {
+        state.withLock { state in
+            if let presenter = state.notices { return presenter }
+            let presenter = NotificationPresenter(place: .session(address: places.session)) { [weak self] event in
+                self?.put { $0.noticeEvents.append(BusRequests.marked(event)) }
+            }
+            state.notices = presenter
+            return presenter
+        }
+    }
+
+    /// Marks a notification server as seen by this helper process. After a helper has ended, its notifications can be
+    /// recognized by the mark: no events for them will come.
+    static func mark(_ helper: Int32) -> String { "\(helper)/" }
+
+    private static func marked(_ showing: NotificationPresenter.Showing) -> NotificationPresenter.Showing {
+        guard case .shown(let notice) = showing else { return showing }
+        return .shown(ShownNotice(id: notice.id, server: mark(getpid()) + notice.server))
+    }
+
+    private static func marked(_ event: NoticeEvent) -> NoticeEvent {
+        guard case .serverGone(let server) = event else { return event }
+        return .serverGone(server: mark(getpid()) + server)
+    }
+
+    /// Starts a program. The response says whether it runs.
+    func start(_ program: Application, environment: [String], id: Int) {
+        let mayBegin = state.withLock { state in
+            guard state.programs < BusRequests.maxPrograms else { return false }
+            state.programs += 1
+            return true
+        }
+        guard mayBegin else {
+            let reason = "was not started: \(BusRequests.maxPrograms) other programs are being started"
+            return put { $0.outcomes.append((id, .success((BusRequests.members(ofFailure: reason), nil)))) }
+        }
+        DispatchQueue(label: "ringback.program").async { [self] in
+            let failure = program.start(environment: environment, places: places)
+            put { state in
+                state.programs -= 1
+                state.outcomes.append((id, .success((BusRequests.members(ofFailure: failure), nil))))
+            }
+        }
+    }
+
+    private static func members(ofFailure reason: String?) -> JSONObject {
+        var members = JSONObject([.init("started", .bool(reason == nil))])
+        members["reason"] = reason.map { .string($0) }
+        return members
+    }
+
+    private static func hold(_ request: JSON, _ client: SecretServiceClient, _ secret: Secret?) -> Outcome {
+        let id = request["key"]?.string
+        let mayPrompt = request["may_prompt"]?.bool ?? false
+        do throws(SecretServiceError) {
+            switch (request["verb"]?.string, id) {
+            case ("status", _): return .success((try client.status().members, nil))
+            case ("read", let id?): return .success((JSONObject(), try client.read(id: id, mayPrompt: mayPrompt)))
+            case ("create", let id?):
+                guard let secret else { throw .failed(reason: "the request has no secret to store") }
+                try client.create(id: id, secret: secret, mayPrompt: mayPrompt)
+            case ("delete", let id?): try client.delete(id: id, mayPrompt: mayPrompt)
+            default: throw .failed(reason: "the request is unknown")
+            }
+            return .success((JSONObject(), nil))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private func put(_ change: (inout State) -> Void) {
+        state.withLock { change(&$0) }
+        wakeup.wake()
+    }
+}

@@ -1,0 +1,269 @@
+internal import Dispatch
+public import RingbackBase
+internal import Synchronization
+
+/// The daemon's side of the helper process.
+///
+/// It can request an account's client secret, Ringback's own keys in the user's keyring, desktop notifications, the
+/// program of a configured scheme and web pages in the browser, and it can watch some events; nothing else. Responses
+/// are read on a dispatch queue that is created with the first request, so no thread of Swift's cooperative pool
+/// blocks.
+public final class HelperConnection: Sendable {
+    private typealias Answer = HelperProcess.Answer
+    private typealias Waiter = CheckedContinuation<Answer, Never>
+
+    private struct State {
+        /// Nil after the process has ended, until the next request.
+        var process: HelperProcess?
+        var lastID = 0
+        /// The callers that wait for a response of the current process.
+        var waiters: [Int: Waiter] = [:]
+        /// The streams that receive events.
+        var listeners: [BusEvent: [Int: AsyncStream<BusEvent>.Continuation]] = [:]
+        var noticeListeners: [Int: AsyncStream<NoticeEvent>.Continuation] = [:]
+    }
+
+    private let executable: String
+    private let arguments: [String]
+    private let queue = DispatchQueue(label: "ringback.helper")
+    private let state: Mutex<State>
+
+    /// Starts the helper: the executable (by default our own) with these arguments, its end of a socket as descriptor
+    /// 3, no descriptors above that, and a clean environment. Call it before any thread is created. Throws
+    /// ``HelperError/notStarted(reason:)``.
+    public static func start(
+        executable: String = "/proc/self/exe", arguments: [String]
+    ) throws(HelperError) -> HelperConnection {
+        let process = try HelperProcess.start(executable, arguments)
+        return HelperConnection(executable: executable, arguments: arguments, process: process)
+    }
+
+    init(executable: String, arguments: [String], process: sending HelperProcess) {
+        self.executable = executable
+        self.arguments = arguments
+        state = Mutex(State(process: process))
+    }
+
+    deinit {
+        // The helper ends when the socket is closed, and kills its commands.
+        let (listeners, noticeListeners) = state.withLock { state in
+            state.process?.hangUp()
+            return (state.listeners.values.flatMap(\.values), Array(state.noticeListeners.values))
+        }
+        for listener in listeners { listener.finish() }
+        for listener in noticeListeners { listener.finish() }
+    }
+
+    /// The helper's process id; nil after it has ended. For status pages and tests.
+    public var processID: Int32? { state.withLock { $0.process?.id } }
+
+    /// The output of the account's `client_secret_command` without line ends at its end.
+    ///
+    /// The command may take 60 s and is then killed. `timeout` limits this call. If the helper has ended since the last
+    /// request, another one is started. Throws ``HelperError``.
+    public func clientSecret(account: String, timeout: Duration = .seconds(65)) async throws(HelperError) -> Secret {
+        let members = JSONObject([.init("do", "client_secret"), .init("account", .string(account))])
+        guard let secret = try await request(members, timeout: timeout).secret else { throw .ended }
+        return secret
+    }
+
+    /// Sends a request, with a secret if it needs one, and waits for the response.
+    func request(
+        _ members: JSONObject, secret: Secret? = nil, timeout: Duration
+    ) async throws(HelperError) -> HelperResponse {
+        let id = nextID()
+        let answer = await withTaskCancellationHandler {
+            await withCheckedContinuation { waiter in
+                ask(id, HelperConnection.message(id, members, secret), waiter)
+                // At most an hour, so that a huge duration does not overflow the clock's integer.
+                let bound = Int(min(max(timeout, .zero), .seconds(3_600)) / .milliseconds(1))
+                queue.asyncAfter(deadline: .now() + .milliseconds(bound)) { [weak self] in
+                    self?.finish([(id, .failure(.timedOut))])
+                }
+                // Race: the cancellation handler below may have run before the waiter was registered.
+                if Task.isCancelled { finish([(id, .failure(.cancelled))]) }
+            }
+        } onCancel: {
+            finish([(id, .failure(.cancelled))])
+        }
+        return try answer.get()
+    }
+
+    private func nextID() -> Int {
+        state.withLock { state in
+            state.lastID += 1
+            return state.lastID
+        }
+    }
+
+    /// The caller erases the result.
+    private static func message(_ id: Int, _ members: JSONObject, _ secret: Secret? = nil) -> [UInt8] {
+        var members = members
+        members["id"] = .integer(id)
+        if secret != nil { members["secret"] = true }
+        let line = JSON.object(members).serialized()
+        var message: [UInt8] = []
+        message.reserveCapacity(line.count + (secret?.count ?? 0) + 8)
+        appendFrame(line, to: &message)
+        guard let secret else { return message }
+        var bytes = secret.revealedBytes()
+        defer { erase(&bytes) }
+        appendFrame(bytes, to: &message)
+        return message
+    }
+
+    private enum Sending {
+        case done
+        case refused(by: Int32)
+        case impossible(HelperError)
+    }
+
+    private func ask(_ id: Int, _ content: consuming [UInt8], _ waiter: Waiter) {
+        var message = content
+        defer { erase(&message) }
+        // Sending to a helper that has ended without our noticing fails. The request was not received then, so it is
+        // sent to a new helper.
+        for _ in 0..<2 {
+            switch send(id, message, waiter) {
+            case .done: return
+            case .refused(let process): discardProcess(process)
+            case .impossible(let error): return waiter.resume(returning: .failure(error))
+            }
+        }
+        waiter.resume(returning: .failure(.ended))
+    }
+
+    private func send(_ id: Int, _ message: [UInt8], _ waiter: Waiter?) -> Sending {
+        state.withLock { state in
+            do throws(HelperError) {
+                try startIfNeeded(&state)
+            } catch {
+                return .impossible(error)
+            }
+            guard let process = state.process else { return .impossible(.ended) }
+            guard process.send(message) else { return .refused(by: process.id) }
+            state.waiters[id] = waiter
+            return .done
+        }
+    }
+
+    private func startIfNeeded(_ state: inout State) throws(HelperError) {
+        if state.process == nil {
+            let process = try HelperProcess.start(executable, arguments)
+            state.process = process
+            // The new process watches the same events. The responses have the id 0, for which nobody waits.
+            for (event, listeners) in state.listeners where !listeners.isEmpty {
+                _ = process.send(HelperConnection.watchMessage(0, event))
+            }
+        }
+        if state.process?.source == nil { listen(&state) }
+    }
+
+    // MARK: Events
+
+    /// The stream of an event from now on. Several events that were not read yet are delivered as one. If the helper
+    /// ends, it is started again as long as there is such a stream.
+    public func events(_ event: BusEvent) -> AsyncStream<BusEvent> {
+        let (stream, continuation) = AsyncStream.makeStream(of: BusEvent.self, bufferingPolicy: .bufferingNewest(1))
+        let id = nextID()
+        continuation.onTermination = { [weak self] _ in
+            self?.state.withLock { _ = $0.listeners[event]?.removeValue(forKey: id) }
+        }
+        state.withLock { $0.listeners[event, default: [:]][id] = continuation }
+        watch(event)
+        return stream
+    }
+
+    /// The stream of notification events from now on, in order. If it is not read, the oldest of 256 are dropped.
+    public func noticeEvents() -> AsyncStream<NoticeEvent> {
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: NoticeEvent.self, bufferingPolicy: .bufferingNewest(256))
+        let id = nextID()
+        continuation.onTermination = { [weak self] _ in
+            self?.state.withLock { _ = $0.noticeListeners.removeValue(forKey: id) }
+        }
+        state.withLock { $0.noticeListeners[id] = continuation }
+        return stream
+    }
+
+    private func tell(_ notices: [NoticeEvent]) {
+        guard !notices.isEmpty else { return }
+        let listeners = state.withLock { Array($0.noticeListeners.values) }
+        for notice in notices { for listener in listeners { listener.yield(notice) } }
+    }
+
+    private static func watchMessage(_ id: Int, _ event: BusEvent) -> [UInt8] {
+        message(id, JSONObject([.init("do", "watch"), .init("event", .string(event.rawValue))]))
+    }
+
+    private func watch(_ event: BusEvent) {
+        guard state.withLock({ $0.listeners[event]?.isEmpty == false }) else { return }
+        switch send(nextID(), HelperConnection.watchMessage(0, event), nil) {
+        case .done: return
+        case .refused(let process): discardProcess(process)
+        case .impossible: watchLater([event])
+        }
+    }
+
+    private func watchLater(_ events: some Collection<BusEvent>) {
+        let events = Array(events)
+        queue.asyncAfter(deadline: .now() + HelperConnection.restartDelay) { [weak self] in
+            for event in events { self?.watch(event) }
+        }
+    }
+
+    /// The delay before a helper that has ended is started again for its event streams, unless a request does it
+    /// sooner.
+    private static let restartDelay = DispatchTimeInterval.seconds(2)
+
+    // MARK: The process
+
+    private func listen(_ state: inout State) {
+        guard let process = state.process else { return }
+        let id = process.id
+        let socket = process.socket
+        let source = DispatchSource.makeReadSource(fileDescriptor: socket, queue: queue)
+        source.setEventHandler { [weak self] in self?.receive(from: id) }
+        source.setCancelHandler { closeDescriptor(socket) }
+        state.process?.source = source
+        source.activate()
+    }
+
+    private func receive(from id: Int32) {
+        let received = state.withLock { state in
+            // Responses of a process that was given up are ignored.
+            state.process?.id == id ? state.process?.receive() : nil
+        }
+        guard let received else { return }
+        finish(received.answers)
+        for event in received.events {
+            let listeners = state.withLock { state in state.listeners[event].map { Array($0.values) } ?? [] }
+            for listener in listeners { listener.yield(event) }
+        }
+        tell(received.notices)
+        if received.isOver { discardProcess(id) }
+    }
+
+    /// Resumes the waiting callers, each once.
+    private func finish(_ answers: [(request: Int, answer: Answer)]) {
+        for (request, answer) in answers {
+            let waiter = state.withLock { $0.waiters.removeValue(forKey: request) }
+            waiter?.resume(returning: answer)
+        }
+    }
+
+    /// Gives up the process and fails all requests that wait for it.
+    private func discardProcess(_ id: Int32) {
+        let (waiters, events) = state.withLock { state -> ([Int: Waiter], [BusEvent]) in
+            guard let process = state.process, process.id == id else { return ([:], []) }
+            process.end()
+            state.process = nil
+            defer { state.waiters = [:] }
+            return (state.waiters, state.listeners.filter { !$0.value.isEmpty }.map(\.key))
+        }
+        for waiter in waiters.values { waiter.resume(returning: .failure(.ended)) }
+        if !events.isEmpty { watchLater(events) }
+        tell([.serverGone(server: BusRequests.mark(id))])
+        queue.async { HelperProcess.reap(id) }
+    }
+}

@@ -1,0 +1,383 @@
+internal import CLinux
+internal import Dispatch
+internal import Glibc
+internal import RingbackBase
+
+/// A response of the helper: the members of its line, and the secret that followed it.
+struct HelperResponse: Sendable {
+    var members: JSONObject
+    var secret: Secret?
+}
+
+/// One helper process as seen by the daemon: the socket and the responses that are incomplete.
+struct HelperProcess {
+    /// The result of a request.
+    typealias Answer = Result<HelperResponse, HelperError>
+
+    let id: pid_t
+    let socket: Int32
+    /// Signals that there is something to read. Its cancellation closes the socket.
+    var source: (any DispatchSourceRead)?
+    private var reader = FrameReader(limit: RunningCommand.Bounds().maxOutput)
+    /// The request whose secret is the next frame, and the members of its response.
+    private var awaitsSecret: (request: Int, members: JSONObject)?
+
+    /// Starts the executable with these arguments. Its descriptor ``Helper/descriptor`` is one end of a socket.
+    static func start(_ executable: String, _ arguments: [String]) throws(HelperError) -> HelperProcess {
+        // A process list must show the daemon's own name, not `/proc/self/exe`.
+        let name = executable.hasPrefix("/proc/self/") ? CommandLine.arguments.first ?? executable : executable
+        let (id, socket) = try Spawn.withSocket(
+            executable, [name] + arguments, environment: CleanEnvironment.current(forHelper: true))
+        return HelperProcess(id: id, socket: socket)
+    }
+
+    init(id: pid_t, socket: Int32) {
+        self.id = id
+        self.socket = socket
+    }
+
+    /// False if the process has ended or does not read any more: after a partial write the framing would be lost.
+    func send(_ message: [UInt8]) -> Bool {
+        let flags = Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)
+        return unsafe Glibc.send(socket, message, message.count, flags) == message.count
+    }
+
+    /// What was received from the process.
+    struct Arrivals {
+        var answers: [(request: Int, answer: Answer)] = []
+        var events: [BusEvent] = []
+        var notices: [NoticeEvent] = []
+        /// No more will come: the process has ended or violated the protocol.
+        var isOver = false
+    }
+
+    /// Reads everything that is available.
+    mutating func receive() -> Arrivals {
+        var arrivals = Arrivals()
+        var buffer = [UInt8](repeating: 0, count: 16_384)
+        defer { erase(&buffer) }
+        while true {
+            let count = unsafe recv(socket, &buffer, buffer.count, Int32(MSG_DONTWAIT))
+            if count < 0 {
+                let code = errno
+                if code == EINTR { continue }
+                arrivals.isOver = code != EAGAIN
+                return arrivals
+            }
+            guard count > 0 else {
+                arrivals.isOver = true
+                return arrivals
+            }
+            reader.append(buffer[0..<count])
+            do {
+                while var frame = try reader.next() {
+                    defer { erase(&frame) }
+                    try read(frame, into: &arrivals)
+                }
+            } catch {
+                arrivals.isOver = true
+                return arrivals
+            }
+        }
+    }
+
+    private struct BrokenProtocol: Error {}
+
+    private mutating func read(_ frame: [UInt8], into arrivals: inout Arrivals) throws {
+        if let (request, members) = awaitsSecret {
+            awaitsSecret = nil
+            let answer = HelperResponse(members: members, secret: Secret(bytes: frame))
+            return arrivals.answers.append((request, .success(answer)))
+        }
+        guard let line = try JSON(parsing: frame).object else { throw BrokenProtocol() }
+        if line["event"]?.string == NoticeEvent.event {
+            guard let event = NoticeEvent(members: line) else { throw BrokenProtocol() }
+            return arrivals.notices.append(event)
+        }
+        if let name = line["event"]?.string {
+            guard let event = BusEvent(rawValue: name) else { throw BrokenProtocol() }
+            return arrivals.events.append(event)
+        }
+        guard let request = line["id"]?.integer, let isGood = line["ok"]?.bool else { throw BrokenProtocol() }
+        guard isGood else {
+            let error =
+                SecretServiceError(members: line).map { HelperError.secretService($0) }
+                ?? .commandFailed(reason: line["reason"]?.string ?? "failed")
+            return arrivals.answers.append((request, .failure(error)))
+        }
+        if line["secret"]?.bool == true {
+            awaitsSecret = (request, line)
+        } else {
+            arrivals.answers.append((request, .success(HelperResponse(members: line, secret: nil))))
+        }
+    }
+
+    /// Closes the socket. A helper that works then kills its commands and ends.
+    func hangUp() {
+        if let source { source.cancel() } else { close(socket) }
+    }
+
+    /// Closes the socket and kills the process, which has violated the protocol or hangs.
+    func end() {
+        hangUp()
+        kill(id, SIGKILL)
+    }
+
+    /// Waits for the end of a killed process. Blocks for a moment.
+    static func reap(_ id: pid_t) {
+        var status: Int32 = 0
+        while unsafe waitpid(id, &status, 0) < 0, errno == EINTR {}
+    }
+}
+
+/// The helper process. Only it starts programs, and only it connects to the user's D-Bus buses.
+///
+/// The daemon starts it before it creates threads, as the same executable with another argument, and gives it one end
+/// of a socket. The helper reads the configuration itself, and the daemon can name an account but not a command.
+/// Attack: somebody who takes over the daemon, which connects to servers, can therefore not run arbitrary commands.
+/// From the keyring it can request only Ringback's own keys.
+public enum Helper {
+    /// The number of the helper's end of the socket.
+    public static let descriptor: Int32 = 3
+
+    /// Serves until the daemon closes the socket; returns the exit status. Call it in `main`, before any thread is
+    /// created.
+    ///
+    /// `command` returns an account's argument vector from the current configuration (its first word is an absolute
+    /// path or a name in PATH), or nil if it has none. `application` does the same for a scheme; the word `{url}` in it
+    /// stands for a link.
+    ///
+    /// PR_SET_PDEATHSIG is not used: the closed socket is noticed at the same moment and leaves time to kill the
+    /// running commands, which no other process would do.
+    public static func run(
+        descriptor: Int32 = descriptor, application: @escaping (String) -> [String]? = { _ in nil },
+        command: @escaping (String) -> [String]?
+    ) -> Int32 {
+        var type: Int32 = 0
+        var length = socklen_t(MemoryLayout<Int32>.size)
+        guard unsafe getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &length) == 0 else { return EX_USAGE }
+        // Secrets pass through this process: no core file, no ptrace.
+        guard clinux_refuse_dumps() == 0 else { return EX_OSERR }
+        closeDescriptors(from: descriptor + 1)
+        closeOnExec(descriptor)
+        // SIGTERM and the like go to the whole process group. Only the daemon acts on them: it may still need a client
+        // secret from here to revoke a token.
+        for number in [SIGHUP, SIGINT, SIGTERM, SIGPIPE] { signal(number, SIG_IGN) }
+        var loop = HelperLoop(
+            socket: descriptor, environment: CleanEnvironment.current(),
+            applicationEnvironment: CleanEnvironment.current(forApplications: true), application: application,
+            command: command
+        )
+        loop.run()
+        // `_exit`, because threads may still be using libsystemd, which `exit` would tear down under them.
+        if loop.hasUsedBus { _exit(EX_OK) }
+        return EX_OK
+    }
+}
+
+/// Why the helper process did not do what was requested. The texts are our own and contain no output of a command.
+public enum HelperError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// The helper process could not be started; the system's reason.
+    case notStarted(reason: String)
+    /// The helper process ended or violated the protocol before it responded. The next request starts another one.
+    case ended
+    /// The configured command printed no secret: `exited with status 1`, `did not finish within 60 s`, ...
+    case commandFailed(reason: String)
+    /// A program could not be started: `was not started: there is no program xdg-open`, ...
+    case programFailed(reason: String)
+    /// The Secret Service did not do what was asked.
+    case secretService(SecretServiceError)
+    /// The `timeout` of the call has passed.
+    case timedOut
+    /// The caller was cancelled.
+    case cancelled
+
+    public var description: String {
+        switch self {
+        case .notStarted(let reason): "the helper process could not be started: \(reason)"
+        case .ended: "the helper process ended before it responded"
+        case .commandFailed(let reason): "client_secret_command \(reason)"
+        case .programFailed(let reason): "the program \(reason)"
+        case .secretService(let error): "\(error)"
+        case .timedOut: "the helper process did not respond in time"
+        case .cancelled: "cancelled"
+        }
+    }
+}
+
+/// Starts a program with exactly this environment, default signal handlers and one descriptor of ours. All other
+/// descriptors of ours except 0, 1 and 2 are close-on-exec.
+///
+/// It uses `posix_spawn` instead of `fork`, because it works from any thread and runs no code of ours in the child.
+struct Spawn {
+    /// An absolute path, or a name looked up in PATH.
+    var program: String
+    /// The arguments, the first being the program's name.
+    var arguments: [String]
+    /// `NAME=value` lines.
+    var environment: [String]
+    /// The descriptor that becomes `target` in the child.
+    var descriptor: Int32
+    var target: Int32
+    /// Standard input becomes /dev/null.
+    var hasEmptyInput = false
+    /// The child leads a process group, so that it can be killed together with all that it starts.
+    var leadsGroup = false
+
+    /// An errno.
+    struct Failure: Error, Equatable {
+        let code: Int32
+    }
+
+    /// Starts a program with one end of a socket pair as its descriptor ``Helper/descriptor``. Returns the other end.
+    static func withSocket(
+        _ program: String, _ arguments: [String], environment: [String], hasEmptyInput: Bool = false
+    ) throws(HelperError) -> (process: pid_t, socket: Int32) {
+        do throws(Failure) {
+            let (near, far) = try socketPair()
+            defer { close(far) }
+            let spawn = Spawn(
+                program: program, arguments: arguments, environment: environment, descriptor: far,
+                target: Helper.descriptor, hasEmptyInput: hasEmptyInput)
+            do throws(Failure) {
+                return (try spawn.start(), near)
+            } catch {
+                close(near)
+                throw error
+            }
+        } catch {
+            throw .notStarted(reason: reason(error.code))
+        }
+    }
+
+    /// Starts the program and returns its process id.
+    func start() throws(Failure) -> pid_t {
+        var actions = unsafe posix_spawn_file_actions_t()
+        unsafe posix_spawn_file_actions_init(&actions)
+        defer { unsafe posix_spawn_file_actions_destroy(&actions) }
+        // The order matters if our descriptor is 0: first it is duplicated, then 0 is replaced.
+        unsafe posix_spawn_file_actions_adddup2(&actions, descriptor, target)
+        if hasEmptyInput { unsafe posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0) }
+
+        var attributes = posix_spawnattr_t()
+        unsafe posix_spawnattr_init(&attributes)
+        defer { unsafe posix_spawnattr_destroy(&attributes) }
+        var flags = POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK
+        if leadsGroup {
+            flags |= POSIX_SPAWN_SETPGROUP
+            unsafe posix_spawnattr_setpgroup(&attributes, 0)
+        }
+        unsafe posix_spawnattr_setflags(&attributes, Int16(flags))
+        var signals = sigset_t()
+        unsafe sigemptyset(&signals)
+        unsafe posix_spawnattr_setsigmask(&attributes, &signals)
+        for signal in [SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGCHLD, SIGUSR1, SIGUSR2] {
+            unsafe sigaddset(&signals, signal)
+        }
+        unsafe posix_spawnattr_setsigdefault(&attributes, &signals)
+
+        var child: pid_t = 0
+        let code = unsafe withCStrings(arguments) { arguments in
+            unsafe withCStrings(environment) { environment in
+                unsafe posix_spawnp(&child, program, &actions, &attributes, arguments, environment)
+            }
+        }
+        guard code == 0 else { throw Failure(code: code) }
+        return child
+    }
+}
+
+/// Calls `body` with the texts as a NULL-terminated C argument vector, valid during the call.
+func withCStrings<Result>(
+    _ texts: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Result
+) -> Result {
+    var pointers = unsafe texts.map { unsafe strdup($0) }
+    unsafe pointers.append(nil)
+    defer { unsafe pointers.forEach { unsafe free($0) } }
+    return unsafe pointers.withUnsafeBufferPointer { buffer in
+        // Never empty, because it always has the terminating NULL.
+        guard let base = buffer.baseAddress else { preconditionFailure("an argument vector has an end") }
+        return unsafe body(base)
+    }
+}
+
+/// Two connected sockets, closed on exec.
+func socketPair(isNonBlocking: Bool = false) throws(Spawn.Failure) -> (Int32, Int32) {
+    var ends: [Int32] = [-1, -1]
+    let type = SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | (isNonBlocking ? SOCK_NONBLOCK.rawValue : 0)
+    guard unsafe socketpair(AF_UNIX, Int32(type), 0, &ends) == 0 else { throw Spawn.Failure(code: errno) }
+    return (ends[0], ends[1])
+}
+
+/// Wakes a thread that waits in `poll`.
+final class Wakeup: Sendable {
+    private let near: Int32
+    private let far: Int32
+
+    init() throws(Spawn.Failure) {
+        (near, far) = try socketPair(isNonBlocking: true)
+    }
+
+    deinit {
+        close(near)
+        close(far)
+    }
+
+    /// Readable once it was woken.
+    var interest: pollfd { pollfd(fd: near, events: Int16(POLLIN), revents: 0) }
+
+    func wake() {
+        // If the socket is full, a byte is waiting in it already.
+        _ = unsafe send(far, [1], 1, Int32(MSG_NOSIGNAL))
+    }
+
+    func empty() {
+        var buffer = [UInt8](repeating: 0, count: 64)
+        while unsafe recv(near, &buffer, buffer.count, 0) > 0 {}
+    }
+}
+
+/// Reads and writes return EAGAIN instead of waiting.
+func setNonBlocking(_ descriptor: Int32) {
+    _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
+}
+
+/// Sets close-on-exec: programs that we start do not inherit the descriptor.
+func closeOnExec(_ descriptor: Int32) {
+    _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+}
+
+/// Calls the C library's `close` where another function has this name.
+func closeDescriptor(_ descriptor: Int32) {
+    close(descriptor)
+}
+
+/// Closes every descriptor from `first` on. The program that started the daemon may have left some open, which commands
+/// must not inherit.
+func closeDescriptors(from first: Int32) {
+    guard let directory = unsafe opendir("/proc/self/fd") else { return }
+    let own = unsafe dirfd(directory)
+    var found: [Int32] = []
+    while let entry = unsafe readdir(directory) {
+        let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+            unsafe pointer.withMemoryRebound(to: CChar.self, capacity: 256) { unsafe String(cString: $0) }
+        }
+        if let descriptor = Int32(name), descriptor >= first, descriptor != own { found.append(descriptor) }
+    }
+    unsafe closedir(directory)
+    for descriptor in found { close(descriptor) }
+}
+
+/// Zeroes and empties a buffer that held a secret. The optimizer does not remove this.
+func erase(_ bytes: inout [UInt8]) {
+    unsafe bytes.withUnsafeMutableBytes { buffer in
+        guard let base = buffer.baseAddress else { return }
+        unsafe explicit_bzero(base, buffer.count)
+    }
+    bytes.removeAll()
+}
+
+/// The system's text for an errno.
+func reason(_ code: Int32) -> String {
+    unsafe String(cString: strerror(code))
+}

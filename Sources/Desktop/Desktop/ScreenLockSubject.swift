@@ -1,0 +1,107 @@
+internal import Glibc
+
+/// Detects that the user's screen is locked, through logind: by its `Lock` signal (a request, made by `loginctl
+/// lock-session` or by closing the lid), or by the session's `LockedHint` (which desktops set when the user locks the
+/// screen).
+struct ScreenLockSubject: BusSubject {
+    private static let name = "org.freedesktop.login1"
+    private static let session = "org.freedesktop.login1.Session"
+    private static let properties = "org.freedesktop.DBus.Properties"
+
+    private let bus: BusConnection
+    let isDueAtOnce: Bool
+
+    init(_ bus: BusConnection) throws(BusFailure) {
+        self.bus = bus
+        let sender = "type='signal',sender='\(ScreenLockSubject.name)',"
+        try bus.addMatch(sender + "interface='\(ScreenLockSubject.session)',member='Lock'")
+        try bus.addMatch(
+            sender + "interface='\(ScreenLockSubject.properties)',member='PropertiesChanged',"
+                + "arg0='\(ScreenLockSubject.session)'")
+        isDueAtOnce = ScreenLockSubject.ownSessions(bus).contains { path in
+            ScreenLockSubject.isLocked(path, bus)
+        }
+    }
+
+    func concerns(_ message: BusMessage) throws(BusFailure) -> Bool {
+        if message.isSignal("Lock", of: ScreenLockSubject.session) {
+            return isOurs(message.path)
+        }
+        guard message.isSignal("PropertiesChanged", of: ScreenLockSubject.properties) else { return false }
+        guard try message.readText() == ScreenLockSubject.session else { return false }
+        guard try ScreenLockSubject.saysLocked(message) else { return false }
+        return isOurs(message.path)
+    }
+
+    /// True if the changed properties say that the session is locked.
+    private static func saysLocked(_ message: BusMessage) throws(BusFailure) -> Bool {
+        try message.enter("a", "{sv}")
+        while try message.enterNext("e", "sv") {
+            guard try message.readText() == "LockedHint" else {
+                try message.skip("v")
+                try message.leave()
+                continue
+            }
+            try message.enter("v", "b")
+            return try message.readBool()
+        }
+        return false
+    }
+
+    // MARK: Whose session
+
+    /// The sessions are looked up for each event, because they begin and end while this process runs. If no session is
+    /// known to be ours, every session of our user counts: locking too often is safer than missing a lock.
+    private func isOurs(_ path: String?) -> Bool {
+        guard let path else { return false }
+        let own = ScreenLockSubject.ownSessions(bus)
+        if !own.isEmpty { return own.contains(path) }
+        let answer = try? ScreenLockSubject.property("User", "(uo)", of: ScreenLockSubject.session, at: path, bus)
+        guard let answer, (try? answer.enter("r", "uo")) != nil else { return false }
+        return (try? answer.readNumber()) == getuid()
+    }
+
+    /// The sessions that count as ours: the one that this process runs in, the one that its environment names, and the
+    /// user's graphical one. A user service runs in none of them, and a program started over SSH must notice the
+    /// desktop's lock as well.
+    private static func ownSessions(_ bus: BusConnection) -> [String] {
+        var paths: [String] = []
+        if let request = try? manager("GetSessionByPID", bus), (try? request.append(UInt32(getpid()))) != nil,
+            let path = try? bus.call(request).readPath()
+        {
+            paths.append(path)
+        }
+        if let name = unsafe getenv("XDG_SESSION_ID"), let request = try? manager("GetSession", bus),
+            (try? request.append(unsafe String(cString: name))) != nil, let path = try? bus.call(request).readPath()
+        {
+            paths.append(path)
+        }
+        if let path = try? displaySession(bus) { paths.append(path) }
+        return paths
+    }
+
+    private static func displaySession(_ bus: BusConnection) throws(BusFailure) -> String? {
+        let request = try manager("GetUser", bus)
+        try request.append(UInt32(getuid()))
+        let user = try bus.call(request).readPath()
+        let answer = try property("Display", "(so)", of: "org.freedesktop.login1.User", at: user, bus)
+        try answer.enter("r", "so")
+        try answer.skip("s")
+        let path = try answer.readPath()
+        return path == "/" ? nil : path
+    }
+
+    private static func isLocked(_ path: String, _ bus: BusConnection) -> Bool {
+        (try? property("LockedHint", "b", of: session, at: path, bus).readBool()) ?? false
+    }
+
+    private static func manager(_ member: String, _ bus: BusConnection) throws(BusFailure) -> BusMessage {
+        try bus.request(member, of: "org.freedesktop.login1.Manager", at: "/org/freedesktop/login1", in: name)
+    }
+
+    private static func property(
+        _ property: String, _ type: String, of interface: String, at path: String, _ bus: BusConnection
+    ) throws(BusFailure) -> BusMessage {
+        try bus.property(property, type, of: interface, at: path, in: name)
+    }
+}

@@ -1,0 +1,162 @@
+internal import Glibc
+
+/// Why the user's service manager did not start a program.
+enum UserManagerError: Error, Sendable, Equatable {
+    /// No service manager on the session bus can do this. Nothing was started, so the caller may start the program
+    /// itself.
+    case unavailable
+    /// It failed or did not respond in time. Another attempt could start the program twice.
+    case failed(reason: String)
+}
+
+/// A client of the user's service manager (`systemd --user`). It starts a program as a transient service, which
+/// inherits nothing from the daemon: no `NoNewPrivileges`, no seccomp filter, no resource limit.
+struct UserManagerClient: Sendable {
+    private static let name = "org.freedesktop.systemd1"
+    private static let path = "/org/freedesktop/systemd1"
+    private static let manager = "org.freedesktop.systemd1.Manager"
+
+    private let place: BusPlace
+
+    /// A client for the manager on that bus, by default the session bus of the environment.
+    init(place: BusPlace) {
+        self.place = place
+    }
+
+    /// Starts a program and waits until it runs. Blocks for at most some seconds. Throws ``UserManagerError``.
+    ///
+    /// - Parameters:
+    ///   - id: letters and digits; the unit's name is `app-ringback-ID.service`.
+    ///   - description: the unit's description in the journal and in `systemctl --user`.
+    ///   - arguments: an absolute path and the arguments, each passed unchanged.
+    ///   - environment: `NAME=value` lines for variables that the manager itself does not have. The manager's values
+    ///     are used first, because they belong to the user's current desktop session, which may be newer than the
+    ///     daemon.
+    func start(
+        id: String, description: String, arguments: [String], environment: [String]
+    ) throws(UserManagerError) {
+        let bus: BusConnection
+        do throws(BusFailure) {
+            bus = try BusConnection(place)
+            // Even if the bus could activate it: a private bus in a test or a container has the activation file too.
+            guard try bus.hasOwner(UserManagerClient.name) else { throw .absent }
+        } catch {
+            throw .unavailable
+        }
+        let isRunning: Bool
+        do throws(BusFailure) {
+            let known = (try? variables(bus)) ?? []
+            let added = environment.filter { line in !known.contains(UserManagerClient.name(of: line)) }
+            let unit = Unit(
+                name: "app-ringback-\(id).service", description: description, arguments: arguments, environment: added)
+            isRunning = try start(unit, bus)
+        } catch {
+            switch error {
+            case .timedOut: throw .failed(reason: "the service manager did not respond in time")
+            case .lost: throw .failed(reason: "the service manager went away")
+            default: throw .unavailable
+            }
+        }
+        guard isRunning else {
+            throw .failed(reason: "the service manager could not start it; the user's journal has the reason")
+        }
+    }
+
+    private struct Unit {
+        let name: String
+        let description: String
+        let arguments: [String]
+        let environment: [String]
+    }
+
+    /// False if the manager reports that starting failed.
+    private func start(_ unit: Unit, _ bus: BusConnection) throws(BusFailure) -> Bool {
+        // Subscribe before the job is created, so that its end is not missed.
+        try bus.addMatch(
+            "type='signal',sender='\(UserManagerClient.name)',interface='\(UserManagerClient.manager)',"
+                + "member='JobRemoved'")
+        _ = try bus.call(try call("Subscribe", bus))
+        let job: String
+        do throws(BusFailure) {
+            job = try bus.call(try request(unit, waitsForAll: true, bus)).readPath()
+        } catch {
+            // `ExitType` exists since systemd 250. Without it a service ends with its first process, and
+            // `KillMode=process` keeps the programs alive that this process has started, as openers do.
+            guard case .refused(let name) = error, name != "org.freedesktop.DBus.Error.NoReply" else { throw error }
+            job = try bus.call(try request(unit, waitsForAll: false, bus)).readPath()
+        }
+        return try awaitEnd(of: job, bus)
+    }
+
+    private func request(_ unit: Unit, waitsForAll: Bool, _ bus: BusConnection) throws(BusFailure) -> BusMessage {
+        let request = try call("StartTransientUnit", bus)
+        try request.append(unit.name)
+        try request.append("fail")
+        try request.open("a", "(sv)")
+        try request.append("r", "Description", unit.description)
+        try request.append("r", "Type", "exec")
+        try request.append("r", waitsForAll ? "ExitType" : "KillMode", waitsForAll ? "cgroup" : "process")
+        // Remove a failed unit at once; its journal is kept.
+        try request.append("r", "CollectMode", "inactive-or-failed")
+        try request.append("r", "Slice", "app.slice")
+        try request.append(environment: unit.environment)
+        try request.append(command: unit.arguments)
+        try request.close()
+        try request.open("a", "(sa(sv))")
+        try request.close()
+        return request
+    }
+
+    private func awaitEnd(of job: String, _ bus: BusConnection) throws(BusFailure) -> Bool {
+        let deadline = SuspendingClock.now + BusConnection.callTimeout
+        while SuspendingClock.now < deadline {
+            guard let step = try bus.step() else {
+                try bus.wait(until: deadline)
+                continue
+            }
+            guard case .message(let message) = step, message.isSignal("JobRemoved", of: UserManagerClient.manager)
+            else { continue }
+            _ = try message.readNumber()
+            guard try message.readPath() == job else { continue }
+            try message.skip("s")
+            return try message.readText() == "done"
+        }
+        // The job was accepted and no failure was reported in time.
+        return true
+    }
+
+    /// The names of the variables in the manager's environment.
+    private func variables(_ bus: BusConnection) throws(BusFailure) -> Set<String> {
+        let answer = try bus.property(
+            "Environment", "as", of: UserManagerClient.manager, at: UserManagerClient.path, in: UserManagerClient.name)
+        return Set(try answer.readTexts().map(UserManagerClient.name(of:)))
+    }
+
+    private func call(_ member: String, _ bus: BusConnection) throws(BusFailure) -> BusMessage {
+        try bus.request(
+            member, of: UserManagerClient.manager, at: UserManagerClient.path, in: UserManagerClient.name)
+    }
+
+    private static func name(of line: String) -> String { String(line.prefix { $0 != "=" }) }
+}
+
+extension BusMessage {
+    fileprivate func append(environment lines: [String]) throws(BusFailure) {
+        try openVariant("r", "Environment", "as")
+        try append(texts: lines)
+        try close(2)
+    }
+
+    /// The manager expands `$NAME` and `${NAME}` in a command's words, and `$$` gives a dollar sign. Attack: a web page
+    /// could open a link with `$NAME` in it and so receive variables of the user's environment. Dollar signs are
+    /// therefore doubled.
+    fileprivate func append(command words: [String]) throws(BusFailure) {
+        try openVariant("r", "ExecStart", "a(sasb)")
+        try open("a", "(sasb)")
+        try open("r", "sasb")
+        try append(words.first ?? "")
+        try append(texts: words.enumerated().map { $0 == 0 ? $1 : $1.replacing("$", with: "$$") })
+        try append(false)
+        try close(4)
+    }
+}
