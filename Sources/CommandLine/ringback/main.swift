@@ -1,6 +1,7 @@
 import ArgumentParser
 import CErasedHeap
 import Glibc
+import RingbackClient
 import Terminal
 
 StandardStreams.openClosedOnes()
@@ -22,9 +23,13 @@ if let suggestion = Suggestion.find(in: arguments) {
 }
 do {
     var verb = try Ringback.parseAsRoot(arguments)
-    try verb.run()
+    do {
+        try verb.run()
+    } catch let error as RingbackError {
+        throw Failure(error, account: (verb as? any AccountNaming)?.subject).shown()
+    }
 } catch {
-    // A verb that failed has printed why, and throws its status as an `ExitCode`.
+    // A verb that failed has its status as an `ExitCode`; why it failed has been printed.
     let isUsageMistake = Ringback.exitCode(for: error).rawValue == ExitStatus.usage
     guard !(error is ExitCode), isUsageMistake || Ringback.exitCode(for: error) == .success else {
         Ringback.exit(withError: error)

@@ -4,7 +4,7 @@ import RingbackBase
 import RingbackClient
 import Terminal
 
-struct AccountAdd: ParsableCommand {
+struct AccountAdd: DaemonVerb, AccountNaming {
     static let configuration = CommandConfiguration(
         commandName: "add", abstract: "Write a checked account beside the configuration.",
         discussion: """
@@ -37,8 +37,7 @@ struct AccountAdd: ParsableCommand {
     var login = false
 
     @OptionGroup var registration: AccountRegistration
-    @OptionGroup var json: JSONOption
-    @OptionGroup var daemon: DaemonOptions
+    @OptionGroup var options: CallOptions
 
     /// On a terminal it asks for the rest; elsewhere it says what is missing.
     static let command: ShownCommand = "ringback account add"
@@ -49,8 +48,9 @@ struct AccountAdd: ParsableCommand {
 
     private var missing: [String] { description.missing(stated, registers: registration.register) }
 
-    /// What is missing is asked for.
     private var asks: Bool { !missing.isEmpty && !json.isWanted && Questions.arePossible }
+
+    var subject: String? { stated }
 
     func validate() throws {
         guard stated.map(RequestTarget.isAccountName) ?? true else { throw ValidationError(AccountAdd.nameRule) }
@@ -59,13 +59,11 @@ struct AccountAdd: ParsableCommand {
         guard !(offline && registration.register) else {
             throw ValidationError("--register contacts the provider: leave out --register or --offline.")
         }
-        guard !origins || description.isOpen || !UsualOrigin.all(of: description.provider).isEmpty else {
-            throw ValidationError("--origins is for --provider github and gitlab: use ringback origin add.")
-        }
+        try require(
+            !origins || description.isOpen || !UsualOrigin.all(of: description.provider).isEmpty,
+            "--origins is for --provider github and gitlab: use ringback origin add.")
         // The daemon's check finds everything else that is missing.
-        guard asks || (stated != nil && !description.isOpen) else {
-            throw ValidationError("Missing: \(missing.joined(separator: "; ")).")
-        }
+        try require(asks || (stated != nil && !description.isOpen), "Missing: \(missing.joined(separator: "; ")).")
     }
 
     mutating func run() throws {
@@ -73,144 +71,98 @@ struct AccountAdd: ParsableCommand {
         try write(showsURIs: !hasShownURIs, showsNext: !login)
         guard login, !description.needsNoSignIn else { return }
         let words = [name] + (daemon.socket.map { ["--socket", $0] } ?? []) + (json.isWanted ? ["--json"] : [])
-        let verb = try Login.parse(words + (replace ? ["--again"] : []))
+        var verb = try Login.parse(words + (replace ? ["--again"] : []))
         try verb.run()
     }
 
     /// Reads the secret, and asks for what is missing. True if it has shown the redirect URIs to enter at the provider.
     private mutating func readMissing() throws -> Bool {
         guard asks || description.clientSecretDescriptor != nil else { return false }
-        do throws(RingbackError) {
-            let interruption = try Signals.interruption()
-            if let descriptor = description.clientSecretDescriptor {
-                description.clientSecret = try SecretInput(interruption: interruption)
-                    .read("client secret", from: descriptor)
-            }
-            guard asks else { return false }
-            let report = try ConfigurationCheck.run(config: config, candidate: nil)
-            var conversation = AccountConversation(
-                name: stated, description: description, offline: offline, origins: origins, signsIn: login,
-                replaces: replace, registers: registration.register, config: config,
-                calls: try daemon.calls(interruption),
-                questions: Questions(interruption: interruption, ending: "No account was added."))
-            try conversation.run((report["accounts"]?.array ?? []).compactMap { $0["name"]?.string })
-            stated = conversation.name
-            description = conversation.description
-            // The conversation has asked the provider already, if that was possible.
-            offline = true
-            (origins, login) = (conversation.origins, conversation.signsIn)
-            registration.register = conversation.registers
-            return conversation.hasShownURIs
-        } catch {
-            Failure(error, account: stated).show()
-            throw ExitCode(ExitStatus.of(error))
+        let interruption = try Signals.interruption()
+        if let descriptor = description.clientSecretDescriptor {
+            description.clientSecret = try SecretInput(interruption: interruption)
+                .read("client secret", from: descriptor)
         }
+        guard asks else { return false }
+        let report = try ConfigurationCheck.run(config: config, candidate: nil)
+        var conversation = AccountConversation(
+            name: stated, description: description, offline: offline, origins: origins, signsIn: login,
+            replaces: replace, registers: registration.register, config: config,
+            calls: try daemon.calls(interruption),
+            questions: Questions(interruption: interruption, ending: "No account was added."))
+        try conversation.run(Use.names(report))
+        stated = conversation.name
+        description = conversation.description
+        // The conversation has asked the provider already, if that was possible.
+        offline = true
+        (origins, login) = (conversation.origins, conversation.signsIn)
+        registration.register = conversation.registers
+        return conversation.hasShownURIs
     }
 
     private mutating func write(showsURIs: Bool, showsNext: Bool) throws {
-        var added: (checked: JSON, registered: RegisteredAccount?) = ([:], nil)
-        var provider: JSON?
-        var remains: String?
-        let file: AccountFile
-        do throws(RingbackError) {
-            file = try AccountFile(name: name, configuration: config)
-            try checkName(file)
-            added =
-                registration.register ? try addRegistered(file, &remains) : (try add(file, nil, &provider), nil)
-        } catch {
-            Failure(error, account: name).show()
-            if let remains { Output.note(remains) }
-            throw ExitCode(ExitStatus.of(error))
-        }
-        show(added.checked, added.registered, provider, file, showsURIs)
-        try present(account: name) { () throws(RingbackError) in
-            if origins {
-                let usual = UsualOrigin.all(of: description.provider)
-                let file = try ConfigurationFile(stated: config)
-                for url in try UsualOrigin.add(usual, account: name, to: file) {
-                    Output.note("Tools get its token for \(url)")
-                }
+        let file = try AccountFile(name: name, configuration: config)
+        try checkName(file)
+        let added = registration.register ? try addRegistered(file) : try add(file, nil)
+        show(added, file, showsURIs)
+        if origins {
+            let usual = UsualOrigin.all(of: description.provider)
+            let file = try ConfigurationFile(stated: config)
+            for url in try UsualOrigin.add(usual, account: name, to: file) {
+                Output.note("Tools get its token for \(url)")
             }
-            try daemon.calls().reloadIfRunning()
         }
+        try daemon.calls().reloadIfRunning()
         if showsNext, !json.isWanted { showNext() }
     }
 
-    /// Writes the file, has it checked, and keeps it; after a failure nothing is left.
-    ///
-    /// - Parameter provider: set to what was found at the provider, if it was asked.
-    private mutating func add(
-        _ file: AccountFile, _ registered: RegisteredAccount?, _ provider: inout JSON?
-    ) throws(RingbackError) -> JSON {
-        let checked = try check(file, registered)
-        do throws(RingbackError) {
-            var usual = description
-            // A provider that has just registered the client was contacted already.
-            if !offline, registered == nil {
-                let found = try ProviderCheck.run(name, description, daemon.calls())
-                provider = found.checks
-                if found.checks != nil, description.hasSecret {
-                    let client = try ProviderCheck.look(name, description, daemon.calls(), isClientOnly: true)
-                    if let error = client.error { throw error }
-                }
-                usual.leaveOutOfflineAccess(found)
-                usual.leaveOutSignIn(found)
-                if usual.text(for: name) != description.text(for: name) {
-                    file.discard()
-                    try file.writeCandidate(usual.text(for: name))
-                }
-            }
-            description = usual
-            try file.keep(replacing: replace)
-        } catch {
-            file.discard()
-            throw error
-        }
-        return checked
+    private struct Added {
+        /// The report of the check.
+        let report: JSON
+        let registered: RegisteredAccount?
+        /// What was found at the provider, if it was asked.
+        var provider: JSON?
     }
 
-    /// Writes the candidate and checks it. A candidate with mistakes is removed.
-    private func check(_ file: AccountFile, _ registered: RegisteredAccount?) throws(RingbackError) -> JSON {
-        try file.writeCandidate(description.text(for: name, registered: registered))
-        do throws(RingbackError) {
-            return try ConfigurationCheck.run(config: config, candidate: file)
-        } catch {
-            file.discard()
-            throw error
+    /// Has the account checked, asks its provider, and writes the file. After a failure nothing is left.
+    private mutating func add(
+        _ file: AccountFile, _ registered: RegisteredAccount?
+    ) throws(RingbackError) -> Added {
+        let report = try file.check(description.text(for: name, registered: registered), config: config)
+        var added = Added(report: report, registered: registered)
+        // A provider that has just registered the client was contacted already.
+        if !offline, registered == nil {
+            let found = try ProviderCheck.run(name, description, daemon.calls())
+            added.provider = found.checks
+            if found.checks != nil, description.hasSecret {
+                _ = try ProviderCheck.run(name, description, daemon.calls(), isClientOnly: true)
+            }
+            description.leaveOutOfflineAccess(found)
+            description.leaveOutSignIn(found)
         }
+        try file.write(description.text(for: name, registered: registered), replacing: replace)
+        return added
     }
 
     /// The file is checked before anything is registered. If it cannot be written afterwards, the registration is
     /// deleted.
-    private mutating func addRegistered(
-        _ file: AccountFile, _ remains: inout String?
-    ) throws(RingbackError) -> (JSON, RegisteredAccount?) {
+    private mutating func addRegistered(_ file: AccountFile) throws(RingbackError) -> Added {
         let calls = try daemon.calls()
         // If no daemon runs, nothing is read from the user and nothing is sent to the provider.
         _ = try calls.call(.getStatus)
         var draft = description
         draft.clientID = AccountRegistration.standIn
-        try checkDraft(draft, file)
+        // The client's authentication method is not known before it is registered, and its secret does not exist yet.
+        draft.clientAuthentication = nil
+        _ = try file.check(draft.text(for: name), config: config)
         let registered = try registration.run(name, description, replacing: replace, calls)
         do throws(RingbackError) {
-            var provider: JSON?
-            return (try add(file, registered, &provider), registered)
+            return try add(file, registered)
         } catch {
-            remains = registration.undo(registered, name, description, calls)
-            throw error
+            throw error.adding(registration.undo(registered, name, description, calls))
         }
     }
 
-    private func checkDraft(_ draft: AccountDescription, _ file: AccountFile) throws(RingbackError) {
-        // The client's authentication method is not known before it is registered, and its secret does not exist yet.
-        var draft = draft
-        draft.clientAuthentication = nil
-        try file.writeCandidate(draft.text(for: name))
-        defer { file.discard() }
-        _ = try ConfigurationCheck.run(config: config, candidate: file)
-    }
-
-    /// The name is free, or the account of that name may be replaced.
     private func checkName(_ file: AccountFile) throws(RingbackError) {
         let known = try ConfigurationCheck.run(config: config, candidate: nil)
         guard let source = AccountSource(of: name, in: known) else { return }
@@ -228,31 +180,23 @@ struct AccountAdd: ParsableCommand {
         }
     }
 
-    private func show(
-        _ checked: JSON, _ registered: RegisteredAccount?, _ provider: JSON?, _ file: AccountFile,
-        _ showsURIs: Bool
-    ) {
-        let account = ConfigurationCheck.account(name, in: checked)
+    private func show(_ added: Added, _ file: AccountFile, _ showsURIs: Bool) {
+        let account = ConfigurationCheck.account(name, in: added.report)
         let uris = account.map(ConfigurationCheck.redirectURIs) ?? []
-        var notes = account?["notes"]?.array?.compactMap(\.string) ?? []
-        if !json.isWanted { notes += [account.flatMap(ConfigurationCheck.step)].compactMap { $0 } }
+        var notes = account?.texts("notes") ?? []
         guard !json.isWanted else {
-            var object = JSONObject([
-                .init("account", .string(name)), .init("file", .string(file.path)),
-                .init("redirect_uris", .array(uris.map { .string($0) })),
-                .init("notes", .array(notes.map { .string($0) })),
-            ])
-            object["registration"] = registered?.document
-            object["provider_asked"] = .bool(provider != nil || registered != nil)
-            object["checks"] = provider
+            var object = JSONObject(texts: ["account": name, "file": file.path])
+            object["redirect_uris"] = .texts(uris)
+            object["notes"] = .texts(notes)
+            object["registration"] = added.registered?.document
+            object["provider_asked"] = .bool(added.provider != nil || added.registered != nil)
+            object["checks"] = added.provider
             return Output.json(.object(object))
         }
+        if let step = account.flatMap(ConfigurationCheck.step) { notes.append(step) }
+        defer { for note in notes { Output.note(Sanitizer.line(note, limit: 600)) } }
         Output.line("Added the account \(name): \(file.path)")
-        if let registered {
-            AccountRegistration.show(registered, description)
-            for note in notes { Output.note(Sanitizer.line(note, limit: 600)) }
-            return
-        }
+        if let registered = added.registered { return AccountRegistration.show(registered, description) }
         let isProject = account?["provider"]?.string == "supabase"
         let entered = ProviderChoice(description)?.entered(uris) ?? uris
         if !entered.isEmpty, !description.isSandbox, showsURIs {
@@ -261,7 +205,6 @@ struct AccountAdd: ParsableCommand {
             for uri in entered { Output.line("  " + Sanitizer.line(uri, limit: 2_000)) }
             if entered.contains(where: { $0.contains("{port}") }) { Output.note(ProviderChoice.portNote) }
         }
-        for note in notes { Output.note(Sanitizer.line(note, limit: 600)) }
     }
 
     /// A replaced account may hold a session, which a sign-in replaces only if that is asked for.

@@ -24,38 +24,37 @@ struct ConfigCheck: ParsableCommand {
 
     func run() throws {
         guard !json.isWanted else { return try replaceProgram() }
-        var isValid = true
-        try present { () throws(RingbackError) in
-            let report = try ConfigurationCheck.report(config)
-            isValid = report["valid"] == true
-            if isValid { show(report) } else { showMistakes(report) }
+        let report = try ConfigurationCheck.report(config)
+        guard report["valid"] == true else {
+            showMistakes(report)
+            throw ExitCode(ExitStatus.badConfiguration)
         }
-        if !isValid { throw ExitCode(ExitStatus.badConfiguration) }
+        show(report)
     }
 
     /// A line for each account, scheme and exposed socket, with what to know about it below.
     private func show(_ report: JSON) {
-        let accounts = report["accounts"]?.array ?? []
+        let accounts = report.list("accounts")
         for account in accounts {
-            show(account, "\(text(account, "provider")), \(text(account, "registration"))")
+            show(account, "\(account.shown("provider")), \(account.shown("registration"))")
             if let step = ConfigurationCheck.step(for: account) { Output.line("    \(step)") }
-            if text(account, "provider") == "mcp" {
-                Output.line("    What the server announces now: \(shown: "ringback doctor \(text(account, "name"))")")
+            if account.shown("provider") == "mcp" {
+                Output.line("    What the server announces now: \(shown: "ringback doctor \(account.shown("name"))")")
             }
         }
-        for scheme in report["schemes"]?.array ?? [] {
+        for scheme in report.list("schemes") {
             show(scheme, "", kind: "scheme ")
-            Output.line("    Run: \(shown: "ringback scheme register \(text(scheme, "name"))")")
+            Output.line("    Run: \(shown: "ringback scheme register \(scheme.shown("name"))")")
         }
-        for socket in report["exposes"]?.array ?? [] {
-            let shown = (socket["accounts"]?.array ?? []).compactMap(\.string).joined(separator: ", ")
+        for socket in report.list("exposes") {
+            let shown = socket.texts("accounts").joined(separator: ", ")
             let what = socket["mcp"].map { "the MCP server of \(shown) with \(ExposeList.tools($0)), no token" }
             show(socket, what ?? "tokens of \(shown)", kind: "expose ")
         }
-        for origin in report["origins"]?.array ?? [] {
-            let user = origin["match_username"] == nil ? "" : " for \(text(origin, "match_username"))"
-            let kind = TokenKind(rawValue: text(origin, "kind")) == .idToken ? "ID tokens" : "tokens"
-            Output.line("origin \(text(origin, "url"))\(user): \(kind) of \(text(origin, "account"))")
+        for origin in report.list("origins") {
+            let user = origin["match_username"] == nil ? "" : " for \(origin.shown("match_username"))"
+            let kind = TokenKind(rawValue: origin.shown("kind")) == .idToken ? "ID tokens" : "tokens"
+            Output.line("origin \(origin.shown("url"))\(user): \(kind) of \(origin.shown("account"))")
         }
         if accounts.isEmpty {
             Output.line("No accounts. Add one: \(AccountAdd.command)")
@@ -63,14 +62,10 @@ struct ConfigCheck: ParsableCommand {
     }
 
     private func show(_ entry: JSON, _ what: String, kind: String = "") {
-        Output.line(Sanitizer.line("\(kind)\(text(entry, "name")):\(what.isEmpty ? "" : " \(what)")", limit: 4_000))
-        for note in (entry["notes"]?.array ?? []).compactMap(\.string) {
+        Output.line(Sanitizer.line("\(kind)\(entry.shown("name")):\(what.isEmpty ? "" : " \(what)")", limit: 4_000))
+        for note in entry.texts("notes") {
             Output.line("    \(Sanitizer.line(note, limit: 600))")
         }
-    }
-
-    private func text(_ entry: JSON, _ member: String) -> String {
-        Sanitizer.line(entry[member]?.string ?? "", limit: 4_000)
     }
 
     private func showMistakes(_ report: JSON) {
@@ -83,9 +78,7 @@ struct ConfigCheck: ParsableCommand {
     private func replaceProgram() throws {
         let arguments =
             [Programs.path("ringbackd"), "--check-config", "--json"] + (config.map { ["--config", $0] } ?? [])
-        var vector = unsafe arguments.map { unsafe strdup($0) }
-        unsafe vector.append(nil)
-        unsafe execvp(arguments[0], vector)
+        _ = Replacement.run(arguments)
         Output.note(
             "ringback: \(Sanitizer.line(arguments[0])) cannot be started: install it beside ringback, or in PATH.")
         throw ExitCode(ExitStatus.failed)
@@ -135,12 +128,12 @@ enum ConfigurationCheck {
     /// The report as it is, also of a configuration with mistakes.
     static func report(_ config: String?, _ arguments: [String] = []) throws(RingbackError) -> JSON {
         let place = config.map { ["--config", $0] } ?? []
-        let (status, output) = try Programs.run(
+        let answer = try Programs.run(
             [Programs.path("ringbackd"), "--check-config", "--json"] + place + arguments)
         // The largest configuration that is allowed has about 15,000 accounts.
-        guard let report = try? JSON(parsing: output, maxValues: 1_000_000) else {
+        guard let report = try? JSON(parsing: answer.output, maxValues: 1_000_000) else {
             throw RingbackError(
-                .badResponse, "The check of the configuration ended with status \(status) and no report.")
+                .badResponse, "The check of the configuration ended with status \(answer.status) and no report.")
         }
         return report
     }
@@ -163,7 +156,6 @@ enum ConfigurationCheck {
         return (listed ?? [account["redirect_uri"]?.string].compactMap { $0 }).filter { !$0.isEmpty }
     }
 
-    /// An account's entry of the report.
     static func account(_ name: String, in report: JSON) -> JSON? {
         report["accounts"]?.array?.first { $0["name"]?.string == name }
     }
@@ -191,66 +183,100 @@ enum ConfigurationCheck {
     }
 }
 
-/// A file that is written beside another one, checked, and then takes its name.
-struct CandidateFile {
-    let original: String
-    let path: String
+struct AccountEdit: AccountNaming {
+    static let configuration = CommandConfiguration(
+        commandName: "edit", abstract: "Edit the file that defines an account, and check it before it takes effect.",
+        discussion: """
+            Opens a copy of the file in $VISUAL, $EDITOR or vi. The file is replaced only if the daemon's own check finds no \
+            mistake in the copy; otherwise the mistakes are shown and the copy can be edited again.
+            """)
 
-    init(for original: String) {
-        self.original = original
-        let (folder, name) = CandidateFile.parts(of: original)
-        // No `.toml` at the end: a daemon that reloads just now must not read it.
-        path = "\(folder)/.\(name).\(getpid())"
+    @Argument(help: "The account's name.", completion: Completions.accounts)
+    var name: String
+
+    @Option(help: ArgumentHelp("The configuration file, if not the usual one.", valueName: "path"))
+    var config: String?
+
+    @OptionGroup var daemon: DaemonOptions
+
+    var subject: String? { name }
+
+    func run() throws {
+        let file = try place()
+        let editor = try editor(for: file)
+        // A copy beside the file is edited, and then takes its place.
+        let draft = try CandidateFile(following: file)
+        let written = try Files.contents(of: file) ?? []
+        try draft.write(written)
+        defer { draft.discard() }
+        while true {
+            try edit(draft, by: editor)
+            guard try Files.contents(of: draft.path) != written else { return Output.note("Nothing was changed.") }
+            if try isGood(draft, in: file) { break }
+            guard Console.Stream.input.isTerminal, Prompt.confirm("Edit it again?") else {
+                throw RingbackError(
+                    .invalidConfiguration, "\(draft.original) was not changed: your text has the mistakes above.",
+                    advice: "Run: \(shown: "ringback account edit \(name)")")
+            }
+        }
+        try draft.keep(replacing: true)
+        Output.line("Changed \(draft.original)")
+        try daemon.calls().reloadIfRunning()
     }
 
-    /// Creates the file. Other users have no access to it.
-    func write(_ bytes: [UInt8]) throws(RingbackError) {
-        let file = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard file >= 0 else { throw CandidateFile.failure("write", path) }
-        defer { close(file) }
-        guard unsafe Glibc.write(file, bytes, bytes.count) == bytes.count, fsync(file) == 0 else {
-            let failure = CandidateFile.failure("write", path)
-            discard()
-            throw failure
+    private func place() throws(RingbackError) -> String {
+        do throws(RingbackError) {
+            let report = try ConfigurationCheck.run(config: config, candidate: nil)
+            guard let source = AccountSource(of: name, in: report) else {
+                throw UnknownAccount.error(name, in: report)
+            }
+            return source.file
+        } catch {
+            // A file with a mistake can still be edited, if it is the one that `account add` writes.
+            let file = try AccountFile(name: name, configuration: config)
+            guard error.kind == .invalidConfiguration, file.exists else { throw error }
+            for line in Failure.mistakes(error.problem?.extensions["errors"]) { Output.note(line) }
+            return file.path
         }
     }
 
-    /// Gives the file the name of the original, durably.
-    ///
-    /// - Parameter replaces: a file of that name may be there already, and is replaced.
-    /// - Parameter mode: the file's new mode; nil keeps the mode with which it was written.
-    func keep(replacing replaces: Bool, mode: mode_t? = nil) throws(RingbackError) {
-        let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else { throw CandidateFile.failure("read", path) }
-        defer { close(file) }
-        guard mode.map({ fchmod(file, $0) == 0 }) ?? true, fsync(file) == 0 else {
-            throw CandidateFile.failure("write", path)
+    /// The words of the editor's command. Without a terminal vi would wait for ever.
+    private func editor(for file: String) throws(RingbackError) -> [String] {
+        let stated = ["VISUAL", "EDITOR"].compactMap { SocketPlace.variable($0) }.first { !$0.isEmpty }
+        guard stated != nil || (Console.Stream.input.isTerminal && Console.Stream.output.isTerminal) else {
+            throw RingbackError(
+                .validationFailed,
+                "No editor is named, and there is no terminal for vi. Set EDITOR; or change "
+                    + "\(Sanitizer.line(file, limit: 400)), and run: ringback reload")
         }
-        // A link where nothing may be replaced, since a rename would replace it.
-        let result = unsafe replaces ? rename(path, original) : link(path, original)
-        guard result == 0 else { throw CandidateFile.failure(replaces ? "replace" : "write", original) }
-        CandidateFile.syncFolder(of: original)
+        return (stated ?? "vi").split(separator: " ").map(String.init)
     }
 
-    func discard() { unsafe unlink(path) }
-
-    /// Syncs the file's directory, so that a rename or a removal is durable.
-    static func syncFolder(of path: String) {
-        let folder = parts(of: path).folder
-        let descriptor = unsafe open(folder.isEmpty ? "/" : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard descriptor >= 0 else { return }
-        fsync(descriptor)
-        close(descriptor)
+    private func edit(_ draft: CandidateFile, by editor: [String]) throws(RingbackError) {
+        let command = ChildCommand()
+        let status: Int32
+        do throws(CommandFailure) {
+            status = command.wait(for: try command.start(editor + [draft.path])) { _, _ in }
+        } catch {
+            throw RingbackError(
+                .systemError,
+                "The editor \(Sanitizer.line(error.program)) cannot be started: "
+                    + "\(unsafe String(cString: strerror(error.code))). Set EDITOR.")
+        }
+        guard status == 0 else {
+            throw RingbackError(.cancelled, "The editor ended with status \(status). Nothing was changed.")
+        }
     }
 
-    /// The error of the last system call on a file, from `errno`.
-    static func failure(_ verb: String, _ what: String) -> RingbackError {
-        let reason = unsafe String(cString: strerror(errno))
-        return RingbackError(.systemError, "Cannot \(verb) \(Sanitizer.line(what, limit: 600)): \(reason).")
-    }
-
-    private static func parts(of path: String) -> (folder: String, name: String) {
-        guard let slash = path.lastIndex(of: "/") else { return (".", path) }
-        return (String(path[..<slash]), String(path[path.index(after: slash)...]))
+    /// Checks the copy as if it had replaced the file, and shows its mistakes.
+    private func isGood(_ draft: CandidateFile, in file: String) throws(RingbackError) -> Bool {
+        do throws(RingbackError) {
+            _ = try ConfigurationCheck.run(config: config, replacing: file, with: draft.path)
+            return true
+        } catch {
+            guard error.kind == .invalidConfiguration else { throw error }
+            for line in Failure.mistakes(error.problem?.extensions["errors"]) { Output.note(line) }
+            return false
+        }
     }
 }

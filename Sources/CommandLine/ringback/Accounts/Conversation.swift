@@ -7,20 +7,16 @@ import Terminal
 struct AccountConversation {
     var name: String?
     var description: AccountDescription
-    /// The provider is not asked.
     var offline: Bool
     var origins: Bool
     var signsIn: Bool
     /// An account of that name may exist.
     let replaces: Bool
-    /// The provider registers the client.
     private(set) var registers: Bool
-    /// The provider has said that it registers clients.
     private(set) var mayRegister = false
     let config: String?
     let calls: BrokerCalls
     let questions: Questions
-    /// The redirect URIs to enter at the provider were shown.
     private(set) var hasShownURIs = false
     /// The text that the provider was last asked about and found right; it is not asked about the same text again.
     var asked: String?
@@ -49,7 +45,9 @@ struct AccountConversation {
     private mutating func chooseProvider() throws(RingbackError) -> ProviderChoice? {
         guard description.isOpen else { return ProviderChoice(description) }
         Output.note("Which provider?")
-        for (index, choice) in ProviderChoice.allCases.enumerated() { Output.note("  \(index + 1)  \(choice.label)") }
+        for (index, choice) in ProviderChoice.allCases.enumerated() {
+            Output.note("  \(index + 1)  \(choice.facts.label)")
+        }
         while true {
             let answer = try questions.text("Number, or the URL of an OpenID Connect provider")
             if answer.contains("://") || answer.contains(".") {
@@ -117,7 +115,7 @@ struct AccountConversation {
 
     private mutating func askName(_ choice: ProviderChoice?, _ known: [String]) throws(RingbackError) {
         guard name == nil else { return }
-        let usual = choice?.name ?? "work"
+        let usual = choice?.facts.name ?? "work"
         let free = [usual] + (2...99).map { "\(usual)\($0)" }
         while name == nil {
             let answer = try questions.text("A name for the account", default: free.first { !known.contains($0) })
@@ -174,7 +172,6 @@ struct AccountConversation {
         }
     }
 
-    /// Shows the mistakes, or else the error itself.
     private func show(_ error: RingbackError) {
         let mistakes = Failure.mistakes(error.problem?.extensions["errors"])
         for line in mistakes.isEmpty ? [Sanitizer.line(error.detail, limit: 600)] : mistakes {
@@ -191,16 +188,8 @@ struct AccountConversation {
             || description.clientKeyFile != nil
         guard mayRegister, choice == .openid, !registers, !hasClient else { return }
         Output.note("The provider registers clients itself. Which client?")
-        Output.note("  1  a new one, which it registers for this account")
-        Output.note("  2  one that it has already")
-        while true {
-            let answer = try questions.text("Number", default: "1")
-            if let number = Int(answer), (1...2).contains(number) {
-                registers = number == 1
-                return
-            }
-            Output.note("There is no “\(Sanitizer.line(answer, limit: 80))” in the list.")
-        }
+        let labels = ["a new one, which it registers for this account", "one that it has already"]
+        registers = try questions.choose("Number", among: labels) == 0
     }
 
     /// The account as far as it is known. With a secret the provider is not asked for the client, which does not exist
@@ -224,7 +213,7 @@ struct AccountConversation {
         let uris = ConfigurationCheck.account(name, in: report).map(ConfigurationCheck.redirectURIs) ?? []
         guard choice != .supabase || !uris.isEmpty else { return }
         hasShownURIs = true
-        for line in choice.steps { Output.note(line) }
+        for line in choice.facts.steps { Output.note(line) }
         let entered = choice.entered(uris)
         if choice == .google {
             Output.note("It needs no redirect URI.")
@@ -243,14 +232,14 @@ struct AccountConversation {
             var isRefused = false
             if !isGiven {
                 description.clientID = try questions.text("Client ID", default: former)
-                if description.scopes.isEmpty, var usual = choice?.scopes {
+                if description.scopes.isEmpty, var usual = choice?.facts.scopes {
                     if description.leavesOutOfflineAccess { usual = description.usualScopes.joined(separator: " ") }
                     let answer = try questions.text("Scopes, separated by spaces", default: usual)
                     description.scopes = answer.split(separator: " ").map(String.init)
                 }
                 let hasProof = description.clientSecretFile != nil || description.clientKeyFile != nil
-                if choice?.mayHaveSecret ?? true, !hasProof {
-                    description.clientSecret = try askSecret(isNeeded: choice?.needsSecret ?? false)
+                if choice?.facts.mayHaveSecret ?? true, !hasProof {
+                    description.clientSecret = try askSecret(isNeeded: choice?.facts.needsSecret ?? false)
                 }
             }
             do throws(RingbackError) {
@@ -285,9 +274,6 @@ struct AccountConversation {
 
     /// The daemon's own check of the configuration with this account. Leaves no file.
     private func check(_ draft: AccountDescription) throws(RingbackError) -> JSON {
-        let file = try AccountFile(name: name ?? "", configuration: config)
-        try file.writeCandidate(draft.text(for: name ?? ""))
-        defer { file.discard() }
-        return try ConfigurationCheck.run(config: config, candidate: file)
+        try AccountFile(name: name ?? "", configuration: config).check(draft.text(for: name ?? ""), config: config)
     }
 }

@@ -58,7 +58,6 @@ struct AccountDescription: ParsableArguments {
                 + "secret is never an argument.", valueName: "fd"))
     var clientSecretDescriptor: Int32?
 
-    /// The secret that was read.
     var clientSecret: String?
     var hasSecret: Bool { clientSecret != nil || clientSecretFile != nil }
 
@@ -103,30 +102,24 @@ struct AccountDescription: ParsableArguments {
 
     /// The option that sets a key of the account's table, such as `endpoints.token`; nil if there is none.
     static func option(for key: String) -> String? {
-        switch key {
-        case "issuer", "mcp", "provider", "tenant", "url", "api_key", "client_id", "client_secret_file",
-            "client_key_file",
-            "client_authentication", "redirect_uri", "response_mode", "ca_file":
-            "--" + key.replacing("_", with: "-")
-        case "client_id_metadata_url": "--client-id-metadata-url"
-        case "gateway": "--no-gateway"
-        case "resource_parameter": "--no-resource-parameter"
-        case "sign_in": "--no-sign-in"
-        case "scopes": "--scope"
-        case "client_secret": "--client-secret-fd"
-        case "endpoints.authorization": "--authorization-endpoint"
-        case "endpoints.token": "--token-endpoint"
-        case "endpoints.revocation": "--revocation-endpoint"
-        case "endpoints.userinfo": "--userinfo-endpoint"
-        default: nil
-        }
+        let others = [
+            "gateway": "--no-gateway", "resource_parameter": "--no-resource-parameter", "sign_in": "--no-sign-in",
+            "scopes": "--scope", "client_secret": "--client-secret-fd",
+        ]
+        if let option = others[key] { return option }
+        let endpoint = key.split(separator: ".").last ?? ""
+        let name = key.hasPrefix("endpoints.") ? "\(endpoint)-endpoint" : key.replacing("_", with: "-")
+        let names: Set = [
+            "issuer", "mcp", "client-id-metadata-url", "provider", "tenant", "url", "api-key", "client-id",
+            "client-secret-file", "client-key-file", "client-authentication", "redirect-uri", "response-mode",
+            "ca-file", "authorization-endpoint", "token-endpoint", "revocation-endpoint", "userinfo-endpoint",
+        ]
+        return names.contains(name) ? "--" + name : nil
     }
 
-    /// How the provider is named.
     static let kinds =
         "--issuer URL, or --provider PRESET, or --mcp URL, or --authorization-endpoint URL with --token-endpoint URL"
 
-    /// No provider is named yet.
     var isOpen: Bool {
         issuer == nil && provider == nil && mcp == nil && authorizationEndpoint == nil && tokenEndpoint == nil
     }
@@ -163,19 +156,16 @@ struct AccountDescription: ParsableArguments {
             issuer != nil && mcp == nil, mcp != nil, provider != nil,
             authorizationEndpoint != nil || tokenEndpoint != nil,
         ]
-        guard kinds.filter({ $0 }).count <= 1 else {
-            throw ValidationError("Name the provider: \(AccountDescription.kinds).")
-        }
-        guard mcp != nil || (clientMetadataURL == nil && !leavesOutResource && !needsNoSignIn) else {
-            throw ValidationError(
-                "--client-id-metadata-url, --no-resource-parameter and --no-sign-in belong to --mcp.")
-        }
-        guard clientSecretFile == nil || clientSecretDescriptor == nil else {
-            throw ValidationError("--client-secret-file and --client-secret-fd exclude each other.")
-        }
-        guard (authorizationEndpoint == nil) == (tokenEndpoint == nil) else {
-            throw ValidationError("--authorization-endpoint and --token-endpoint belong together.")
-        }
+        try require(kinds.filter({ $0 }).count <= 1, "Name the provider: \(AccountDescription.kinds).")
+        try require(
+            mcp != nil || (clientMetadataURL == nil && !leavesOutResource && !needsNoSignIn),
+            "--client-id-metadata-url, --no-resource-parameter and --no-sign-in belong to --mcp.")
+        try require(
+            clientSecretFile == nil || clientSecretDescriptor == nil,
+            "--client-secret-file and --client-secret-fd exclude each other.")
+        try require(
+            (authorizationEndpoint == nil) == (tokenEndpoint == nil),
+            "--authorization-endpoint and --token-endpoint belong together.")
     }
 
     /// The scopes that give an ID token and a refresh token at an OpenID provider, unless others were named.
@@ -184,7 +174,6 @@ struct AccountDescription: ParsableArguments {
         return AccountDescription.scopesOfIssuer.filter { $0 != "offline_access" || !leavesOutOfflineAccess }
     }
 
-    /// The scopes of an account with an issuer, if the user names none.
     static let scopesOfIssuer = ["openid", "email", "offline_access"]
 
     var absoluteCAFile: String? { caFile.map(AccountDescription.absolute) }
@@ -192,28 +181,27 @@ struct AccountDescription: ParsableArguments {
     /// The text of the account's file. It holds what a registration yielded, except secrets.
     func text(for name: String, registered: RegisteredAccount? = nil) -> String {
         var text = AccountText(name: name)
-        text.add("mcp", mcp)
-        text.add("client_id_metadata_url", clientMetadataURL)
+        text.add([("mcp", mcp), ("client_id_metadata_url", clientMetadataURL)])
         if leavesOutResource { text.add("resource_parameter", is: false) }
         if needsNoSignIn { text.add("sign_in", is: false) }
-        text.add("issuer", issuer)
-        text.add("provider", provider)
-        text.add("tenant", tenant)
-        text.add("url", url)
-        text.add("api_key", apiKey)
+        text.add([("issuer", issuer), ("provider", provider), ("tenant", tenant), ("url", url), ("api_key", apiKey)])
         if isBare { text.add("gateway", is: false) }
-        text.add("client_id", registered?.clientID ?? clientID)
-        text.add("client_secret", clientSecret)
-        text.add("client_secret_file", clientSecretFile.map(AccountDescription.absolute))
+        text.add([
+            ("client_id", registered?.clientID ?? clientID), ("client_secret", clientSecret),
+            ("client_secret_file", clientSecretFile.map(AccountDescription.absolute)),
+        ])
         if registered?.hasSecret == true { text.add("client_secret_registered", is: true) }
-        text.add("client_key_file", clientKeyFile.map(AccountDescription.absolute))
-        text.add("client_authentication", registered?.authentication ?? clientAuthentication)
+        text.add([
+            ("client_key_file", clientKeyFile.map(AccountDescription.absolute)),
+            ("client_authentication", registered?.authentication ?? clientAuthentication),
+        ])
         // The user did not choose the usual scopes. Those that the provider did not register are left out.
         text.add("scopes", scopes.isEmpty ? registered?.scopes ?? usualScopes : scopes)
-        // Registered with its port.
-        text.add("redirect_uri", redirectURI ?? registered?.requestedRedirectURIs.first)
-        text.add("response_mode", responseMode)
-        text.add("ca_file", absoluteCAFile)
+        text.add([
+            // Registered with its port.
+            ("redirect_uri", redirectURI ?? registered?.requestedRedirectURIs.first),
+            ("response_mode", responseMode), ("ca_file", absoluteCAFile),
+        ])
         text.addTable(
             "endpoints",
             [
@@ -226,5 +214,105 @@ struct AccountDescription: ParsableArguments {
     /// Makes a path absolute: the daemon has another working directory than this shell.
     private static func absolute(_ path: String) -> String {
         path.hasPrefix("~/") ? path : Path.absolute(path) ?? path
+    }
+}
+
+/// An account as a drop-in file beside the configuration: its text is written, renamed and removed here.
+struct AccountFile {
+    let directory: String
+    let name: String
+    let configuration: String
+
+    /// The account's file beside the configuration file.
+    ///
+    /// - Throws: if neither an option nor the environment names the configuration file.
+    init(name: String, configuration stated: String?) throws(RingbackError) {
+        var file = stated ?? SocketPlace.variable("RINGBACK_CONFIG") ?? ""
+        if file.isEmpty {
+            guard let base = Files.place("XDG_CONFIG_HOME") ?? Files.place("HOME").map({ $0 + "/.config" }) else {
+                throw RingbackError(
+                    "no_place", "There is no place for the configuration: set HOME, or name the file with --config.")
+            }
+            file = base + "/ringback/config.toml"
+        }
+        configuration = file
+        let folder = file.lastIndex(of: "/").map { String(file[..<$0]) } ?? "."
+        directory = (folder.isEmpty ? "/" : folder) + "/accounts.d"
+        self.name = name
+    }
+
+    var path: String { "\(directory)/\(name).toml" }
+    /// The file that is checked before it takes effect.
+    var candidate: CandidateFile { CandidateFile(for: path) }
+
+    /// Has the daemon's own check read a text as if it were this file. Leaves no file.
+    func check(_ text: String, config: String?) throws(RingbackError) -> JSON {
+        try Files.makeDirectories(directory, mode: 0o700)
+        try candidate.write(Array(text.utf8))
+        defer { candidate.discard() }
+        return try ConfigurationCheck.run(config: config, candidate: self)
+    }
+
+    /// Writes the file, durably.
+    ///
+    /// - Parameter replaces: a file of that name may exist and is replaced.
+    func write(_ text: String, replacing replaces: Bool) throws(RingbackError) {
+        try candidate.write(Array(text.utf8))
+        defer { candidate.discard() }
+        try candidate.keep(replacing: replaces)
+    }
+
+    var exists: Bool { unsafe access(path, F_OK) == 0 }
+
+    func remove() throws(RingbackError) {
+        guard unsafe unlink(path) == 0 else { throw Files.failure("remove", path) }
+        CandidateFile.syncFolder(of: path)
+    }
+}
+
+/// TOML in a form that every reader understands: one table, one line for each key.
+struct AccountText {
+    private(set) var text: String
+
+    init(name: String) {
+        // Always quoted: a bare name may not have dots.
+        text = "# Written by ringback account add.\n[accounts.\(AccountText.quoted(name))]\n"
+        self.name = AccountText.quoted(name)
+    }
+
+    private let name: String
+
+    /// Adds the keys that have a value.
+    mutating func add(_ pairs: [(key: String, value: String?)]) {
+        for (key, value) in pairs { if let value { text += "\(key) = \(AccountText.quoted(value))\n" } }
+    }
+
+    mutating func add(_ key: String, _ values: [String]) {
+        guard !values.isEmpty else { return }
+        text += "\(key) = [\(values.map(AccountText.quoted).joined(separator: ", "))]\n"
+    }
+
+    mutating func add(_ key: String, is value: Bool) { text += "\(key) = \(value)\n" }
+
+    mutating func addTable(_ table: String, _ pairs: [(key: String, value: String?)]) {
+        guard pairs.contains(where: { $0.1 != nil }) else { return }
+        text += "\n[accounts.\(name).\(table)]\n"
+        add(pairs)
+    }
+
+    /// A basic string; what TOML does not allow in one is escaped.
+    static func quoted(_ value: String) -> String {
+        var output = "\""
+        for scalar in value.unicodeScalars {
+            switch scalar {
+            case "\"": output += "\\\""
+            case "\\": output += "\\\\"
+            case _ where scalar.value < 0x20 || scalar.value == 0x7F:
+                let digits = String(scalar.value, radix: 16, uppercase: true)
+                output += "\\u" + String(repeating: "0", count: 4 - digits.utf8.count) + digits
+            default: output.unicodeScalars.append(scalar)
+            }
+        }
+        return output + "\""
     }
 }

@@ -8,7 +8,6 @@ import Terminal
 struct RegisteredAccount {
     let clientID: String
     let authentication: String
-    /// The vault holds the client's secret.
     let hasSecret: Bool
     let document: JSON
 
@@ -18,13 +17,13 @@ struct RegisteredAccount {
         else { throw RingbackError(.badResponse, "The daemon's response to the registration has no client_id.") }
         self.clientID = clientID
         self.authentication = authentication
-        hasSecret = document["client_secret_registered"]?.bool == true
+        hasSecret = document.isTrue("client_secret_registered")
         self.document = document
     }
 
-    var scopes: [String] { (document["scopes"]?.string ?? "").split(separator: " ").map(String.init) }
-    var redirectURIs: [String] { (document["redirect_uris"]?.array ?? []).compactMap(\.string) }
-    var requestedRedirectURIs: [String] { (document["redirect_uris_requested"]?.array ?? []).compactMap(\.string) }
+    var scopes: [String] { document.text("scopes").split(separator: " ").map(String.init) }
+    var redirectURIs: [String] { document.texts("redirect_uris") }
+    var requestedRedirectURIs: [String] { document.texts("redirect_uris_requested") }
 }
 
 /// Registers the client at the provider (RFC 7591), for `account add --register`. The daemon does it and keeps the
@@ -45,12 +44,10 @@ struct AccountRegistration: ParsableArguments {
             if tokenDescriptor != nil { throw ValidationError("--initial-access-token-fd belongs to --register.") }
             return
         }
-        guard description.mcp == nil else {
-            throw ValidationError("--register is not for --mcp: the client is registered at the first sign-in.")
-        }
-        guard description.issuer != nil else {
-            throw ValidationError("--register needs --issuer: where to register is in the issuer's metadata.")
-        }
+        try require(
+            description.mcp == nil, "--register is not for --mcp: the client is registered at the first sign-in.")
+        try require(
+            description.issuer != nil, "--register needs --issuer: where to register is in the issuer's metadata.")
         let given: [(String, String?)] = [
             ("--client-id", description.clientID), ("--client-secret-file", description.clientSecretFile),
             ("--client-key-file", description.clientKeyFile),
@@ -72,23 +69,28 @@ struct AccountRegistration: ParsableArguments {
     func run(
         _ name: String, _ description: AccountDescription, replacing replaces: Bool, _ calls: BrokerCalls
     ) throws(RingbackError) -> RegisteredAccount {
-        var body = JSONObject([
-            .init("account", .string(name)), .init("issuer", .string(description.issuer ?? "")),
-            .init("scopes", .string(description.usualScopes.joined(separator: " "))),
+        var body = JSONObject(texts: [
+            "account": name, "issuer": description.issuer ?? "",
+            "scopes": description.usualScopes.joined(separator: " "), "redirect_uri": description.redirectURI,
+            "token_endpoint_auth_method": description.clientAuthentication, "ca_file": description.absoluteCAFile,
         ])
         if replaces { body["replace"] = true }
-        body["redirect_uri"] = description.redirectURI.map { .string($0) }
-        body["token_endpoint_auth_method"] = description.clientAuthentication.map { .string($0) }
-        body["ca_file"] = description.absoluteCAFile.map { .string($0) }
-        if let tokenDescriptor {
-            body["initial_access_token"] = .string(try AccountToken.read(from: tokenDescriptor))
+        if let tokenDescriptor { body["initial_access_token"] = .string(try readToken(from: tokenDescriptor)) }
+        return try explaining(
+            RegisteredAccount(reading: calls.call(.register, body: .object(body), timeout: .seconds(120)))
+        ) { AccountRegistration.explained($0, name) }
+    }
+
+    private func readToken(from descriptor: Int32) throws(RingbackError) -> String {
+        let input = SecretInput(interruption: try Signals.interruption())
+        let token = try input.readOptional("initial access token", from: descriptor)
+        guard let token else {
+            throw RingbackError(.cancelled, "No initial access token was read. Nothing was registered.")
         }
-        do throws(RingbackError) {
-            let answer = try calls.call(.register, body: .object(body), timeout: .seconds(120))
-            return try RegisteredAccount(reading: answer)
-        } catch {
-            throw AccountRegistration.explained(error, name)
+        guard token.utf8.count <= 8_192, token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
+            throw RingbackError(.systemError, "The initial access token is too long, or has characters that none has.")
         }
+        return token
     }
 
     /// Deletes the registration, since the account could not be written. Returns what happened, as text for the user.
@@ -102,18 +104,16 @@ struct AccountRegistration: ParsableArguments {
         let client = Sanitizer.line(registered.clientID)
         do throws(RingbackError) {
             let answer = try calls.call(.deleteRegistration, [name], query: query, timeout: .seconds(60))
-            return answer["deleted_at_provider"]?.bool == true
+            return answer.isTrue("deleted_at_provider")
                 ? "The registration of the client \(client) was deleted again."
                 : "The client \(client) stays registered at \(issuer), which gave no token to delete it with."
         } catch {
             let target = (try? RequestTarget.of(.deleteRegistration, [name], query: query)) ?? ""
             return "The client \(client) stays registered at \(issuer): it could not be deleted "
-                + "(\(Sanitizer.line(error.detail, limit: 400)))\n"
-                + "Its deletion token is in the vault. To use it: DELETE \(target)"
+                + "(\(Sanitizer.line(error.detail, limit: 400))) Its deletion token is in the vault. To use it: DELETE \(target)"
         }
     }
 
-    /// Adds to the provider's error what to do about it.
     private static func explained(_ error: RingbackError, _ name: String) -> RingbackError {
         var error = error
         let steps = [
@@ -141,7 +141,7 @@ struct AccountRegistration: ParsableArguments {
         guard RequestTarget.isAccountName(name), let terms = members["registration"],
             let issuer = terms["issuer"]?.string
         else { return nil }
-        let scopes = (terms["scopes"]?.array ?? []).compactMap(\.string)
+        let scopes = terms.texts("scopes")
         var options: [(String, String?)] =
             scopes == AccountDescription.scopesOfIssuer ? [] : scopes.map { ("--scope", $0) }
         options += [
@@ -154,7 +154,6 @@ struct AccountRegistration: ParsableArguments {
             "ringback account add \(name) --issuer \(issuer) --register --replace \(ShownCommand(words: words))")
     }
 
-    /// Prints what was registered.
     static func show(_ registered: RegisteredAccount, _ description: AccountDescription) {
         let issuer = Sanitizer.line(description.issuer ?? "", limit: 2_000)
         Output.line("Registered the client \(Sanitizer.line(registered.clientID, limit: 1_100)) at \(issuer)")
@@ -181,5 +180,45 @@ struct AccountRegistration: ParsableArguments {
         if registered.document["managed"]?.bool == false {
             Output.note("The provider sent no token to delete the registration with.")
         }
+    }
+}
+
+struct ClientMetadata: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "client-metadata", abstract: "Print a client-id metadata document for hosting.",
+        discussion: """
+            An authorization server that supports such documents takes the URL of the document as the client id, so that \
+            no client has to be registered. Host the document at that URL, and set client_id_metadata_url of the \
+            accounts at MCP servers to it.
+            """)
+
+    @Argument(help: ArgumentHelp("The https URL at which the document will be.", valueName: "url"))
+    var url: String
+
+    @Option(
+        name: .customLong("redirect-uri"),
+        help: ArgumentHelp("A redirect URI of one account, beside the usual ones; may be repeated.", valueName: "uri"))
+    var redirectURIs: [String] = []
+
+    func validate() throws {
+        guard let parsed = try? WebURL(parsing: url), parsed.scheme == "https", parsed.fragment == nil,
+            parsed.path.utf8.count > 1
+        else { throw ValidationError("The URL is https, with a path and without a fragment.") }
+    }
+
+    func run() { Output.json(ClientMetadata.document(url, redirectURIs)) }
+
+    /// - Parameter more: redirect URIs beside the usual ones, perhaps with `{port}`.
+    static func document(_ url: String, _ more: [String] = []) -> JSON {
+        let uris =
+            ["http://127.0.0.1/callback", "http://localhost/callback"]
+            + more.map { $0.replacing(":{port}", with: "") }
+        return [
+            "client_id": .string(url), "client_name": "Ringback", "application_type": "native",
+            // RFC 8252 section 7.3: any port of a loopback redirect URI is accepted.
+            "redirect_uris": .texts(uris),
+            "grant_types": ["authorization_code", "refresh_token"], "response_types": ["code"],
+            "token_endpoint_auth_method": "none",
+        ]
     }
 }

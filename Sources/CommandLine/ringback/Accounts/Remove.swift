@@ -5,7 +5,7 @@ import RingbackBase
 import RingbackClient
 import Terminal
 
-struct AccountRemove: ParsableCommand {
+struct AccountRemove: DaemonVerb, AccountNaming {
     static let configuration = CommandConfiguration(
         commandName: "remove", abstract: "Sign out of an account and remove it.",
         discussion: """
@@ -45,50 +45,47 @@ struct AccountRemove: ParsableCommand {
     @Option(help: ArgumentHelp("The configuration file, if not the usual one.", valueName: "path"))
     var config: String?
 
-    @OptionGroup var json: JSONOption
-    @OptionGroup var daemon: DaemonOptions
+    @OptionGroup var options: CallOptions
+
+    var subject: String? { name }
 
     func run() throws {
-        try present(account: name) { () throws(RingbackError) in
-            let file = try AccountFile(name: name, configuration: config)
-            let calls = try daemon.calls()
-            guard try isDefined(file) else { return try removeSealed(calls) }
-            try AccountDependents.refuse(file, config: config)
-            let holdings = AccountHoldings(name: name, calls: calls)
-            if !yes {
-                let sockets = try holdings.sockets(needsDaemon: false)
-                let ends = sockets.map { "The restricted socket \(Sanitizer.line($0)) is revoked." }
-                try confirm(file, ends)
-            }
-            let isOwed = keepSession ? false : try signOut(calls)
-            let sockets = try holdings.revokeSockets(needsDaemon: !keepSession)
-            let registration = keepSession || keepRegistration ? nil : try holdings.deleteRegistration()
-            try file.remove()
-            try calls.reloadIfRunning()
-            if isOwed { try holdings.forgetSignOut() }
-            guard !json.isWanted else {
-                var object = JSONObject([
-                    .init("account", .string(name)), .init("file", .string(file.path)),
-                    .init("signed_out", .bool(!keepSession)),
-                    .init("exposed_sockets", .array(sockets.map { .string($0) })),
-                ])
-                if !keepSession { object["provider_told"] = .bool(!isOwed) }
-                object["registration"] = registration?.document
-                return Output.json(.object(object))
-            }
-            Output.line("Removed the account \(name): \(file.path)")
-            for socket in sockets { Output.line("Revoked its restricted socket: \(Sanitizer.line(socket))") }
-            if let registration { Output.line(registration.text) }
-            if isOwed {
-                Output.note(
-                    "Its provider was not told that the session has ended. Its tokens stay valid until they expire, unless you "
-                        + "end the session at the provider.")
-            }
-            if keepSession {
-                Output.note(
-                    "Its session, if there is one, stays sealed in the vault. To remove it: "
-                        + "\(shown: "ringback account remove \(name)")")
-            }
+        let file = try AccountFile(name: name, configuration: config)
+        let calls = try daemon.calls()
+        guard try isDefined(file) else { return try removeSealed(calls) }
+        try AccountDependents.refuse(file, config: config)
+        let holdings = AccountHoldings(name: name, calls: calls)
+        if !yes {
+            let sockets = try holdings.sockets(needsDaemon: false)
+            let ends = sockets.map { "The restricted socket \(Sanitizer.line($0)) is revoked." }
+            try confirm(file, ends)
+        }
+        let isOwed = keepSession ? false : try signOut(calls)
+        let sockets = try holdings.revokeSockets(needsDaemon: !keepSession)
+        let registration = keepSession || keepRegistration ? nil : try holdings.deleteRegistration()
+        try file.remove()
+        try calls.reloadIfRunning()
+        if isOwed { try holdings.forgetSignOut() }
+        guard !json.isWanted else {
+            var object = JSONObject(texts: ["account": name, "file": file.path])
+            object["signed_out"] = .bool(!keepSession)
+            object["exposed_sockets"] = .texts(sockets)
+            if !keepSession { object["provider_told"] = .bool(!isOwed) }
+            object["registration"] = registration?.document
+            return Output.json(.object(object))
+        }
+        Output.line("Removed the account \(name): \(file.path)")
+        for socket in sockets { Output.line("Revoked its restricted socket: \(Sanitizer.line(socket))") }
+        if let registration { Output.line(registration.text) }
+        if isOwed {
+            Output.note(
+                "Its provider was not told that the session has ended. Its tokens stay valid until they expire, unless you "
+                    + "end the session at the provider.")
+        }
+        if keepSession {
+            Output.note(
+                "Its session, if there is one, stays sealed in the vault. To remove it: "
+                    + "\(shown: "ringback account remove \(name)")")
         }
     }
 
@@ -113,9 +110,9 @@ struct AccountRemove: ParsableCommand {
         for origin in OriginEntry.all(in: report) where origin.source.file == file.path && origin.account != name {
             throw alsoDefines("the origin \(origin.rule.pattern.text)", file)
         }
-        for kept in report["kept_files"]?.array ?? [] where kept["account"]?.string != name {
+        for kept in report.list("kept_files") where kept["account"]?.string != name {
             guard AccountSource(of: kept)?.file == file.path else { continue }
-            throw alsoDefines("the kept file \(kept["path"]?.string ?? "")", file)
+            throw alsoDefines("the kept file \(kept.text("path"))", file)
         }
         for list in ["accounts", "schemes", "exposes"] {
             for entry in report[list]?.array ?? [] {
@@ -135,7 +132,6 @@ struct AccountRemove: ParsableCommand {
                 + "\(shown: "ringback account edit \(name)")")
     }
 
-    /// The account is in the vault only.
     private func removeSealed(_ calls: BrokerCalls) throws(RingbackError) {
         let sessions = SealedSession.all(in: try calls.call(.getStatus)).filter { $0.account == name }
         guard !sessions.isEmpty else {
@@ -176,23 +172,15 @@ struct AccountRemove: ParsableCommand {
 
     private func confirm(_ question: String, _ consequences: [String] = []) throws(RingbackError) {
         guard !yes else { return }
-        guard Console.Stream.input.isTerminal, Console.Stream.errors.isTerminal else {
-            throw RingbackError(
-                .cancelled,
-                "Without a terminal nothing is removed unless you confirm it: \(shown: "ringback account remove \(name) --yes")"
-            )
-        }
         for sentence in consequences { Output.note(sentence) }
-        guard Prompt.confirm(question) else {
-            throw RingbackError(.cancelled, "Nothing was removed.")
-        }
+        try Questions.confirm(question, "removed", orBy: ShownCommand("ringback account remove \(name) --yes"))
     }
 
     /// True if the provider has not been told, and the account is to be removed all the same.
     private func signOut(_ calls: BrokerCalls) throws(RingbackError) -> Bool {
         do throws(RingbackError) {
             let answer = try calls.call(.signOut, [name], query: [("forget", "true")])
-            guard answer["revocation_pending"]?.bool == true else {
+            guard answer.isTrue("revocation_pending") else {
                 return answer["revocation"]?.string == "not_offered"
             }
         } catch {
@@ -213,14 +201,13 @@ struct AccountRemove: ParsableCommand {
             }
         }
         guard !noRevoke else { return true }
-        var error = RingbackError(
+        throw RingbackError(
             .providerUnreachable,
             "\(name) is signed out here, but its provider has not been told, so its tokens may still be valid. The account "
-                + "stays, since the provider can be told only as long as it is configured.", recovery: .retry)
-        error.advice =
-            "Try again: \(shown: "ringback account remove \(name)"), or remove it without telling the provider: "
-            + "\(shown: "ringback account remove \(name) --no-revoke")"
-        throw error
+                + "stays, since the provider can be told only as long as it is configured.", recovery: .retry,
+            advice:
+                "Try again: \(shown: "ringback account remove \(name)"), or remove it without telling the provider: "
+                + "\(shown: "ringback account remove \(name) --no-revoke")")
     }
 }
 
@@ -229,14 +216,13 @@ struct AccountHoldings {
     let name: String
     let calls: BrokerCalls
 
-    /// A client that was deleted.
     struct Registration {
         let document: JSON
 
         var text: String {
-            let client = Sanitizer.line(document["client_id"]?.string ?? "", limit: 1_100)
-            let issuer = Sanitizer.line(document["issuer"]?.string ?? "", limit: 2_000)
-            return document["deleted_at_provider"]?.bool == true
+            let client = Sanitizer.line(document.text("client_id"), limit: 1_100)
+            let issuer = Sanitizer.line(document.text("issuer"), limit: 2_000)
+            return document.isTrue("deleted_at_provider")
                 ? "Deleted its client \(client) at \(issuer)"
                 : "Its client \(client) stays registered at \(issuer), which gave no token to delete it with."
         }
@@ -248,14 +234,8 @@ struct AccountHoldings {
     /// - Parameter needsDaemon: false returns none if no daemon answers.
     func revokeSockets(needsDaemon: Bool) throws(RingbackError) -> [String] {
         let sockets = try sockets(needsDaemon: needsDaemon)
-        for socket in sockets {
-            do throws(RingbackError) {
-                _ = try calls.call(.revokeExposedSocket, [socket])
-            } catch {
-                // It has ended meanwhile.
-                guard error.kind == .notFound else { throw error }
-            }
-        }
+        // One that is not found has ended meanwhile.
+        for socket in sockets { _ = try ignoring(.notFound, call: calls.call(.revokeExposedSocket, [socket])) }
         return sockets
     }
 
@@ -263,18 +243,13 @@ struct AccountHoldings {
     ///
     /// - Parameter needsDaemon: false returns none if no daemon answers.
     func sockets(needsDaemon: Bool) throws(RingbackError) -> [String] {
-        let answer: JSON
-        do throws(RingbackError) {
-            answer = try calls.call(.listExposedSockets)
-        } catch {
-            guard error.kind == .notFound || (error.kind == .noDaemon && !needsDaemon) else { throw error }
-            return []
-        }
+        let answer = try ignoring(
+            .notFound, needsDaemon ? .notFound : .noDaemon, call: calls.call(.listExposedSockets))
         var names: [String] = []
         for list in ["exposed_sockets", "closed"] {
-            for entry in answer[list]?.array ?? [] {
+            for entry in answer?.list(list) ?? [] {
                 guard entry["source"] == "api", let socket = entry["name"]?.string, !names.contains(socket),
-                    (entry["accounts"]?.array ?? []).contains(.string(name))
+                    entry.list("accounts").contains(.string(name))
                 else { continue }
                 names.append(socket)
             }
@@ -314,10 +289,156 @@ struct AccountHoldings {
 
     /// Drops the sign-out that the provider has not been told of. Without the account, the provider can no longer be told.
     func forgetSignOut() throws(RingbackError) {
-        do throws(RingbackError) {
-            _ = try calls.call(.removeSealedSessions, [name], query: [("skip_revocation", "true")])
-        } catch {
-            guard error.kind == .notFound else { throw error }
+        let query: [(String, String?)] = [("skip_revocation", "true")]
+        _ = try ignoring(.notFound, call: calls.call(.removeSealedSessions, [name], query: query))
+    }
+}
+
+/// What else of the configuration needs an account that is to be removed: origins, kept files, restricted sockets, the key
+/// `default`, other accounts. The daemon does not start with an entry that names an account that does not exist.
+enum AccountDependents {
+    /// The daemon's own check of the configuration, with an empty file in place of the account's. Changes nothing.
+    ///
+    /// - Parameter config: the value of `--config`.
+    /// - Throws: `invalid_configuration` with what needs the account, and the commands that remove it.
+    static func refuse(_ account: AccountFile, config: String?) throws(RingbackError) {
+        let before = try ConfigurationCheck.report(config)
+        let empty = account.candidate
+        try empty.write([])
+        defer { empty.discard() }
+        let after = try ConfigurationCheck.report(config, ["--draft", empty.path, "--draft-of", account.path])
+        // Mistakes that the configuration has already do not prevent the removal of the account.
+        let known = before.list("errors")
+        let found = needs(of: account, in: before)
+        // The check ends with the first kind of mistake, so it alone does not find everything. It finds what needs the
+        // account in other ways, such as an account that signs in with it.
+        let added =
+            found
+            + after.list("errors").filter { error in
+                !known.contains(error) && !found.contains { isAt($0, error) }
+            }
+        guard !added.isEmpty else { return }
+        throw RingbackError(
+            Problem(
+                .invalidConfiguration,
+                "Something else of the configuration needs the account \(account.name). Nothing was removed.",
+                extensions: JSONObject([.init("errors", .array(added))])),
+            advice: advice(on: added, account.name, before, config))
+    }
+
+    /// The tables and the key `default` outside of the account's own file that name it, each as an error of the check is.
+    private static func needs(of account: AccountFile, in report: JSON) -> [JSON] {
+        let lists: [(key: String, entries: [JSON])] = [
+            ("default", [report["default"]].compactMap(\.self)), ("origin", report.list("origins")),
+            ("file", report.list("kept_files")), ("expose", report.list("exposes")),
+        ]
+        return lists.flatMap { list in
+            list.entries.compactMap { entry -> JSON? in
+                let names = entry.list("accounts") + [entry["account"]].compactMap(\.self)
+                guard names.contains(.string(account.name)), let source = AccountSource(of: entry),
+                    source.file != account.path
+                else { return nil }
+                var error = JSONObject(texts: [
+                    "file": source.file, "key": list.key, "message": "it names \(account.name)",
+                ])
+                error["line"] = source.line.map { .integer($0) }
+                return .object(error)
+            }
+        }
+    }
+
+    private static func advice(on errors: [JSON], _ name: String, _ report: JSON, _ config: String?) -> String {
+        let more: ShownCommand = config.map { ShownCommand("--config=\($0)") } ?? ""
+        let origins = OriginEntry.all(in: report).filter { origin in
+            origin.account == name && errors.contains { isAbout(origin.source, $0) }
+        }
+        var commands = origins.map { origin in
+            let user: ShownCommand = origin.rule.username.map { ShownCommand("--match-username=\($0)") } ?? ""
+            return ShownCommand("ringback origin remove \(origin.rule.pattern.text) \(user) \(more)")
+        }
+        // What no verb removes is edited.
+        let rest = errors.filter { error in !origins.contains { isAbout($0.source, error) } }
+        var files: [String] = []
+        for file in rest.compactMap({ $0["file"]?.string }) where !files.contains(file) { files.append(file) }
+        commands += files.map { ShownCommand("${EDITOR:-vi} \($0)") }
+        commands.append(ShownCommand("ringback account remove \(name) \(more)"))
+        return "Remove that first, then the account: " + commands.map { "\(shown: $0)" }.joined(separator: "; ")
+    }
+
+    private static func isAt(_ left: JSON, _ right: JSON) -> Bool {
+        left["file"] == right["file"] && left["line"] == right["line"]
+    }
+
+    private static func isAbout(_ source: AccountSource, _ error: JSON) -> Bool {
+        source.file == error["file"]?.string && source.line == error["line"]?.integer
+    }
+}
+
+/// Sessions in the vault that belong to no configured account.
+struct SealedSession {
+    let account: String
+    private let person: String
+    let provider: String
+    let clientID: String
+    let isRevocable: Bool
+
+    init(reading document: JSON) {
+        account = document.text("account")
+        person = document["display_name"]?.string ?? "an unnamed user"
+        provider = document["provider"]?.string ?? "its provider"
+        clientID = document.text("client_id")
+        isRevocable = document.isTrue("revocable")
+    }
+
+    /// `mira@example.org at https://id.example.org`.
+    var text: String { "\(Sanitizer.line(person)) at \(Sanitizer.line(provider, limit: 600))" }
+
+    static func all(in status: JSON) -> [SealedSession] {
+        status.list("sealed_sessions").map(SealedSession.init(reading:))
+    }
+
+    static func command(_ account: String, isConfigured: Bool) -> ShownCommand {
+        isConfigured
+            ? ShownCommand("ringback logout \(account) --sealed") : ShownCommand("ringback account remove \(account)")
+    }
+
+    /// Removes an account's sessions and prints the result for each. Throws if a provider could not be reached.
+    static func remove(
+        of account: String, revokes: Bool, _ calls: BrokerCalls, asJSON: Bool
+    ) throws(RingbackError) {
+        let answer = try calls.call(
+            .removeSealedSessions, [account], query: [("skip_revocation", revokes ? nil : "true")],
+            timeout: .seconds(120))
+        let removed = answer.list("sessions")
+        if asJSON {
+            Output.json(answer)
+        } else {
+            for document in removed { show(document) }
+        }
+        guard let waiting = removed.first(where: { $0["revocation"]?.string == "waiting" }) else { return }
+        var error =
+            RingbackError(reading: waiting["error"])
+            ?? RingbackError(.providerUnreachable, "The provider cannot be reached.", recovery: .retry)
+        error.advice =
+            "No program can use the session any more, but the provider has not revoked it. Try again: "
+            + "\(shown: "ringback account remove \(account)"), or remove it without revocation: "
+            + "\(shown: "ringback account remove \(account) --no-revoke")"
+        throw error
+    }
+
+    private static func show(_ document: JSON) {
+        guard let word = document["revocation"]?.string, word != "waiting" else { return }
+        Output.line("Removed the session of \(SealedSession(reading: document).text) from the vault.")
+        let rest = "Its tokens stay valid until they expire, unless you end the session at the provider."
+        switch word {
+        case "revoked": Output.note("The provider has revoked the session.")
+        case "not_asked": Output.note("The provider was not asked to revoke the session. \(rest)")
+        case "not_offered": Output.note("The provider offers no revocation. \(rest)")
+        case "settings_gone":
+            Output.note("The session could not be revoked, because the account's settings were removed. \(rest)")
+        default:
+            let reason = RingbackError(reading: document["error"])?.detail ?? "The provider rejected the request."
+            Output.note("The session was not revoked: \(Sanitizer.line(reason, limit: 600)) \(rest)")
         }
     }
 }

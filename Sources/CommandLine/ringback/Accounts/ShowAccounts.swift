@@ -4,40 +4,39 @@ import RingbackBase
 import RingbackClient
 import Terminal
 
-struct ShowAccounts: ParsableCommand {
+struct ShowAccounts: DaemonVerb, AccountNaming {
     static let configuration = CommandConfiguration(
         commandName: "accounts", abstract: "List the accounts and their state.")
 
     @Argument(help: "Only this account.", completion: Completions.accounts)
     var account: String?
 
-    @OptionGroup var json: JSONOption
-    @OptionGroup var daemon: DaemonOptions
+    @OptionGroup var options: CallOptions
+
+    var subject: String? { account }
 
     func run() throws {
-        try present(account: account) { () throws(RingbackError) in
-            let calls = try daemon.calls()
-            let answer = if let account { try calls.account(account) } else { try calls.call(.listAccounts) }
-            guard !json.isWanted else { return Output.json(answer) }
-            let documents = account == nil ? answer["accounts"]?.array ?? [] : [answer]
-            guard !documents.isEmpty else {
-                return Output.note("No account is configured. Run: \(shown: AccountAdd.command)")
-            }
-            let isLoading = documents.contains { $0["state"]?.string == Account.State.loading.rawValue }
-            let isLocked = isLoading && (try? DaemonStatus(reading: calls.call(.getStatus)))?.isVaultLocked == true
-            var table = Table(columns: ["NAME", "PROVIDER", "STATE", "WHO", "TOKEN VALID", "PROBLEM"])
-            for document in documents {
-                let account = try Account(reading: document)
-                var cells = ShowAccounts.cells(account, isService: document["grant"] != nil)
-                if !account.needsSignIn, account.state == .unauthenticated { cells[2] = "needs no sign-in" }
-                // A locked vault cannot be read: the state stays so until it is unlocked.
-                if isLocked, account.state == .loading { (cells[2], cells[5]) = ("locked", "") }
-                if cells[5].isEmpty, let notice = ShowAccounts.notice(document, account) { cells[5] = notice }
-                table.add(cells)
-            }
-            Output.table(table, below: 1)
-            if isLocked { Output.note("The vault is locked. Run: ringback unlock") }
+        let calls = try daemon.calls()
+        let answer = if let account { try calls.account(account) } else { try calls.call(.listAccounts) }
+        guard !json.isWanted else { return Output.json(answer) }
+        let documents = account == nil ? answer.list("accounts") : [answer]
+        guard !documents.isEmpty else {
+            return Output.note("No account is configured. Run: \(shown: AccountAdd.command)")
         }
+        let isLoading = documents.contains { $0["state"]?.string == Account.State.loading.rawValue }
+        let isLocked = isLoading && (try? DaemonStatus(reading: calls.call(.getStatus)))?.isVaultLocked == true
+        var table = Table(columns: ["NAME", "PROVIDER", "STATE", "WHO", "TOKEN VALID", "PROBLEM"])
+        for document in documents {
+            let account = try Account(reading: document)
+            var cells = ShowAccounts.cells(account, isService: document["grant"] != nil)
+            if !account.needsSignIn, account.state == .unauthenticated { cells[2] = "needs no sign-in" }
+            // A locked vault cannot be read: the state stays so until it is unlocked.
+            if isLocked, account.state == .loading { (cells[2], cells[5]) = ("locked", "") }
+            if cells[5].isEmpty, let notice = ShowAccounts.notice(document, account) { cells[5] = notice }
+            table.add(cells)
+        }
+        Output.table(table, below: 1)
+        if isLocked { Output.note("The vault is locked. Run: ringback unlock") }
     }
 
     /// What the user should know of a session that works. Lost scopes are short here: each account is one line.
@@ -63,18 +62,14 @@ struct ShowAccounts: ParsableCommand {
     }
 
     private static func cells(_ account: Account, isService: Bool) -> [String] {
-        // A service has a session before it has a token: perhaps no caller has asked for one yet.
-        let hasToken = account.state.hasSession && (!isService || account.expiresAt != nil)
-        return [
-            account.name, account.provider, state(account),
-            account.user?.email ?? account.user?.phone ?? account.subject ?? "-",
-            hasToken ? TimeText.validity(until: account.expiresAt?.secondsSince1970, now: TimeText.now()) : "-",
+        [
+            account.name, account.provider, state(account), account.who ?? "-", account.validity(isService: isService),
             account.error.map { $0.userMessage ?? $0.detail } ?? "",
         ]
     }
 }
 
-struct Use: ParsableCommand {
+struct Use: DaemonVerb {
     static let configuration = CommandConfiguration(
         abstract: "Choose the default account, or show it.",
         discussion: """
@@ -87,14 +82,11 @@ struct Use: ParsableCommand {
     var name: String?
 
     @OptionGroup var config: ConfigurationOption
-    @OptionGroup var json: JSONOption
-    @OptionGroup var daemon: DaemonOptions
+    @OptionGroup var options: CallOptions
 
     func run() throws {
-        try present { () throws(RingbackError) in
-            let file = try config.file()
-            if let name { try choose(name, file) } else { try show(file) }
-        }
+        let file = try config.file()
+        if let name { try choose(name, file) } else { try show(file) }
     }
 
     private func choose(_ name: String, _ file: ConfigurationFile) throws(RingbackError) {
@@ -109,11 +101,9 @@ struct Use: ParsableCommand {
             let isSame = former?["accounts"] == nil || former.map(Use.names) == Use.names(report)
             return isSame && report["default"]?["account"]?.string == name
         }
-        if json.isWanted {
-            Output.json(["default": .string(name), "file": .string(file.path)])
-        } else {
-            Output.line("The default account is \(name): \(Sanitizer.line(file.path, limit: 600))")
-        }
+        json.print(
+            ["default": .string(name), "file": .string(file.path)],
+            or: "The default account is \(name): \(Sanitizer.line(file.path, limit: 600))")
         try daemon.calls().reloadIfRunning()
     }
 
@@ -125,13 +115,12 @@ struct Use: ParsableCommand {
             }
             throw RingbackError(.notFound, "There is no default account. To choose one: ringback use NAME")
         }
-        guard json.isWanted else { return Output.line(name) }
         let file = AccountSource(of: entry)?.file ?? file.path
-        Output.json(["default": .string(name), "file": .string(file)])
+        json.print(["default": .string(name), "file": .string(file)], or: name)
     }
 
-    private static func names(_ report: JSON) -> [String] {
-        (report["accounts"]?.array ?? []).compactMap { $0["name"]?.string }
+    static func names(_ report: JSON) -> [String] {
+        report.list("accounts").compactMap { $0["name"]?.string }
     }
 }
 
@@ -143,7 +132,6 @@ struct AccountVerbs: ParsableCommand {
 
 /// Where an account of the configuration is defined.
 struct AccountSource {
-    /// The file's path.
     let file: String
     /// From 1; nil if the report gave none.
     let line: Int?
@@ -169,33 +157,111 @@ struct AccountSource {
 
 extension BrokerCalls {
     /// Makes a running daemon read the configuration. Without a daemon there is nothing to do.
-    func reloadIfRunning() throws(RingbackError) {
-        do throws(RingbackError) {
-            _ = try call(.reload)
-        } catch {
-            if error.kind != .noDaemon { throw error }
-        }
-    }
+    func reloadIfRunning() throws(RingbackError) { _ = try ignoring(.noDaemon, call: call(.reload)) }
 }
 
-struct Reload: ParsableCommand {
+struct Reload: DaemonVerb {
     static let configuration = CommandConfiguration(
         abstract: "Let the daemon read its configuration again.",
         discussion: "If it has mistakes, nothing changes: they are listed, and the exit status is 78.")
 
-    @OptionGroup var json: JSONOption
-    @OptionGroup var daemon: DaemonOptions
+    @OptionGroup var options: CallOptions
 
     func run() throws {
-        try present { () throws(RingbackError) in
-            let answer = try daemon.calls().call(.reload)
-            guard !json.isWanted else { return Output.json(answer) }
-            Output.line("The configuration was read again.")
-            let tables = (answer["restart_needed"]?.array ?? []).compactMap(\.string)
-            if !tables.isEmpty {
-                let names = tables.map { "[\(Sanitizer.line($0))]" }.joined(separator: ", ")
-                Output.note("Changes in \(names) take effect when the daemon is started again.")
-            }
+        let answer = try daemon.calls().call(.reload)
+        guard !json.isWanted else { return Output.json(answer) }
+        Output.line("The configuration was read again.")
+        let tables = answer.texts("restart_needed")
+        if !tables.isEmpty {
+            let names = tables.map { "[\(Sanitizer.line($0))]" }.joined(separator: ", ")
+            Output.note("Changes in \(names) take effect when the daemon is started again.")
         }
+    }
+}
+
+/// Which account a verb means if none was named: the only one, else the default. `login` asks on a terminal. Scripts
+/// never get a guess: without a default, several accounts are a mistake in the usage.
+struct AccountChoice {
+    /// For a mistake in the usage: several accounts, and none is named.
+    static let kind: RingbackError.Kind = "account_needed"
+
+    let verb: String
+    let calls: BrokerCalls
+    /// Only accounts that a user signs in to.
+    var needsUser = false
+    /// Asks on a terminal; ends the wait.
+    var interruption: Interruption?
+
+    /// The name that was stated, or the account that is meant.
+    static func name(_ stated: String?, for verb: String, _ daemon: DaemonOptions) throws(RingbackError) -> String {
+        if let stated { return stated }
+        return try AccountChoice(verb: verb, calls: try daemon.calls()).name()
+    }
+
+    func name() throws(RingbackError) -> String {
+        let all = try calls.call(.listAccounts)["accounts"]?.array ?? []
+        var accounts: [Account] = []
+        for document in all { accounts.append(try Account(reading: document)) }
+        if needsUser, accounts.contains(where: \.needsSignIn) { accounts.removeAll { !$0.needsSignIn } }
+        guard let first = accounts.first else {
+            throw RingbackError(AccountChoice.kind, "No account is configured. Run: \(shown: AccountAdd.command)")
+        }
+        if accounts.count == 1 { return first.name }
+        if let account = accounts.first(where: \.isDefault) { return account.name }
+        guard let interruption, Questions.arePossible else {
+            let more = accounts.count > AccountChoice.most ? ", …" : ""
+            let names = accounts.prefix(AccountChoice.most).map { Sanitizer.line($0.name) }.joined(separator: ", ")
+            throw RingbackError(
+                AccountChoice.kind,
+                "There are several accounts: \(names)\(more). Usage: \(shown: "ringback \(verb) ACCOUNT"), or choose a "
+                    + "default with: ringback use ACCOUNT")
+        }
+        return try ask(accounts, interruption)
+    }
+
+    private static let most = 20
+
+    private func ask(_ accounts: [Account], _ interruption: Interruption) throws(RingbackError) -> String {
+        let width = accounts.map(\.name.utf8.count).max() ?? 0
+        Output.note("Which account?")
+        for (index, account) in accounts.enumerated() {
+            let number = "\(index + 1)".padded(to: "\(accounts.count)".utf8.count, isRight: true)
+            Output.note("  \(number)  \(account.name.padded(to: width))  \(AccountText.state(of: account))")
+        }
+        let questions = Questions(interruption: interruption, ending: "No account was chosen.")
+        while true {
+            let line = try questions.line("Number or name: ")
+            let number = Int(line).map { $0 - 1 }
+            if let number, accounts.indices.contains(number) { return accounts[number].name }
+            if accounts.contains(where: { $0.name == line }) { return line }
+            if !line.isEmpty { Output.note("There is no account “\(Sanitizer.line(line, limit: 80))”.") }
+        }
+    }
+}
+
+extension String {
+    func padded(to width: Int, isRight: Bool = false) -> String {
+        let blanks = String(repeating: " ", count: max(0, width - utf8.count))
+        return isRight ? blanks + self : self + blanks
+    }
+}
+
+extension AccountText {
+    /// Who is signed in: `signed in as alice@example.org`.
+    static func state(of account: Account) -> String {
+        guard account.state.hasSession else {
+            return account.state == .unauthenticated ? "not signed in" : account.state.rawValue
+        }
+        return "signed in" + (account.who.map { " as \(Sanitizer.line($0, limit: 100))" } ?? "")
+    }
+}
+
+extension Account {
+    var who: String? { user?.email ?? user?.phone ?? subject }
+
+    /// Until when its token is valid. A service has a session before it has a token: perhaps no caller has asked for one.
+    func validity(isService: Bool) -> String {
+        guard state.hasSession, !isService || expiresAt != nil else { return "-" }
+        return TimeText.validity(until: expiresAt?.secondsSince1970, now: TimeText.now())
     }
 }

@@ -1,7 +1,9 @@
 import ArgumentParser
 import Glibc
 import RingbackAPI
+import RingbackBase
 import RingbackClient
+import Terminal
 
 struct Agent: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -30,34 +32,27 @@ struct Agent: ParsableCommand {
         completion: Completions.command)
     var command: [String] = []
 
-    /// The descriptors that are passed to the daemon.
     private var descriptors: [Int32?] {
         credentials.map { $0.split(separator: "=").last.flatMap { Int32($0) } }
     }
 
     func validate() throws {
-        guard descriptors.allSatisfy({ ($0 ?? 0) > 2 }) else {
-            throw ValidationError(
-                "--credential-fd must be NAME=N: a credential's name, and an open descriptor from 3 on.")
-        }
+        try require(
+            descriptors.allSatisfy({ ($0 ?? 0) > 2 }),
+            "--credential-fd must be NAME=N: a credential's name, and an open descriptor from 3 on.")
         if command.first == "" { throw ValidationError("The command is empty.") }
     }
 
     func run() throws {
         let child = ChildCommand()
-        var status: Int32 = 0
-        try present { () throws(RingbackError) in
-            let setup = try AgentSetup()
-            defer { setup.end() }
-            if let ended = try setup.start(daemonOptions, child) {
-                // The daemon has printed why.
-                Output.note("ringback: the agent's daemon did not start (status \(ended)).")
-                status = ended
-            } else {
-                status = run(child, in: setup)
-            }
+        let setup = try AgentSetup()
+        defer { setup.end() }
+        if let ended = try setup.start(daemonOptions, child) {
+            // The daemon has printed why.
+            Output.note("ringback: the agent's daemon did not start (status \(ended)).")
+            throw ExitCode(ended)
         }
-        if status != 0 { throw ExitCode(status) }
+        try ExitStatus.end(with: run(child, in: setup))
     }
 
     private var daemonOptions: [String] {
@@ -78,12 +73,11 @@ struct Agent: ParsableCommand {
         }
         let shell = SocketPlace.variable("SHELL").flatMap { $0.isEmpty ? nil : $0 } ?? "/bin/sh"
         let command = command.isEmpty ? [shell] : command
-        switch child.start(command) {
-        case .success(let pid): return child.wait(for: pid) { setup.note(endOf: $0, $1) }
-        case .failure(let failure):
-            let failure = CommandFailure(program: command[0], code: failure.code)
-            failure.show()
-            return failure.status
+        do throws(CommandFailure) {
+            return child.wait(for: try child.start(command)) { setup.note(endOf: $0, $1) }
+        } catch {
+            error.show()
+            return error.status
         }
     }
 }
@@ -104,16 +98,14 @@ final class AgentSetup {
         let parents = (stated + ["/tmp", "/var/tmp", "/dev/shm"]).filter {
             $0.hasPrefix("/") && $0.utf8.count < AgentSetup.longestParent
         }
-        for parent in parents {
-            // The directory gets mode 0700 and an unpredictable name.
-            var template = Array("\(parent)/ringback-agent.XXXXXX".utf8CString)
-            guard unsafe mkdtemp(&template) != nil else { continue }
-            directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-            return
+        let made = parents.lazy.compactMap { Files.makePrivateDirectory(in: $0, named: "ringback-agent") }.first
+        guard let made else {
+            throw RingbackError(
+                .systemError,
+                "No private directory can be made in \(parents.joined(separator: ", ")). Set TMPDIR to a place for one."
+            )
         }
-        throw RingbackError(
-            .systemError,
-            "No private directory can be made in \(parents.joined(separator: ", ")). Set TMPDIR to a place for one.")
+        directory = made
     }
 
     /// Starts the daemon and waits until it responds.
@@ -128,19 +120,11 @@ final class AgentSetup {
         }
         daemon = pid
         let calls = BrokerCalls(socket: socket, application: "ringback agent", interruption: nil)
-        let end = ContinuousClock.now + .seconds(20)
-        while true {
-            do throws(RingbackError) {
-                _ = try calls.call(.getStatus, timeout: .seconds(5))
-                return nil
-            } catch {
-                guard error.kind == .noDaemon, ContinuousClock.now < end else { throw error }
-            }
-            if let status = Subprocess.endedStatus(pid) {
-                daemon = nil
-                return status
-            }
-            if command.isStopped(within: .milliseconds(10)) { throw RingbackError(.cancelled, "Interrupted.") }
+        switch try calls.start(of: pid, isStopped: { command.isStopped(within: .milliseconds(10)) }) {
+        case .responds: return nil
+        case .ended(let status):
+            daemon = nil
+            return status
         }
     }
 
@@ -151,21 +135,97 @@ final class AgentSetup {
         Output.note("ringback: the agent's daemon ended with status \(status). Its sessions are gone.")
     }
 
-    /// Ends the daemon and removes the directory.
     func end() {
-        if let pid = daemon {
-            daemon = nil
-            kill(pid, SIGTERM)
-            let end = ContinuousClock.now + .seconds(6)
-            while Subprocess.endedStatus(pid) == nil {
-                guard ContinuousClock.now < end else {
-                    kill(pid, SIGKILL)
-                    Subprocess.wait(pid)
-                    break
-                }
-                poll(nil, 0, 5)
+        if let pid = daemon { _ = Programs.end(pid) }
+        daemon = nil
+        Files.removeTree(directory)
+    }
+}
+
+extension BrokerCalls {
+    /// What has become of a daemon that was started here.
+    enum Start {
+        case responds(JSON)
+        case ended(Int32)
+    }
+
+    /// Waits until a daemon responds.
+    ///
+    /// - Parameter isStopped: waits a moment; true if a signal asks for an end.
+    /// - Returns: its status, or the exit status of its process if it ended before that.
+    func start(of pid: Int32, isStopped: () -> Bool) throws(RingbackError) -> Start {
+        let end = ContinuousClock.now + .seconds(20)
+        while true {
+            do throws(RingbackError) {
+                return .responds(try call(.getStatus, timeout: .seconds(5)))
+            } catch {
+                guard error.kind == .noDaemon, ContinuousClock.now < end else { throw error }
             }
+            if let status = Subprocess.endedStatus(pid) { return .ended(status) }
+            if isStopped() { throw RingbackError(.cancelled, "Interrupted.") }
         }
-        FileTree.remove(directory)
+    }
+}
+
+struct Env: DaemonVerb {
+    static let configuration = CommandConfiguration(
+        abstract: "Print the shell command that sets RINGBACK_SOCK to the daemon's socket.",
+        discussion: """
+            sh, bash, zsh: eval "$(ringback env)"
+            fish:          ringback env --shell fish | source
+            csh:           eval "`ringback env --shell csh`"
+            """)
+
+    @Option(help: ArgumentHelp("The shell: sh, bash, zsh, fish or csh.", valueName: "name"))
+    var shell = Shell.sh
+
+    @OptionGroup var options: CallOptions
+
+    func run() throws {
+        let path = try Env.absolute(SocketPlace.path(stated: daemon.socket))
+        guard !json.isWanted else { return Output.json(["RINGBACK_SOCK": .string(path)]) }
+        guard let line = shell.assignment("RINGBACK_SOCK", path) else {
+            throw RingbackError(
+                "no_place", "The socket's path holds a control character, which a shell could misread.")
+        }
+        Output.line(line)
+    }
+
+    /// Makes the path absolute: the shell may change its working directory.
+    private static func absolute(_ path: String) throws(RingbackError) -> String {
+        guard let path = Path.absolute(path) else {
+            throw RingbackError(
+                .systemError, "The working directory was deleted. Name the socket by an absolute path.")
+        }
+        return path
+    }
+}
+
+/// The shells whose syntax is known. A value is quoted so that the shell reads it unchanged.
+enum Shell: String, CaseIterable, ExpressibleByArgument {
+    case sh, bash, zsh, fish, csh
+
+    /// A line that sets a variable for the shell and what it starts; nil for a value with control characters.
+    func assignment(_ name: String, _ value: String) -> String? {
+        guard !value.unicodeScalars.contains(where: { $0.value < 0x20 || (0x7F...0x9F).contains($0.value) }) else {
+            return nil
+        }
+        return switch self {
+        case .sh, .bash, .zsh: "export \(name)=\(quoted(value))"
+        case .fish: "set -gx \(name) \(quoted(value))"
+        // The `eval` of csh joins lines, so that each needs a semicolon.
+        case .csh: "setenv \(name) \(quoted(value));"
+        }
+    }
+
+    /// A word that no shell changes needs no quotes.
+    func quoted(_ value: String) -> String {
+        guard !ShellWord.isPlain(value) else { return value }
+        switch self {
+        case .sh, .bash, .zsh: return ShellWord.quoted(value)
+        case .fish: return "'" + value.replacing("\\", with: "\\\\").replacing("'", with: "\\'") + "'"
+        // csh looks for history (`!`) within quotes too.
+        case .csh: return "'" + value.replacing("'", with: "'\\''").replacing("!", with: "\\!") + "'"
+        }
     }
 }

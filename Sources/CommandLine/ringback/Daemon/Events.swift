@@ -1,9 +1,11 @@
 import ArgumentParser
+import Glibc
+import RingbackAPI
 import RingbackBase
 import RingbackClient
 import Terminal
 
-struct Events: ParsableCommand {
+struct Events: AccountNaming {
     static let configuration = CommandConfiguration(
         abstract: "Print events, one per line, until Ctrl-C.",
         discussion: "Begins with an initial_session for each account. Exit status 2: the daemon ended.")
@@ -19,20 +21,20 @@ struct Events: ParsableCommand {
 
     @OptionGroup var daemon: DaemonOptions
 
+    var subject: String? { account }
+
     func run() throws {
-        try present(account: account) { () throws(RingbackError) in
-            do throws(RingbackError) {
-                // The name is checked first, so that an impossible one gets its own error.
-                if let account { try RequestTarget.checkAccount(account) }
-                let events = try daemon.calls(try Signals.interruption()).openEvents(
-                    account: account, isTelemetry: telemetry)
-                while let event = try events.next() { try show(event) }
-            } catch {
-                if error.kind == .cancelled { return }
-                throw error
-            }
-            throw RingbackError(.noDaemon, "The daemon ended the stream of events.", recovery: .retry)
+        do throws(RingbackError) {
+            // The name is checked first, so that an impossible one gets its own error.
+            if let account { try RequestTarget.checkAccount(account) }
+            let events = try daemon.calls(try Signals.interruption()).openEvents(
+                account: account, isTelemetry: telemetry)
+            while let event = try events.next() { try show(event) }
+        } catch {
+            if error.kind == .cancelled { return }
+            throw error
         }
+        throw RingbackError(.noDaemon, "The daemon ended the stream of events.", recovery: .retry)
     }
 
     private func show(_ event: ServerSentEvents.Event) throws(RingbackError) {
@@ -55,5 +57,108 @@ struct Events: ParsableCommand {
             RingbackError(reading: data["error"])?.detail,
         ]
         Output.line(words.compactMap { $0.map { Sanitizer.line($0) } }.joined(separator: "  "))
+    }
+}
+
+struct Audit: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Show which program got which token, and what happened to sessions and keys.",
+        discussion: """
+            Shows at most the newest 1000 entries; audit.jsonl in the state directory may have more. Requests of ringback \
+            itself are left out, unless --all or --json is given. What such a request changed is always shown.
+            """)
+
+    @Option(help: ArgumentHelp("Since a time ago (90s, 15m, 24h, 7d, 2w) or an instant (RFC 3339).", valueName: "when"))
+    var since: String?
+
+    @Option(help: "Only entries about this account.", completion: Completions.accounts)
+    var account: String?
+
+    @Option(help: ArgumentHelp("The maximum number of entries, 1 to 1000.", valueName: "number"))
+    var limit: Int?
+
+    @Flag(help: "Also show the requests of ringback itself.")
+    var all = false
+
+    @Flag(name: .customLong("json"), help: "Print one JSON object per line.")
+    var isJSON = false
+
+    @OptionGroup var daemon: DaemonOptions
+
+    func validate() throws {
+        if let since, Audit.instant(since, now: TimeText.now()) == nil {
+            throw ValidationError("--since must be a time ago such as 90s, 15m, 24h or 7d, or 2027-01-15T08:00:00Z.")
+        }
+        if let limit, !(1...1_000).contains(limit) { throw ValidationError("--limit must be 1 to 1000.") }
+    }
+
+    func run() throws {
+        let calls = try daemon.calls()
+        let answer = try calls.call(
+            .getAudit,
+            query: [
+                ("since", since.flatMap { Audit.instant($0, now: TimeText.now()) }), ("account", account),
+                ("limit", limit.map { String($0) }),
+            ])
+        let entries = answer.list("entries")
+        // An account that was removed may have entries.
+        if entries.isEmpty, let account { _ = try calls.account(account) }
+        defer {
+            if answer.isTrue("truncated") {
+                Output.note("There are older entries. Ask for less with --since or --account, or read audit.jsonl.")
+            }
+        }
+        guard !isJSON else {
+            for entry in entries { Output.json(entry) }
+            return
+        }
+        guard !entries.isEmpty else { return Output.note("The audit log has no such entry.") }
+        let own = Programs.own
+        let shown = all ? entries : entries.filter { !Audit.isInternal($0, of: own) }
+        if !shown.isEmpty {
+            var table = Table(columns: ["TIME", "EVENT", "ACCOUNT", "COUNT", "PID", "PROGRAM", "DETAILS"])
+            for entry in shown { table.add(Audit.cells(entry)) }
+            Output.table(table, below: 2)
+        }
+        let omitted = entries.count - shown.count
+        guard omitted > 0 else { return }
+        Output.note(
+            "\(omitted) \(omitted == 1 ? "entry" : "entries") about requests of ringback itself left out. To see all: "
+                + "ringback audit --all")
+    }
+
+    /// The instant for the request. A span is subtracted from this machine's clock; other text is passed on for the
+    /// daemon to read.
+    static func instant(_ text: String, now: Int) -> String? {
+        if let span = TimeSpan.seconds(of: text) { return String(max(0, now - span)) }
+        // Numbers and other text without a date and a time are mistakes.
+        return text.contains("-") && text.utf8.contains { $0 | 0x20 == UInt8(ascii: "t") } ? text : nil
+    }
+
+    /// True for a request for anything but a token that the user made with this program at the daemon's own socket.
+    private static func isInternal(_ entry: JSON, of own: String?) -> Bool {
+        guard let own, entry["event"] == "request", entry["executable"]?.string == own else { return false }
+        return entry["uid"]?.integer == Int(getuid()) && entry["exposed_socket"] == nil
+    }
+
+    private static func cells(_ entry: JSON) -> [String] {
+        [
+            entry["time"]?.integer.map(TimeText.dateAndTime) ?? "", entry.text("event"),
+            entry["account"]?.string ?? "-",
+            entry["count"]?.integer.map { String($0) } ?? "", entry["pid"]?.integer.map { String($0) } ?? "",
+            entry["executable"]?.string ?? (entry["pid"] == nil ? "" : "?"), details(entry),
+        ]
+    }
+
+    /// Members without a column, in their order.
+    private static func details(_ entry: JSON) -> String {
+        let columns: Set = [
+            "time", "time_text", "event", "account", "count", "pid", "executable", "first", "last", "verified",
+        ]
+        var words: [String] = []
+        for member in entry.object?.members ?? [] where !columns.contains(member.name) {
+            words.append("\(member.name)=\(member.value.string ?? member.value.text)")
+        }
+        return words.joined(separator: " ")
     }
 }

@@ -1,55 +1,53 @@
 import ArgumentParser
+import Glibc
 import RingbackAPI
 import RingbackBase
 import RingbackClient
 import Terminal
 
-struct ShowStatus: ParsableCommand {
+struct ShowStatus: DaemonVerb {
     static let configuration = CommandConfiguration(commandName: "status", abstract: "Show the daemon's state.")
 
-    @OptionGroup var json: JSONOption
-    @OptionGroup var daemon: DaemonOptions
+    @OptionGroup var options: CallOptions
 
     func run() throws {
-        try present { () throws(RingbackError) in
-            let calls = try daemon.calls()
-            let answer = try calls.call(.getStatus)
-            guard !json.isWanted else { return Output.json(answer) }
-            let status = try DaemonStatus(reading: answer)
-            // A restricted socket does not tell the pid.
-            let pid = status.pid.map { ", pid \($0)" } ?? ""
-            let build = try DaemonBuild(reading: answer, socket: daemon.socket)
-            Output.field("Daemon", "ringbackd \(build.name)\(pid), up \(TimeText.span(status.uptime))")
-            if let difference = build.difference {
-                let restart = build.restart
-                let step = restart?.command.map { "To restart it: \(shown: $0)" } ?? restart?.advice
-                Output.field("Differs", difference + (step.map { " \($0)" } ?? ""))
-            }
-            Output.field("Socket", calls.socket)
-            Output.field("Restricted", Elsewhere.restriction(answer["exposed_socket"]))
-            Output.field("Vault", ShowStatus.vault(answer["vault"]))
-            Output.field("Database", ShowStatus.database(answer["vault"]?["database"]))
-            if status.isVaultLocked {
-                let step =
-                    answer["exposed_socket"] == nil
-                    ? answer["vault"]?.object.flatMap(CauseAdvice.sentence) ?? "Run: ringback unlock"
-                    : "\(Elsewhere.place) ringback unlock"
-                Output.field("Locked", status.vaultLockReason.map { "\($0) \(step)" } ?? step)
-            }
-            let counts = status.accounts.filter { $0.value > 0 }.sorted { $0.key.rawValue < $1.key.rawValue }
-            let text = counts.map { "\($0.value) \($0.key.rawValue)" }.joined(separator: ", ")
-            Output.field("Accounts", text.isEmpty ? "none" : text)
-            try showWhatWaits(status, answer, calls)
-            for warning in (answer["warnings"]?.array ?? []).compactMap(\.string) {
-                Output.field("Warning", "\(warning) See: ringback expose list")
-            }
-            for warning in (answer["file_warnings"]?.array ?? []).compactMap(\.string) {
-                Output.field("Warning", "\(warning) See: ringback files")
-            }
-            guard let listeners = answer["listeners"]?.array?.compactMap(\.string) else { return }
-            Output.field(
-                "Listeners", listeners.isEmpty ? "none (no sign-in is pending)" : listeners.joined(separator: ", "))
+        let calls = try daemon.calls()
+        let answer = try calls.call(.getStatus)
+        guard !json.isWanted else { return Output.json(answer) }
+        let status = try DaemonStatus(reading: answer)
+        // A restricted socket does not tell the pid.
+        let pid = status.pid.map { ", pid \($0)" } ?? ""
+        let build = try DaemonBuild(reading: answer, socket: daemon.socket)
+        Output.field("Daemon", "ringbackd \(build.name)\(pid), up \(TimeText.span(status.uptime))")
+        if let difference = build.difference {
+            let restart = build.restart
+            let step = restart.command.map { "To restart it: \(shown: $0)" } ?? restart.advice
+            Output.field("Differs", difference + (step.map { " \($0)" } ?? ""))
         }
+        Output.field("Socket", calls.socket)
+        Output.field("Restricted", Elsewhere.restriction(answer["exposed_socket"]))
+        Output.field("Vault", ShowStatus.vault(answer["vault"]))
+        Output.field("Database", ShowStatus.database(answer["vault"]?["database"]))
+        if status.isVaultLocked {
+            let step =
+                answer["exposed_socket"] == nil
+                ? answer["vault"]?.object.flatMap(CauseAdvice.sentence) ?? "Run: ringback unlock"
+                : "\(Elsewhere.place) ringback unlock"
+            Output.field("Locked", status.vaultLockReason.map { "\($0) \(step)" } ?? step)
+        }
+        let counts = status.accounts.filter { $0.value > 0 }.sorted { $0.key.rawValue < $1.key.rawValue }
+        let text = counts.map { "\($0.value) \($0.key.rawValue)" }.joined(separator: ", ")
+        Output.field("Accounts", text.isEmpty ? "none" : text)
+        try showWhatWaits(status, answer, calls)
+        let lists: [(String, ShownCommand)] = [
+            ("warnings", "ringback expose list"), ("file_warnings", "ringback files"),
+        ]
+        for (member, list) in lists {
+            for warning in answer.texts(member) { Output.field("Warning", "\(warning) See: \(shown: list)") }
+        }
+        guard let listeners = answer["listeners"]?.array?.compactMap(\.string) else { return }
+        Output.field(
+            "Listeners", listeners.isEmpty ? "none (no sign-in is pending)" : listeners.joined(separator: ", "))
     }
 
     /// The database of a vault that hosts share; nil for a vault of one host.
@@ -57,7 +55,7 @@ struct ShowStatus: ParsableCommand {
         guard let database, let place = database["place"]?.string else { return nil }
         let unsent = database["unsent"]?.integer ?? 0
         let rest = unsent > 0 ? " Changes of this host that it does not have yet: \(unsent)." : ""
-        if database["reachable"]?.bool == true { return place + (rest.isEmpty ? "" : ".\(rest)") }
+        if database.isTrue("reachable") { return place + (rest.isEmpty ? "" : ".\(rest)") }
         let problem = database["problem"]?.string ?? "It cannot be used."
         return "\(place), away: \(problem) Tokens are served while they are valid, and nothing is refreshed.\(rest)"
     }
@@ -69,7 +67,7 @@ struct ShowStatus: ParsableCommand {
         for document in try calls.call(.listAccounts)["accounts"]?.array ?? [] {
             guard let name = document["name"]?.string else { continue }
             configured.insert(name)
-            if document["stale"]?.bool == true { stale.append(name) }
+            if document.isTrue("stale") { stale.append(name) }
         }
         for session in SealedSession.all(in: answer) {
             let command = SealedSession.command(session.account, isConfigured: configured.contains(session.account))
@@ -101,9 +99,103 @@ struct ShowMetrics: ParsableCommand {
     @OptionGroup var daemon: DaemonOptions
 
     func run() throws {
-        try present { () throws(RingbackError) in
-            let text = try daemon.calls().text(.getMetrics)
-            for line in text.split(separator: "\n") { Output.line(Sanitizer.line(String(line), limit: 4_096)) }
+        let text = try daemon.calls().text(.getMetrics)
+        for line in text.split(separator: "\n") { Output.line(Sanitizer.line(String(line), limit: 4_096)) }
+    }
+}
+
+/// The running daemon, compared with this program. An upgrade does not restart daemons, so the two may be built from
+/// different commits.
+struct DaemonBuild {
+    private let status: DaemonStatus
+    /// A restricted socket: its daemon may be on another machine, and does not say its commit.
+    private let isRestricted: Bool
+    private let socket: String?
+
+    /// - Parameters:
+    ///   - answer: the response to `GET /v1/status`.
+    ///   - socket: as `--socket` stated it.
+    /// - Throws: if the response is no status.
+    init(reading answer: JSON, socket: String?) throws(RingbackError) {
+        status = try DaemonStatus(reading: answer)
+        isRestricted = answer["exposed_socket"] != nil
+        self.socket = socket
+    }
+
+    /// The daemon's version and, where it says it, its commit, as `--version` prints them.
+    var name: String { DaemonBuild.name(status.version, status.build) }
+
+    /// What differs, in one sentence; nil if both are of one version and commit.
+    var difference: String? {
+        guard status.version != Ringback.version || (!isRestricted && status.build != Ringback.build) else {
+            return nil
         }
+        let own = DaemonBuild.name(Ringback.version, isRestricted ? nil : Ringback.build)
+        let other = status.build == nil && !isRestricted ? "\(name), of an earlier commit" : name
+        return "ringback is \(own), the daemon that runs is \(other)."
+    }
+
+    /// How the daemon is restarted: the command, or, where none can be known, a sentence. Neither for a daemon behind a
+    /// restricted socket. Without the unit the command waits for the end of the former daemon, because a state directory is
+    /// for one daemon at a time.
+    var restart: (command: ShownCommand?, advice: String?) {
+        guard !isRestricted, let pid = status.pid else { return (nil, nil) }
+        let question = ["systemctl", "--user", "show", DoctorExamination.service, "--property=MainPID"]
+        if let answer = Tool.run(question), answer.status == 0, answer.line == "MainPID=\(pid)" {
+            return (ShownCommand("systemctl --user restart \(DoctorExamination.service)"), nil)
+        }
+        guard let arguments = DaemonArguments(of: pid) else {
+            return (nil, "Restart it where it runs; there its pid is \(pid).")
+        }
+        if arguments.isOfProgram { return (nil, "It belongs to the program that started it: restart that program.") }
+        let command = ShownCommand(
+            "kill \(pid) && tail --pid=\(pid) -f /dev/null && \(arguments.command(listeningAt: socket)) &")
+        if arguments.isAbsolute { return (command, nil) }
+        return (nil, "To restart it, in the directory where it was started: \(shown: command)")
+    }
+
+    private static func name(_ version: String, _ build: String?) -> String {
+        version + (build.map { " (\($0))" } ?? "")
+    }
+}
+
+/// How the daemon was started that runs, if no unit of systemd's started it: its command line, as the kernel shows it.
+struct DaemonArguments {
+    /// The program, and its arguments.
+    private let words: [String]
+
+    /// Nil if there is no such process here: the daemon may run in a container.
+    init?(of pid: Int) {
+        guard let bytes = (try? Files.contents(of: "/proc/\(pid)/cmdline")) ?? nil else { return nil }
+        words = bytes.split(separator: 0, omittingEmptySubsequences: false).dropLast()
+            .map { String(decoding: $0, as: UTF8.self) }
+        guard let program = words.first, program.split(separator: "/").last == "ringbackd" else { return nil }
+    }
+
+    /// True if it belongs to a program, which starts it again when it needs it.
+    var isOfProgram: Bool {
+        let marks = ["--private", "--agent", "--exit-with-parent", "--credential-fd"]
+        return words.contains { word in marks.contains { word == $0 || word.hasPrefix($0 + "=") } }
+    }
+
+    /// True if it means the same from every directory.
+    var isAbsolute: Bool {
+        let options = ["--config", "--socket", "--state"]
+        var places = words.prefix(1).filter { $0.contains("/") }
+        for (index, word) in words.enumerated() {
+            let parts = word.split(separator: "=", maxSplits: 1).map(String.init)
+            guard let option = parts.first, options.contains(option) else { continue }
+            places += parts.count > 1 ? parts[1...] : words[(index + 1)...].prefix(1)
+        }
+        return places.allSatisfy { $0.hasPrefix("/") }
+    }
+
+    /// The command that starts it again.
+    ///
+    /// - Parameter socket: where the daemon listens, if that was stated here. A daemon takes it from `RINGBACK_SOCK` too.
+    func command(listeningAt socket: String?) -> ShownCommand {
+        let isStated = words.contains { $0 == "--socket" || $0.hasPrefix("--socket=") }
+        let more = isStated ? [] : socket.map { ["--socket", $0] } ?? []
+        return ShownCommand(words: words + more)
     }
 }

@@ -58,20 +58,17 @@ struct Demo: ParsableCommand {
 
 /// What a browser does in a sign-in: it loads pages on loopback and follows redirects one by one.
 struct DemoBrowser {
-    /// A response, as far as a browser needs it.
     struct Page {
         let url: LoopbackURL
         let head: HTTPExchange.Head
         let text: String
 
         var status: Int { head.status }
-        /// Where the response redirects the browser.
         var destination: LoopbackURL? { head.field("location").flatMap { url.following($0) } }
     }
 
     let interruption: Interruption
 
-    /// Loads a page.
     func load(_ url: LoopbackURL, token: String? = nil) throws(RingbackError) -> Page {
         let connection = try SocketConnection(
             loopbackPort: url.port, isIPv6: url.isIPv6, deadline: .now + .seconds(30), interruption: interruption)
@@ -267,4 +264,109 @@ final class DemoWalk {
     private static func shortened(_ token: String) -> String {
         "\(Sanitizer.line(String(token.prefix(10))))… (\(token.utf8.count) characters)"
     }
+}
+
+/// The demo's private directory, and the daemon and the provider in it. At the end the processes are ended first, by
+/// their own pids, then the directory is removed.
+final class DemoSetup {
+    let directory: String
+    var socket: String { directory + "/ringback.sock" }
+    var pids: [Int32] { children.map(\.pid) }
+
+    private let interruption: Interruption
+    private var children: [(name: String, pid: Int32)] = []
+    /// The provider's standard output, which is kept open.
+    private var sandboxOutput: Pipe?
+
+    init(_ interruption: Interruption) throws(RingbackError) {
+        self.interruption = interruption
+        // Short, since a socket's path has 107 bytes at most.
+        let variable = SocketPlace.variable("TMPDIR") ?? ""
+        let parent = variable.hasPrefix("/") && variable.utf8.count < 64 ? variable : "/tmp"
+        guard let made = Files.makePrivateDirectory(in: parent, named: "ringback-demo") else {
+            throw DemoSetup.failure("No temporary directory can be made in \(parent).")
+        }
+        directory = made
+    }
+
+    /// Starts the provider. Returns its URL, which is also its issuer.
+    func startSandbox(user: String) throws(RingbackError) -> String {
+        let pipe = try Pipe()
+        sandboxOutput = pipe
+        _ = try start(
+            "ringback-sandbox", ["--port", "0", "--user", user, "--auto-approve"], output: .descriptor(pipe.writeEnd))
+        pipe.closeWriteEnd()
+        let end = ContinuousClock.now + .seconds(20)
+        var text = ""
+        while !text.contains("\n") {
+            guard let piece = pipe.read(until: end, interruption), !piece.isEmpty, text.utf8.count < 4_096 else {
+                throw DemoSetup.failure("ringback-sandbox did not say where it listens.")
+            }
+            text += String(decoding: piece, as: UTF8.self)
+        }
+        let words = text.prefix { $0 != "\n" }.split(separator: " ")
+        guard words.dropLast() == ["listening", "on"], let url = words.last.map(String.init),
+            let place = LoopbackURL(url), place.target == "/"
+        else { throw DemoSetup.failure("ringback-sandbox's first line is not “listening on http://127.0.0.1:PORT”.") }
+        return "http://\(place.authority)"
+    }
+
+    func startDaemon(_ configuration: String) throws(RingbackError) -> DaemonStatus {
+        let file = directory + "/config.toml"
+        // The vault's key is in the demo's directory too, so that nothing is left in the user's own directories.
+        let vault = "[vault]\nkey_source = \"key-file\"\nkey_directory = \"\(directory)/keys\"\n"
+        try Files.put(Array((configuration + vault).utf8), at: file, mode: 0o600)
+        let pid = try start(
+            "ringbackd", ["--config", file, "--socket", socket, "--state", directory + "/state"], output: nil)
+        switch try calls.start(of: pid, isStopped: { interruption.wait(atMost: .milliseconds(20)) }) {
+        case .responds(let answer): return try DaemonStatus(reading: answer)
+        case .ended(let status):
+            children.removeLast()
+            throw DemoSetup.failure("ringbackd ended with status \(status) before it responded.")
+        }
+    }
+
+    var calls: BrokerCalls { BrokerCalls(socket: socket, application: "ringback demo", interruption: interruption) }
+
+    /// Ends the processes and removes the directory.
+    ///
+    /// - Throws: if one of them did not end by itself, with status 0, when it was asked to.
+    func end() throws(RingbackError) {
+        var problem: RingbackError?
+        // The daemon first: it may have revocations to send to the provider.
+        while let child = children.popLast() {
+            switch Programs.end(child.pid) {
+            case 0?: break
+            case let status?: problem = DemoSetup.failure("\(child.name) ended with status \(status).")
+            case nil:
+                problem = DemoSetup.failure("\(child.name) had to be killed: it did not end within 6 s of SIGTERM.")
+            }
+        }
+        Files.removeTree(directory)
+        if let problem { throw problem }
+    }
+
+    /// The last lines of the processes' logs, to explain a failure.
+    var lastLogLines: [String] {
+        ["ringback-sandbox", "ringbackd"].flatMap { name in
+            let lines = Files.lastLines(of: "\(directory)/\(name).log", 5)
+            return lines.isEmpty ? [] : ["\(name) said last:"] + lines.map { "  " + $0 }
+        }
+    }
+
+    private func start(_ name: String, _ arguments: [String], output: Subprocess.Output?) throws(RingbackError) -> Int32
+    {
+        let log = unsafe open("\(directory)/\(name).log", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+        guard log >= 0 else { throw DemoSetup.failure("No log can be written in \(directory).") }
+        defer { close(log) }
+        let pid = Subprocess.start(
+            [Programs.path(name)] + arguments, output: output ?? .descriptor(log), errors: .descriptor(log))
+        guard let pid else {
+            throw DemoSetup.failure("\(name) cannot be started: it should be beside ringback, or in PATH.")
+        }
+        children.append((name, pid))
+        return pid
+    }
+
+    static func failure(_ text: String) -> RingbackError { RingbackError("demo_failed", text) }
 }

@@ -16,7 +16,7 @@ struct ExposeVerbs: ParsableCommand {
         subcommands: [ExposeCreate.self, ExposeList.self, ExposeRevoke.self], defaultSubcommand: ExposeCreate.self)
 }
 
-struct ExposeCreate: ParsableCommand {
+struct ExposeCreate: DaemonVerb {
     static let configuration = CommandConfiguration(
         commandName: "create", abstract: "Make a restricted socket (create may be left out).",
         discussion: "Tokens that it has issued stay valid until they expire, also after its end.")
@@ -58,17 +58,15 @@ struct ExposeCreate: ParsableCommand {
             valueName: "name"))
     var method: [String] = []
 
-    @OptionGroup var json: JSONOption
-    @OptionGroup var daemon: DaemonOptions
+    @OptionGroup var options: CallOptions
 
     func validate() throws {
-        guard RequestTarget.isAccountName(name) else {
-            throw ValidationError(
-                "A name has small letters, digits, “.”, “_” and “-”, at most 64, a letter or digit first.")
-        }
-        guard !ExposeCreate.reserved.contains(name) else {
-            throw ValidationError("A restricted socket cannot be called \(name): that is a verb of expose.")
-        }
+        try require(
+            RequestTarget.isAccountName(name),
+            "A name has small letters, digits, “.”, “_” and “-”, at most 64, a letter or digit first.")
+        try require(
+            !ExposeCreate.reserved.contains(name),
+            "A restricted socket cannot be called \(name): that is a verb of expose.")
         guard !account.isEmpty else { throw ValidationError("Name what to show: --account NAME.") }
         if let scope, scope.allSatisfy({ $0 == " " }) {
             throw ValidationError("--scope must not be empty; leave it out for no limit.")
@@ -82,37 +80,27 @@ struct ExposeCreate: ParsableCommand {
     }
 
     func run() throws {
-        try present { () throws(RingbackError) in
-            var body = JSONObject([
-                .init("name", .string(name)), .init("accounts", .array(account.map { .string($0) })),
-            ])
-            body["scope"] = scope.map { .string($0) }
-            body["ttl"] = ttl.flatMap { TimeSpan.seconds(of: $0) }.map { .integer($0) }
-            if !allowUid.isEmpty { body["allow_uids"] = .array(allowUid.map { .integer(Int($0)) }) }
-            body["flatpak"] = flatpak.map { .string($0) }
-            if mcp {
-                var access = JSONObject()
-                if !tool.isEmpty { access["tools"] = .array(tool.map { .string($0) }) }
-                if !method.isEmpty { access["methods"] = .array(method.map { .string($0) }) }
-                body["mcp"] = .object(access)
-            }
-            let socket: JSON
-            do throws(RingbackError) {
-                socket = try daemon.calls().call(.createExposedSocket, body: .object(body))
-            } catch {
-                throw error.kind == .stateConflict ? SignInAdvice.adding("See: ringback expose list", to: error) : error
-            }
-            guard !json.isWanted else { return Output.json(socket) }
-            let own = socket["flatpak_socket"]?.string ?? socket["socket"]?.string
-            Output.line(Sanitizer.line(own ?? "", limit: 4_000))
-            for line in ExposeCreate.notes(socket) { Output.note(Sanitizer.line(line, limit: 4_000)) }
+        var body = JSONObject(texts: ["name": name, "scope": scope, "flatpak": flatpak])
+        body["accounts"] = .texts(account)
+        body["ttl"] = ttl.flatMap { TimeSpan.seconds(of: $0) }.map { .integer($0) }
+        if !allowUid.isEmpty { body["allow_uids"] = .array(allowUid.map { .integer(Int($0)) }) }
+        if mcp {
+            var access = JSONObject()
+            if !tool.isEmpty { access["tools"] = .texts(tool) }
+            if !method.isEmpty { access["methods"] = .texts(method) }
+            body["mcp"] = .object(access)
         }
+        let socket = try advising(
+            ExposeList.advice, on: .stateConflict, call: daemon.calls().call(.createExposedSocket, body: .object(body)))
+        guard !json.isWanted else { return Output.json(socket) }
+        let own = socket["flatpak_socket"]?.string ?? socket["socket"]?.string
+        Output.line(Sanitizer.line(own ?? "", limit: 4_000))
+        for line in ExposeCreate.notes(socket) { Output.note(Sanitizer.line(line, limit: 4_000)) }
     }
 
-    /// What to know about the new socket, and what to type next.
     private static func notes(_ socket: JSON) -> [String] {
-        let name = socket["name"]?.string ?? ""
-        let accounts = (socket["accounts"]?.array ?? []).compactMap(\.string).joined(separator: ", ")
+        let name = socket.text("name")
+        let accounts = socket.texts("accounts").joined(separator: ", ")
         let scope = socket["scope"]?.string.map { ", for at most “\($0)”" } ?? ""
         let end = socket["expires_at"]?.integer.map { ", until \(TimeText.dateAndTime($0))" } ?? ""
         var lines = ["It serves the access tokens of \(accounts)\(scope)\(end), and who is signed in: nothing else."]
@@ -128,41 +116,32 @@ struct ExposeCreate: ParsableCommand {
         } else if let directory = socket["directory"]?.string {
             lines.append("For a container: mount \(directory), and let RINGBACK_SOCK name the file “socket” in it.")
         }
-        let remarks = (socket["notes"]?.array ?? []).compactMap(\.string).map { "Note: \($0)" }
+        let remarks = socket.texts("notes").map { "Note: \($0)" }
         return lines + remarks + ["To end it: \(shown: "ringback expose revoke \(name)")"]
     }
 }
 
-struct ExposeList: ParsableCommand {
+struct ExposeList: DaemonVerb {
     static let configuration = CommandConfiguration(commandName: "list", abstract: "List the restricted sockets.")
 
-    @OptionGroup var json: JSONOption
-    @OptionGroup var daemon: DaemonOptions
+    @OptionGroup var options: CallOptions
+
+    static let advice = "See: ringback expose list"
 
     func run() throws {
-        try present { () throws(RingbackError) in
-            let answer = try daemon.calls().call(.listExposedSockets)
-            guard !json.isWanted else { return Output.json(answer) }
-            let sockets = answer["exposed_sockets"]?.array ?? []
-            let closed = answer["closed"]?.array ?? []
-            defer { for entry in closed { Output.note(ExposeList.line(closed: entry)) } }
-            guard !sockets.isEmpty else {
-                return Output.note("Nothing is exposed. Run: ringback expose NAME --account ACCOUNT")
-            }
-            var table = Table(columns: ["NAME", "ACCOUNTS", "SCOPE", "UIDS", "VALID", "MADE BY", "SOCKET"])
-            for socket in sockets { table.add(ExposeList.cells(socket)) }
-            Output.table(table)
-        }
+        let answer = try daemon.calls().call(.listExposedSockets)
+        try json.printList(
+            answer, "exposed_sockets", ["NAME", "ACCOUNTS", "SCOPE", "UIDS", "VALID", "MADE BY", "SOCKET"],
+            none: "Nothing is exposed. Run: ringback expose NAME --account ACCOUNT", ExposeList.cells)
+        if !json.isWanted { for entry in answer.list("closed") { Output.note(ExposeList.line(closed: entry)) } }
     }
 
-    /// A socket that is closed, and why.
     private static func line(closed entry: JSON) -> String {
-        let name = entry["name"]?.string ?? ""
+        let name = entry.text("name")
         let step = step(entry, name).map { " \($0)" } ?? ""
-        return Sanitizer.line("Not exposed: \(name). \(entry["detail"]?.string ?? "")\(step)", limit: 4_000)
+        return Sanitizer.line("Not exposed: \(name). \(entry.text("detail"))\(step)", limit: 4_000)
     }
 
-    /// What to type about it.
     private static func step(_ entry: JSON, _ name: String) -> String? {
         guard RequestTarget.isAccountName(name) else { return nil }
         switch entry["reason"]?.string {
@@ -176,26 +155,25 @@ struct ExposeList: ParsableCommand {
         }
     }
 
-    /// Which tools of an MCP server a socket serves.
     static func tools(_ mcp: JSON) -> String {
         guard let tools = mcp["tools"]?.array?.compactMap(\.string) else { return "all tools" }
         return tools.isEmpty ? "no tools" : tools.joined(separator: ", ")
     }
 
     private static func cells(_ socket: JSON) -> [String] {
-        let uids = (socket["allow_uids"]?.array ?? []).compactMap { $0.integer.map(String.init) }
+        let uids = socket.list("allow_uids").compactMap { $0.integer.map(String.init) }
         return [
-            socket["name"]?.string ?? "", (socket["accounts"]?.array ?? []).compactMap(\.string).joined(separator: ","),
+            socket.text("name"), socket.texts("accounts").joined(separator: ","),
             socket["mcp"].map { "MCP: \(tools($0))" } ?? socket["scope"]?.string ?? "any",
             uids.isEmpty ? "own" : "own," + uids.joined(separator: ","),
             TimeText.validity(until: socket["expires_at"]?.integer, now: TimeText.now()),
-            socket["source"]?.string == "api" ? "expose" : socket["source"]?.string ?? "",
-            socket["flatpak_socket"]?.string ?? socket["socket"]?.string ?? "",
+            socket["source"]?.string == "api" ? "expose" : socket.text("source"),
+            socket["flatpak_socket"]?.string ?? socket.text("socket"),
         ]
     }
 }
 
-struct ExposeRevoke: ParsableCommand {
+struct ExposeRevoke: DaemonVerb {
     static let configuration = CommandConfiguration(
         commandName: "revoke", abstract: "End a restricted socket and its connections.",
         discussion: "Tokens that it has issued stay valid until they expire.")
@@ -203,26 +181,14 @@ struct ExposeRevoke: ParsableCommand {
     @Argument(help: "The socket's name.")
     var name: String
 
-    @OptionGroup var json: JSONOption
-    @OptionGroup var daemon: DaemonOptions
+    @OptionGroup var options: CallOptions
 
     func run() throws {
-        try present { () throws(RingbackError) in
-            let socket: JSON
-            do throws(RingbackError) {
-                socket = try daemon.calls().call(.revokeExposedSocket, [name])
-            } catch {
-                throw error.kind == .notFound ? SignInAdvice.adding("See: ringback expose list", to: error) : error
-            }
-            if json.isWanted {
-                Output.json(socket)
-            } else {
-                Output.line("\(Sanitizer.line(socket["name"]?.string ?? name)) is no longer exposed.")
-                guard let place = socket["source"]?.string, place != "api" else { return }
-                Output.note(
-                    Sanitizer.line(
-                        "It stays closed until its table in the configuration is changed: \(place)", limit: 4_000))
-            }
-        }
+        let socket = try advising(
+            ExposeList.advice, on: .notFound, call: daemon.calls().call(.revokeExposedSocket, [name]))
+        json.print(socket, or: "\(Sanitizer.line(socket["name"]?.string ?? name)) is no longer exposed.")
+        guard !json.isWanted, let place = socket["source"]?.string, place != "api" else { return }
+        let note = "It stays closed until its table in the configuration is changed: \(place)"
+        Output.note(Sanitizer.line(note, limit: 4_000))
     }
 }

@@ -1,12 +1,12 @@
 import Glibc
 import MCPBridge
+import RingbackBase
 import RingbackClient
 import Terminal
 
 /// The input and output of a bridge, on one thread: the client on standard input and output, a connection to the relay for
 /// each request that is under way. Two are kept for later requests.
 final class BridgeLoop {
-    /// A request on its way through the relay.
     private final class Exchange {
         let connection: SocketConnection
         var unsent: ArraySlice<UInt8>
@@ -20,7 +20,6 @@ final class BridgeLoop {
 
     /// Bytes for a client that does not read: while there are more, nothing is taken from the servers.
     private static let window = 256 << 10
-    /// Bytes that are read from the relay at a time.
     private static let piece = 128 << 10
     private static let mostIdle = 2
 
@@ -261,5 +260,63 @@ struct ClientOutput {
         var entry = pollfd(fd: STDOUT_FILENO, events: Int16(POLLOUT), revents: 0)
         guard unsafe poll(&entry, 1, 0) > 0 else { return 0 }
         return unsafe write(STDOUT_FILENO, buffer.baseAddress, min(buffer.count, 4_096))
+    }
+}
+
+/// Where `ringback-relay` listens, beside the daemon's socket. It is started when nobody listens there.
+final class RelayPlace {
+    private let daemon: String
+    private let socket: String
+    /// On an exposed socket the daemon starts the relay, on its own machine.
+    private let isExposed: Bool
+
+    private static let startBound = Duration.seconds(5)
+
+    init(daemon: String, isExposed: Bool = false) throws(RingbackError) {
+        self.isExposed = isExposed
+        // The relay has another working directory.
+        guard let path = Path.absolute(daemon) else {
+            throw RingbackError(.noDaemon, "The working directory was deleted, where the daemon's socket is: \(daemon)")
+        }
+        self.daemon = path
+        socket = RelaySocket.path(beside: path)
+    }
+
+    /// A connection to the relay.
+    ///
+    /// - Throws: `relay_missing` if it cannot be started, and as ``SocketConnection`` does.
+    func connect() throws(RingbackError) -> SocketConnection {
+        let end = ContinuousClock.now + RelayPlace.startBound
+        var isStarted = false
+        while true {
+            do throws(RingbackError) {
+                return try SocketConnection(unixPath: socket, deadline: end)
+            } catch {
+                guard error.kind == .noDaemon, ContinuousClock.now < end else { throw error }
+            }
+            if isExposed {
+                poll(nil, 0, 20)
+            } else if !isStarted {
+                try start(until: end)
+                isStarted = true
+            } else {
+                // Another one is being started, or is about to end.
+                poll(nil, 0, 20)
+                isStarted = false
+            }
+        }
+    }
+
+    /// Starts it and waits until it listens, or has ended because another one does.
+    private func start(until end: ContinuousClock.Instant) throws(RingbackError) {
+        let pipe = try Pipe()
+        let words = [Programs.path("ringback-relay"), "--socket", socket, "--daemon", daemon]
+        guard let pid = Subprocess.start(words, output: .descriptor(pipe.writeEnd), errors: .nothing) else {
+            throw RingbackError(
+                "relay_missing", "ringback-relay cannot be started: install it beside ringback, or in PATH.")
+        }
+        _ = Subprocess.forget(pid)
+        pipe.closeWriteEnd()
+        _ = pipe.read(until: end)
     }
 }

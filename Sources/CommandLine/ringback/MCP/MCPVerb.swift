@@ -16,7 +16,6 @@ struct MCPVerb: ParsableCommand {
         subcommands: [ServeMCP.self, AddToTool.self], defaultSubcommand: ServeMCP.self)
 }
 
-/// An MCP server on standard input and output, for any MCP client.
 struct ServeMCP: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "serve",
@@ -85,21 +84,19 @@ struct ServeMCP: ParsableCommand {
             found.append(name)
         }
         guard let first = found.first else {
-            var error = RingbackError(.accountNotFound, "No account is at \(shown). \(known(names))")
-            error.advice = "To add one: \(shown: "ringback account add NAME --mcp=\(text)")"
-            throw error
+            throw RingbackError(
+                .accountNotFound, "No account is at \(shown). \(known(names))",
+                advice: "To add one: \(shown: "ringback account add NAME --mcp=\(text)")")
         }
         guard found.count == 1 else {
-            var error = RingbackError(
+            throw RingbackError(
                 AccountChoice.kind,
-                "Several accounts are at \(shown): \(found.map { Sanitizer.line($0) }.joined(separator: ", ")).")
-            error.advice = "Name one in place of the URL, such as: \(shown: "ringback mcp \(first)")"
-            throw error
+                "Several accounts are at \(shown): \(found.map { Sanitizer.line($0) }.joined(separator: ", ")).",
+                advice: "Name one in place of the URL, such as: \(shown: "ringback mcp \(first)")")
         }
         return first
     }
 
-    /// How the account's server is reached.
     private static func server(of name: String, _ calls: BrokerCalls) throws(RingbackError) -> JSON {
         do throws(RingbackError) {
             return try calls.call(.getMCPServer, [name])

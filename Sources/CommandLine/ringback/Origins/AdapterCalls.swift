@@ -7,7 +7,6 @@ import RingbackClient
 import Terminal
 
 extension ConnectionSettings {
-    /// The members of a lookup.
     fileprivate var members: JSONObject {
         var members = JSONObject()
         if withoutScheme { members["without_scheme"] = true }
@@ -21,7 +20,6 @@ extension ConnectionSettings {
 
 /// What every adapter does beside its tool's protocol: it reads the tool's input, asks the daemon, and writes the answer.
 struct AdapterCalls {
-    /// The daemon's socket, if not the usual one.
     let socket: String?
     /// The tool's name, for the audit log.
     let tool: String
@@ -141,27 +139,17 @@ struct AdapterCalls {
 extension AdapterCalls {
     /// The credential for a place; nil if no origin is configured for it. Waits for a sign-in only on a terminal.
     func credential(_ request: AdapterRequest) throws(RingbackError) -> AdapterCredential? {
-        do throws(RingbackError) {
-            return try lookup(request) { Console.Stream.errors.isTerminal }
-        } catch {
-            guard error.kind == .notFound else { throw error }
-            return nil
-        }
+        try ignoring(.notFound, call: lookup(request) { Console.Stream.errors.isTerminal })
     }
 
     /// True if an origin is configured for a place. The lookup names a refused token that the daemon never issued, so
     /// no token is issued or refreshed.
     func hasOrigin(_ request: AdapterRequest) throws(RingbackError) -> Bool {
-        var lookup = OriginRequest(url: request.url)
-        lookup.username = request.username
-        lookup.rejected = String(repeating: "0", count: 64)
-        do throws(RingbackError) {
-            _ = try calls().lookup(lookup)
-            return true
-        } catch {
-            guard error.kind == .notFound else { throw error }
-            return false
-        }
+        var wanted = OriginRequest(url: request.url)
+        wanted.username = request.username
+        wanted.rejected = String(repeating: "0", count: 64)
+        let lookup = wanted
+        return try ignoring(.notFound, call: calls().lookup(lookup)) != nil
     }
 
     /// Looks a place up and prints the answer.
@@ -173,39 +161,39 @@ extension AdapterCalls {
     func answer(
         _ request: AdapterRequest, otherwise: () -> Int32 = { 0 },
         _ answer: (AdapterCredential) throws(AdapterFailure) -> [UInt8]
-    ) throws(AdapterFailure) -> Int32 {
-        let found: AdapterCredential?
-        do throws(RingbackError) {
-            found = try credential(request)
-        } catch {
-            AdapterCalls.show(error)
-            return ExitStatus.of(error)
-        }
-        guard let found else { return otherwise() }
-        return AdapterCalls.print(try answer(found))
+    ) throws(RingbackError) -> Int32 {
+        guard let found = try credential(request) else { return otherwise() }
+        return AdapterCalls.print(try AdapterCalls.translated(try answer(found)))
     }
 
-    /// Says that a place has no origin.
+    /// A step of a tool's protocol, whose failure becomes one of this program.
+    static func translated<Value>(_ step: @autoclosure () throws(AdapterFailure) -> Value) throws(RingbackError)
+        -> Value
+    {
+        do throws(AdapterFailure) {
+            return try step()
+        } catch {
+            throw RingbackError(.badResponse, error.reason)
+        }
+    }
+
     static func noOrigin() -> Int32 {
         note("There is no origin for this URL. Run: ringback origin add URL --account ACCOUNT")
         return ExitStatus.failed
     }
 
-    /// The exit status of an adapter's run. The reason for a refusal is printed on standard error.
-    static func status(_ run: () throws(AdapterFailure) -> Int32) -> Int32 {
-        do throws(AdapterFailure) {
+    /// The exit status of an adapter's run. The reason for a failure is printed on standard error.
+    static func status(_ run: () throws(RingbackError) -> Int32) -> Int32 {
+        do throws(RingbackError) {
             return try run()
         } catch {
-            note(error.reason)
-            return ExitStatus.failed
+            show(error)
+            return ExitStatus.of(error)
         }
     }
 
     /// An adapter's run as the run of a verb.
-    static func verb(_ run: () throws(AdapterFailure) -> Int32) throws(ExitCode) {
-        let status = status(run)
-        if status != 0 { throw ExitCode(status) }
-    }
+    static func verb(_ run: () throws(RingbackError) -> Int32) throws { try ExitStatus.end(with: status(run)) }
 
     /// A line of standard input without its end, at least one byte more than is allowed if there is more; nil at the end.
     static func readLine(atMost limit: Int) -> [UInt8]? {
@@ -265,14 +253,11 @@ enum AdapterProgram {
 
 /// One run of pnpm's `tokenHelper`.
 enum PnpmRun {
-    /// The exit status.
     static func run(_ name: String) -> Int32 {
-        let calls = AdapterCalls(socket: nil, tool: "pnpm")
-        return AdapterCalls.status { () throws(AdapterFailure) in
-            let asked = try PnpmToken(program: name)
-            return try calls.answer(asked.request, otherwise: AdapterCalls.noOrigin) { found throws(AdapterFailure) in
-                try asked.answer(found)
-            }
+        AdapterCalls.status { () throws(RingbackError) in
+            let asked = try AdapterCalls.translated(try PnpmToken(program: name))
+            return try AdapterCalls(socket: nil, tool: "pnpm")
+                .answer(asked.request, otherwise: AdapterCalls.noOrigin, asked.answer)
         }
     }
 }

@@ -1,6 +1,8 @@
 import Adapters
 import ArgumentParser
+import Glibc
 import RingbackAPI
+import RingbackBase
 import RingbackClient
 
 struct BazelCredentialVerb: ParsableCommand {
@@ -20,11 +22,10 @@ struct BazelCredentialVerb: ParsableCommand {
     func run() throws {
         guard action == "get" else { throw ValidationError("The action is get.") }
         let calls = AdapterCalls(socket: daemon.socket, tool: "bazel")
-        try AdapterCalls.verb { () throws(AdapterFailure) in
-            let asked = try BazelCredential(reading: AdapterCalls.readInput(atMost: BazelCredential.maxInput))
-            return try calls.answer(asked.request, otherwise: AdapterCalls.noOrigin) { found throws(AdapterFailure) in
-                try asked.answer(found)
-            }
+        try AdapterCalls.verb { () throws(RingbackError) in
+            let input = AdapterCalls.readInput(atMost: BazelCredential.maxInput)
+            let asked = try AdapterCalls.translated(try BazelCredential(reading: input))
+            return try calls.answer(asked.request, otherwise: AdapterCalls.noOrigin, asked.answer)
         }
     }
 }
@@ -96,8 +97,9 @@ struct GoAuthVerb: ParsableCommand {
     func run() throws {
         guard let url else { return }
         let calls = AdapterCalls(socket: daemon.socket, tool: "go")
-        try AdapterCalls.verb { () throws(AdapterFailure) in
-            let asked = try GoAuth(url: url, response: AdapterCalls.readInput(atMost: GoAuth.maxInput))
+        try AdapterCalls.verb { () throws(RingbackError) in
+            let input = AdapterCalls.readInput(atMost: GoAuth.maxInput)
+            let asked = try AdapterCalls.translated(try GoAuth(url: url, response: input))
             return try calls.answer(asked.request) { found throws(AdapterFailure) in
                 guard asked.isRefused else { return try asked.answer(found) }
                 // It is the one that was given last, unless another process of go has had that one replaced.
@@ -130,8 +132,8 @@ struct TerraformCredentialVerb: ParsableCommand {
             throw ValidationError("The action is get, store or forget.")
         }
         let calls = AdapterCalls(socket: daemon.socket, tool: "terraform")
-        try AdapterCalls.verb { () throws(AdapterFailure) in
-            let asked = try TerraformCredential(host: host)
+        try AdapterCalls.verb { () throws(RingbackError) in
+            let asked = try AdapterCalls.translated(try TerraformCredential(host: host))
             switch action {
             case .forget: return 0
             case .store:
@@ -143,8 +145,7 @@ struct TerraformCredentialVerb: ParsableCommand {
                 return ExitStatus.failed
             case .get:
                 return try calls.answer(
-                    asked.request, otherwise: { AdapterCalls.print(TerraformCredential.none) }
-                ) { found throws(AdapterFailure) in try asked.answer(found) }
+                    asked.request, otherwise: { AdapterCalls.print(TerraformCredential.none) }, asked.answer)
             }
         }
     }
@@ -172,8 +173,7 @@ struct GoogleCredentialVerb: ParsableCommand {
     @OptionGroup var daemon: DaemonOptions
 
     func run() throws {
-        let status = AdapterCalls.print(answer())
-        if status != 0 { throw ExitCode(status) }
+        try ExitStatus.end(with: AdapterCalls.print(answer()))
     }
 
     private func answer() -> [UInt8] {
@@ -202,5 +202,65 @@ struct GoogleCredentialVerb: ParsableCommand {
         var request = SessionRequest(account: account)
         request.kind = .idToken
         return try calls.session(request) { false }
+    }
+}
+
+struct KeyringVerb: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "keyring", abstract: "Give pip and uv the token for a package index.",
+        discussion: """
+            Takes the place of the program keyring, which pip and uv run: get SERVICE USERNAME. The configuration's \
+            [[origin]] tables say which account's token goes to which index. Everything else is passed to the next keyring \
+            in PATH. Also run as keyring, by the link in the directory lib/ringback.
+            """)
+
+    @Argument(parsing: .allUnrecognized, help: "The arguments of keyring.")
+    var arguments: [String] = []
+
+    @OptionGroup var daemon: DaemonOptions
+
+    func run() throws {
+        try ExitStatus.end(with: KeyringRun(socket: daemon.socket).run(arguments))
+    }
+}
+
+struct KeyringRun {
+    let socket: String?
+
+    func run(_ arguments: [String]) -> Int32 {
+        guard let asked = KeyringCommand(arguments) else { return KeyringRun.passOn(arguments) }
+        let calls = AdapterCalls(socket: socket, tool: "keyring")
+        return AdapterCalls.status { () throws(RingbackError) in
+            do throws(RingbackError) {
+                return try calls.answer(
+                    asked.request, otherwise: { KeyringRun.passOn(arguments) }, asked.answer)
+            } catch {
+                // pip asks for the host of a plain http index too. Another keyring may have a password for it.
+                guard error.kind == .policyDenied, asked.request.settings.withoutScheme else { throw error }
+                AdapterCalls.show(error)
+                return KeyringRun.passOn(arguments)
+            }
+        }
+    }
+
+    /// Becomes the next program of this name in PATH that is not this one.
+    ///
+    /// - Returns: an exit status, only if there is no such program or it cannot be run. If there is none, it is the
+    ///   status with which `keyring` ends if it finds nothing.
+    private static func passOn(_ arguments: [String]) -> Int32 {
+        let folders = SearchPath.own.folders.filter { $0.hasPrefix("/") }
+        let next = folders.map { "\($0)/keyring" }.first { path in
+            unsafe access(path, X_OK) == 0 && !Programs.isSelf(path)
+        }
+        guard let next else {
+            // pip and uv ask for many services, and show what is written to standard error.
+            if !arguments.contains("get") {
+                AdapterCalls.note("There is no other keyring in PATH, and this one has nothing but “get”.")
+            }
+            return ExitStatus.failed
+        }
+        let failure = Replacement.run([next] + arguments)
+        AdapterCalls.note("\(next) cannot be started.")
+        return failure.status
     }
 }

@@ -17,8 +17,7 @@ struct GitCredentialVerb: ParsableCommand {
     @OptionGroup var daemon: DaemonOptions
 
     func run() throws {
-        let status = GitCredentialRun(socket: daemon.socket).run(action)
-        if status != 0 { throw ExitCode(status) }
+        try ExitStatus.end(with: GitCredentialRun(socket: daemon.socket).run(action))
     }
 }
 
@@ -32,22 +31,18 @@ struct GitCredentialRun {
     func run(_ word: String) -> Int32 {
         guard let action = GitCredential.Action(rawValue: word) else { return 0 }
         guard action != .capability else { return AdapterCalls.print(GitCredential.capabilities) }
-        do throws(AdapterFailure) {
+        return AdapterCalls.status { () throws(RingbackError) in
             let input = AdapterCalls.readInput(atMost: GitCredential.maxInput)
             guard input.count <= GitCredential.maxInput else {
-                AdapterCalls.note("git's input is too long.")
-                return ExitStatus.failed
+                throw RingbackError(.badResponse, "git's input is too long.")
             }
-            let credential = try GitCredential(action, reading: input)
+            let credential = try AdapterCalls.translated(try GitCredential(action, reading: input))
             guard let request = credential.request else { return 0 }
             return try action == .erase ? calls.reject(request) : give(credential, request)
-        } catch {
-            AdapterCalls.note(error.reason)
-            return ExitStatus.failed
         }
     }
 
-    private func give(_ credential: GitCredential, _ request: AdapterRequest) throws(AdapterFailure) -> Int32 {
+    private func give(_ credential: GitCredential, _ request: AdapterRequest) throws(RingbackError) -> Int32 {
         let found: AdapterCredential
         do throws(RingbackError) {
             found = try calls.lookup(request) { GitCredentialRun.isInteractive }
@@ -59,7 +54,7 @@ struct GitCredentialRun {
             if error.kind == .noDaemon || error.kind == .policyDenied { return ExitStatus.of(error) }
             return max(AdapterCalls.print(GitCredential.quit), ExitStatus.of(error))
         }
-        return AdapterCalls.print(try credential.answer(found))
+        return AdapterCalls.print(try AdapterCalls.translated(try credential.answer(found)))
     }
 
     /// True if a user can be expected to sign in now: there is a terminal, and git was not told to ask for nothing.

@@ -17,12 +17,10 @@ struct OIDCTokenVerb: ParsableCommand {
     var words: [String] = []
 
     func run() throws {
-        let status = OIDCTokenRun.run(words)
-        if status != 0 { throw ExitCode(status) }
+        try ExitStatus.end(with: OIDCTokenRun.run(words))
     }
 }
 
-/// One run of `oidc-token`.
 enum OIDCTokenRun {
     /// The exit status: 0, 1, or 64 for a mistake in the arguments, as that program's.
     static func run(_ arguments: [String]) -> Int32 {
@@ -41,11 +39,7 @@ enum OIDCTokenRun {
         }
         do throws(RingbackError) {
             let facts = try facts(of: command)
-            do throws(AdapterFailure) {
-                return AdapterCalls.print(try command.answer(facts))
-            } catch {
-                throw RingbackError(.badResponse, error.reason)
-            }
+            return AdapterCalls.print(try AdapterCalls.translated(try command.answer(facts)))
         } catch {
             AdapterCalls.show(error)
             return ExitStatus.failed

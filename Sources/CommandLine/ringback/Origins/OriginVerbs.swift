@@ -10,7 +10,6 @@ struct OriginVerbs: ParsableCommand {
         subcommands: [OriginAdd.self, OriginList.self, OriginRemove.self, OriginTest.self])
 }
 
-/// The option for another configuration file, on every verb about origins.
 struct ConfigurationOption: ParsableArguments {
     @Option(
         name: .customLong("config"),
@@ -22,7 +21,6 @@ struct ConfigurationOption: ParsableArguments {
 
 /// A table of origins, as the configuration's report has it.
 struct OriginEntry {
-    /// What a table of the file begins with.
     static let header = "[[origin]]"
 
     let rule: OriginRule
@@ -34,7 +32,7 @@ struct OriginEntry {
     let json: JSON
 
     /// The SHA-256 of the certificate authorities that are allowed beside the system's.
-    var authorities: Set<String> { Set((json["ca_sha256"]?.array ?? []).compactMap(\.string)) }
+    var authorities: Set<String> { Set(json.texts("ca_sha256")) }
 
     /// What is allowed of a tool's connection, as the configuration's keys.
     var allowed: String? {
@@ -53,17 +51,15 @@ struct OriginEntry {
         self.account = account
         self.kind = kind
         scope = json["scope"]?.string
-        headers = (json["headers"]?.array ?? []).compactMap(\.string)
+        headers = json.texts("headers")
         self.source = source
         self.json = json
     }
 
-    /// All of a report, in the order of the file.
     static func all(in report: JSON) -> [OriginEntry] {
-        (report["origins"]?.array ?? []).compactMap(OriginEntry.init)
+        report.list("origins").compactMap(OriginEntry.init)
     }
 
-    /// Reads a URL that the user typed for an origin.
     static func pattern(_ text: String) throws(RingbackError) -> OriginPattern {
         do throws(OriginPattern.Failure) {
             return try OriginPattern(parsing: text)
@@ -80,14 +76,12 @@ struct OriginEntry {
         }
     }
 
-    /// What is said of a text that is no URL to look up.
     static func unusable(_ url: String) -> RingbackError {
         RingbackError(
             ExitStatus.usageKind,
             "\(Sanitizer.line(url)) is no URL such as https://git.example.org/team. It may have no user name.")
     }
 
-    /// What is given: tokens of an account.
     var given: String {
         let scope = scope.map { " with the scope \($0)" } ?? ""
         return "\(kind == .idToken ? "the ID token" : "the token") of \(account)\(scope)"
@@ -102,21 +96,19 @@ struct OriginList: ParsableCommand {
     @OptionGroup var json: JSONOption
 
     func run() throws {
-        try present { () throws(RingbackError) in
-            let entries = OriginEntry.all(in: try config.file().report())
-            guard !json.isWanted else { return Output.json(["origins": .array(entries.map(\.json))]) }
-            guard !entries.isEmpty else {
-                return Output.note("There are no origins. Run: ringback origin add URL --account ACCOUNT")
-            }
-            var table = Table(columns: ["URL", "USER", "ACCOUNT", "TOKEN", "SCOPE", "FILE"])
-            for entry in entries {
-                table.add([
-                    entry.rule.pattern.text, entry.rule.username ?? "any", entry.account, entry.kind.rawValue,
-                    entry.scope ?? "", entry.source.text,
-                ])
-            }
-            Output.table(table)
+        let entries = OriginEntry.all(in: try config.file().report())
+        guard !json.isWanted else { return Output.json(["origins": .array(entries.map(\.json))]) }
+        guard !entries.isEmpty else {
+            return Output.note("There are no origins. Run: ringback origin add URL --account ACCOUNT")
         }
+        var table = Table(columns: ["URL", "USER", "ACCOUNT", "TOKEN", "SCOPE", "FILE"])
+        for entry in entries {
+            table.add([
+                entry.rule.pattern.text, entry.rule.username ?? "any", entry.account, entry.kind.rawValue,
+                entry.scope ?? "", entry.source.text,
+            ])
+        }
+        Output.table(table)
     }
 }
 
@@ -135,27 +127,24 @@ struct OriginTest: ParsableCommand {
     @OptionGroup var json: JSONOption
 
     func run() throws {
-        try present { () throws(RingbackError) in
-            guard let url = try? WebURL(parsing: self.url), url.host?.isEmpty == false else {
-                throw OriginEntry.unusable(self.url)
-            }
-            let entries = OriginEntry.all(in: try config.file().report())
-            let place = OriginPlace(url)
-            let found = OriginRule.mostSpecific(of: entries.map(\.rule), for: place, username: username)
-            guard let entry = found.map({ entries[$0] }) else {
-                throw RingbackError(.notFound, OriginTest.reason(entries, place, url))
-            }
-            guard !json.isWanted else { return Output.json(entry.json) }
-            Output.field("Origin", entry.rule.pattern.text)
-            Output.field("User", entry.rule.username)
-            Output.field("File", entry.source.text)
-            Output.field("Gives", entry.given)
-            for header in entry.headers { Output.field("Sends", header) }
-            Output.field("Allows", entry.allowed)
+        guard let url = try? WebURL(parsing: self.url), url.host?.isEmpty == false else {
+            throw OriginEntry.unusable(self.url)
         }
+        let entries = OriginEntry.all(in: try config.file().report())
+        let place = OriginPlace(url)
+        let found = OriginRule.mostSpecific(of: entries.map(\.rule), for: place, username: username)
+        guard let entry = found.map({ entries[$0] }) else {
+            throw RingbackError(.notFound, OriginTest.reason(entries, place, url))
+        }
+        guard !json.isWanted else { return Output.json(entry.json) }
+        Output.field("Origin", entry.rule.pattern.text)
+        Output.field("User", entry.rule.username)
+        Output.field("File", entry.source.text)
+        Output.field("Gives", entry.given)
+        for header in entry.headers { Output.field("Sends", header) }
+        Output.field("Allows", entry.allowed)
     }
 
-    /// Why no origin fits.
     private static func reason(_ entries: [OriginEntry], _ place: OriginPlace, _ url: WebURL) -> String {
         let shown = Sanitizer.line(url.text, limit: 300)
         let users = entries.filter { $0.rule.pattern.matches(place) }.compactMap(\.rule.username)
@@ -175,7 +164,7 @@ struct OriginTest: ParsableCommand {
     }
 }
 
-struct OriginAdd: ParsableCommand {
+struct OriginAdd: DaemonVerb {
     static let configuration = CommandConfiguration(
         commandName: "add", abstract: "Let tools have an account's token for a server.",
         discussion: """
@@ -192,14 +181,7 @@ struct OriginAdd: ParsableCommand {
     @Option(help: "Only for tools that say this user name.")
     var matchUsername: String?
 
-    @Option(help: "A token downscoped to these scopes, space-separated.")
-    var scope: String?
-
-    @Option(help: "A token for this audience.")
-    var audience: String?
-
-    @Option(help: "A token for this resource (RFC 8707).")
-    var resource: String?
+    @OptionGroup var limits: TokenLimits
 
     @Option(help: "access_token (the default) or id_token.")
     var kind: TokenKind?
@@ -219,20 +201,17 @@ struct OriginAdd: ParsableCommand {
     var caSha256: [String] = []
 
     @OptionGroup var config: ConfigurationOption
-    @OptionGroup var json: JSONOption
-    @OptionGroup var daemon: DaemonOptions
+    @OptionGroup var options: CallOptions
 
     func run() throws {
-        try present { () throws(RingbackError) in
-            let rule = OriginRule(try OriginEntry.pattern(url), username: matchUsername)
-            let file = try config.file()
-            if let known = OriginEntry.all(in: try file.report()).first(where: { $0.rule == rule }) {
-                throw taken(known)
-            }
-            let added = try file.addOrigin(rule, table(rule))
-            if let added { show(added, in: file) }
-            try daemon.calls().reloadIfRunning()
+        let rule = OriginRule(try OriginEntry.pattern(url), username: matchUsername)
+        let file = try config.file()
+        if let known = OriginEntry.all(in: try file.report()).first(where: { $0.rule == rule }) {
+            throw taken(known)
         }
+        let added = try file.addOrigin(rule, table(rule))
+        if let added { show(added, in: file) }
+        try daemon.calls().reloadIfRunning()
     }
 
     private func taken(_ known: OriginEntry) -> RingbackError {
@@ -248,8 +227,9 @@ struct OriginAdd: ParsableCommand {
 
     private func table(_ rule: OriginRule) -> [String] {
         let pairs: [(String, String?)] = [
-            ("url", rule.pattern.text), ("account", account), ("match_username", matchUsername), ("scope", scope),
-            ("audience", audience), ("resource", resource), ("kind", kind?.rawValue), ("username", username),
+            ("url", rule.pattern.text), ("account", account), ("match_username", matchUsername),
+            ("scope", limits.scope), ("audience", limits.audience), ("resource", limits.resource),
+            ("kind", kind?.rawValue), ("username", username),
         ]
         return OriginEntry.table(pairs, headers: header)
             + (withoutScheme ? ["without_scheme = true"] : [])
@@ -265,7 +245,6 @@ struct OriginAdd: ParsableCommand {
 }
 
 extension OriginEntry {
-    /// The text of an origin's table.
     static func table(_ pairs: [(String, String?)], headers: [String] = []) -> [String] {
         var lines = [header]
         for case (let key, let value?) in pairs { lines.append("\(key) = \(AccountText.quoted(value))") }
@@ -296,7 +275,7 @@ extension ConfigurationFile {
     }
 }
 
-struct OriginRemove: ParsableCommand {
+struct OriginRemove: DaemonVerb {
     static let configuration = CommandConfiguration(
         commandName: "remove", abstract: "Let tools have no token for a server any more.",
         discussion: "Removes the [[origin]] table with this URL from the configuration file. Everything else stays.")
@@ -308,35 +287,32 @@ struct OriginRemove: ParsableCommand {
     var matchUsername: String?
 
     @OptionGroup var config: ConfigurationOption
-    @OptionGroup var json: JSONOption
-    @OptionGroup var daemon: DaemonOptions
+    @OptionGroup var options: CallOptions
 
     func run() throws {
-        try present { () throws(RingbackError) in
-            let pattern = try OriginEntry.pattern(url)
-            let file = try config.file()
-            let entries = OriginEntry.all(in: try file.report())
-            let entry = try chosen(among: entries.filter { $0.rule.pattern == pattern }, pattern)
-            var lines = ConfigurationLines(try file.text() ?? [])
-            guard entry.source.file == file.path, let line = entry.source.line,
-                lines.removeTable(OriginEntry.header, atLine: line)
-            else {
-                throw RingbackError(
-                    "origin_elsewhere",
-                    "This origin is in \(entry.source.text), in a form that this command does not change. Nothing was "
-                        + "removed. Edit the file.")
-            }
-            let others = entries.map(\.rule).filter { $0 != entry.rule }
-            try file.replace(with: lines.text) { report in
-                OriginEntry.all(in: report).map(\.rule) == others
-            }
-            if json.isWanted {
-                Output.json(entry.json)
-            } else {
-                Output.line("Removed from \(Sanitizer.line(file.path, limit: 600)): \(pattern.text)")
-            }
-            try daemon.calls().reloadIfRunning()
+        let pattern = try OriginEntry.pattern(url)
+        let file = try config.file()
+        let entries = OriginEntry.all(in: try file.report())
+        let entry = try chosen(among: entries.filter { $0.rule.pattern == pattern }, pattern)
+        var lines = ConfigurationLines(try file.text() ?? [])
+        guard entry.source.file == file.path, let line = entry.source.line,
+            lines.removeTable(OriginEntry.header, atLine: line)
+        else {
+            throw RingbackError(
+                "origin_elsewhere",
+                "This origin is in \(entry.source.text), in a form that this command does not change. Nothing was "
+                    + "removed. Edit the file.")
         }
+        let others = entries.map(\.rule).filter { $0 != entry.rule }
+        try file.replace(with: lines.text) { report in
+            OriginEntry.all(in: report).map(\.rule) == others
+        }
+        if json.isWanted {
+            Output.json(entry.json)
+        } else {
+            Output.line("Removed from \(Sanitizer.line(file.path, limit: 600)): \(pattern.text)")
+        }
+        try daemon.calls().reloadIfRunning()
     }
 
     private func chosen(among entries: [OriginEntry], _ pattern: OriginPattern) throws(RingbackError) -> OriginEntry {

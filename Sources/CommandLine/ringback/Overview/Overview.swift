@@ -11,7 +11,6 @@ struct Overview {
     private let isAsleep: Bool
     private var accounts: [OverviewAccount] = []
     private var isLocked = false
-    /// The accounts could not be read from the daemon.
     private var failure: RingbackError?
 
     init() {
@@ -33,7 +32,7 @@ struct Overview {
         guard let path = try? SocketPlace.path(stated: nil), let answer = Tool.run(question, within: .seconds(5)),
             answer.status == 0
         else { return false }
-        let lines = answer.output.split(separator: "\n")
+        let lines = answer.text.split(separator: "\n")
         return lines.contains("SubState=listening")
             && lines.contains { $0.hasPrefix("Listen=") && $0.contains("\(path) (Stream)") }
     }
@@ -163,26 +162,20 @@ struct Overview {
 /// An account's row of the overview.
 struct OverviewAccount {
     let name: String
-    let mark: Mark
-    let state: String
-    let who: String
-    let validity: String
+    private(set) var mark = Mark.neutral
+    private(set) var state = "not known"
+    private(set) var who = "-"
+    private(set) var validity = "-"
     /// What is wrong with it, or what its user should know.
-    let problem: String?
-    /// The command that helps with the problem.
-    let remedy: ShownCommand?
-    let isDefault: Bool
+    private(set) var problem: String?
+    private(set) var remedy: ShownCommand?
+    private(set) var isDefault = false
     /// Callers get tokens of it.
-    let isUsable: Bool
-    let needsSignIn: Bool
+    private(set) var isUsable = false
+    private(set) var needsSignIn = false
 
     /// An account of the configuration, about which no daemon was asked.
-    init(unknown name: String) {
-        self.name = name
-        (mark, state, who, validity) = (.neutral, "not known", "-", "-")
-        (problem, remedy) = (nil, nil)
-        (isDefault, isUsable, needsSignIn) = (false, false, false)
-    }
+    init(unknown name: String) { self.name = name }
 
     init(reading document: JSON, isLocked: Bool) throws(RingbackError) {
         let account = try Account(reading: document)
@@ -203,10 +196,8 @@ struct OverviewAccount {
             problem != nil || account.isStale
             ? .warning : isUsable ? .good : isWaiting ? .bad : .neutral
         state = OverviewAccount.state(of: account, isLocked: isLocked)
-        who = account.user?.email ?? account.user?.phone ?? account.subject ?? "-"
-        validity =
-            isUsable && (!isService || account.expiresAt != nil)
-            ? TimeText.validity(until: account.expiresAt?.secondsSince1970, now: TimeText.now()) : "-"
+        who = account.who ?? "-"
+        validity = account.validity(isService: isService)
     }
 
     /// The name, and whether verbs mean this account where none is named.

@@ -1,11 +1,12 @@
 import Adapters
 import ArgumentParser
+import Glibc
 import RingbackAPI
 import RingbackClient
 import Terminal
 
 /// Adds a server, `ringback mcp ACCOUNT`, to the configuration of an AI tool. The change is shown first.
-struct AddToTool: ParsableCommand {
+struct AddToTool: AccountNaming {
     static let configuration = CommandConfiguration(
         commandName: "add-to", abstract: "Add an account's MCP server to an AI tool.",
         discussion: """
@@ -32,45 +33,26 @@ struct AddToTool: ParsableCommand {
     @Option(help: "The server's name in the tool's list; without it that of the account.")
     var name: String?
 
-    @Flag(help: "Remove what this command wrote.")
-    var undo = false
+    @OptionGroup var change: ChangeOptions
 
-    @Flag(name: .customLong("print"), help: "Show the change and make none.")
-    var onlyPrints = false
-
-    @Flag(name: .shortAndLong, help: "Do not ask.")
-    var yes = false
+    var subject: String? { account }
 
     func validate() throws {
         let isName =
             (1...64).contains(shown.utf8.count)
-            && shown.utf8.allSatisfy { byte in
-                AddToTool.isLetterOrDigit(byte) || ".-_".utf8.contains(byte)
-            }
-        guard isName else { throw ValidationError("A name has letters, digits, \".\", \"-\" and \"_\" only.") }
+            && shown.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || ".-_".contains($0)) }
+        try require(isName, "A name has letters, digits, \".\", \"-\" and \"_\" only.")
     }
 
     func run() throws {
-        try present(account: account) { () throws(RingbackError) in
-            if !undo { try checkAccount() }
-            if !onlyPrints, let home = SocketPlace.variable("HOME") { try HomeFile.refuseForeign(home) }
-            let plan = try plan()
-            for step in plan.steps { Output.line(Sanitizer.line(step.text, limit: 4_000)) }
-            for note in plan.notes { Output.note(Sanitizer.line(note, limit: 1_000)) }
-            guard !plan.steps.isEmpty else {
-                return Output.note(undo ? "There is nothing to remove." : "There is nothing to change.")
-            }
-            guard !onlyPrints else { return }
-            let words =
-                ["ringback", "mcp", "add-to", tool.rawValue, account]
-                + (name.map { ["--name", $0] } ?? []) + (undo ? ["--undo"] : [])
-            if !yes { try SetupQuestion.ask(words, isRemoval: undo) }
-            // As for ringback setup: an entry in the list alone does no harm.
-            if !undo { try plan.record?.write() }
-            for step in plan.steps { try step.run() }
-            if undo { try plan.record?.write() }
-            Output.note(undo ? "Removed." : "Done. Start \(tool.rawValue) again.")
-        }
+        if !change.undo { try checkAccount() }
+        try change.checkHome()
+        let plan = try plan()
+        plan.showNotes()
+        let words =
+            ["ringback", "mcp", "add-to", tool.rawValue, account] + (name.map { ["--name", $0] } ?? [])
+            + (change.undo ? ["--undo"] : [])
+        _ = try plan.carryOut(change, words, done: "Done. Start \(tool.rawValue) again.")
     }
 
     /// An account that the daemon does not know, or that has no MCP server, is refused. Without a daemon it is not known.
@@ -82,28 +64,25 @@ struct AddToTool: ParsableCommand {
         }
     }
 
-    private static func isLetterOrDigit(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"):
-            true
-        default: false
-        }
-    }
-
     private var shown: String { name ?? account }
+
+    private var undo: Bool { change.undo }
 
     private func plan() throws(RingbackError) -> SetupPlan {
         let file = try AIToolFile(tool)
         let path = file.path
-        let former = try HomeFile.contents(of: path)
+        let former = try Files.contents(of: path)
         let words = [try DockerSetup.program(), "mcp", account]
         let known = try file.servers(former).first { $0.name == shown }
         let isOurs = known?.account == account
         var plan = SetupPlan()
-        var list = try ServerList(file, former)
+        var list = try file.list(former)
         guard isOurs || !list.has(shown) else {
-            guard undo else { throw taken(path) }
+            guard undo else {
+                throw RingbackError(
+                    "place_taken", "\(path) has another server called \(shown). Nothing was changed.",
+                    advice: "Choose another name: --name NAME")
+            }
             plan.notes.append("\(path) has another server called \(shown). It stays.")
             return plan
         }
@@ -132,7 +111,7 @@ struct AddToTool: ParsableCommand {
             return plan
         }
         plan.steps = [.replace(path: path, former: former, list.bytes, text: text)]
-        if undo, list.isEmpty, !HomeFile.isLink(path) {
+        if undo, list.isEmpty, Files.target(of: path) == nil {
             var record = try SetupRecord()
             if let directories = record.entries.remove(file: path) {
                 plan.steps.append(.removeFile(path: path, list.bytes, directories: directories))
@@ -141,83 +120,141 @@ struct AddToTool: ParsableCommand {
         }
         return plan
     }
+}
 
-    private func taken(_ path: String) -> RingbackError {
-        var error = RingbackError("place_taken", "\(path) has another server called \(shown). Nothing was changed.")
-        error.advice = "Choose another name: --name NAME"
-        return error
+/// The list of MCP servers in a tool's file, in one of its forms.
+protocol ServerList {
+    var bytes: [UInt8] { get }
+    /// Nothing but the form of the file is left.
+    var isEmpty: Bool { get }
+
+    func has(_ name: String) -> Bool
+    mutating func add(_ name: String, _ words: [String], for tool: AITool)
+    mutating func setProgram(of name: String, to program: String)
+    /// False if the entry is not as it was added.
+    mutating func remove(_ name: String, _ words: [String]) -> Bool
+}
+
+extension MCPServerList: ServerList {
+    func has(_ name: String) -> Bool { entry(name) != nil }
+
+    mutating func add(_ name: String, _ words: [String], for tool: AITool) {
+        add(name, tool.entry(words[0], Array(words.dropFirst())))
+    }
+
+    mutating func remove(_ name: String, _ words: [String]) -> Bool {
+        remove(name)
+        return true
     }
 }
 
-/// A list of MCP servers in one of the forms.
-private enum ServerList {
-    case json(MCPServerList)
-    case toml(CodexServerList)
-
-    init(_ file: AIToolFile, _ bytes: [UInt8]?) throws(RingbackError) {
-        switch file.tool.form {
-        case .json(let member): self = .json(try file.list(bytes, member))
-        case .toml: self = .toml(CodexServerList(reading: bytes))
-        }
-    }
-
-    var bytes: [UInt8] {
-        switch self {
-        case .json(let list): list.bytes
-        case .toml(let list): list.bytes
-        }
-    }
-
-    /// Nothing but the form of the file is left.
-    var isEmpty: Bool {
-        switch self {
-        case .json(let list): list.isEmpty
-        case .toml(let list): list.isEmpty
-        }
-    }
-
-    func has(_ name: String) -> Bool {
-        switch self {
-        case .json(let list): list.entry(name) != nil
-        case .toml(let list): list.mentions(name)
-        }
-    }
+extension CodexServerList: ServerList {
+    func has(_ name: String) -> Bool { mentions(name) }
 
     mutating func add(_ name: String, _ words: [String], for tool: AITool) {
-        let arguments = Array(words.dropFirst())
-        switch self {
-        case .json(var list):
-            list.add(name, tool.entry(words[0], arguments))
-            self = .json(list)
-        case .toml(var list):
-            list.add(name, words[0], arguments)
-            self = .toml(list)
-        }
+        add(name, words[0], Array(words.dropFirst()))
     }
 
-    mutating func setProgram(of name: String, to program: String) {
-        switch self {
-        case .json(var list):
-            list.setProgram(of: name, to: program)
-            self = .json(list)
-        case .toml(var list):
-            list.setProgram(of: name, to: program)
-            self = .toml(list)
-        }
-    }
-
-    /// False if the entry is not as it was added.
     mutating func remove(_ name: String, _ words: [String]) -> Bool {
-        switch self {
-        case .json(var list):
-            list.remove(name)
-            self = .json(list)
-        case .toml(var list):
-            let arguments = Array(words.dropFirst())
-            guard list.has(name, words[0], arguments) else { return false }
-            list.remove(name, words[0], arguments)
-            self = .toml(list)
-        }
+        let arguments = Array(words.dropFirst())
+        guard has(name, words[0], arguments) else { return false }
+        remove(name, words[0], arguments)
         return true
+    }
+}
+
+/// An AI tool's configuration in the home directory, and its servers that are `ringback mcp ACCOUNT`.
+struct AIToolFile {
+    /// A server of ours. Its program may be one that is not there any more.
+    struct Server {
+        let name: String
+        let program: String
+        let account: String
+    }
+
+    let tool: AITool
+    let path: String
+
+    init(_ tool: AITool) throws(RingbackError) {
+        self.tool = tool
+        let home = try Files.home()
+        let (place, isConfiguration) = tool.place
+        let usual =
+            if let folder = tool.variable.flatMap(Files.place) {
+                folder + "/" + (place.split(separator: "/").last ?? "")
+            } else if isConfiguration {
+                "\(Files.place("XDG_CONFIG_HOME") ?? "\(home)/.config")/\(place)"
+            } else {
+                "\(home)/\(place)"
+            }
+        let other = tool.otherName.map { Files.folder(of: usual) + "/" + $0 }
+        path = other.flatMap { Files.exists($0) && !Files.exists(usual) ? $0 : nil } ?? usual
+    }
+
+    func list(_ bytes: [UInt8]?) throws(RingbackError) -> any ServerList {
+        switch tool.form {
+        case .json(let member): try list(bytes, member)
+        case .toml: CodexServerList(reading: bytes)
+        }
+    }
+
+    private func list(_ bytes: [UInt8]?, _ member: String) throws(RingbackError) -> MCPServerList {
+        do throws(MCPServerList.Failure) {
+            return try MCPServerList(reading: bytes, member: member)
+        } catch {
+            let reason =
+                switch error {
+                case .notAnObject: "is not a JSON object without repeated members"
+                case .listUnreadable: "has a member \(member) that is no object"
+                }
+            throw RingbackError("setup_failed", "\(path) \(reason). Nothing was changed.")
+        }
+    }
+
+    func servers(_ bytes: [UInt8]?) throws(RingbackError) -> [Server] {
+        let all: [(name: String, words: [String])]
+        switch tool.form {
+        case .json(let member):
+            all = try list(bytes, member).entries.compactMap { entry in
+                tool.words(of: entry.entry).map { (entry.name, $0) }
+            }
+        case .toml: all = CodexServerList(reading: bytes).servers
+        }
+        return all.compactMap { name, words in
+            AITool.account(of: words).map { Server(name: name, program: words[0], account: $0) }
+        }
+    }
+
+    /// The directories above the file that do not exist, the outermost first.
+    var missingFolders: [String] {
+        var (missing, folder) = ([String](), path[...])
+        while let slash = folder.lastIndex(of: "/"), slash > folder.startIndex {
+            folder = folder[..<slash]
+            guard !Files.exists(String(folder)) else { break }
+            missing.insert(String(folder), at: 0)
+        }
+        return missing
+    }
+}
+
+extension DoctorReport {
+    /// Names the servers whose program is not there any more. A file that cannot be read is its tool's concern.
+    ///
+    /// - Parameter account: only servers of this account; nil for all.
+    mutating func lookAtAITools(of account: String?) {
+        for tool in AITool.allCases {
+            guard let file = try? AIToolFile(tool), let bytes = try? Files.contents(of: file.path),
+                let servers = try? file.servers(bytes)
+            else { continue }
+            for server in servers where account == nil || server.account == account {
+                guard unsafe access(server.program, X_OK) != 0 else { continue }
+                let name: ShownCommand = server.name == server.account ? "" : "--name=\(server.name)"
+                add(
+                    "tool", .warning,
+                    "\(tool.rawValue) cannot start its server \(Sanitizer.line(server.name, limit: 100)): \(file.path) names "
+                        + "\(Sanitizer.line(server.program, limit: 1_000)), which is no program any more.",
+                    command: ShownCommand("ringback mcp add-to \(tool.rawValue) \(server.account) \(name)"))
+            }
+        }
     }
 }

@@ -26,90 +26,61 @@ struct Setup: ParsableCommand {
         completion: Completions.accounts)
     var account: String?
 
-    @Flag(help: "Remove what this command wrote.")
-    var undo = false
-
-    @Flag(name: .customLong("print"), help: "Show the change and make none.")
-    var onlyPrints = false
-
-    @Flag(name: .shortAndLong, help: "Do not ask.")
-    var yes = false
+    @OptionGroup var change: ChangeOptions
 
     @OptionGroup var config: ConfigurationOption
     @OptionGroup var json: JSONOption
 
     func validate() throws {
-        if tool == nil, undo || onlyPrints || yes || account != nil {
-            throw ValidationError("Name the tool: \(ToolName.list).")
-        }
-        if tool != nil, json.isWanted { throw ValidationError("--json is for the list of the tools.") }
+        let isChanged = change.undo || change.onlyPrints || change.yes || account != nil
+        try require(tool != nil || !isChanged, "Name the tool: \(ToolName.list).")
+        try require(tool == nil || !json.isWanted, "--json is for the list of the tools.")
     }
 
     func run() throws {
-        try present { () throws(RingbackError) in
-            guard let tool else { return try list() }
-            let setup = try tool.setup()
-            // What was written stays to be removed after the tool itself was.
-            guard setup.isInstalled || (undo && !setup.needsProgramToUndo) else { throw Setup.notInstalled(setup) }
-            if !onlyPrints, let home = SocketPlace.variable("HOME") { try HomeFile.refuseForeign(home) }
-            let plan = try plan(of: setup)
-            for step in plan.steps { Output.line(Sanitizer.line(step.text, limit: 4_000)) }
-            guard !plan.steps.isEmpty else {
-                Output.note(undo ? "There is nothing to remove." : "There is nothing to change.")
-                return Setup.show(plan.notes)
-            }
-            guard !onlyPrints else { return Setup.show(plan.notes) }
-            if !yes { try SetupQuestion.ask(command(tool), isRemoval: undo) }
-            // The list is written first. If this is interrupted, an entry may be in the list alone, which does no harm. An
-            // entry in the tool alone would never be removed.
-            if !undo { try plan.record?.write() }
-            for step in plan.steps { try step.run() }
-            if undo { try plan.record?.write() }
-            Output.note(undo ? "Removed." : "Done.")
-            Setup.show(plan.notes)
-            guard tool == .git, !undo else { return }
-            // A variable that comes later in the configuration takes precedence over what was written.
-            Setup.show(try setup.standing(for: SetupTargets(in: try config.file().report())).notes)
+        guard let tool else { return try list() }
+        let setup = try tool.setup()
+        // What was written stays to be removed after the tool itself was.
+        guard setup.isInstalled || (change.undo && !setup.needsProgramToUndo) else {
+            let programs = setup.programs.joined(separator: ", ")
+            throw RingbackError("setup_failed", "\(programs): not installed. Nothing was changed.")
         }
-    }
-
-    private static func notInstalled(_ setup: any ToolSetup) -> RingbackError {
-        var error = RingbackError(
-            "setup_failed", "\(setup.programs.joined(separator: ", ")): not installed. Nothing was changed.")
-        error.advice = setup.adviceToInstall
-        return error
+        try change.checkHome()
+        let plan = try plan(of: setup)
+        let isDone = try plan.carryOut(change, command(tool))
+        plan.showNotes()
+        guard isDone, tool == .git, !change.undo else { return }
+        // A variable that comes later in the configuration takes precedence over what was written.
+        SetupPlan(notes: try setup.standing(for: OriginEntry.all(in: try config.file().report())).notes).showNotes()
     }
 
     private func plan(of setup: any ToolSetup) throws(RingbackError) -> SetupPlan {
-        guard undo else { return try setup.change(for: try targets(), account: account) }
-        return try setup.removal(for: account == nil ? nil : try targets(), account: account)
+        guard change.undo else { return try setup.change(for: try origins(), account: account) }
+        return try setup.removal(for: account == nil ? nil : try origins(), account: account)
     }
 
-    private func targets() throws(RingbackError) -> SetupTargets {
+    private func origins() throws(RingbackError) -> [OriginEntry] {
         let report = try config.file().report()
-        guard let account else { return SetupTargets(in: report) }
-        guard undo || ConfigurationCheck.account(account, in: report) != nil else {
+        guard let account else { return OriginEntry.all(in: report) }
+        guard change.undo || ConfigurationCheck.account(account, in: report) != nil else {
             throw UnknownAccount.error(account, in: report)
         }
-        return SetupTargets(in: report).of(account)
-    }
-
-    private static func show(_ notes: [String]) {
-        for note in notes { Output.note(Sanitizer.line(note, limit: 1_000)) }
+        return OriginEntry.all(in: report).filter { $0.account == account }
     }
 
     private func command(_ tool: ToolName) -> [String] {
-        ["ringback", "setup", tool.rawValue] + (account.map { ["--account", $0] } ?? []) + (undo ? ["--undo"] : [])
+        ["ringback", "setup", tool.rawValue] + (account.map { ["--account", $0] } ?? [])
+            + (change.undo ? ["--undo"] : [])
             + (config.path.map { ["--config", $0] } ?? [])
     }
 
     private func list() throws(RingbackError) {
-        let targets = try targets()
+        let origins = try origins()
         var (table, notes, tools) = (Table(columns: ["TOOL", "STATE", "SERVERS"]), [String](), [JSON]())
         for tool in ToolName.allCases {
             let standing: ToolStanding
             do throws(RingbackError) {
-                standing = try tool.standing(for: targets)
+                standing = try tool.standing(for: origins)
             } catch {
                 standing = .unreadable("\(tool.rawValue): \(error.detail)")
             }
@@ -117,30 +88,13 @@ struct Setup: ParsableCommand {
             notes += standing.notes
             tools.append([
                 "tool": .string(tool.rawValue), "state": .string(standing.state.rawValue),
-                "servers": .array(standing.servers.map { .string($0) }),
-                "notes": .array(standing.notes.map { .string($0) }),
+                "servers": .texts(standing.servers),
+                "notes": .texts(standing.notes),
             ])
         }
         guard !json.isWanted else { return Output.json(["tools": .array(tools)]) }
         Output.table(table)
-        Setup.show(notes)
-    }
-}
-
-/// The question before the configuration of a tool is changed.
-enum SetupQuestion {
-    /// - Parameter command: what was called, without `--yes`.
-    /// - Throws: `cancelled` if the user does not confirm it, or cannot because there is no terminal.
-    static func ask(_ command: [String], isRemoval: Bool) throws(RingbackError) {
-        guard Console.Stream.input.isTerminal, Console.Stream.errors.isTerminal else {
-            throw RingbackError(
-                .cancelled,
-                "Without a terminal nothing is changed unless you confirm it: "
-                    + "\(shown: ShownCommand(words: command + ["--yes"]))")
-        }
-        guard Prompt.confirm(isRemoval ? "Remove this?" : "Make this change?") else {
-            throw RingbackError(.cancelled, "Nothing was changed.")
-        }
+        SetupPlan(notes: notes).showNotes()
     }
 }
 
@@ -156,7 +110,6 @@ enum SetupStep {
     /// Gives the table of an origin these certificate authorities, and lets a running daemon read it.
     case allowAuthorities(OriginEntry, [String])
 
-    /// The change, as it is shown before it is made.
     var text: String {
         switch self {
         case .link(let path, let target): SetupStep.line(["ln", "-s", target, path])
@@ -169,28 +122,27 @@ enum SetupStep {
         }
     }
 
-    /// Makes the change.
     func run() throws(RingbackError) {
         switch self {
         case .link(let path, let target):
-            try HomeFile.makeDirectories(SetupStep.folder(of: path))
-            guard unsafe symlink(target, path) == 0 else { throw HomeFile.failure("make", path) }
+            try Files.makeDirectories(Files.folder(of: path))
+            guard unsafe symlink(target, path) == 0 else { throw Files.failure("make", path) }
         case .removeLink(let path):
             // The question before may have taken long.
-            guard Programs.isSelf(path), !HomeFile.isRegular(path) else {
+            guard Programs.isSelf(path), !Files.isRegular(path) else {
                 throw RingbackError("setup_failed", "\(path) is no link to this program any more. It was left.")
             }
-            guard unsafe unlink(path) == 0 else { throw HomeFile.failure("remove", path) }
+            guard unsafe unlink(path) == 0 else { throw Files.failure("remove", path) }
         case .command(let words):
-            let (status, _) = try Programs.run(words)
+            let status = try Programs.run(words).status
             guard status == 0 else {
                 throw RingbackError(
                     "setup_failed", "\(text) ended with status \(status). What comes before it was done.")
             }
         case .replace(let path, let former, let bytes, _): try SetupStep.write(bytes, to: path, former: former)
         case .removeFile(let path, let bytes, let directories):
-            guard try HomeFile.contents(of: path) == bytes else { return }
-            guard unsafe unlink(path) == 0 else { throw HomeFile.failure("remove", path) }
+            guard try Files.contents(of: path) == bytes else { return }
+            guard unsafe unlink(path) == 0 else { throw Files.failure("remove", path) }
             for directory in directories where unsafe rmdir(directory) != 0 { break }
         case .allowAuthorities(let origin, let digests): try SetupStep.allow(digests, for: origin)
         }
@@ -221,26 +173,20 @@ enum SetupStep {
 
     /// Replaces a file by renaming. A symbolic link stays, and its file is replaced.
     private static func write(_ bytes: [UInt8], to path: String, former: [UInt8]?) throws(RingbackError) {
-        guard try HomeFile.contents(of: path) == former else {
+        guard try Files.contents(of: path) == former else {
             throw RingbackError("setup_failed", "\(path) was changed meanwhile. Nothing was changed. Run this again.")
         }
         guard former != nil else {
-            guard !HomeFile.exists(path) else {
+            guard !Files.exists(path) else {
                 throw RingbackError(
                     "place_taken", "\(path) is a link to a file that does not exist. Nothing was changed.")
             }
-            try HomeFile.makeDirectories(folder(of: path))
-            return try HomeFile.put(bytes, at: path, mode: 0o600)
+            try Files.makeDirectories(Files.folder(of: path))
+            return try Files.put(bytes, at: path, mode: 0o600)
         }
-        var status = stat()
-        guard unsafe stat(path, &status) == 0, let file = unsafe realpath(path, nil) else {
-            throw HomeFile.failure("read", path)
-        }
-        defer { unsafe free(file) }
-        try HomeFile.put(bytes, at: unsafe String(cString: file), mode: status.st_mode & 0o777)
+        let file = try Files.resolved(path)
+        try Files.put(bytes, at: file.path, mode: file.mode)
     }
-
-    static func folder(of path: String) -> String { String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]) }
 
     private static func line(_ words: [String]) -> String {
         ShownCommand(words: words).description
@@ -256,12 +202,9 @@ struct SetupRecord {
 
     /// - Throws: `setup_failed` if the file is not such a list; `no_place` without a home.
     init() throws(RingbackError) {
-        func stated(_ name: String) -> String? { SocketPlace.variable(name).flatMap { $0.hasPrefix("/") ? $0 : nil } }
-        guard let data = stated("XDG_DATA_HOME") ?? stated("HOME").map({ $0 + "/.local/share" }) else {
-            throw RingbackError("no_place", "HOME is not the absolute path of a directory.")
-        }
+        let data = if let stated = Files.place("XDG_DATA_HOME") { stated } else { try Files.home() + "/.local/share" }
         path = data + "/ringback/setup"
-        guard let bytes = try HomeFile.contents(of: path) else { return }
+        guard let bytes = try Files.contents(of: path) else { return }
         guard let entries = SetupEntries(reading: bytes) else {
             throw RingbackError(
                 "setup_failed", "\(path) is not a list of ringback setup. Nothing was changed. Move it away.")
@@ -270,7 +213,190 @@ struct SetupRecord {
     }
 
     func write() throws(RingbackError) {
-        try HomeFile.makeDirectories(SetupStep.folder(of: path))
-        try HomeFile.put(entries.bytes, at: path, mode: 0o600)
+        try Files.makeDirectories(Files.folder(of: path))
+        try Files.put(entries.bytes, at: path, mode: 0o600)
+    }
+}
+
+/// How one tool is made to ask Ringback.
+protocol ToolSetup {
+    var programs: [String] { get }
+
+    var isInstalled: Bool { get }
+
+    /// True if the entries can only be removed by the tool's own command; false for files that are changed here.
+    var needsProgramToUndo: Bool { get }
+
+    /// The link that the tool looks for in `PATH`; nil for a tool that is told a path.
+    var linkInPath: HelperLink? { get }
+
+    /// What has to be done for these origins; no steps if all is done.
+    ///
+    /// - Parameter account: the account that the user named.
+    func change(for origins: [OriginEntry], account: String?) throws(RingbackError) -> SetupPlan
+
+    /// What has to be done to remove what ``change(for:account:)`` made, as far as it is still there.
+    ///
+    /// - Parameter origins: only for these; nil for everything.
+    func removal(for origins: [OriginEntry]?, account: String?) throws(RingbackError) -> SetupPlan
+
+    func standing(for origins: [OriginEntry]) throws(RingbackError) -> ToolStanding
+}
+
+/// What a change consists of, in order.
+struct SetupPlan {
+    var steps: [SetupStep] = []
+    var notes: [String] = []
+    /// The list of what was written, as it is after the change; nil if the tool needs none.
+    var record: SetupRecord?
+
+    func showNotes() {
+        for note in notes { Output.note(Sanitizer.line(note, limit: 1_000)) }
+    }
+
+    /// Shows the steps, asks, and carries them out.
+    ///
+    /// - Parameters:
+    ///   - command: what was called, without `--yes`.
+    ///   - done: what is said of a change that was made.
+    /// - Returns: false if nothing was changed.
+    /// - Throws: `cancelled` if the user does not confirm it, or cannot because there is no terminal.
+    func carryOut(_ options: ChangeOptions, _ command: [String], done: String = "Done.") throws(RingbackError) -> Bool {
+        for step in steps { Output.line(Sanitizer.line(step.text, limit: 4_000)) }
+        guard !steps.isEmpty else {
+            Output.note(options.undo ? "There is nothing to remove." : "There is nothing to change.")
+            return false
+        }
+        guard !options.onlyPrints else { return false }
+        if !options.yes {
+            try Questions.confirm(
+                options.undo ? "Remove this?" : "Make this change?", "changed",
+                orBy: ShownCommand(words: command + ["--yes"]))
+        }
+        // The list is written first. If this is interrupted, an entry may be in the list alone, which does no harm. An
+        // entry in the tool alone would never be removed.
+        if !options.undo { try record?.write() }
+        for step in steps { try step.run() }
+        if options.undo { try record?.write() }
+        Output.note(options.undo ? "Removed." : done)
+        return true
+    }
+}
+
+struct ChangeOptions: ParsableArguments {
+    @Flag(help: "Remove what this command wrote.")
+    var undo = false
+
+    @Flag(name: .customLong("print"), help: "Show the change and make none.")
+    var onlyPrints = false
+
+    @Flag(name: .shortAndLong, help: "Do not ask.")
+    var yes = false
+
+    func checkHome() throws(RingbackError) {
+        if !onlyPrints { try Files.refuseForeignHome() }
+    }
+}
+
+/// For which servers a tool asks Ringback.
+struct ToolStanding {
+    enum State: String {
+        case notInstalled = "not installed"
+        case notSetUp = "not set up"
+        case setUp = "set up"
+        /// For some servers of the origins.
+        case inPart = "set up in part"
+        /// Another helper is asked, before Ringback or in its place.
+        case otherAnswers = "something else answers"
+        /// Its configuration cannot be read; the notes say why.
+        case unreadable = "cannot be read"
+    }
+
+    var state: State
+    var servers: [String] = []
+    var notes: [String] = []
+
+    /// - Parameters:
+    ///   - missing: the number of things that are missing: servers, and links.
+    ///   - hasOther: something else is asked.
+    init(servers: [String], missing: Int, hasOther: Bool, notes: [String]) {
+        state =
+            switch (servers.isEmpty, hasOther) {
+            case (_, true): .otherAnswers
+            case (true, false): .notSetUp
+            case (false, false): missing == 0 ? .setUp : .inPart
+            }
+        self.servers = servers
+        self.notes = notes
+    }
+
+    private init(_ state: State, notes: [String] = []) {
+        self.state = state
+        self.notes = notes
+    }
+
+    static let notInstalled = ToolStanding(.notInstalled)
+
+    static func unreadable(_ reason: String) -> ToolStanding { ToolStanding(.unreadable, notes: [reason]) }
+}
+
+enum ToolName: String, CaseIterable {
+    case git, kubectl, docker, go
+
+    static let list = "git, kubectl, docker or go"
+
+    func setup() throws(RingbackError) -> any ToolSetup {
+        switch self {
+        case .git: try GitSetup()
+        case .kubectl: try KubectlSetup()
+        case .docker: try DockerSetup()
+        case .go: try GoSetup()
+        }
+    }
+
+    /// How the tool stands, also if it is not installed.
+    func standing(for origins: [OriginEntry]) throws(RingbackError) -> ToolStanding {
+        let setup = try setup()
+        return setup.isInstalled ? try setup.standing(for: origins) : .notInstalled
+    }
+}
+
+extension ToolSetup {
+    var linkInPath: HelperLink? { nil }
+
+    var needsProgramToUndo: Bool { false }
+
+    /// True if one of the programs is in `PATH`.
+    var isInstalled: Bool { programs.contains(where: Tool.isInstalled) }
+
+    /// This program, as the configuration of a tool names it: a stable path without a version, if there is one.
+    static func program() throws(RingbackError) -> String {
+        let folders = SearchPath.own.folders.filter { $0.hasPrefix("/") }
+        if let found = folders.map({ "\($0)/ringback" }).first(where: Programs.isSelf) { return found }
+        guard let own = Programs.own, own.hasSuffix("/ringback") else {
+            throw RingbackError(
+                "setup_failed", "This program has no path that ends with /ringback, which a tool could run.")
+        }
+        return own
+    }
+
+    /// Runs a program for its output.
+    ///
+    /// - Parameter statuses: the exit statuses that are no failure.
+    static func output(of words: [String], statuses: Set<Int32> = [0]) throws(RingbackError) -> [UInt8] {
+        let answer = try Programs.run(words)
+        guard statuses.contains(answer.status) else {
+            let text = "\(words.joined(separator: " ")) ended with status \(answer.status). Nothing was changed."
+            throw RingbackError("setup_failed", text)
+        }
+        return answer.output
+    }
+
+    /// The error if there is nothing that the tool could ask for.
+    static func noOrigin(of account: String?, _ needed: String) -> RingbackError {
+        var error = RingbackError(
+            .notFound, "There is no origin\(account.map { " of \($0)" } ?? "") that \(needed). Nothing was changed.")
+        error.advice = "Run: \(shown: "ringback origin add URL --account=\(account ?? "ACCOUNT")")"
+        return error
     }
 }

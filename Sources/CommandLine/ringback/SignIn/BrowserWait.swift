@@ -7,10 +7,8 @@ import Terminal
 struct BrowserWait {
     let calls: BrokerCalls
     let flow: Flow
-    /// The caller's own deadline.
     let end: ContinuousClock.Instant?
     let progress: ProgressLine
-    /// Draws the progress line.
     let show: () -> Void
     /// Shows the page's address; true if a callback URL can be pasted here.
     let showPage: (Bool) -> Void
@@ -76,7 +74,6 @@ struct BrowserWait {
 
 /// Why no browser shows a page, as far as this process can tell.
 enum BrowserFailure {
-    /// No program could be started with the page.
     static func notStarted(_ url: String) -> String {
         guard LoopbackURL.isSafeToOpen(url) else {
             return "No browser was started: the page's address is neither https nor http on this machine."
@@ -140,7 +137,6 @@ struct PageOpening {
     /// started may need longer.
     static let patience: Duration = .seconds(5)
 
-    /// What is to be told now.
     enum News: Equatable {
         /// The page has not been fetched yet. The browser may only be slow.
         case notOpened
@@ -160,7 +156,6 @@ struct PageOpening {
     /// - Parameter flow: as it began, with the address that was opened.
     init(of flow: Flow) { url = flow.openURL }
 
-    /// Why no browser was started.
     static func noAddress(_ error: RingbackError?) -> String {
         let reason = error?.detail ?? "The daemon has no address for a browser to open."
         return
@@ -190,7 +185,6 @@ struct PageOpening {
 }
 
 extension PageOpening.News {
-    /// The message for the user.
     var text: String {
         switch self {
         case .notOpened:

@@ -17,7 +17,6 @@ struct CodeEntry {
     /// True to wait on when no code can be read any more: for the mail's link, or for `ringback verify`.
     var waitsWithoutInput = false
 
-    /// The error code of ``unread``.
     static let inputNeeded: RingbackError.Kind = "input_needed"
 
     init(_ calls: BrokerCalls, _ interruption: Interruption, from descriptor: Int32? = nil) {
@@ -41,7 +40,7 @@ struct CodeEntry {
             while true {
                 let line = try input.line("", from: descriptor, orEndedBy: watch.descriptor)
                 if let (ended, _) = try watch.outcome { return ended }
-                guard let code = line.map(CodeEntry.trimmed), !code.isEmpty else { break }
+                guard let code = line.map(Callback.trimmed), !code.isEmpty else { break }
                 let known = try verify(flow, code, advice: "")
                 guard known.status == .pending else { return known }
                 CodeEntry.show(known)
@@ -74,7 +73,7 @@ struct CodeEntry {
                 "Code (it is not shown; “resend” sends another): ", from: descriptor, orEndedBy: watch.descriptor)
             if let (ended, _) = try watch.outcome { return ended }
             guard let line else { throw RingbackError(.cancelled, "No code was read.") }
-            let word = CodeEntry.trimmed(line)
+            let word = Callback.trimmed(line)
             if word.isEmpty { continue }
             do throws(RingbackError) {
                 if word == "resend" {
@@ -100,12 +99,7 @@ struct CodeEntry {
         return "If the link in the mail was opened, the code is used up."
     }
 
-    /// A request that is being sent is not interrupted: its response says what happened to the code.
-    private var patient: BrokerCalls {
-        var patient = calls
-        patient.interruption = nil
-        return patient
-    }
+    private var patient: BrokerCalls { calls.patient }
 
     /// For a script: a wrong code ends it, and the error says what may be wrong. `advice` follows that.
     func verify(_ flow: Flow, _ code: String, advice: String) throws(RingbackError) -> Flow {
@@ -113,7 +107,7 @@ struct CodeEntry {
             return try patient.verify(flow: flow.id, "code", code).0
         } catch {
             guard let hint = CodeEntry.used(error, flow) else { throw error }
-            throw SignInAdvice.adding(hint + advice, to: error)
+            throw error.adding(hint + advice)
         }
     }
 
@@ -135,14 +129,9 @@ struct CodeEntry {
         }
     }
 
-    /// What to say after a message was sent again.
     static func sent(_ flow: Flow) -> String {
         let left = flow.resendAfter.map { $0.secondsSince1970 - TimeText.now() } ?? 0
         return "Sent again." + (left > 0 ? " The next one can be sent in \(TimeText.span(left))." : "")
-    }
-
-    private static func trimmed(_ text: String) -> String {
-        String(text.drop(while: \.isWhitespace).reversed().drop(while: \.isWhitespace).reversed())
     }
 }
 
@@ -152,7 +141,6 @@ struct CodeEntry {
 struct PasteEntry {
     let calls: BrokerCalls
     let input: SecretInput
-    /// The caller's own deadline.
     var end: ContinuousClock.Instant?
 
     /// True if there is a user at the terminal and this process is in the foreground: a background process must not
@@ -188,9 +176,7 @@ struct PasteEntry {
             Output.note("ringback: \(mistake)")
             return nil
         }
-        // A request that is being sent is not interrupted: its response says what happened to the URL.
-        var patient = calls
-        patient.interruption = nil
+        let patient = calls.patient
         do throws(RingbackError) {
             let answer = try patient.call(.deliverCallback, body: ["url": .string(url)], timeout: .seconds(60))
             return answer["flow"].flatMap { Flow(reading: $0) }

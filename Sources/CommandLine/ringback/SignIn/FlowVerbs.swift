@@ -6,7 +6,7 @@ import RingbackBase
 import RingbackClient
 import Terminal
 
-struct Verify: ParsableCommand {
+struct Verify: DaemonVerb {
     static let configuration = CommandConfiguration(
         abstract: "Finish a sign-in that waits for a code, started here or elsewhere.",
         discussion: """
@@ -27,34 +27,26 @@ struct Verify: ParsableCommand {
         help: SignInOptions.descriptor("the token hash of a mail's link, instead of a code,"))
     var hashDescriptor: Int32?
 
-    @OptionGroup var json: JSONOption
-    @OptionGroup var daemon: DaemonOptions
+    @OptionGroup var options: CallOptions
 
     func validate() throws {
-        guard codeDescriptor == nil || hashDescriptor == nil else {
-            throw ValidationError("--code-fd and --token-hash-fd exclude each other.")
-        }
+        try require(codeDescriptor == nil || hashDescriptor == nil, "--code-fd and --token-hash-fd exclude each other.")
         try SignInOptions.check([codeDescriptor, hashDescriptor])
     }
 
     func run() throws {
-        try present { () throws(RingbackError) in
-            let interruption = try Signals.interruption()
-            let calls = try daemon.calls(interruption)
-            let flow = try FlowChoice.find(name, calls)
-            let ended = try redeem(flow, calls, interruption)
-            if let failure = ended.failure { throw failure }
-            let account = try calls.account(flow.account)
-            guard !json.isWanted else { return Output.json(account) }
-            guard ended.status != .pending else {
-                Output.line("Confirmed in part: \(Sanitizer.line(flow.account))")
-                return CodeEntry.show(ended)
-            }
-            let isChange = flow.method == .userUpdate
-            Output.line(isChange ? Verify.confirmed(flow.account, account) : SignInRun.result(flow.account, account))
-            if let hint = Assurance.hint(flow.account, account) { Output.note(hint) }
-            if flow.method == .recovery { Output.note(SupabaseResetPassword.later(flow.account)) }
+        let interruption = try Signals.interruption()
+        let calls = try daemon.calls(interruption)
+        let flow = try FlowChoice.find(name, calls)
+        let ended = try redeem(flow, calls, interruption)
+        if let failure = ended.failure { throw failure }
+        let account = try calls.account(flow.account)
+        guard !json.isWanted else { return Output.json(account) }
+        guard ended.status != .pending else {
+            Output.line("Confirmed in part: \(Sanitizer.line(flow.account))")
+            return CodeEntry.show(ended)
         }
+        ended.showResult(account)
     }
 
     private func redeem(
@@ -79,15 +71,9 @@ struct Verify: ParsableCommand {
         }
         return known
     }
-
-    /// `Confirmed: ACCOUNT is EMAIL-or-number`
-    static func confirmed(_ name: String, _ account: JSON) -> String {
-        let user = User(reading: account["user"])
-        return "Confirmed: \(Sanitizer.line(name)) is \(Sanitizer.line(user?.email ?? user?.phone ?? "as it was"))"
-    }
 }
 
-struct Resend: ParsableCommand {
+struct Resend: DaemonVerb {
     static let configuration = CommandConfiguration(
         abstract: "Send the message of a pending sign-in again.",
         discussion: "Not more often than the project allows; exit status 5 says that it is too early.")
@@ -100,27 +86,23 @@ struct Resend: ParsableCommand {
     @Option(name: .customLong("captcha-token-fd"), help: SignInOptions.descriptor("the proof of a CAPTCHA"))
     var captchaDescriptor: Int32?
 
-    @OptionGroup var json: JSONOption
-    @OptionGroup var daemon: DaemonOptions
+    @OptionGroup var options: CallOptions
 
     func validate() throws { try SignInOptions.check([captchaDescriptor]) }
 
     func run() throws {
-        try present { () throws(RingbackError) in
-            let interruption = captchaDescriptor == nil ? nil : try Signals.interruption()
-            let calls = try daemon.calls(interruption)
-            let found = try FlowChoice.find(name, calls).id
-            var captcha: String?
-            if let captchaDescriptor, let interruption {
-                captcha = try SecretInput(interruption: interruption).read("CAPTCHA token", from: captchaDescriptor)
-            }
-            let (flow, document) = try calls.resend(flow: found, captcha: captcha)
-            if json.isWanted { Output.json(document) } else { Output.line(CodeEntry.sent(flow)) }
+        let interruption = try Signals.interruption()
+        let calls = try daemon.calls(interruption)
+        let found = try FlowChoice.find(name, calls).id
+        let captcha = try captchaDescriptor.map { descriptor throws(RingbackError) in
+            try SecretInput(interruption: interruption).read("CAPTCHA token", from: descriptor)
         }
+        let (flow, document) = try calls.resend(flow: found, captcha: captcha)
+        json.print(document, or: CodeEntry.sent(flow))
     }
 }
 
-struct Complete: ParsableCommand {
+struct Complete: DaemonVerb {
     static let configuration = CommandConfiguration(
         abstract: "Finish a pending sign-in with a pasted callback URL.",
         discussion: "Without an argument the URL is read from standard input; on a terminal it is not shown.")
@@ -128,8 +110,7 @@ struct Complete: ParsableCommand {
     @Argument(help: "The callback URL, from the browser's address bar.")
     var url: String?
 
-    @OptionGroup var json: JSONOption
-    @OptionGroup var daemon: DaemonOptions
+    @OptionGroup var options: CallOptions
 
     func validate() throws {
         if let url, let mistake = Callback.mistake(Callback.trimmed(url)) { throw ValidationError(mistake) }
@@ -138,9 +119,7 @@ struct Complete: ParsableCommand {
     func run() throws {
         if let url { Open.hideArgument(url) }
         let isTerminal = Console.Stream.input.isTerminal
-        var text = ""
-        try present { () throws(RingbackError) in text = try read(isTerminal) }
-        let callback = Callback.trimmed(text)
+        let callback = Callback.trimmed(try read(isTerminal))
         if callback.isEmpty, url == nil, !isTerminal {
             Output.note(
                 "ringback: There is no callback URL on standard input. Give it there, or as an argument: "
@@ -152,20 +131,18 @@ struct Complete: ParsableCommand {
             Output.note("ringback: \(mistake)")
             throw ExitCode(ExitStatus.usage)
         }
-        try present { () throws(RingbackError) in
-            let calls = try daemon.calls()
-            if isTerminal {
-                let accounts = try Callback.accounts(awaiting: callback, calls).map { Sanitizer.line($0) }
-                // If no sign-in waits there, the daemon's error says more than a question would.
-                if !accounts.isEmpty {
-                    let names = accounts.joined(separator: " or ")
-                    guard Prompt.confirm("Finish the sign-in to \(names) with this URL?") else {
-                        throw RingbackError(.cancelled, "Nothing was sent; the sign-in to \(names) is still pending.")
-                    }
+        let calls = try daemon.calls()
+        if isTerminal {
+            let accounts = try Callback.accounts(awaiting: callback, calls).map { Sanitizer.line($0) }
+            // If no sign-in waits there, the daemon's error says more than a question would.
+            if !accounts.isEmpty {
+                let names = accounts.joined(separator: " or ")
+                guard Prompt.confirm("Finish the sign-in to \(names) with this URL?") else {
+                    throw RingbackError(.cancelled, "Nothing was sent; the sign-in to \(names) is still pending.")
                 }
             }
-            try Callback.deliver(callback, calls, isJSON: json.isWanted)
         }
+        try Callback.deliver(callback, calls, isJSON: json.isWanted)
     }
 
     private func read(_ isTerminal: Bool) throws(RingbackError) -> String {
@@ -179,7 +156,7 @@ struct Complete: ParsableCommand {
     }
 }
 
-struct Cancel: ParsableCommand {
+struct Cancel: DaemonVerb {
     static let configuration = CommandConfiguration(
         abstract: "Cancel a pending sign-in, for all callers that wait for it.",
         discussion: "The account's current session stays. To end it: ringback logout ACCOUNT")
@@ -189,30 +166,23 @@ struct Cancel: ParsableCommand {
         completion: Completions.accounts)
     var name: String
 
-    @OptionGroup var json: JSONOption
-    @OptionGroup var daemon: DaemonOptions
+    @OptionGroup var options: CallOptions
 
     func run() throws {
-        try present { () throws(RingbackError) in
-            let calls = try daemon.calls()
-            let pending = try calls.flows().filter { $0.status == .pending && ($0.id == name || $0.account == name) }
-            guard !pending.isEmpty else {
-                throw RingbackError(.flowNotFound, "No sign-in of \(Sanitizer.line(name)) is pending.")
-            }
-            // An account may have a sign-in and a change of its user pending at once.
-            for flow in pending {
-                let answer = try calls.call(.cancelFlow, [flow.id], query: [("all", "true")])
-                if json.isWanted {
-                    Output.json(answer)
-                } else {
-                    Output.line("Cancelled: the pending sign-in to \(Sanitizer.line(flow.account))")
-                }
-            }
+        let calls = try daemon.calls()
+        let pending = try calls.flows().filter { $0.status == .pending && ($0.id == name || $0.account == name) }
+        guard !pending.isEmpty else {
+            throw RingbackError(.flowNotFound, "No sign-in of \(Sanitizer.line(name)) is pending.")
+        }
+        // An account may have a sign-in and a change of its user pending at once.
+        for flow in pending {
+            let answer = try calls.call(.cancelFlow, [flow.id], query: [("all", "true")])
+            json.print(answer, or: "Cancelled: the pending sign-in to \(Sanitizer.line(flow.account))")
         }
     }
 }
 
-struct Open: ParsableCommand {
+struct Open: DaemonVerb {
     static let configuration = CommandConfiguration(
         abstract: "Pass a callback URL to the daemon: the handler of custom schemes.",
         discussion: """
@@ -223,8 +193,7 @@ struct Open: ParsableCommand {
     @Argument(help: "The callback URL.")
     var url: String
 
-    @OptionGroup var json: JSONOption
-    @OptionGroup var daemon: DaemonOptions
+    @OptionGroup var options: CallOptions
 
     func validate() throws {
         if let mistake = Callback.mistake(url) { throw ValidationError(mistake) }
@@ -233,15 +202,13 @@ struct Open: ParsableCommand {
     func run() throws {
         Open.hideArgument(url)
         let url = Callback.escaped(url)
-        try present { () throws(RingbackError) in
-            let calls = try daemon.calls()
-            do throws(RingbackError) {
-                try Callback.deliver(url, calls, isJSON: json.isWanted, wantsNotice: true)
-            } catch {
-                guard daemon.socket == nil, DaemonStart.helps(error) else { throw error }
-                try DaemonStart.start()
-                try Callback.deliver(url, calls, isJSON: json.isWanted, wantsNotice: true)
-            }
+        let calls = try daemon.calls()
+        do throws(RingbackError) {
+            try Callback.deliver(url, calls, isJSON: json.isWanted, wantsNotice: true)
+        } catch {
+            guard daemon.socket == nil, DaemonStart.helps(error) else { throw error }
+            try DaemonStart.start()
+            try Callback.deliver(url, calls, isJSON: json.isWanted, wantsNotice: true)
         }
     }
 
@@ -263,7 +230,6 @@ enum DaemonStart {
     /// True if no daemon responds at a known socket.
     static func helps(_ error: RingbackError) -> Bool { error.kind == .noDaemon && error.recovery != .fixConfiguration }
 
-    /// - Throws: `no_daemon`, with what to do.
     static func start() throws(RingbackError) {
         guard let answer = Tool.run(command, within: bound) else {
             throw RingbackError(
@@ -276,5 +242,106 @@ enum DaemonStart {
                 "No daemon answers, and its socket unit cannot be started. Look: systemctl --user status ringback.socket",
                 recovery: .fixConfiguration)
         }
+    }
+}
+
+/// A callback URL that was pasted or that came by a custom scheme. It is passed to the daemon, which decides what it
+/// means.
+enum Callback {
+    /// The daemon's own limit for a callback URL, in bytes.
+    static let maxLength = 16_384
+
+    /// Why a text cannot be a callback; nil if it can.
+    static func mistake(_ url: String) -> String? {
+        if url.isEmpty { return "There is no URL. Copy it from the browser's address bar after the sign-in." }
+        if url.utf8.count > maxLength { return "The URL is longer than \(maxLength) bytes." }
+        if url.hasPrefix("-") { return "A URL does not begin with “-”." }
+        if url.unicodeScalars.contains(where: { !Sanitizer.isVisible($0) || $0 == " " }) {
+            return "A URL has no spaces and no control characters."
+        }
+        return url.contains(":") ? nil : "A URL begins with a scheme, such as http:."
+    }
+
+    /// Escapes a link as RFC 3986 section 2 requires. Browsers and desktops pass on braces, bars and letters of every
+    /// alphabet as a page has them.
+    static func escaped(_ url: String) -> String {
+        url.utf8.reduce(into: "") { text, byte in
+            if byte < 0x7F, !"\"<>\\^`{|}".utf8.contains(byte) {
+                text.unicodeScalars.append(Unicode.Scalar(byte))
+            } else {
+                text += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+            }
+        }
+    }
+
+    /// Delivers it and prints the result.
+    ///
+    /// - Parameter wantsNotice: the user looks at the desktop and not at a terminal. The daemon shows a notification.
+    ///   If it cannot, the result is also printed on standard error, which desktops log.
+    static func deliver(
+        _ url: String, _ calls: BrokerCalls, isJSON: Bool, wantsNotice: Bool = false
+    ) throws(RingbackError) {
+        var body = JSONObject([.init("url", .string(url))])
+        if wantsNotice { body["notify"] = true }
+        let answer = try calls.call(.deliverCallback, body: .object(body), timeout: .seconds(60))
+        if isJSON { Output.json(answer) }
+        guard let document = answer["flow"] else {
+            let isKept = answer["deep_link"]?["heard"]?.bool == false
+            let handed = isKept ? "No app listens now; the link is kept for one minute." : "Sent to the app."
+            if !isJSON { Output.line(answer["diagnostic_link"] == nil ? handed : "ringback doctor has its link back.") }
+            return
+        }
+        guard let flow = Flow(reading: document) else {
+            if !isJSON { Output.line("The sign-in is finished.") }
+            return
+        }
+        if let failure = flow.failure { throw SignInAdvice.elsewhere(failure, of: flow) }
+        guard !isJSON || wantsNotice else { return }
+        let account = try calls.account(flow.account)
+        if !isJSON { flow.showResult(account) }
+        let isTold = !wantsNotice || answer.isTrue("notified") || Console.Stream.output.isTerminal
+        if !isTold { Output.note(flow.result(account)) }
+    }
+
+    /// The accounts whose pending sign-in waits for a callback at this URL without its query.
+    static func accounts(awaiting url: String, _ calls: BrokerCalls) throws(RingbackError) -> [String] {
+        let candidates = try calls.flows().filter { flow in
+            flow.status == .pending && flow.redirectURI.map { place(of: $0) == place(of: url) } == true
+        }
+        // Several flows may have one redirect URI. The state tells them apart, if the authorization URL has one.
+        let own = candidates.filter { flow in
+            guard let state = state(in: url) else { return false }
+            return flow.authorizationURL.flatMap { self.state(in: $0) } == state
+        }
+        return (own.isEmpty ? candidates : own).map(\.account)
+    }
+
+    private static func state(in url: String) -> Substring? {
+        url.drop { $0 != "?" }.dropFirst().prefix { $0 != "#" }.split(separator: "&")
+            .first { $0.hasPrefix("state=") }?.dropFirst("state=".count)
+    }
+
+    static func place(of url: String) -> Substring { url.prefix { $0 != "?" && $0 != "#" } }
+
+    /// Without spaces and line ends, which copied text often has.
+    static func trimmed(_ text: String) -> String {
+        String(text.drop(while: \.isWhitespace).reversed().drop(while: \.isWhitespace).reversed())
+    }
+}
+
+extension Flow {
+    /// What has become of an account by a flow that has ended, or has gone one step on.
+    func result(_ document: JSON) -> String {
+        if status == .pending { return Sanitizer.line(userMessage ?? "Another confirmation is awaited.") }
+        guard method == .userUpdate else { return SignInRun.result(account, document) }
+        let user = User(reading: document["user"])
+        return "Confirmed: \(Sanitizer.line(account)) is \(Sanitizer.line(user?.email ?? user?.phone ?? "as it was"))"
+    }
+
+    /// Prints it, and what is left to do.
+    func showResult(_ document: JSON) {
+        Output.line(result(document))
+        if let hint = Assurance.hint(account, document) { Output.note(hint) }
+        if method == .recovery { Output.note(SupabaseResetPassword.later(account)) }
     }
 }

@@ -4,7 +4,7 @@ import RingbackBase
 import RingbackClient
 import Terminal
 
-struct Login: ParsableCommand {
+struct Login: DaemonVerb, AccountNaming {
     static let configuration = CommandConfiguration(
         abstract: "Sign in: open the browser, wait, and print who is signed in.",
         discussion: """
@@ -57,8 +57,7 @@ struct Login: ParsableCommand {
     @Option(help: ArgumentHelp("Seconds until the sign-in expires, 1 to 3600.", valueName: "seconds"))
     var timeout: Int?
 
-    @OptionGroup var json: JSONOption
-    @OptionGroup var daemon: DaemonOptions
+    @OptionGroup var options: CallOptions
 
     func validate() throws {
         if noBrowser, ![.browser, .sso, .page].contains(way.method), way.fromAccount == nil {
@@ -74,42 +73,37 @@ struct Login: ParsableCommand {
         if let timeout, !(1...3_600).contains(timeout) { throw ValidationError("--timeout must be 1 to 3600 seconds.") }
     }
 
-    func run() throws {
-        var chosen: (account: String, calls: BrokerCalls, interruption: Interruption)?
-        try present(account: account) { () throws(RingbackError) in
-            let interruption = try Signals.interruption()
-            let calls = try daemon.calls(interruption)
-            let choice = AccountChoice(verb: "login", calls: calls, needsUser: true, interruption: interruption)
-            let name = if let account { account } else { try choice.name() }
-            chosen = (name, calls, interruption)
-        }
-        guard let (account, calls, interruption) = chosen else { return }
-        try present(account: account) { () throws(RingbackError) in
-            if let document = held(account, calls) { return showHeld(account, document) }
-            do throws(RingbackError) {
-                let signedIn = try finish(signIn(account, interruption), calls)
-                if json.isWanted { Output.json(signedIn) } else { Output.line(SignInRun.result(account, signedIn)) }
-                showHints(account, signedIn)
-            } catch {
-                guard error.kind == .accountNotFound else { throw error }
-                throw explained(error, account, calls)
-            }
+    var subject: String? { account }
+
+    mutating func run() throws {
+        let interruption = try Signals.interruption()
+        let calls = try daemon.calls(interruption)
+        let choice = AccountChoice(verb: "login", calls: calls, needsUser: true, interruption: interruption)
+        let name = if let account { account } else { try choice.name() }
+        account = name
+        let known = try? calls.account(name)
+        if let known, isHeld(known) { return showHeld(name, known) }
+        do throws(RingbackError) {
+            var run = try signIn(name, interruption)
+            run.known = known
+            let signedIn = try finish(run, calls)
+            json.print(signedIn, or: SignInRun.result(name, signedIn))
+            showHints(name, signedIn)
+        } catch {
+            guard error.kind == .accountNotFound else { throw error }
+            throw explained(error, name, calls)
         }
     }
 
-    /// The account, if it holds a session that needs no new sign-in and nothing else was asked for.
-    private func held(_ name: String, _ calls: BrokerCalls) -> JSON? {
-        guard !again, !switchSubject, !replace, way.isLeftOpen, let document = try? calls.account(name),
-            let account = try? Account(reading: document)
-        else { return nil }
-        let isHealthy =
-            account.state.hasSession && !account.isStale && account.error == nil && document["lost_scope"] == nil
-        guard isHealthy, document["grant"] == nil else { return nil }
+    /// True if the account holds a session that needs no new sign-in and nothing else was asked for.
+    private func isHeld(_ document: JSON) -> Bool {
+        guard !again, !switchSubject, !replace, way.isLeftOpen, document["grant"] == nil,
+            let account = try? Account(reading: document), account.state.hasSession, !account.isStale,
+            account.error == nil, document["lost_scope"] == nil
+        else { return false }
         // Nothing can renew a session with a notice. Shortly before its end callers get no token of it any more.
-        if document["notice"] != nil, let end = document["expires_at"]?.integer, end - TimeText.now() < Login.leftOver {
-            return nil
-        }
-        return document
+        guard document["notice"] != nil, let end = document["expires_at"]?.integer else { return true }
+        return end - TimeText.now() >= Login.leftOver
     }
 
     /// For how long, in seconds, a token has to be valid for a caller that does not say.
@@ -121,8 +115,7 @@ struct Login: ParsableCommand {
             object["already_signed_in"] = true
             return Output.json(.object(object))
         }
-        let who = SignInRun.who(document)
-        Output.line("\(Sanitizer.line(name)): already signed in as \(who)")
+        Output.line("\(Sanitizer.line(name)): already signed in as \(SignInRun.who(document))")
         showHints(name, document)
         Output.note("To sign in again, run: \(shown: "ringback login \(name) --again")")
     }

@@ -4,7 +4,7 @@ import RingbackBase
 import RingbackClient
 import Terminal
 
-struct Logout: ParsableCommand {
+struct Logout: DaemonVerb, AccountNaming {
     static let configuration = CommandConfiguration(
         abstract: "Sign out: end the session here and at the provider.")
 
@@ -32,8 +32,9 @@ struct Logout: ParsableCommand {
     @Flag(help: "Remove the account's sessions in the vault that belong to no configured account.")
     var sealed = false
 
-    @OptionGroup var json: JSONOption
-    @OptionGroup var daemon: DaemonOptions
+    @OptionGroup var options: CallOptions
+
+    var subject: String? { account }
 
     func validate() throws {
         guard !sealed || (!all && !wantsPage) else { throw ValidationError("--sealed is for one account only.") }
@@ -44,14 +45,11 @@ struct Logout: ParsableCommand {
 
     func run() throws {
         if let account, sealed || isSealedOnly(account) {
-            return try present(account: account) { () throws(RingbackError) in
-                try SealedSession.remove(of: account, revokes: true, daemon.calls(), asJSON: json.isWanted)
-            }
+            return try SealedSession.remove(of: account, revokes: true, daemon.calls(), asJSON: json.isWanted)
         }
         var worst: Int32 = 0
         var documents: [JSON] = []
-        var names: [String] = []
-        try present { () throws(RingbackError) in names = try self.names() }
+        let names = try names()
         for name in names {
             do throws(RingbackError) {
                 let answer = try daemon.calls().call(
@@ -142,7 +140,6 @@ struct EndSessionPage {
     private let problem: String?
     private let opensBrowser: Bool
 
-    /// - Parameter answer: the daemon's response to the sign-out.
     init(_ answer: JSON, opensBrowser: Bool) {
         url = answer["end_session_url"]?.string
         openURL = answer["end_session_open_url"]?.string

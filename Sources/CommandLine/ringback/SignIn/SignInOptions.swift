@@ -102,7 +102,6 @@ struct SignInOptions: ParsableArguments {
         help: SignInOptions.descriptor("passkey: the authenticator's response, as JSON,"))
     var credentialDescriptor: Int32?
 
-    /// How a code reaches a phone.
     enum Channel: String, ExpressibleByArgument, CaseIterable { case sms, whatsapp }
 
     static func descriptor(_ what: String) -> ArgumentHelp {
@@ -126,9 +125,8 @@ struct SignInOptions: ParsableArguments {
                         + "name is read.")
             }
         case .sso:
-            guard (domain == nil) != (providerID == nil) else {
-                throw ValidationError("Name the organization: --domain DOMAIN or --provider-id ID.")
-            }
+            try require(
+                (domain == nil) != (providerID == nil), "Name the organization: --domain DOMAIN or --provider-id ID.")
         case .browser, .device, .passkey, .page, .anonymous, .session: break
         }
         guard channel == nil || phone != nil else { throw ValidationError("--channel belongs to --phone.") }
@@ -138,17 +136,15 @@ struct SignInOptions: ParsableArguments {
     }
 
     static func check(_ descriptors: [Int32?]) throws {
-        guard descriptors.allSatisfy({ ($0 ?? 0) >= 0 }) else {
-            throw ValidationError("A descriptor must be a number, 0 or more.")
-        }
+        try require(descriptors.allSatisfy({ ($0 ?? 0) >= 0 }), "A descriptor must be a number, 0 or more.")
     }
 
     static func check(parameters: [String]) throws {
-        guard parameters.allSatisfy({ ($0.firstIndex(of: "=") ?? $0.startIndex) > $0.startIndex }) else {
-            throw ValidationError("--param must be NAME=VALUE.")
-        }
+        try require(
+            parameters.allSatisfy({ ($0.firstIndex(of: "=") ?? $0.startIndex) > $0.startIndex }),
+            "--param must be NAME=VALUE.")
         let names = parameters.map { $0.prefix { $0 != "=" } }
-        guard Set(names).count == names.count else { throw ValidationError("--param must not name a parameter twice.") }
+        try require(Set(names).count == names.count, "--param must not name a parameter twice.")
     }
 
     private var descriptors: [Int32?] {
@@ -161,25 +157,21 @@ struct SignInOptions: ParsableArguments {
     /// True if nothing was said about how to sign in.
     var isLeftOpen: Bool { stated == nil && !isPage && given.isEmpty }
 
-    /// The options that were given, by name.
     private var given: [String] {
         let values: [(String, Bool)] = [
             ("with", upstream != nil), ("from", fromAccount != nil), ("email", email != nil), ("phone", phone != nil),
-            ("channel", channel != nil),
-            ("domain", domain != nil), ("provider-id", providerID != nil), ("data", data != nil),
-            ("scopes", scopes != nil), ("param", !parameters.isEmpty),
+            ("channel", channel != nil), ("domain", domain != nil), ("provider-id", providerID != nil),
+            ("data", data != nil), ("scopes", scopes != nil), ("param", !parameters.isEmpty),
             ("no-persist", noPersist), ("provider-token", providerToken), ("no-create-user", noCreateUser),
             ("password-fd", passwordDescriptor != nil), ("id-token-fd", idTokenDescriptor != nil),
             ("nonce-fd", nonceDescriptor != nil), ("access-token-fd", accessTokenDescriptor != nil),
             ("refresh-token-fd", refreshTokenDescriptor != nil), ("captcha-token-fd", captchaDescriptor != nil),
-            ("code-fd", codeDescriptor != nil), ("credential-fd", credentialDescriptor != nil),
-            ("wait", wait),
+            ("code-fd", codeDescriptor != nil), ("credential-fd", credentialDescriptor != nil), ("wait", wait),
         ]
         return values.filter(\.1).map(\.0)
     }
 }
 
-/// JSON from the command line.
 enum JSONInput {
     static func object(_ text: String) -> JSONObject? { (try? JSON(parsing: Array(text.utf8)))?.object }
 }
@@ -187,14 +179,10 @@ enum JSONInput {
 extension SignInOptions {
     /// The request's body. Secrets are read now, each from the place that was named for it.
     func fields(_ input: SecretInput) throws(RingbackError) -> JSONObject {
-        var fields = JSONObject([.init("method", .string(method.rawValue))])
-        fields["oauth_provider"] = upstream.map { .string($0) }
-        fields["from_account"] = fromAccount.map { .string($0) }
-        fields["email"] = email.map { .string($0) }
-        fields["phone"] = phone.map { .string($0) }
-        fields["channel"] = channel.map { .string($0.rawValue) }
-        fields["domain"] = domain.map { .string($0) }
-        fields["provider_id"] = providerID.map { .string($0) }
+        var fields = JSONObject(texts: [
+            "method": method.rawValue, "oauth_provider": upstream, "from_account": fromAccount, "email": email,
+            "phone": phone, "channel": channel?.rawValue, "domain": domain, "provider_id": providerID,
+        ])
         fields["data"] = data.flatMap(JSONInput.object).map { .object($0) }
         SignInOptions.addRequest(to: &fields, scopes: scopes, parameters)
         if noPersist { fields["persist"] = false }
@@ -226,7 +214,9 @@ extension SignInOptions {
         case .signUp: fields["password"] = .string(try input.readNew("new password", from: passwordDescriptor))
         // Without `--from` and `--with` the daemon takes the account's id_token_account.
         case .idToken where fromAccount != nil || upstream == nil: break
-        case .idToken: try SignInOptions.addIDToken(to: &fields, tokens, input)
+        case .idToken:
+            try SignInOptions.addIDToken(
+                to: &fields, input, from: idTokenDescriptor, nonce: nonceDescriptor, accessToken: accessTokenDescriptor)
         case .session:
             // An account of OAuth needs the refresh token alone. The daemon says where both are needed.
             if accessTokenDescriptor != nil || refreshTokenDescriptor == nil {
@@ -236,30 +226,16 @@ extension SignInOptions {
         }
     }
 
-    private var tokens: IDTokenDescriptors {
-        IDTokenDescriptors(idToken: idTokenDescriptor, nonce: nonceDescriptor, accessToken: accessTokenDescriptor)
-    }
-
-    /// Where an ID token and what belongs to it are read.
-    struct IDTokenDescriptors {
-        let idToken: Int32?
-        let nonce: Int32?
-        let accessToken: Int32?
-    }
-
     /// The nonce may be missing. An access token is read only from a descriptor that was named for it.
     static func addIDToken(
-        to fields: inout JSONObject, _ descriptors: IDTokenDescriptors, _ input: SecretInput
+        to fields: inout JSONObject, _ input: SecretInput, from descriptor: Int32?, nonce: Int32?, accessToken: Int32?
     ) throws(RingbackError) {
-        fields["id_token"] = .string(try input.read("ID token", from: descriptors.idToken))
+        fields["id_token"] = .string(try input.read("ID token", from: descriptor))
         // If the token came from a descriptor of its own, standard input is not read for the nonce.
-        if descriptors.nonce != nil || descriptors.idToken == nil {
-            let nonce = try input.readOptional("raw nonce", from: descriptors.nonce, hint: ", empty for none")
-            fields["nonce"] = nonce.map { .string($0) }
+        if nonce != nil || descriptor == nil {
+            fields.add(["nonce": try input.readOptional("raw nonce", from: nonce, hint: ", empty for none")])
         }
-        if let descriptor = descriptors.accessToken {
-            fields["access_token"] = .string(try input.read("access token", from: descriptor))
-        }
+        if let accessToken { fields["access_token"] = .string(try input.read("access token", from: accessToken)) }
     }
 }
 
@@ -282,38 +258,31 @@ enum SignInMethod: String, ExpressibleByArgument, CaseIterable {
 
     /// The options that belong to it. An option of another method is refused, since it would be ignored without notice.
     var options: Set<String> {
-        let all: Set = ["no-persist"]
-        switch self {
-        case .device: return ["scopes", "param"]
-        case .browser: return all.union(["with", "provider-token", "scopes", "param"])
-        case .password: return all.union(["email", "phone", "password-fd", "captcha-token-fd"])
-        case .signUp:
-            return all.union([
-                "email", "phone", "password-fd", "data", "channel", "captcha-token-fd", "code-fd", "wait",
-            ])
-        case .otp:
-            return all.union([
-                "email", "phone", "data", "channel", "captcha-token-fd", "no-create-user", "code-fd", "wait",
-            ])
-        case .magicLink: return all.union(["email", "data", "captcha-token-fd", "no-create-user", "code-fd", "wait"])
-        case .idToken:
-            return all.union([
-                "with", "from", "data", "id-token-fd", "nonce-fd", "access-token-fd", "captcha-token-fd",
-            ])
-        case .page: return all
-        case .passkey: return all.union(["captcha-token-fd", "credential-fd"])
-        case .anonymous: return all.union(["data", "captcha-token-fd"])
-        case .sso: return all.union(["domain", "provider-id", "captcha-token-fd", "provider-token"])
-        case .session: return all.union(["access-token-fd", "refresh-token-fd"])
-        }
+        let words =
+            switch self {
+            case .device: "scopes param"
+            case .browser: "no-persist with provider-token scopes param"
+            case .password: "no-persist email phone password-fd captcha-token-fd"
+            case .signUp: "no-persist email phone password-fd data channel captcha-token-fd code-fd wait"
+            case .otp: "no-persist email phone data channel captcha-token-fd no-create-user code-fd wait"
+            case .magicLink: "no-persist email data captcha-token-fd no-create-user code-fd wait"
+            case .idToken: "no-persist with from data id-token-fd nonce-fd access-token-fd captcha-token-fd"
+            case .page: "no-persist"
+            case .passkey: "no-persist captcha-token-fd credential-fd"
+            case .anonymous: "no-persist data captcha-token-fd"
+            case .sso: "no-persist domain provider-id captcha-token-fd provider-token"
+            case .session: "no-persist access-token-fd refresh-token-fd"
+            }
+        return Set(words.split(separator: " ").map(String.init))
     }
 }
 
 /// Adds to the error for an unknown identifier which command lists the right ones.
-enum IdentifierHint {
-    /// - Parameter verb: the command that lists them.
-    static func explained(_ error: RingbackError, see verb: ShownCommand) -> RingbackError {
-        guard [.validationFailed, "invalid_request", .notFound].contains(error.kind) else { return error }
-        return SignInAdvice.adding("See: \(shown: verb)", to: error)
+struct IdentifierHint {
+    let see: ShownCommand
+
+    func explaining(_ call: @autoclosure () throws(RingbackError) -> JSON) throws(RingbackError) -> JSON {
+        try advising(
+            "See: \(shown: see)", on: .validationFailed, "invalid_request", .notFound, call: try call())
     }
 }

@@ -10,15 +10,12 @@ struct SignInRun {
     let account: String
     /// Shows the page itself; otherwise `began` has to.
     var opensBrowser: Bool
-    /// The request below the account.
     var endpoint = Endpoint.signIn
-    /// Its body.
     var fields = JSONObject([.init("method", "browser")])
     /// Seconds. Also the limit of this run's own wait, if another caller began the flow and it lasts longer.
     var timeout: Int?
     /// If no browser can be opened, a code to be entered on another device is requested first.
     var mayChooseDevice = false
-    /// Draws QR codes of addresses.
     var showsQR = true
     /// Where a code is read, if the flow wants one; nil for the terminal or standard input.
     var codeDescriptor: Int32?
@@ -26,6 +23,8 @@ struct SignInRun {
     var credentialDescriptor: Int32?
     /// True to wait even if no code can be read: the user may open the link, or pass the code to `ringback verify`.
     var waitsWithoutInput = false
+    /// The account's JSON, if it was asked for just now.
+    var known: JSON?
     /// Called with the flow once there is one.
     var began: (Flow, JSON) -> Void = { _, _ in }
 
@@ -42,15 +41,15 @@ struct SignInRun {
         let flow: Flow
         let document: JSON
         let beginning: Beginning
-        let former = pending(calls)
+        let known = endpoint == .signIn ? known ?? (try? calls.patient.account(account)) : nil
         do throws(RingbackError) {
-            beginning = try begin(calls)
+            beginning = try begin(calls, known)
             switch beginning.started {
             case .done(let account): return account
             case .flow(let started, let json): (flow, document) = (started, json)
             }
         } catch {
-            guard !isAnotherSubject(error, calls) else {
+            guard !isAnotherSubject(error, known) else {
                 throw SignInAdvice.switching(error, account, projectAdvice.options)
             }
             if endpoint == .signIn, error.problem?.extensions.cause == .signInPending {
@@ -68,7 +67,7 @@ struct SignInRun {
             // A signal may have come while the flow began. Then nothing may be shown.
             if calls.interruption?.isInterrupted == true { throw RingbackError(.cancelled, "") }
             began(flow, document)
-            if flow.id == former { Output.note(SignInAdvice.joined(flow)) }
+            if flow.id == known?["flow"]?["id"]?.string { Output.note(SignInAdvice.joined(flow)) }
             beginning.reason.map { Output.note($0) }
             ended = try wait(for: flow, opensBrowser: beginning.opensBrowser, calls)
         } catch {
@@ -102,39 +101,25 @@ struct SignInRun {
                 "\(Sanitizer.line(next)) The page asks for it. Without the page, run: "
                     + "\(shown: "ringback supabase update-user \(account) --password")")
         }
-        var patient = calls
-        patient.interruption = nil
-        return try patient.account(account)
-    }
-
-    /// The id of the account's sign-in that is in progress already, if there is one.
-    private func pending(_ calls: BrokerCalls) -> String? {
-        guard endpoint == .signIn else { return nil }
-        var patient = calls
-        patient.interruption = nil
-        return try? patient.account(account)["flow"]?["id"]?.string
+        return try calls.patient.account(account)
     }
 
     private var projectAdvice: SupabaseAdvice { SupabaseAdvice(account: account, fields: fields) }
 
     /// A conflict at the start may also be with another pending sign-in. Then there is no session to switch from.
-    private func isAnotherSubject(_ error: RingbackError, _ calls: BrokerCalls) -> Bool {
-        guard error.kind == .stateConflict, endpoint == .signIn, let known = try? calls.account(account) else {
-            return false
-        }
+    private func isAnotherSubject(_ error: RingbackError, _ known: JSON?) -> Bool {
+        guard error.kind == .stateConflict, let known else { return false }
         return known["flow"] == nil && (try? Account(reading: known).state.hasSession) == true
     }
 
     /// Starts or joins the flow. Without the response the flow could not be cancelled, so this is not interrupted: a
     /// signal takes effect when the flow is known.
-    private func begin(_ calls: BrokerCalls) throws(RingbackError) -> Beginning {
-        var patient = calls
-        patient.interruption = nil
+    private func begin(_ calls: BrokerCalls, _ known: JSON?) throws(RingbackError) -> Beginning {
         var fields = fields
         if let timeout { fields["timeout"] = .integer(timeout) }
-        guard mayChooseDevice, !Display.hasBrowser, hasChoice(patient) else {
+        guard mayChooseDevice, !Display.hasBrowser, hasChoice(known) else {
             do throws(RingbackError) {
-                return Beginning(started: try begin(fields, patient, calls), opensBrowser: opensBrowser)
+                return Beginning(started: try begin(fields, calls), opensBrowser: opensBrowser)
             } catch {
                 throw fields["method"]?.string == "device" ? SignInAdvice.withoutDevice(error, account) : error
             }
@@ -144,7 +129,7 @@ struct SignInRun {
             var asked = fields
             asked["method"] = "device"
             return Beginning(
-                started: try begin(asked, patient, calls), opensBrowser: false, reason: SignInAdvice.deviceChosen)
+                started: try begin(asked, calls), opensBrowser: false, reason: SignInAdvice.deviceChosen)
         } catch {
             // The provider offers no device codes, or not to this client. The page can still be shown, and its callback
             // URL pasted. No browser is opened, since there is no display.
@@ -152,11 +137,10 @@ struct SignInRun {
             refusal = error
         }
         return Beginning(
-            started: try begin(fields, patient, calls), opensBrowser: false,
+            started: try begin(fields, calls), opensBrowser: false,
             reason: SignInAdvice.deviceRefused(refusal))
     }
 
-    /// What has begun, and how it is to be shown.
     private struct Beginning {
         let started: BrokerCalls.Started
         let opensBrowser: Bool
@@ -165,18 +149,16 @@ struct SignInRun {
     }
 
     /// False for a sign-in that was begun with a browser, which is joined, and for a service, which needs none.
-    private func hasChoice(_ calls: BrokerCalls) -> Bool {
-        guard let known = try? calls.account(account) else { return true }
+    private func hasChoice(_ known: JSON?) -> Bool {
+        guard let known else { return true }
         return known["grant"] == nil && ["device", nil].contains(known["flow"]?["method"]?.string)
     }
 
-    private func begin(
-        _ fields: JSONObject, _ patient: BrokerCalls, _ calls: BrokerCalls
-    ) throws(RingbackError) -> BrokerCalls.Started {
+    private func begin(_ fields: JSONObject, _ calls: BrokerCalls) throws(RingbackError) -> BrokerCalls.Started {
         let asksForPage = ["browser", "device"].contains(fields["method"]?.string)
         let progress = ProgressLine()
         defer { progress.clear() }
-        return try patient.begin(endpoint, account, fields) {
+        return try calls.patient.begin(endpoint, account, fields) {
             let isInterrupted = calls.interruption?.isInterrupted == true
             let name = Sanitizer.line(account)
             if isInterrupted {
@@ -189,12 +171,10 @@ struct SignInRun {
         }
     }
 
-    /// `Signed in to ACCOUNT as EMAIL-or-subject`
     static func result(_ name: String, _ account: JSON) -> String {
         "Signed in to \(Sanitizer.line(name)) as \(who(account))"
     }
 
-    /// EMAIL-or-subject
     static func who(_ account: JSON) -> String {
         let user = User(reading: account["user"])
         let nobody = account["grant"] == nil ? "an unnamed subject" : "a service"

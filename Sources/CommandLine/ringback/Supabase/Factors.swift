@@ -4,46 +4,7 @@ import RingbackBase
 import RingbackClient
 import Terminal
 
-struct SupabaseFactors: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "factors", abstract: "List the user's second factors.")
-
-    @Argument(help: "The account.", completion: Completions.accounts)
-    var account: String
-
-    @OptionGroup var json: JSONOption
-    @OptionGroup var daemon: DaemonOptions
-
-    func run() throws {
-        try present(account: account) { () throws(RingbackError) in
-            let calls = try daemon.calls()
-            let answer = try calls.project(.listFactors, account)
-            guard !json.isWanted else { return Output.json(answer) }
-            let factors = try SupabaseFactors.read(answer)
-            guard !factors.isEmpty else {
-                return Output.note(
-                    "There is no second factor. To add one: \(shown: "ringback supabase enroll \(account)")")
-            }
-            var table = Table(columns: ["TYPE", "NAME", "STATUS", "SINCE", "ID"])
-            for factor in factors {
-                table.add([
-                    factor.kind.rawValue, factor.name ?? factor.phone ?? "-",
-                    factor.isVerified ? "verified" : "unverified",
-                    factor.createdAt.map { TimeText.dateAndTime($0.secondsSince1970) } ?? "-", factor.id,
-                ])
-            }
-            Output.table(table)
-        }
-    }
-
-    static func read(_ answer: JSON) throws(RingbackError) -> [Factor] {
-        var factors: [Factor] = []
-        for json in answer["factors"]?.array ?? [] { factors.append(try Factor(reading: json)) }
-        return factors
-    }
-}
-
-struct SupabaseEnroll: ParsableCommand {
+struct SupabaseEnroll: AccountVerb {
     static let configuration = CommandConfiguration(
         commandName: "enroll", abstract: "Add a second factor: an authenticator app, a phone, or a security key.",
         discussion: """
@@ -54,8 +15,7 @@ struct SupabaseEnroll: ParsableCommand {
             authenticator of its own.
             """)
 
-    @Argument(help: "The account.", completion: Completions.accounts)
-    var account: String
+    @OptionGroup var target: AccountOptions
 
     @Option(help: ArgumentHelp("A phone that gets codes, instead of an app.", valueName: "number"))
     var phone: String?
@@ -81,9 +41,6 @@ struct SupabaseEnroll: ParsableCommand {
     @Option(name: .customLong("credential-fd"), help: SignInOptions.descriptor("the credential, as JSON,"))
     var credentialDescriptor: Int32?
 
-    @OptionGroup var json: JSONOption
-    @OptionGroup var daemon: DaemonOptions
-
     func validate() throws {
         guard channel == nil || phone != nil else { throw ValidationError("--channel belongs to --phone.") }
         guard !noVerify || codeDescriptor == nil && credentialDescriptor == nil else {
@@ -92,44 +49,37 @@ struct SupabaseEnroll: ParsableCommand {
         }
         guard !isWebAuthn || phone == nil else { throw ValidationError("--webauthn and --phone exclude each other.") }
         guard !isWebAuthn || codeDescriptor == nil else { throw ValidationError("--webauthn has no code.") }
-        guard isWebAuthn || credentialDescriptor == nil else {
-            throw ValidationError("--credential-fd belongs to --webauthn.")
-        }
+        try require(isWebAuthn || credentialDescriptor == nil, "--credential-fd belongs to --webauthn.")
         try SignInOptions.check([codeDescriptor, credentialDescriptor])
     }
 
     func run() throws {
-        try present(account: account) { () throws(RingbackError) in
-            let interruption = try Signals.interruption()
-            let calls = try daemon.calls()
-            let document = try calls.project(.enrollFactor, account, body: body)
-            let enrolment = try FactorEnrolment(reading: document)
-            if json.isWanted { Output.json(document) } else { show(enrolment) }
-            let id = Sanitizer.line(enrolment.factor.id)
-            let verify = ShownCommand("ringback supabase verify-factor \(account) \(id)")
-            guard !noVerify else {
-                if !json.isWanted { Output.line("Added \(id) to \(account)") }
-                return Output.note("Then verify the factor: \(shown: verify)")
-            }
-            let proof = FactorProof(
-                account: account, calls: calls, input: SecretInput(interruption: interruption),
-                descriptor: codeDescriptor, credentialDescriptor: credentialDescriptor, isJSON: json.isWanted)
-            do throws(RingbackError) {
-                let answer = try proof.give(enrolment.factor, channel: channel?.rawValue)
-                if json.isWanted { Output.json(answer) } else { Output.line("Added and verified \(id) of \(account)") }
-            } catch {
-                Output.note("The factor waits to be verified: \(shown: verify)")
-                throw error
-            }
+        let interruption = try Signals.interruption()
+        let calls = try daemon.calls()
+        let document = try calls.project(.enrollFactor, account, body: body)
+        let enrolment = try FactorEnrolment(reading: document)
+        if json.isWanted { Output.json(document) } else { show(enrolment) }
+        let id = Sanitizer.line(enrolment.factor.id)
+        let verify = ShownCommand("ringback supabase verify-factor \(account) \(id)")
+        guard !noVerify else {
+            if !json.isWanted { Output.line("Added \(id) to \(account)") }
+            return Output.note("Then verify the factor: \(shown: verify)")
+        }
+        let proof = FactorProof(
+            account: account, calls: calls, input: SecretInput(interruption: interruption),
+            descriptor: codeDescriptor, credentialDescriptor: credentialDescriptor, isJSON: json.isWanted)
+        do throws(RingbackError) {
+            let answer = try proof.give(enrolment.factor, channel: channel?.rawValue)
+            json.print(answer, or: "Added and verified \(id) of \(account)")
+        } catch {
+            Output.note("The factor waits to be verified: \(shown: verify)")
+            throw error
         }
     }
 
     private var body: JSONObject {
         let kind = isWebAuthn ? "webauthn" : phone == nil ? "totp" : "phone"
-        var body = JSONObject([.init("factor_type", .string(kind))])
-        body["phone"] = phone.map { .string($0) }
-        body["friendly_name"] = name.map { .string($0) }
-        return body
+        return JSONObject(texts: ["factor_type": kind, "phone": phone, "friendly_name": name])
     }
 
     private func show(_ enrolment: FactorEnrolment) {
@@ -143,7 +93,7 @@ struct SupabaseEnroll: ParsableCommand {
     }
 }
 
-struct SupabaseVerifyFactor: ParsableCommand {
+struct SupabaseVerifyFactor: AccountVerb {
     static let configuration = CommandConfiguration(
         commandName: "verify-factor", abstract: "Verify a second factor, for a session of the second level.",
         discussion: """
@@ -153,8 +103,7 @@ struct SupabaseVerifyFactor: ParsableCommand {
             program has no authenticator of its own.
             """)
 
-    @Argument(help: "The account.", completion: Completions.accounts)
-    var account: String
+    @OptionGroup var target: AccountOptions
 
     @Argument(help: "The factor's id, as “supabase factors” shows it; may be left out if there is only one.")
     var factor: String?
@@ -168,48 +117,37 @@ struct SupabaseVerifyFactor: ParsableCommand {
     @Option(help: "How the code is sent to a phone.")
     var channel: SignInOptions.Channel?
 
-    @OptionGroup var json: JSONOption
-    @OptionGroup var daemon: DaemonOptions
-
     func validate() throws { try SignInOptions.check([codeDescriptor, credentialDescriptor]) }
 
     func run() throws {
-        try present(account: account) { () throws(RingbackError) in
-            let interruption = try Signals.interruption()
-            let calls = try daemon.calls()
-            let factors = try SupabaseFactors.read(try calls.project(.listFactors, account))
-            let proof = FactorProof(
-                account: account, calls: calls, input: SecretInput(interruption: interruption),
-                descriptor: codeDescriptor, credentialDescriptor: credentialDescriptor, isJSON: json.isWanted)
-            let answer = try proof.give(try choose(among: factors), channel: channel?.rawValue)
-            if json.isWanted { return Output.json(answer) }
-            let level = answer["aal"]?.string.map { ", level \(Sanitizer.line($0))" } ?? ""
-            Output.line("Verified: \(account)\(level)")
-        }
+        let interruption = try Signals.interruption()
+        let calls = try daemon.calls()
+        let factors = try SupabaseFactors.all(of: account, calls)
+        let proof = FactorProof(
+            account: account, calls: calls, input: SecretInput(interruption: interruption),
+            descriptor: codeDescriptor, credentialDescriptor: credentialDescriptor, isJSON: json.isWanted)
+        let answer = try proof.give(try choose(among: factors), channel: channel?.rawValue)
+        let level = answer["aal"]?.string.map { ", level \(Sanitizer.line($0))" } ?? ""
+        json.print(answer, or: "Verified: \(account)\(level)")
     }
 
     /// The one that is named; else the only verified one, else the only one.
     private func choose(among factors: [Factor]) throws(RingbackError) -> Factor {
+        let list: ShownCommand = "ringback supabase factors \(account)"
         if let factor {
-            guard let known = factors.first(where: { $0.id == factor }) else {
-                throw RingbackError(
-                    "not_found",
-                    "\(account) has no factor “\(Sanitizer.line(factor))”. Run: "
-                        + "\(shown: "ringback supabase factors \(account)")")
-            }
-            return known
+            if let known = factors.first(where: { $0.id == factor }) { return known }
+            throw RingbackError(
+                .notFound, "\(account) has no factor “\(Sanitizer.line(factor))”. Run: \(shown: list)")
         }
         let verified = factors.filter(\.isVerified)
         let choice = verified.isEmpty ? factors : verified
-        guard choice.count == 1, let only = choice.first else {
-            throw RingbackError(
-                "not_found",
-                choice.isEmpty
-                    ? "\(account) has no second factor. To add one: \(shown: "ringback supabase enroll \(account)")"
-                    : "\(account) has \(choice.count) factors: name one. Run: "
-                        + "\(shown: "ringback supabase factors \(account)")")
-        }
-        return only
+        if choice.count == 1 { return choice[0] }
+        let enroll: ShownCommand = "ringback supabase enroll \(account)"
+        throw RingbackError(
+            .notFound,
+            choice.isEmpty
+                ? "\(account) has no second factor. To add one: \(shown: enroll)"
+                : "\(account) has \(choice.count) factors: name one. Run: \(shown: list)")
     }
 }
 
@@ -234,7 +172,7 @@ struct FactorProof {
         if factor.kind == .webAuthn { return try give(to: factor) }
         guard credentialDescriptor == nil else {
             throw RingbackError(
-                "validation_failed",
+                .validationFailed,
                 "--credential-fd is for a security key; this factor is verified by a code (--code-fd).")
         }
         let isPhone = factor.kind == .phone
@@ -260,7 +198,7 @@ struct FactorProof {
     private func give(to factor: Factor) throws(RingbackError) -> JSON {
         guard descriptor == nil else {
             throw RingbackError(
-                "validation_failed",
+                .validationFailed,
                 "--code-fd is for a code; this factor is verified by a credential (--credential-fd).")
         }
         let document = try calls.project(.challengeFactor, account, factor.id, body: JSONObject())
@@ -274,8 +212,7 @@ struct FactorProof {
     }
 
     private func send(_ factor: Factor, _ channel: String?) throws(RingbackError) -> String? {
-        var body = JSONObject()
-        body["channel"] = channel.map { .string($0) }
+        let body = JSONObject(texts: ["channel": channel])
         let id = try calls.project(.challengeFactor, account, factor.id, body: body)["id"]?.string
         Output.note("A code was sent to \(Sanitizer.line(factor.phone ?? "the phone")).")
         return id
@@ -286,4 +223,116 @@ struct FactorProof {
         [.invalidCredentials, .wrongCode, .validationFailed, .rateLimited, .providerUnreachable, .flowExpired]
             .contains(error.kind)
     }
+}
+
+struct SupabaseRegisterPasskey: AccountVerb {
+    static let configuration = CommandConfiguration(
+        commandName: "register-passkey", abstract: "Add a passkey that an app or a web page makes.",
+        discussion: """
+            Prints the authenticator's options as JSON on one line, for navigator.credentials.create() or an app's own \
+            interface. Its response, PublicKeyCredential.toJSON(), is read from standard input or from the named \
+            descriptor. The project accepts one response, within five minutes, from the origins that it lists. This \
+            program has no authenticator of its own.
+            """)
+
+    @OptionGroup var target: AccountOptions
+
+    @Option(name: .customLong("credential-fd"), help: SignInOptions.descriptor("the credential, as JSON,"))
+    var credentialDescriptor: Int32?
+
+    func validate() throws { try SignInOptions.check([credentialDescriptor]) }
+
+    func run() throws {
+        let entry = PasskeyEntry(
+            input: SecretInput(interruption: try Signals.interruption()), descriptor: credentialDescriptor)
+        let calls = try daemon.calls()
+        let challenge = try calls.beginPasskey(account)
+        let known = try PasskeyChallenge(reading: challenge)
+        if json.isWanted { Output.json(challenge) } else { Output.line(known.options) }
+        guard let credential = try entry.read("navigator.credentials.create()") else { throw entry.unread }
+        let answer = try calls.registerPasskey(account, challenge: known.id, credential: credential)
+        guard !json.isWanted else { return Output.json(answer) }
+        let id = Sanitizer.line(try Passkey(reading: answer).id)
+        Output.line("Added \(id)")
+        Output.note("To name it: \(shown: "ringback supabase rename-passkey \(account) \(id) NAME")")
+    }
+}
+
+/// Takes an authenticator's response, as JSON. This program has no authenticator: an app or a web page performs
+/// the ceremony and passes its result on. Text that is not a JSON object is not sent to the project, which accepts one
+/// response only.
+struct PasskeyEntry {
+    let input: SecretInput
+    /// Where it is read; nil for the terminal or standard input.
+    let descriptor: Int32?
+
+    /// The socket's own limit for a request, in bytes.
+    private static let maxLength = 60_000
+
+    /// True for a flow that a passkey ends.
+    static func isAwaited(by flow: Flow) -> Bool { flow.waitingFor == .passkey }
+
+    /// The flow once it is over.
+    ///
+    /// - Parameter end: the caller's own deadline.
+    /// - Throws: `cancelled` after a signal, or where no credential was read.
+    func finish(
+        _ flow: Flow, _ calls: BrokerCalls, until end: ContinuousClock.Instant?
+    ) throws(RingbackError) -> Flow {
+        let watch = try FlowWatch(calls, flow: flow.id, until: end)
+        defer { watch.stop() }
+        let credential = try read("navigator.credentials.get()", orEndedBy: watch.descriptor)
+        if let (ended, _) = try watch.outcome { return ended }
+        guard let credential else { throw unread }
+        return try calls.patient.verify(flow: flow.id, credential: credential).0
+    }
+
+    /// The credential; nil when `other` became readable first, or where there is none.
+    ///
+    /// - Parameter ceremony: what a page calls with the options.
+    func read(_ ceremony: String, orEndedBy other: Int32 = -1) throws(RingbackError) -> JSONObject? {
+        let asksUser = SecretInput.asksUser(descriptor)
+        if asksUser { Output.note(PasskeyEntry.introduction(ceremony)) }
+        var text = ""
+        while true {
+            let question = text.isEmpty ? "Credential (it is not shown; empty gives up): " : ""
+            guard let line = try input.line(question, from: descriptor, orEndedBy: other) else {
+                if !text.isEmpty { throw PasskeyEntry.malformed }
+                return nil
+            }
+            if asksUser, text.isEmpty, line.isEmpty { return nil }
+            text += line
+            let first = text.utf8.first { ![0x20, 0x09].contains($0) }
+            if let first, first != UInt8(ascii: "{") {
+                guard asksUser else { throw PasskeyEntry.malformed }
+                Output.note("ringback: \(PasskeyEntry.malformed.detail)")
+                text = ""
+            } else if let object = JSONInput.object(text) {
+                return object
+            }
+            guard text.utf8.count <= PasskeyEntry.maxLength else { throw PasskeyEntry.malformed }
+        }
+    }
+
+    private static func introduction(_ ceremony: String) -> String {
+        """
+        A passkey or security key is used by an app, or by a page in a browser, at an address that the project has \
+        listed: it passes the options above to \(ceremony) and its credential to this program, as JSON. Without such \
+        an app or page, use another method.
+        """
+    }
+
+    /// There was no credential. The advice says how a script gives one.
+    var unread: RingbackError {
+        let advice =
+            (descriptor ?? 0) == 0
+            ? "A credential is JSON on standard input, or on a descriptor (--credential-fd)."
+            : "Nothing could be read from descriptor \(descriptor ?? 0). A credential is JSON."
+        let isAsking = SecretInput.asksUser(descriptor)
+        return RingbackError(.cancelled, "No credential was read.", advice: isAsking ? nil : advice)
+    }
+
+    private static let malformed = RingbackError(
+        .validationFailed, "The input is not a JSON object. PublicKeyCredential.toJSON() returns the credential."
+    )
 }

@@ -4,7 +4,7 @@ import RingbackBase
 import RingbackClient
 import Terminal
 
-struct SupabaseResetPassword: ParsableCommand {
+struct SupabaseResetPassword: AccountVerb {
     static let configuration = CommandConfiguration(
         commandName: "reset-password", abstract: "Choose a new password if the current one is forgotten.",
         discussion: """
@@ -14,8 +14,7 @@ struct SupabaseResetPassword: ParsableCommand {
             and “supabase update-user --password” sets one later.
             """)
 
-    @Argument(help: "The account.", completion: Completions.accounts)
-    var account: String
+    @OptionGroup var target: AccountOptions
 
     @Option(help: "The user's address.")
     var email: String
@@ -32,43 +31,37 @@ struct SupabaseResetPassword: ParsableCommand {
     @Option(name: .customLong("captcha-token-fd"), help: SignInOptions.descriptor("the proof of a CAPTCHA"))
     var captchaDescriptor: Int32?
 
-    @OptionGroup var json: JSONOption
-    @OptionGroup var daemon: DaemonOptions
-
     func validate() throws { try SignInOptions.check([codeDescriptor, passwordDescriptor, captchaDescriptor]) }
 
     func run() throws {
-        try present(account: account) { () throws(RingbackError) in
-            let interruption = try Signals.interruption()
-            let input = SecretInput(interruption: interruption)
-            let calls = try daemon.calls(interruption)
-            var run = SignInRun(account: account, opensBrowser: false)
-            run.endpoint = .resetPassword
-            run.fields = JSONObject([.init("email", .string(email))])
-            if replace { run.fields["replace"] = true }
-            if let captchaDescriptor {
-                run.fields["captcha_token"] = .string(try input.read("CAPTCHA token", from: captchaDescriptor))
-            }
-            run.codeDescriptor = codeDescriptor
-            run.began = { [json] _, document in if json.isWanted { Output.json(document) } }
-            var recovered = try run.finish(calls)
-            do throws(RingbackError) {
-                recovered = try verifyFactor(recovered, calls, input)
-                if let answer = try setPassword(calls, input) {
-                    if json.isWanted { return Output.json(answer) }
-                    return Output.line("The password of \(account) was changed.")
-                }
-            } catch {
-                throw advised(error)
-            }
-            if json.isWanted { return Output.json(recovered) }
-            Output.line(SignInRun.result(account, recovered))
-            if let hint = Assurance.hint(account, recovered) { Output.note(hint) }
-            Output.note(SupabaseResetPassword.later(account))
+        let interruption = try Signals.interruption()
+        let input = SecretInput(interruption: interruption)
+        let calls = try daemon.calls(interruption)
+        var run = SignInRun(account: account, opensBrowser: false)
+        run.endpoint = .resetPassword
+        run.fields = JSONObject(texts: ["email": email])
+        if replace { run.fields["replace"] = true }
+        if let captchaDescriptor {
+            run.fields["captcha_token"] = .string(try input.read("CAPTCHA token", from: captchaDescriptor))
         }
+        run.codeDescriptor = codeDescriptor
+        run.began = { [json] _, document in if json.isWanted { Output.json(document) } }
+        var recovered = try run.finish(calls)
+        do throws(RingbackError) {
+            recovered = try verifyFactor(recovered, calls, input)
+            if let answer = try setPassword(calls, input) {
+                if json.isWanted { return Output.json(answer) }
+                return Output.line("The password of \(account) was changed.")
+            }
+        } catch {
+            throw advised(error)
+        }
+        if json.isWanted { return Output.json(recovered) }
+        Output.line(SignInRun.result(account, recovered))
+        if let hint = Assurance.hint(account, recovered) { Output.note(hint) }
+        Output.note(SupabaseResetPassword.later(account))
     }
 
-    /// What to do after a recovery that ended without a new password.
     static func later(_ account: String) -> String {
         "To choose a password: \(shown: "ringback supabase update-user \(account) --password")"
     }
@@ -99,7 +92,7 @@ struct SupabaseResetPassword: ParsableCommand {
         guard Assurance.hint(account, recovered) != nil else { return recovered }
         let isAsking = SecretInput.asksUser(nil)
         // Without a user to ask, no message is sent to a phone: its code could not be read.
-        let factors = try SupabaseFactors.read(try calls.project(.listFactors, account)).filter {
+        let factors = try SupabaseFactors.all(of: account, calls).filter {
             $0.isVerified && ($0.kind == .totp || $0.kind == .phone && isAsking)
         }
         guard let factor = try choose(among: factors, isAsking, input.interruption) else { return recovered }
@@ -124,16 +117,11 @@ struct SupabaseResetPassword: ParsableCommand {
     ) throws(RingbackError) -> Factor? {
         guard factors.count > 1, isAsking else { return factors.first }
         Output.note("The user has \(factors.count) second factors:")
-        for (index, factor) in factors.enumerated() {
-            let name = Sanitizer.line(factor.name ?? factor.phone ?? factor.id)
-            Output.note("  \(index + 1)  \(name) (\(factor.kind.rawValue))")
+        let labels = factors.map { factor in
+            "\(Sanitizer.line(factor.name ?? factor.phone ?? factor.id)) (\(factor.kind.rawValue))"
         }
         let questions = Questions(interruption: interruption, ending: "The factor was not verified.")
-        while true {
-            let answer = try questions.text("Number of the factor", default: "1")
-            if let number = Int(answer), factors.indices.contains(number - 1) { return factors[number - 1] }
-            Output.note("Type a number from 1 to \(factors.count).")
-        }
+        return factors[try questions.choose("Number of the factor", among: labels)]
     }
 
     // MARK: The new password
@@ -143,8 +131,7 @@ struct SupabaseResetPassword: ParsableCommand {
         while true {
             guard let password = try newPassword(input) else { return nil }
             do throws(RingbackError) {
-                return try calls.project(
-                    .updateUser, account, body: JSONObject([.init("password", .string(password))]))
+                return try calls.project(.updateUser, account, body: JSONObject(texts: ["password": password]))
             } catch {
                 guard SecretInput.asksUser(passwordDescriptor),
                     [.weakPassword, "password_reset_failed", .validationFailed].contains(error.kind),

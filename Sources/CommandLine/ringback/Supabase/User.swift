@@ -4,34 +4,28 @@ import RingbackBase
 import RingbackClient
 import Terminal
 
-struct SupabaseUser: ParsableCommand {
+struct SupabaseUser: AccountVerb {
     static let configuration = CommandConfiguration(
         commandName: "user", abstract: "Show the signed-in user, fetched from the project now.")
 
-    @Argument(help: "The account.", completion: Completions.accounts)
-    var account: String
-
-    @OptionGroup var json: JSONOption
-    @OptionGroup var daemon: DaemonOptions
+    @OptionGroup var target: AccountOptions
 
     func run() throws {
-        try present(account: account) { () throws(RingbackError) in
-            let answer = try daemon.calls().project(.getUser, account)
-            if json.isWanted { Output.json(answer) } else { SupabaseUser.show(answer["user"] ?? .null) }
-        }
+        let answer = try daemon.calls().project(.getUser, account)
+        if json.isWanted { Output.json(answer) } else { SupabaseUser.show(answer["user"] ?? .null) }
     }
 
     static func show(_ user: JSON) {
-        Output.field("Id", user["id"]?.string)
-        Output.field("E-mail", address(user, "email", "new_email"))
-        Output.field("Phone", address(user, "phone", "new_phone"))
-        if user["is_anonymous"]?.bool == true { Output.field("Anonymous", "yes") }
-        let providers = user["app_metadata"]?["providers"]?.array?.compactMap(\.string) ?? []
-        Output.field("Providers", providers.joined(separator: ", "))
-        let factors = user["factors"]?.array?.filter { $0["status"]?.string == "verified" } ?? []
-        Output.field("Factors", factors.isEmpty ? nil : "\(factors.count)")
-        Output.field("Since", user["created_at"]?.string)
-        Output.field("Last seen", user["last_sign_in_at"]?.string)
+        let factors = user.list("factors").count { $0["status"]?.string == "verified" }
+        let fields: [(String, String?)] = [
+            ("Id", user["id"]?.string), ("E-mail", address(user, "email", "new_email")),
+            ("Phone", address(user, "phone", "new_phone")),
+            ("Anonymous", user.isTrue("is_anonymous") ? "yes" : nil),
+            ("Providers", user["app_metadata"]?.texts("providers").joined(separator: ", ")),
+            ("Factors", factors == 0 ? nil : "\(factors)"), ("Since", user["created_at"]?.string),
+            ("Last seen", user["last_sign_in_at"]?.string),
+        ]
+        for (label, text) in fields { Output.field(label, text) }
         if let data = user["user_metadata"]?.object, !data.members.isEmpty {
             Output.field("Metadata", JSON.object(data).text)
         }
@@ -48,7 +42,6 @@ struct SupabaseUser: ParsableCommand {
     }
 }
 
-/// The verbs that are only for Supabase projects.
 struct SupabaseVerbs: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "supabase", abstract: "Manage your user and your sign-in methods at a Supabase project.",
@@ -61,7 +54,7 @@ struct SupabaseVerbs: ParsableCommand {
         ])
 }
 
-struct SupabaseUpdateUser: ParsableCommand {
+struct SupabaseUpdateUser: AccountVerb {
     static let configuration = CommandConfiguration(
         commandName: "update-user", abstract: "Change the user who is signed in.",
         discussion: """
@@ -71,8 +64,7 @@ struct SupabaseUpdateUser: ParsableCommand {
             the descriptor is 0 and is a terminal, otherwise from a line of it.
             """)
 
-    @Argument(help: "The account.", completion: Completions.accounts)
-    var account: String
+    @OptionGroup var target: AccountOptions
 
     @Option(help: "A new e-mail address.")
     var email: String?
@@ -108,48 +100,38 @@ struct SupabaseUpdateUser: ParsableCommand {
     @Flag(help: "Do not wait for the codes of a new address or number.")
     var noWait = false
 
-    @OptionGroup var json: JSONOption
-    @OptionGroup var daemon: DaemonOptions
-
     private var changesPassword: Bool { password || passwordDescriptor != nil }
 
     func validate() throws {
-        guard email != nil || phone != nil || data != nil || changesPassword else {
-            throw ValidationError("Name what to change: --email, --phone, --data or --password.")
-        }
+        try require(
+            email != nil || phone != nil || data != nil || changesPassword,
+            "Name what to change: --email, --phone, --data or --password.")
         guard channel == nil || phone != nil else { throw ValidationError("--channel belongs to --phone.") }
         guard changesPassword || (nonceDescriptor == nil && currentDescriptor == nil) else {
             throw ValidationError("--nonce-fd and --current-password-fd belong to --password or --password-fd.")
         }
-        guard email != nil || phone != nil || (codeDescriptor == nil && !noWait) else {
-            throw ValidationError("--code-fd and --no-wait belong to --email or --phone.")
-        }
-        guard codeDescriptor == nil || !noWait else {
-            throw ValidationError("--code-fd and --no-wait exclude each other.")
-        }
+        try require(
+            email != nil || phone != nil || (codeDescriptor == nil && !noWait),
+            "--code-fd and --no-wait belong to --email or --phone.")
+        try require(codeDescriptor == nil || !noWait, "--code-fd and --no-wait exclude each other.")
         try SignInOptions.check([passwordDescriptor, nonceDescriptor, currentDescriptor, codeDescriptor])
         if let data, JSONInput.object(data) == nil { throw ValidationError("--data must be a JSON object.") }
     }
 
     func run() throws {
-        try present(account: account) { () throws(RingbackError) in
-            let interruption = try Signals.interruption()
-            let body = try body(SecretInput(interruption: interruption))
-            let answer: JSON
-            do throws(RingbackError) {
-                answer = try daemon.calls().project(.updateUser, account, body: body)
-            } catch {
-                throw SupabaseUpdateUser.explained(error, account)
-            }
-            guard let flow = answer["flow"].flatMap(Flow.init(reading:)) else { return show(answer) }
-            if json.isWanted { Output.json(answer) }
-            guard !noWait, codeDescriptor != nil || SecretInput.asksUser(nil) else {
-                if !json.isWanted { show(answer) }
-                return Output.note(later)
-            }
-            try confirm(flow, interruption)
-            show(try daemon.calls().project(.getUser, account))
+        let interruption = try Signals.interruption()
+        let body = try body(SecretInput(interruption: interruption))
+        let answer = try explaining(daemon.calls().project(.updateUser, account, body: body)) {
+            SupabaseUpdateUser.explained($0, account)
         }
+        guard let flow = answer["flow"].flatMap(Flow.init(reading:)) else { return show(answer) }
+        if json.isWanted { Output.json(answer) }
+        guard !noWait, codeDescriptor != nil || SecretInput.asksUser(nil) else {
+            if !json.isWanted { show(answer) }
+            return Output.note(later)
+        }
+        try confirm(flow, interruption)
+        show(try daemon.calls().project(.getUser, account))
     }
 
     private func show(_ answer: JSON) {
@@ -171,10 +153,7 @@ struct SupabaseUpdateUser: ParsableCommand {
     }
 
     private func body(_ input: SecretInput) throws(RingbackError) -> JSONObject {
-        var body = JSONObject()
-        body["email"] = email.map { .string($0) }
-        body["phone"] = phone.map { .string($0) }
-        body["channel"] = channel.map { .string($0.rawValue) }
+        var body = JSONObject(texts: ["email": email, "phone": phone, "channel": channel?.rawValue])
         body["data"] = data.flatMap(JSONInput.object).map { .object($0) }
         if let currentDescriptor {
             body["current_password"] = .string(try input.read("current password", from: currentDescriptor))
@@ -202,29 +181,23 @@ struct SupabaseUpdateUser: ParsableCommand {
     }
 }
 
-struct SupabaseReauthenticate: ParsableCommand {
+struct SupabaseReauthenticate: AccountVerb {
     static let configuration = CommandConfiguration(
         commandName: "reauthenticate", abstract: "Send the code that a change of the password may require.",
         discussion:
             "It goes to the address or number that the project knows; “supabase update-user --nonce-fd” takes it.")
 
-    @Argument(help: "The account.", completion: Completions.accounts)
-    var account: String
-
-    @OptionGroup var json: JSONOption
-    @OptionGroup var daemon: DaemonOptions
+    @OptionGroup var target: AccountOptions
 
     func run() throws {
-        try present(account: account) { () throws(RingbackError) in
-            let answer = try daemon.calls().project(.reauthenticate, account, body: JSONObject())
-            guard !json.isWanted else { return Output.json(answer) }
-            Output.line(
-                "A code was sent. Then: \(shown: "ringback supabase update-user \(account) --password --nonce-fd 0")")
-        }
+        let answer = try daemon.calls().project(.reauthenticate, account, body: JSONObject())
+        json.print(
+            answer,
+            or: "A code was sent. Then: \(shown: "ringback supabase update-user \(account) --password --nonce-fd 0")")
     }
 }
 
-struct MigrateUser: ParsableCommand {
+struct MigrateUser: AccountVerb {
     static let configuration = CommandConfiguration(
         commandName: "migrate-user", abstract: "Store an app's former identifier of the signed-in user.",
         discussion: """
@@ -232,8 +205,7 @@ struct MigrateUser: ParsableCommand {
             the same identifier again changes nothing.
             """)
 
-    @Argument(help: "The account.", completion: Completions.accounts)
-    var account: String
+    @OptionGroup var target: AccountOptions
 
     @Option(help: ArgumentHelp("The user's former identifier.", valueName: "id"))
     var from: String?
@@ -241,34 +213,28 @@ struct MigrateUser: ParsableCommand {
     @Flag(help: "The data has been moved.")
     var done = false
 
-    @OptionGroup var json: JSONOption
-    @OptionGroup var daemon: DaemonOptions
-
     func validate() throws {
-        guard (from != nil) != done else { throw ValidationError("Name either --from ID or --done.") }
+        try require((from != nil) != done, "Name either --from ID or --done.")
     }
 
     func run() throws {
-        try present(account: account) { () throws(RingbackError) in
-            let answer = try daemon.calls().call(
-                done ? .acknowledgeMigration : .migrate, [account], body: from.map { ["from": .string($0)] })
-            guard !json.isWanted else { return Output.json(answer) }
-            guard let migration = answer["migration"] else {
-                return Output.line("\(Sanitizer.line(account)) has nothing to migrate.")
-            }
-            let (former, present) = (migration["from"]?.string ?? "", migration["to"]?.string ?? "")
-            Output.line("\(Sanitizer.line(account)): \(Sanitizer.line(former)) is \(Sanitizer.line(present)) now.")
+        let answer = try daemon.calls().call(
+            done ? .acknowledgeMigration : .migrate, [account], body: from.map { ["from": .string($0)] })
+        guard !json.isWanted else { return Output.json(answer) }
+        guard let migration = answer["migration"] else {
+            return Output.line("\(Sanitizer.line(account)) has nothing to migrate.")
         }
+        let (former, present) = (migration.text("from"), migration.text("to"))
+        Output.line("\(Sanitizer.line(account)): \(Sanitizer.line(former)) is \(Sanitizer.line(present)) now.")
     }
 }
 
-struct SupabaseRPC: ParsableCommand {
+struct SupabaseRPC: AccountVerb {
     static let configuration = CommandConfiguration(
         commandName: "rpc", abstract: "Call a function of the project's database as the signed-in user.",
         discussion: "The functions that may be called are those that the account's configuration lists (rpc).")
 
-    @Argument(help: "The account.", completion: Completions.accounts)
-    var account: String
+    @OptionGroup var target: AccountOptions
 
     @Argument(help: "The function's name.")
     var function: String
@@ -276,28 +242,130 @@ struct SupabaseRPC: ParsableCommand {
     @Argument(help: ArgumentHelp("Its arguments, a JSON object; “-” reads it from standard input.", valueName: "json"))
     var arguments = "{}"
 
-    @OptionGroup var json: JSONOption
-    @OptionGroup var daemon: DaemonOptions
-
     func validate() throws {
-        guard arguments == "-" || JSONInput.object(arguments) != nil else {
-            throw ValidationError("The arguments must be a JSON object.")
-        }
+        try require(arguments == "-" || JSONInput.object(arguments) != nil, "The arguments must be a JSON object.")
     }
 
     func run() throws {
-        var text = arguments
-        if arguments == "-" {
-            text = ""
-            while let line = readLine(strippingNewline: false) { text += line }
-        }
+        var text = arguments == "-" ? "" : arguments
+        if arguments == "-" { while let line = readLine(strippingNewline: false) { text += line } }
         guard let body = JSONInput.object(text) else {
-            Output.note("ringback: The arguments must be a JSON object.")
-            throw ExitCode(ExitStatus.usage)
+            throw RingbackError(ExitStatus.usageKind, "The arguments must be a JSON object.")
         }
-        try present(account: account) { () throws(RingbackError) in
-            let answer = try daemon.calls().project(.callFunction, account, function, body: body)
-            Output.json(json.isWanted ? answer : answer["result"] ?? .null)
+        let answer = try daemon.calls().project(.callFunction, account, function, body: body)
+        Output.json(json.isWanted ? answer : answer["result"] ?? .null)
+    }
+}
+
+/// What to run after a project has refused a sign-in, if another command helps. It holds the account and the typed
+/// address or number, so that it can be run as it is printed.
+struct SupabaseAdvice {
+    let account: String
+    /// The body of the sign-in that was refused.
+    let fields: JSONObject
+
+    /// The error with what to run; as it is where nothing is known to help.
+    func advised(_ error: RingbackError) -> RingbackError {
+        if let advice = missing(error.problem?.extensions["field"]?.string) {
+            return error.adding(advice)
         }
+        guard let (reason, command) = next(after: error) else { return error }
+        return error.adding("\(reason), run: \(shown: command)")
+    }
+
+    /// What to add to a sign-in that lacks a field, which the account's configuration may hold instead.
+    private func missing(_ field: String?) -> String? {
+        guard let field, fields[field] == nil else { return nil }
+        switch (field, method) {
+        case ("oauth_provider", "browser"):
+            return
+                "Choose the method on a page: \(shown: "ringback login \(account) --page"). Or name it: "
+                + "\(shown: "ringback login \(account) --with PROVIDER"), or "
+                + "\(shown: "ringback login \(account) --method password --email ADDRESS")"
+        case ("id_token", "id_token"):
+            return
+                "Pass one: \(shown: "ringback login \(account) --method id_token --with PROVIDER"); or name an account: "
+                + "\(shown: "ringback login \(account) --from ACCOUNT")"
+        default: return nil
+        }
+    }
+
+    private func next(after error: RingbackError) -> (reason: String, command: ShownCommand)? {
+        let word = error.problem?.extensions["provider_code"]?.string
+        switch (word ?? error.kind.rawValue, method) {
+        case ("email_not_confirmed", _): return login("To confirm it by a code", "otp")
+        case ("phone_not_confirmed", _): return login("To confirm it by a code", "otp")
+        case ("user_already_exists", "sign_up"), ("email_exists", "sign_up"), ("phone_exists", "sign_up"),
+            ("email_already_in_use", "sign_up"):
+            return login("If it is yours", "password")
+        // For a phone number that has a user already. Other conflicts are with a sign-in or a session here.
+        case ("state_conflict", "sign_up") where error.recovery == .signIn: return login("If it is yours", "password")
+        case ("otp_disabled", "otp"), ("user_not_found", "otp"), ("otp_disabled", "magic_link"),
+            ("user_not_found", "magic_link"):
+            return login("To sign up", "sign_up")
+        case ("invalid_credentials", "password"):
+            guard let email else { return login("To sign in by a code", "otp") }
+            return (
+                "If the password is forgotten",
+                ShownCommand("ringback supabase reset-password \(account) --email=\(email)")
+            )
+        case ("identity_already_exists", nil):
+            guard let provider = text("oauth_provider") else { return nil }
+            return (
+                "To sign in with it instead", ShownCommand("ringback login \(account) --with=\(provider) --switch")
+            )
+        default:
+            guard error.recovery == .signIn, error.advice == nil, options != "" else { return nil }
+            return ("To begin again", ShownCommand("ringback login \(account) \(options)"))
+        }
+    }
+
+    /// The options that made this sign-in what it was, as they were typed. An account at a
+    /// project has many methods, and its configuration mostly names none. Empty if the configuration says everything.
+    var options: ShownCommand {
+        guard let method else { return "" }
+        var options = method == "browser" ? [] : ["--method=\(method)"]
+        for (name, option) in SupabaseAdvice.repeated { text(name).map { options.append("--\(option)=\($0)") } }
+        // A session that was not to be stored must not be stored the second time.
+        for (name, option) in [("persist", "--no-persist"), ("create_user", "--no-create-user")]
+        where fields[name]?.bool == false { options.append(option) }
+        return ShownCommand(words: options)
+    }
+
+    /// Fields that are options of `login`.
+    private static let repeated = [
+        ("oauth_provider", "with"), ("from_account", "from"), ("email", "email"), ("phone", "phone"),
+        ("channel", "channel"), ("domain", "domain"), ("provider_id", "provider-id"), ("scopes", "scopes"),
+    ]
+
+    /// Nil where the request is no sign-in.
+    private var method: String? { text("method") }
+    private var email: String? { text("email") }
+
+    private func login(_ reason: String, _ method: String) -> (String, ShownCommand)? {
+        let who: ShownCommand? = email.map { "--email=\($0)" } ?? text("phone").map { "--phone=\($0)" }
+        return who.map { (reason, ShownCommand("ringback login \(account) --method=\(method) \($0)")) }
+    }
+
+    private func text(_ name: String) -> String? { fields[name]?.string.map { Sanitizer.line($0) } }
+}
+
+/// The assurance levels of a session. A sign-in by password alone must not look complete if the user has a second
+/// factor.
+enum Assurance {
+    /// `aal1`, or `aal1, needs aal2`; nil where the provider has no levels.
+    static func text(_ level: String?, _ next: String?) -> String? {
+        guard let level else { return nil }
+        guard let next, next != level else { return level }
+        return "\(level), needs \(next)"
+    }
+
+    /// What is left to do after a sign-in; nil if nothing is.
+    static func hint(_ name: String, _ account: JSON) -> String? {
+        guard let level = account["aal"]?.string, let next = account["next_aal"]?.string, level != next else {
+            return nil
+        }
+        return "A second factor must still be verified (\(Sanitizer.line(level)), needs \(Sanitizer.line(next))). "
+            + "Run: \(shown: "ringback supabase verify-factor \(name)")"
     }
 }

@@ -1,3 +1,4 @@
+import ArgumentParser
 import Glibc
 import RingbackAPI
 import RingbackBase
@@ -16,6 +17,18 @@ struct Failure {
 
     func show() { for line in lines { Output.note(line) } }
 
+    /// Prints it. Returns the exit status, to be thrown.
+    func shown() -> ExitCode {
+        show()
+        return ExitCode(ExitStatus.of(error))
+    }
+
+    /// The further members of the daemon's problem document.
+    private var members: JSONObject { error.problem?.extensions ?? JSONObject() }
+
+    /// A restricted socket is used: what helps has to be done where its daemon runs.
+    private var isElsewhere: Bool { members["exposed_socket"] != nil }
+
     var lines: [String] {
         let text = said
         let subject = account.map { Sanitizer.line($0) }
@@ -24,18 +37,20 @@ struct Failure {
         if let message = error.userMessage, message != error.detail, error.kind != .flowExpired, !hasExactWait {
             lines.append(Sanitizer.line(message))
         }
-        lines += Failure.mistakes(error.problem?.extensions["errors"])
+        lines += Failure.mistakes(members["errors"])
         if error.advice == nil, let step = nextStep { lines.append(step) }
         return lines
     }
 
     /// The provider has said how long to wait, and ``nextStep`` repeats it. The message for the user is vaguer.
     private var hasExactWait: Bool {
-        error.kind == .rateLimited && error.retryAfter != nil && error.problem?.extensions["provider_code"] != nil
+        error.kind == .rateLimited && error.retryAfter != nil && members["provider_code"] != nil
     }
 
     /// The account whose settings and provider the error is about. A sign-in may need that of another account.
-    private var culprit: String? { error.problem?.extensions["account"]?.string ?? account }
+    private var culprit: String? {
+        (members["account"]?.string ?? account).flatMap { RequestTarget.isAccountName($0) ? $0 : nil }
+    }
 
     /// What failed, and the verb's own advice.
     private var said: String {
@@ -54,20 +69,19 @@ struct Failure {
             return SocketPlace.hasSystemd ? "To let your user linger, run: loginctl enable-linger" : nil
         case .noDaemon: return Failure.start
         case "port_in_use":
-            guard let port = error.problem?.extensions["port"]?.integer else { return nil }
+            guard let port = members["port"]?.integer else { return nil }
             return "See which program it is: ss -ltnp 'sport = :\(port)'. End it, or take another port "
                 + "(redirect_uri in the configuration, or --callback-port)."
         case .shuttingDown: return "Try again when the daemon is back."
         // These last until a setting or the proxy is changed.
         case .providerUnreachable
-        where [.proxyFailed, .untrusted, .wrongScheme].contains(error.problem?.extensions.cause):
-            guard let culprit, RequestTarget.isAccountName(culprit) else { return nil }
-            return "Run: \(shown: "ringback doctor \(culprit)")"
-        case .invalidConfiguration where error.problem?.extensions["credential"]?.string != nil:
-            let name = Sanitizer.line(error.problem?.extensions["credential"]?.string ?? "")
+        where [.proxyFailed, .untrusted, .wrongScheme].contains(members.cause):
+            return culprit.map { "Run: \(shown: "ringback doctor \($0)")" }
+        case .invalidConfiguration where members["credential"]?.string != nil:
+            let name = Sanitizer.line(members["credential"]?.string ?? "")
             return "Start the daemon with --credential-fd \(name)=N, or as a unit with LoadCredential=\(name):PATH."
         // Where an exposed socket is used, nothing of the vault is shown.
-        case .vaultUnreachable where error.problem?.extensions["exposed_socket"] == nil:
+        case .vaultUnreachable where !isElsewhere:
             let time = error.retryAfter.map { "in \(TimeText.span($0))" } ?? "later"
             return "Try again \(time). To see what the vault lacks, run: ringback vault status"
         case .rateLimited, .providerUnreachable, .vaultUnreachable:
@@ -76,19 +90,12 @@ struct Failure {
                 ?? (error.userMessage == nil ? "Try again later." : nil)
         default: break
         }
-        let isElsewhere = error.problem?.extensions["exposed_socket"] != nil
-        if !isElsewhere, let sentence = error.problem.flatMap({ CauseAdvice.sentence($0.extensions) }) {
-            return sentence
-        }
-        if !isElsewhere, let culprit, let members = error.problem?.extensions,
-            let command = AccountRegistration.repetition(of: culprit, members)
-        {
+        if !isElsewhere, let sentence = CauseAdvice.sentence(members) { return sentence }
+        if !isElsewhere, let culprit, let command = AccountRegistration.repetition(of: culprit, members) {
             return "Run: \(shown: command)"
         }
         // The error names a setting of the account.
-        if error.kind == "provider_error", !isElsewhere, error.problem?.extensions["setting"] != nil, let culprit,
-            RequestTarget.isAccountName(culprit)
-        {
+        if error.kind == .providerError, !isElsewhere, members["setting"] != nil, let culprit {
             return "To change it: \(shown: "ringback account edit \(culprit)")"
         }
         guard let command else { return nil }
@@ -100,42 +107,26 @@ struct Failure {
         return isElsewhere ? "\(Elsewhere.place) \(shown: command)" : "Run: \(shown: command)"
     }
 
-    /// The command that helps.
     var command: ShownCommand? {
-        let isElsewhere = error.problem?.extensions["exposed_socket"] != nil
         switch error.kind {
         case .accountNotFound: return isElsewhere ? nil : "ringback accounts"
         case .vaultLocked: return "ringback unlock"
         case "internal_error": return isElsewhere ? "ringback doctor" : nil
         case .invalidConfiguration:
             guard !isElsewhere else { return "ringback doctor" }
-            let members = error.problem?.extensions ?? JSONObject()
-            switch members["setting"]?.string.flatMap(AccountSetting.init) {
-            // What the daemon is given at its start or later is in no file of the configuration.
-            case .assertionFile: return nil
-            // The checked configuration is not in a file, so `config check` would find nothing.
-            case _ where members["draft"] == true: return nil
+            // Neither an assertion's file nor a checked draft is in a file of the configuration.
+            if members["setting"] == "assertion_file" || members["draft"] == true { return nil }
             // A mistake in the files has its place; anything else was found when the account was used.
-            default:
-                guard members["errors"] == nil, let culprit, RequestTarget.isAccountName(culprit) else {
-                    return "ringback config check"
-                }
-                return ShownCommand("ringback doctor \(culprit)")
-            }
+            guard members["errors"] == nil, let culprit else { return "ringback config check" }
+            return ShownCommand("ringback doctor \(culprit)")
         default: return loginCommand
         }
     }
 
-    /// The command for a new sign-in, if that helps.
     private var loginCommand: ShownCommand? {
-        let name = account ?? error.problem?.extensions["account"]?.string
+        let name = account ?? members["account"]?.string
         guard error.recovery == .signIn, let name, RequestTarget.isAccountName(name) else { return nil }
         return ShownCommand("ringback login \(name)")
-    }
-
-    /// The settings that are in no file of the configuration.
-    private enum AccountSetting: String {
-        case assertionFile = "assertion_file"
     }
 
     /// A socket that was named may be forwarded from another machine.
@@ -155,7 +146,7 @@ struct Failure {
             var key = entry["key"]?.string.map { $0.isEmpty ? "" : "\($0): " } ?? ""
             if let option = entry["place"]?.string { (place, key) = (option.isEmpty ? "account" : option, "") }
             let command = command(for: entry).map { ": \(shown: $0)" } ?? ""
-            return Sanitizer.line("\(place): \(key)\(entry["message"]?.string ?? "")", limit: 600) + command
+            return Sanitizer.line("\(place): \(key)\(entry.text("message"))", limit: 600) + command
         }
     }
 
@@ -170,11 +161,65 @@ struct Failure {
     }
 }
 
+extension RingbackError {
+    init(_ kind: Kind, _ detail: String, recovery: Recovery = .none, advice: String?) {
+        self.init(kind, detail, recovery: recovery)
+        self.advice = advice
+    }
+
+    /// The error with one more sentence of advice.
+    func adding(_ sentence: String) -> RingbackError {
+        var error = self
+        error.advice = advice.map { "\($0) \(sentence)" } ?? sentence
+        return error
+    }
+}
+
+/// Makes a call. A failure becomes what `explain` makes of it.
+func explaining<Value>(
+    _ call: @autoclosure () throws(RingbackError) -> Value, _ explain: (RingbackError) -> RingbackError
+) throws(RingbackError) -> Value {
+    do throws(RingbackError) {
+        return try call()
+    } catch {
+        throw explain(error)
+    }
+}
+
+/// Makes a call. A failure of one of the kinds gets a sentence of advice.
+func advising<Value>(
+    _ sentence: String, on kinds: RingbackError.Kind..., call: @autoclosure () throws(RingbackError) -> Value
+) throws(RingbackError) -> Value {
+    try explaining(try call()) { kinds.contains($0.kind) ? $0.adding(sentence) : $0 }
+}
+
+/// Makes a call. Nil for a failure of one of the kinds.
+func ignoring<Value>(
+    _ kinds: RingbackError.Kind..., call: @autoclosure () throws(RingbackError) -> Value
+) throws(RingbackError) -> Value? {
+    do throws(RingbackError) {
+        return try call()
+    } catch {
+        guard kinds.contains(error.kind) else { throw error }
+        return nil
+    }
+}
+
+/// Throws a mistake in the usage unless a condition is met.
+func require(_ isMet: Bool, _ sentence: @autoclosure () -> String) throws {
+    guard isMet else { throw ValidationError(sentence()) }
+}
+
 /// A verb's exit status, as in the manual page. Error codes that only a newer daemon has give 1.
 enum ExitStatus {
     static let failed: Int32 = 1
     static let usage: Int32 = 64
     static let badConfiguration: Int32 = 78
+
+    /// Ends a verb with a status.
+    static func end(with status: Int32) throws {
+        if status != 0 { throw ExitCode(status) }
+    }
 
     /// For a mistake in the usage that is found when a verb runs.
     static let usageKind: RingbackError.Kind = "usage"
@@ -260,9 +305,7 @@ extension JSONObject {
     var cause: ProblemCause? { self["cause"]?.string.flatMap(ProblemCause.init) }
 }
 
-/// What is said of an account that does not exist.
 enum UnknownAccount {
-    /// - Parameter known: the accounts that do exist.
     static func text(_ name: String, known: [String]) -> String {
         let meant = NearestWord.find(for: name, among: known).map { " Did you mean \(Sanitizer.line($0))?" } ?? ""
         let names = known.map { Sanitizer.line($0) }.joined(separator: ", ")
@@ -270,7 +313,6 @@ enum UnknownAccount {
         return "There is no account “\(Sanitizer.line(name))”.\(meant) \(list)"
     }
 
-    /// The same for an account of the configuration.
     static func error(_ name: String, in report: JSON?) -> RingbackError {
         let known = (report?["accounts"]?.array ?? []).compactMap { $0["name"]?.string }
         return RingbackError(.accountNotFound, text(name, known: known))

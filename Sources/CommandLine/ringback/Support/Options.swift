@@ -2,9 +2,9 @@ import ArgumentParser
 import Glibc
 import RingbackBase
 import RingbackClient
+import SchemeRegistration
 import Terminal
 
-/// Where the daemon is, on every verb that asks it.
 struct DaemonOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The daemon's socket, if not the usual one.", valueName: "path"))
     var socket: String?
@@ -14,7 +14,6 @@ struct DaemonOptions: ParsableArguments {
     }
 }
 
-/// The connection to the daemon.
 enum Daemon {
     static func calls(socket: String?, _ interruption: Interruption? = nil) throws(RingbackError) -> BrokerCalls {
         BrokerCalls(
@@ -22,60 +21,107 @@ enum Daemon {
     }
 }
 
-/// For the verbs that print data.
 struct JSONOption: ParsableArguments {
     @Flag(name: .customLong("json"), help: "Print JSON.")
     var isWanted = false
 }
 
-/// Runs a verb's work. A failure is printed on standard error and becomes the exit status.
-func present(account: String? = nil, _ work: () throws(RingbackError) -> Void) throws {
-    do throws(RingbackError) {
-        try work()
-    } catch {
-        Failure(error, account: account).show()
-        throw ExitCode(ExitStatus.of(error))
+/// What a verb has that asks the daemon and prints data.
+struct CallOptions: ParsableArguments {
+    @OptionGroup var json: JSONOption
+    @OptionGroup var daemon: DaemonOptions
+}
+
+/// The same for a verb about one account.
+struct AccountOptions: ParsableArguments {
+    @Argument(help: "The account.", completion: Completions.accounts)
+    var account: String
+
+    @OptionGroup var options: CallOptions
+}
+
+/// A verb about an account, whose name is put before a failure.
+protocol AccountNaming: ParsableCommand {
+    var subject: String? { get }
+}
+
+protocol DaemonVerb: ParsableCommand {
+    var options: CallOptions { get }
+}
+
+extension DaemonVerb {
+    var json: JSONOption { options.json }
+    var daemon: DaemonOptions { options.daemon }
+}
+
+protocol AccountVerb: DaemonVerb, AccountNaming {
+    var target: AccountOptions { get }
+}
+
+extension AccountVerb {
+    var account: String { target.account }
+    var options: CallOptions { target.options }
+    var subject: String? { account }
+}
+
+extension BrokerCalls {
+    /// For a request that is not to be interrupted: its response says what has happened.
+    var patient: BrokerCalls {
+        var calls = self
+        calls.interruption = nil
+        return calls
     }
 }
 
-/// How the daemon was started that runs, if no unit of systemd's started it: its command line, as the kernel shows it.
-struct DaemonArguments {
-    /// The program, and its arguments.
-    private let words: [String]
-
-    /// Nil if there is no such process here: the daemon may run in a container.
-    init?(of pid: Int) {
-        guard let bytes = (try? HomeFile.contents(of: "/proc/\(pid)/cmdline")) ?? nil else { return nil }
-        words = bytes.split(separator: 0, omittingEmptySubsequences: false).dropLast()
-            .map { String(decoding: $0, as: UTF8.self) }
-        guard let program = words.first, program.split(separator: "/").last == "ringbackd" else { return nil }
+/// What shells offer for an argument, found when the user asks for it. No daemon is started and nothing is printed on
+/// standard error, where the user types.
+enum Completions {
+    static let accounts = CompletionKind.custom { _, _, _ in names("accounts", "name") }
+    static let origins = CompletionKind.custom { _, _, _ in names("origins", "url") }
+    static let schemes = CompletionKind.custom { _, _, _ in
+        let registered = (try? SchemeDesktop())?.registry.registered ?? []
+        return SchemeUse.all(report(), registered).map(\.scheme.name)
+    }
+    static let presets = CompletionKind.list(["google", "microsoft", "github", "gitlab", "supabase"])
+    /// Providers behind Supabase projects.
+    static let upstreams = CompletionKind.list([
+        "apple", "azure", "bitbucket", "discord", "facebook", "figma", "github", "gitlab", "google", "kakao",
+        "keycloak", "linkedin_oidc", "notion", "slack_oidc", "spotify", "twitch", "twitter", "workos", "zoom",
+    ])
+    /// After `--`: first a program, then files. Before it, the `--` itself.
+    static let command = CompletionKind.custom { words, index, prefix in
+        guard let end = words.prefix(index).firstIndex(of: "--") else { return ["--"] }
+        return end + 1 == index && !prefix.contains("/") ? programs(prefix) : files(prefix)
     }
 
-    /// True if it belongs to a program, which starts it again when it needs it.
-    var isOfProgram: Bool {
-        let marks = ["--private", "--agent", "--exit-with-parent", "--credential-fd"]
-        return words.contains { word in marks.contains { word == $0 || word.hasPrefix($0 + "=") } }
+    /// A configuration with mistakes gives nothing.
+    private static func report() -> JSON? {
+        Tool.run([Programs.path("ringbackd"), "--check-config", "--json"], within: .seconds(3))
+            .flatMap { try? JSON(parsing: $0.output) }
     }
 
-    /// True if it means the same from every directory.
-    var isAbsolute: Bool {
-        let options = ["--config", "--socket", "--state"]
-        var places = words.prefix(1).filter { $0.contains("/") }
-        for (index, word) in words.enumerated() {
-            let parts = word.split(separator: "=", maxSplits: 1).map(String.init)
-            guard let option = parts.first, options.contains(option) else { continue }
-            places += parts.count > 1 ? parts[1...] : words[(index + 1)...].prefix(1)
+    private static func names(_ list: String, _ member: String) -> [String] {
+        (report()?[list]?.array ?? []).compactMap { $0[member]?.string }
+    }
+
+    private static func programs(_ prefix: String) -> [String] {
+        let places = (SocketPlace.variable("PATH") ?? "").split(separator: ":").map(String.init)
+        var found: Set<String> = []
+        for place in places {
+            for name in Directory.names(in: place) where name.hasPrefix(prefix) && Tool.isInstalled("\(place)/\(name)")
+            {
+                found.insert(name)
+            }
         }
-        return places.allSatisfy { $0.hasPrefix("/") }
+        return found.sorted()
     }
 
-    /// The command that starts it again.
-    ///
-    /// - Parameter socket: where the daemon listens, if that was stated here. A daemon takes it from `RINGBACK_SOCK` too.
-    func command(listeningAt socket: String?) -> ShownCommand {
-        let isStated = words.contains { $0 == "--socket" || $0.hasPrefix("--socket=") }
-        let more = isStated ? [] : socket.map { ["--socket", $0] } ?? []
-        return ShownCommand(words: words + more)
+    private static func files(_ prefix: String) -> [String] {
+        let folder = prefix.lastIndex(of: "/").map { String(prefix[...$0]) } ?? ""
+        let start = prefix.dropFirst(folder.count)
+        return Directory.names(in: folder.isEmpty ? "." : folder).filter {
+            $0.hasPrefix(start) && (start.hasPrefix(".") || !$0.hasPrefix("."))
+        }.map { folder + $0 }.sorted()
     }
 }
 
@@ -120,4 +166,62 @@ enum Output {
         let padding = String(repeating: " ", count: max(1, 11 - label.utf8.count))
         sentence(label + padding + Sanitizer.line(text, limit: 1_000), indent: 11)
     }
+}
+
+/// How the documents of the daemon are read. A member that is missing, or of another type, counts as empty.
+extension JSON {
+    func list(_ member: String) -> [JSON] { self[member]?.array ?? [] }
+
+    func text(_ member: String) -> String { self[member]?.string ?? "" }
+
+    func texts(_ member: String) -> [String] { list(member).compactMap(\.string) }
+
+    func isTrue(_ member: String) -> Bool { self[member]?.bool == true }
+
+    /// A member's text, to be shown.
+    func shown(_ member: String, limit: Int = 4_000) -> String {
+        Sanitizer.line(self[member]?.string ?? "", limit: limit)
+    }
+
+    static func texts(_ texts: [String]) -> JSON { .array(texts.map { .string($0) }) }
+}
+
+extension JSONObject {
+    /// An object of texts, without those that are nil.
+    init(texts: KeyValuePairs<String, String?>) {
+        self.init()
+        add(texts)
+    }
+
+    /// Adds the texts that are not nil.
+    mutating func add(_ texts: KeyValuePairs<String, String?>) {
+        for (name, text) in texts { if let text { self[name] = .string(text) } }
+    }
+}
+
+extension JSONOption {
+    /// Prints a response, or the line that says the same.
+    func print(_ answer: JSON, or line: @autoclosure () -> String) {
+        if isWanted { Output.json(answer) } else { Output.line(line()) }
+    }
+
+    /// Prints a response, or the list in it as a table.
+    ///
+    /// - Parameter none: what is said if the list is empty.
+    func printList(
+        _ answer: JSON, _ member: String, _ columns: [String], none: String,
+        _ cells: (JSON) throws(RingbackError) -> [String]
+    ) throws(RingbackError) {
+        guard !isWanted else { return Output.json(answer) }
+        let list = answer.list(member)
+        guard !list.isEmpty else { return Output.note(none) }
+        var table = Table(columns: columns)
+        for entry in list { table.add(try cells(entry)) }
+        Output.table(table)
+    }
+}
+
+extension WallInstant? {
+    /// The instant in a column of a table.
+    var cell: String { map { TimeText.dateAndTime($0.secondsSince1970) } ?? "-" }
 }

@@ -11,7 +11,6 @@ enum Programs {
         return name
     }
 
-    /// The directory of this program's file.
     static var ownDirectory: String? {
         own.map { String($0[..<($0.lastIndex(of: "/") ?? $0.startIndex)]) }
     }
@@ -24,46 +23,103 @@ enum Programs {
     }
 
     /// This program's file, as the kernel reports it.
-    static var own: String? { HomeFile.target(of: "/proc/self/exe") }
+    static var own: String? { Files.target(of: "/proc/self/exe") }
 
-    /// The most bytes that ``run(_:)`` reads. The report of the largest configuration that is allowed has 2 MB.
-    private static let maxOutput = 16 << 20
+    /// How a program ended, and what it wrote to standard output.
+    struct Answer {
+        let status: Int32
+        let output: [UInt8]
 
-    /// Runs a program. Returns its exit status and its standard output, which may have 16 MiB. Its standard error is this
-    /// one's.
+        var text: String { String(decoding: output, as: UTF8.self) }
+
+        /// The first line, if it says something.
+        var line: String? {
+            text.split(separator: "\n").first.map { String($0.drop { $0 == " " }) }.flatMap { $0.isEmpty ? nil : $0 }
+        }
+    }
+
+    /// Runs a program that is to end in time. At the limit it is killed with everything that it started.
     ///
     /// - Parameters:
     ///   - bound: how long it may take.
-    ///   - asksUser: it may ask the user, at this one's terminal.
+    ///   - limit: the most bytes of its output that are read. The report of the largest configuration has 2 MB.
+    ///   - errors: its standard error; ``ErrorOutput/joined`` makes its messages a part of its output.
     ///   - input: its standard input: 4,096 bytes at most, which a pipe holds. Nil: nothing.
     /// - Throws: `program_missing`; `timed_out` if it does not end in time; `bad_response` for more output.
     static func run(
-        _ arguments: [String], within bound: Duration = .seconds(30), asksUser: Bool = false, input: [UInt8]? = nil
-    ) throws(RingbackError) -> (status: Int32, output: [UInt8]) {
+        _ arguments: [String], within bound: Duration = .seconds(30), limit: Int = 16 << 20,
+        errors: ErrorOutput = .inherited, input: [UInt8]? = nil
+    ) throws(RingbackError) -> Answer {
+        let name = arguments.first ?? ""
         let pipe = try Pipe()
         let given = try input.map { bytes throws(RingbackError) in try Pipe(holding: bytes) }
+        let messages: Subprocess.Output =
+            switch errors {
+            case .inherited: .inherited
+            case .dropped: .nothing
+            case .joined: .descriptor(pipe.writeEnd)
+            }
         guard
             let pid = Subprocess.start(
-                arguments, output: .descriptor(pipe.writeEnd), asksUser: asksUser, input: given?.readEnd)
+                arguments, output: .descriptor(pipe.writeEnd), errors: messages, input: given?.readEnd)
         else {
             throw RingbackError(
-                "program_missing", "\(arguments.first ?? "") cannot be started: install it beside ringback, or in PATH."
-            )
+                "program_missing", "\(name) cannot be started: install it beside ringback, or in PATH.")
         }
         pipe.closeWriteEnd()
         let end = ContinuousClock.now + bound
         var output: [UInt8] = []
-        while output.count <= maxOutput, let piece = pipe.read(until: end) {
-            guard !piece.isEmpty else { return (Subprocess.wait(pid), output) }
+        while output.count <= limit, let piece = pipe.read(until: end) {
+            if piece.isEmpty {
+                guard let status = ending(of: pid, until: end) else { break }
+                return Answer(status: status, output: output)
+            }
             output += piece
+        }
+        // It leads a session of its own, and so a process group.
+        kill(-pid, SIGKILL)
+        Subprocess.wait(pid)
+        guard output.count <= limit else {
+            throw RingbackError(.badResponse, "\(name) wrote more than \(limit >> 20) MiB and was ended.")
+        }
+        throw RingbackError(.timedOut, "\(name) did not end within \(bound.components.seconds) s and was ended.")
+    }
+
+    enum ErrorOutput { case inherited, dropped, joined }
+
+    /// How a program that has closed its output has ended. Most end at once; the others are checked again and again.
+    private static func ending(of pid: Int32, until end: ContinuousClock.Instant) -> Int32? {
+        while true {
+            if let status = Subprocess.endedStatus(pid) { return status }
+            guard ContinuousClock.now < end else { return nil }
+            usleep(500)
+        }
+    }
+
+    /// Asks a program to end, and kills it after six seconds.
+    ///
+    /// - Returns: its exit status; nil if it was killed.
+    static func end(_ pid: Int32) -> Int32? {
+        kill(pid, SIGTERM)
+        let end = ContinuousClock.now + .seconds(6)
+        while ContinuousClock.now < end {
+            if let status = Subprocess.endedStatus(pid) { return status }
+            poll(nil, 0, 5)
         }
         kill(pid, SIGKILL)
         Subprocess.wait(pid)
-        let name = arguments.first ?? ""
-        guard output.count <= maxOutput else {
-            throw RingbackError(.badResponse, "\(name) wrote more than \(maxOutput >> 20) MiB and was ended.")
-        }
-        throw RingbackError(.timedOut, "\(name) did not end within \(bound.components.seconds) s and was ended.")
+        return nil
+    }
+}
+
+/// The user's systemd, asked through `systemctl --user`.
+enum UserManager {
+    static var isThere: Bool { saysYes(["show", "--property=Version"]) }
+
+    static func isActive(_ unit: String) -> Bool { saysYes(["is-active", "--quiet", unit]) }
+
+    private static func saysYes(_ words: [String]) -> Bool {
+        Tool.run(["systemctl", "--user", "--no-pager"] + words)?.status == 0
     }
 }
 
@@ -120,7 +176,7 @@ final class Pipe {
 }
 
 /// A command that cannot be started, with the exit statuses that shells use for it.
-struct CommandFailure {
+struct CommandFailure: Error {
     let program: String
     /// An errno.
     let code: Int32
@@ -161,8 +217,8 @@ struct ChildCommand {
 
     /// Starts the command.
     ///
-    /// - Returns: its pid, or an errno.
-    func start(_ arguments: [String]) -> Result<Int32, SpawnFailure> {
+    /// - Returns: its pid.
+    func start(_ arguments: [String]) throws(CommandFailure) -> Int32 {
         var attributes = posix_spawnattr_t()
         unsafe posix_spawnattr_init(&attributes)
         defer { unsafe posix_spawnattr_destroy(&attributes) }
@@ -172,13 +228,10 @@ struct ChildCommand {
         var vector = unsafe arguments.map { unsafe strdup($0) } + [nil]
         defer { unsafe vector.forEach { unsafe free($0) } }
         var pid: Int32 = 0
-        let code = unsafe posix_spawnp(&pid, arguments.first ?? "", nil, &attributes, &vector, environ)
-        return code == 0 ? .success(pid) : .failure(SpawnFailure(code: code))
-    }
-
-    /// An errno.
-    struct SpawnFailure: Error {
-        let code: Int32
+        let program = arguments.first ?? ""
+        let code = unsafe posix_spawnp(&pid, program, nil, &attributes, &vector, environ)
+        guard code == 0 else { throw CommandFailure(program: program, code: code) }
+        return pid
     }
 
     /// Waits for the command's end and passes signals on meanwhile. `childEnded` is called at the end of every other
@@ -207,67 +260,19 @@ struct ChildCommand {
     }
 }
 
-/// Runs a program of the system for its output, without its messages and with a time limit. At the limit it is killed
-/// with everything that it started.
+/// Programs of the system, which are perhaps not installed.
 enum Tool {
-    /// Its output and its exit status.
-    struct Answer {
-        let status: Int32
-        let output: String
-
-        /// The first line, if it says something.
-        var line: String? {
-            output.split(separator: "\n").first.map { String($0.drop { $0 == " " }) }.flatMap { $0.isEmpty ? nil : $0 }
-        }
-    }
-
-    /// The longest output that is read, in bytes.
-    private static let maxOutput = 1 << 20
-
-    /// Runs it; nil if it cannot be started or takes too long.
-    ///
-    /// - Parameters:
-    ///   - withErrors: its messages are part of its output.
-    ///   - input: its standard input, at most the 4,096 bytes that a pipe holds; it is not run with more.
+    /// Runs one for its output, 1 MiB at most; nil if it cannot be started or takes too long.
     static func run(
-        _ arguments: [String], within bound: Duration = .seconds(10), withErrors: Bool = false, input: [UInt8] = []
-    ) -> Answer? {
-        guard let name = arguments.first, isInstalled(name), let pipe = try? Pipe(),
-            let given = try? Pipe(holding: input),
-            let pid = Subprocess.start(
-                arguments, output: .descriptor(pipe.writeEnd),
-                errors: withErrors ? .descriptor(pipe.writeEnd) : .nothing, input: given.readEnd)
-        else { return nil }
-        pipe.closeWriteEnd()
-        let end = ContinuousClock.now + bound
-        var output: [UInt8] = []
-        while let piece = pipe.read(until: end), output.count <= maxOutput {
-            if piece.isEmpty {
-                guard let status = ending(of: pid, until: end) else { break }
-                return Answer(status: status, output: String(decoding: output, as: UTF8.self))
-            }
-            output += piece
-        }
-        // It leads a session of its own, and so a process group.
-        kill(-pid, SIGKILL)
-        Subprocess.wait(pid)
-        return nil
-    }
-
-    /// How a program that has closed its output has ended. Most end at once; the others are checked again and again.
-    private static func ending(of pid: Int32, until end: ContinuousClock.Instant) -> Int32? {
-        while true {
-            if let status = Subprocess.endedStatus(pid) { return status }
-            guard ContinuousClock.now < end else { return nil }
-            usleep(500)
-        }
+        _ arguments: [String], within bound: Duration = .seconds(10), errors: Programs.ErrorOutput = .dropped,
+        input: [UInt8] = []
+    ) -> Programs.Answer? {
+        guard let name = arguments.first, isInstalled(name) else { return nil }
+        return try? Programs.run(arguments, within: bound, limit: 1 << 20, errors: errors, input: input)
     }
 
     /// True if there is such a program; a name without `/` is looked for in PATH.
-    static func isInstalled(_ name: String) -> Bool { place(of: name) != nil }
-
-    /// Where a program is.
-    static func place(of name: String) -> String? { SearchPath.own.place(of: name) }
+    static func isInstalled(_ name: String) -> Bool { SearchPath.own.place(of: name) != nil }
 }
 
 /// A `PATH`: the folders in which programs are looked for by name.

@@ -11,6 +11,20 @@ struct Questions {
     /// After an empty answer where there must be one.
     static let needed = "An answer is needed here. Ctrl-C ends this."
 
+    /// Asks before a change.
+    ///
+    /// - Parameters:
+    ///   - deed: what is done then: `changed`, `removed`.
+    ///   - command: does it without the question.
+    /// - Throws: `cancelled` if the user does not confirm it, or cannot because there is no terminal.
+    static func confirm(_ question: String, _ deed: String, orBy command: ShownCommand) throws(RingbackError) {
+        guard Console.Stream.input.isTerminal, Console.Stream.errors.isTerminal else {
+            throw RingbackError(
+                .cancelled, "Without a terminal nothing is \(deed) unless you confirm it: \(shown: command)")
+        }
+        guard Prompt.confirm(question) else { throw RingbackError(.cancelled, "Nothing was \(deed).") }
+    }
+
     /// True if a user is at the terminal and sees what is asked.
     static var arePossible: Bool { PasteEntry.isPossible && Console.Stream.errors.isTerminal }
 
@@ -30,6 +44,17 @@ struct Questions {
             let answer = try line(question + (usual.map { " [\($0)]" } ?? "") + ": ")
             if let text = answer.isEmpty ? usual : answer { return text }
             Output.note(Questions.needed)
+        }
+    }
+
+    /// One of several, by its number. An empty line means the first.
+    func choose(_ question: String, among labels: [String]) throws(RingbackError) -> Int {
+        for (index, label) in labels.enumerated() { Output.note("  \(index + 1)  \(label)") }
+        while true {
+            let answer = try text(question, default: "1")
+            if let number = Int(answer), labels.indices.contains(number - 1) { return number - 1 }
+            let shown = Sanitizer.line(answer, limit: 80)
+            Output.note("There is no “\(shown)” in the list. Type a number from 1 to \(labels.count).")
         }
     }
 
@@ -168,12 +193,9 @@ struct SecretInput {
     }
 }
 
-/// What can be shown to the user besides text.
 enum Display {
     /// True where a browser can be opened: there is a display, or BROWSER is set.
-    static var hasBrowser: Bool { hasBrowser(SocketPlace.variable) }
-
-    static func hasBrowser(_ environment: (String) -> String?) -> Bool {
-        ["DISPLAY", "WAYLAND_DISPLAY", "BROWSER"].contains { environment($0)?.isEmpty == false }
+    static var hasBrowser: Bool {
+        ["DISPLAY", "WAYLAND_DISPLAY", "BROWSER"].contains { SocketPlace.variable($0)?.isEmpty == false }
     }
 }

@@ -11,7 +11,6 @@ struct Suggestion: Equatable {
     /// The whole command to type instead; nil if none is near.
     let command: ShownCommand?
 
-    /// What is printed on standard error.
     var lines: [String] {
         let shown = Sanitizer.line(typed.joined(separator: " "), limit: 120)
         let help = ShownCommand("ringback \(ShownCommand(words: Array(typed.dropLast()))) --help")
@@ -95,69 +94,46 @@ struct Suggestion: Equatable {
             })
     }
 
-    /// The command, followed by what came after the unknown word.
     private static func line(_ words: [String]) -> ShownCommand { ShownCommand(words: ["ringback"] + words) }
 
     /// Verbs of other programs, and the commands for them here.
     static let synonyms: [String: String] = {
-        let meanings: [(String, [String])] = [
-            (
-                "ringback accounts",
-                [
-                    "list", "ls", "users", "account list", "account ls", "account status", "profiles", "config list",
-                    "config ls",
-                ]
-            ),
-            ("ringback accounts ACCOUNT", ["account show", "account info", "show", "account get"]),
-            ("ringback session ACCOUNT", ["whoami", "me", "who", "id", "userinfo", "user-info"]),
-            ("ringback login ACCOUNT --switch", ["switch", "account switch", "switch-user", "change-user"]),
-            ("ringback login ACCOUNT", ["signin", "sign-in", "log-in", "logon", "connect", "authenticate", "auth"]),
-            ("ringback login ACCOUNT --method sign_up --email ADDRESS", ["signup", "sign-up", "register"]),
-            ("ringback logout ACCOUNT", ["signout", "sign-out", "log-out", "logoff", "disconnect"]),
-            ("ringback token ACCOUNT", ["get", "get-token", "print-token", "access-token", "print-access-token"]),
-            (
-                "ringback account add NAME",
-                [
-                    "add", "new", "init", "configure", "account new", "account create", "account register",
-                    "add-account",
-                ]
-            ),
-            (
-                "ringback account remove NAME",
-                [
-                    "account delete", "account rm", "account del", "account uninstall", "remove", "rm", "delete",
-                    "remove-account", "delete-account",
-                ]
-            ),
-            (
-                "ringback account edit NAME",
-                ["account change", "account modify", "account update", "account set", "edit", "edit-account"]
-            ),
-            ("ringback use ACCOUNT", ["default", "set-default", "account use", "account default"]),
-            ("ringback --version", ["version"]),
-            ("ringback exec ACCOUNT -- COMMAND", ["run", "with", "wrap"]),
-            ("ringback events", ["watch", "tail", "monitor", "listen"]),
-            ("ringback audit", ["log", "logs", "history"]),
-            (
-                "ringback status",
-                ["ping", "info", "health", "ps", "flows", "flow", "flow list", "flows list", "pending"]
-            ),
-            ("ringback refresh ACCOUNT", ["renew"]),
-            ("ringback config check", ["check", "validate", "config validate", "config test", "lint"]),
-            ("ringback complete", ["callback", "paste"]),
-            ("ringback expose --help", ["share", "grant", "grants"]),
-            ("ringback scheme register SCHEME", ["register-scheme", "handler"]),
-            ("ringback supabase user ACCOUNT", ["profile"]),
-            ("ringback supabase reset-password ACCOUNT --email ADDRESS", ["forgot-password", "password", "passwd"]),
-            ("ringback supabase factors ACCOUNT", ["mfa", "2fa", "totp"]),
-            ("ringback --generate-completion-script bash", ["completion", "completions"]),
-            ("systemctl --user start ringback.socket", ["start", "serve", "daemon", "server"]),
-            ("systemctl --user stop ringback.socket ringback.service", ["stop", "quit", "kill"]),
-            ("systemctl --user restart ringback.service", ["restart"]),
-        ]
+        let meanings = """
+            ringback accounts: list, ls, users, account list, account ls, account status, profiles, config list, config ls
+            ringback accounts ACCOUNT: account show, account info, show, account get
+            ringback session ACCOUNT: whoami, me, who, id, userinfo, user-info
+            ringback login ACCOUNT --switch: switch, account switch, switch-user, change-user
+            ringback login ACCOUNT: signin, sign-in, log-in, logon, connect, authenticate, auth
+            ringback login ACCOUNT --method sign_up --email ADDRESS: signup, sign-up, register
+            ringback logout ACCOUNT: signout, sign-out, log-out, logoff, disconnect
+            ringback token ACCOUNT: get, get-token, print-token, access-token, print-access-token
+            ringback account add NAME: add, new, init, configure, account new, account create, account register, add-account
+            ringback account remove NAME: account delete, account rm, account del, account uninstall, remove, rm, delete, \
+            remove-account, delete-account
+            ringback account edit NAME: account change, account modify, account update, account set, edit, edit-account
+            ringback use ACCOUNT: default, set-default, account use, account default
+            ringback --version: version
+            ringback exec ACCOUNT -- COMMAND: run, with, wrap
+            ringback events: watch, tail, monitor, listen
+            ringback audit: log, logs, history
+            ringback status: ping, info, health, ps, flows, flow, flow list, flows list, pending
+            ringback refresh ACCOUNT: renew
+            ringback config check: check, validate, config validate, config test, lint
+            ringback complete: callback, paste
+            ringback expose --help: share, grant, grants
+            ringback scheme register SCHEME: register-scheme, handler
+            ringback supabase user ACCOUNT: profile
+            ringback supabase reset-password ACCOUNT --email ADDRESS: forgot-password, password, passwd
+            ringback supabase factors ACCOUNT: mfa, 2fa, totp
+            ringback --generate-completion-script bash: completion, completions
+            systemctl --user start ringback.socket: start, serve, daemon, server
+            systemctl --user stop ringback.socket ringback.service: stop, quit, kill
+            systemctl --user restart ringback.service: restart
+            """
         var table: [String: String] = [:]
-        for (command, words) in meanings {
-            for word in words { table[word] = command }
+        for line in meanings.split(separator: "\n") {
+            let parts = line.split(separator: ": ").map(String.init)
+            for word in parts[1].split(separator: ", ") { table[String(word)] = parts[0] }
         }
         return table
     }()
@@ -166,7 +142,6 @@ struct Suggestion: Equatable {
 /// The parser's message about a mistake in the options, corrected where it would mislead. It begins as every other message
 /// of `ringback`.
 enum UsageMistake {
-    /// - Parameter message: the parser's whole message.
     static func mended(_ message: String, _ arguments: [String]) -> String {
         let text = corrected(message, arguments)
         return text.hasPrefix("Error: ") ? "ringback: \(text.dropFirst(7))" : text

@@ -5,7 +5,7 @@ import RingbackBase
 import RingbackClient
 import Terminal
 
-struct Exec: ParsableCommand {
+struct Exec: AccountNaming {
     static let configuration = CommandConfiguration(
         abstract: "Run a command with an account's access token.",
         discussion: """
@@ -40,6 +40,8 @@ struct Exec: ParsableCommand {
         completion: Completions.command)
     var command: [String] = []
 
+    var subject: String? { account }
+
     func validate() throws {
         guard let program = command.first, !program.isEmpty else {
             throw ValidationError("Name the command after --: \(shown: "ringback exec \(account) -- CMD").")
@@ -57,13 +59,10 @@ struct Exec: ParsableCommand {
         options.request = choice.request(account)
         options.socket = daemon.socket
         options.signsIn = signIn
-        try present(account: account) { () throws(RingbackError) in
-            guard let token = try TokenVerb.answer(options)["access_token"]?.string else {
-                throw RingbackError(.invalidProviderResponse, "The daemon's response has no access token.")
-            }
-            let places = ExecToken(variable: variable, descriptor: descriptor)
-            try places.put(token)
+        guard let token = try TokenVerb.answer(options)["access_token"]?.string else {
+            throw RingbackError(.invalidProviderResponse, "The daemon's response has no access token.")
         }
+        try ExecToken(variable: variable, descriptor: descriptor).put(token)
         // Reached only if the command cannot be started.
         let failure = Replacement.run(command)
         failure.show()
@@ -128,7 +127,6 @@ struct ExecToken {
     }
 }
 
-/// Replaces this program by another.
 enum Replacement {
     /// Returns only if the program cannot be started, with the exit status that shells use for that.
     static func run(_ arguments: [String]) -> CommandFailure {

@@ -4,7 +4,7 @@ import RingbackBase
 import RingbackClient
 import Terminal
 
-struct ShowSession: ParsableCommand {
+struct ShowSession: DaemonVerb, AccountNaming {
     static let configuration = CommandConfiguration(
         commandName: "session", abstract: "Show an account's session: its user, scope and expiry.",
         discussion: """
@@ -26,10 +26,8 @@ struct ShowSession: ParsableCommand {
     @Flag(help: "Include the tokens in the JSON form.")
     var showToken = false
 
-    @OptionGroup var json: JSONOption
-    @OptionGroup var daemon: DaemonOptions
+    @OptionGroup var options: CallOptions
 
-    /// The members that hold tokens.
     private static let tokens = ["access_token", "id_token", "provider_token"]
 
     func validate() throws {
@@ -46,28 +44,41 @@ struct ShowSession: ParsableCommand {
         return .object(object)
     }
 
-    func run() throws {
-        let account = try AccountChoice.name(account, for: "session", daemon)
-        try present(account: account) { () throws(RingbackError) in
-            var request = choice.request(account)
-            request.include = "user" + (include.map { ",\($0)" } ?? "")
-            let answer = try daemon.calls().session(request)
-            TokenVerb.warn(of: answer["scope"]?.string, askedFor: request.scope)
-            guard !json.isWanted else { return Output.json(withoutTokens(answer)) }
-            let session = try Session(reading: answer)
-            Output.field("Account", session.account.isEmpty ? account : session.account)
-            Output.field("Subject", session.subject)
-            Output.field("Name", session.user?.name)
-            Output.field("E-mail", session.user?.email)
-            Output.field("Phone", session.user?.phone)
-            Output.field("Level", Assurance.text(session.assurance, session.nextAssurance))
-            Output.field("Profile", answer["profile_status"]?.string)
-            Output.field("Issuer", session.issuer)
-            Output.field("Scope", session.scope)
-            let validity = TimeText.phrase(until: session.expiresAt?.secondsSince1970, now: TimeText.now())
-            Output.field("Token", "\(session.tokenType), \(validity)")
-        }
+    var subject: String? { account }
+
+    mutating func run() throws {
+        let name = try AccountChoice.name(account, for: "session", daemon)
+        account = name
+        var request = choice.request(name)
+        request.include = "user" + (include.map { ",\($0)" } ?? "")
+        let answer = try daemon.calls().session(request)
+        TokenVerb.warn(of: answer["scope"]?.string, askedFor: request.scope)
+        guard !json.isWanted else { return Output.json(withoutTokens(answer)) }
+        let session = try Session(reading: answer)
+        Output.field("Account", session.account.isEmpty ? name : session.account)
+        Output.field("Subject", session.subject)
+        Output.field("Name", session.user?.name)
+        Output.field("E-mail", session.user?.email)
+        Output.field("Phone", session.user?.phone)
+        Output.field("Level", Assurance.text(session.assurance, session.nextAssurance))
+        Output.field("Profile", answer["profile_status"]?.string)
+        Output.field("Issuer", session.issuer)
+        Output.field("Scope", session.scope)
+        let validity = TimeText.phrase(until: session.expiresAt?.secondsSince1970, now: TimeText.now())
+        Output.field("Token", "\(session.tokenType), \(validity)")
     }
+}
+
+/// What a token is good for.
+struct TokenLimits: ParsableArguments {
+    @Option(help: "A token downscoped to these scopes, space-separated.")
+    var scope: String?
+
+    @Option(help: "A token for this audience.")
+    var audience: String?
+
+    @Option(help: "A token for this resource (RFC 8707).")
+    var resource: String?
 }
 
 /// Which token of a session is meant, on every verb that gets one.
@@ -78,14 +89,7 @@ struct SessionOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Seconds to wait at most.", valueName: "seconds"))
     var timeout: Int?
 
-    @Option(help: "A token downscoped to these scopes, space-separated.")
-    var scope: String?
-
-    @Option(help: "A token for this audience.")
-    var audience: String?
-
-    @Option(help: "A token for this resource (RFC 8707).")
-    var resource: String?
+    @OptionGroup var limits: TokenLimits
 
     @Option(help: "Fail if the session has another subject.")
     var subject: String?
@@ -101,15 +105,15 @@ struct SessionOptions: ParsableArguments {
         var request = SessionRequest(account: account)
         request.minValid = minValid
         request.timeout = timeout
-        request.scope = scope
-        request.audience = audience
-        request.resource = resource
+        request.scope = limits.scope
+        request.audience = limits.audience
+        request.resource = limits.resource
         request.subject = subject
         return request
     }
 }
 
-struct Refresh: ParsableCommand {
+struct Refresh: DaemonVerb, AccountNaming {
     static let configuration = CommandConfiguration(
         abstract: "Renew an account's tokens now.",
         discussion: "Without ACCOUNT it is the only account, else the default account (see ringback use).")
@@ -120,55 +124,42 @@ struct Refresh: ParsableCommand {
     @Flag(help: "Refresh even if a refresh has just ended.")
     var force = false
 
-    @OptionGroup var json: JSONOption
-    @OptionGroup var daemon: DaemonOptions
+    @OptionGroup var options: CallOptions
 
-    func run() throws {
-        let account = try AccountChoice.name(account, for: "refresh", daemon)
-        try present(account: account) { () throws(RingbackError) in
-            let answer = try daemon.calls().call(
-                .refresh, [account], body: force ? ["force": true] : [:])
-            guard !json.isWanted else { return Output.json(answer) }
-            let validity = TimeText.phrase(until: answer["expires_at"]?.integer, now: TimeText.now())
-            Output.line("Refreshed \(account), token \(validity)")
-        }
+    var subject: String? { account }
+
+    mutating func run() throws {
+        let name = try AccountChoice.name(account, for: "refresh", daemon)
+        account = name
+        let answer = try daemon.calls().call(.refresh, [name], body: force ? ["force": true] : [:])
+        let validity = TimeText.phrase(until: answer["expires_at"]?.integer, now: TimeText.now())
+        json.print(answer, or: "Refreshed \(name), token \(validity)")
     }
 }
 
-struct ShowFiles: ParsableCommand {
+struct ShowFiles: DaemonVerb {
     static let configuration = CommandConfiguration(
         commandName: "files", abstract: "List the files in which the daemon keeps tokens.",
         discussion: "Exit status 1: one of them has a problem.")
 
-    @OptionGroup var json: JSONOption
-    @OptionGroup var daemon: DaemonOptions
+    @OptionGroup var options: CallOptions
 
     func run() throws {
-        var hasProblem = false
-        try present { () throws(RingbackError) in
-            let answer = try daemon.calls().call(.listKeptFiles)
-            let files = answer["files"]?.array ?? []
-            hasProblem = files.contains { $0["detail"]?.string != nil }
-            guard !json.isWanted else { return Output.json(answer) }
-            guard !files.isEmpty else {
-                return Output.note("No files are kept. The configuration has no table [[file]].")
-            }
-            var table = Table(columns: ["FILE", "ACCOUNT", "FORMAT", "STATE", "VALID"])
-            for file in files {
-                let end = file["expires_at"]?.integer
-                let isKept = file["state"]?.string == "kept"
-                table.add([
-                    file["path"]?.string ?? "", file["account"]?.string ?? "", file["format"]?.string ?? "",
-                    (file["state"]?.string ?? "").replacing("_", with: " "),
-                    isKept ? TimeText.validity(until: end, now: TimeText.now()) : "",
-                ])
-            }
-            Output.table(table)
-            for file in files {
-                guard let detail = file["detail"]?.string else { continue }
-                Output.note(Sanitizer.line(detail, limit: 4_000))
-            }
+        let answer = try daemon.calls().call(.listKeptFiles)
+        try json.printList(
+            answer, "files", ["FILE", "ACCOUNT", "FORMAT", "STATE", "VALID"],
+            none: "No files are kept. The configuration has no table [[file]]."
+        ) { file in
+            let end = file["expires_at"]?.integer
+            let isKept = file["state"]?.string == "kept"
+            return [
+                file.text("path"), file.text("account"), file.text("format"),
+                file.text("state").replacing("_", with: " "),
+                isKept ? TimeText.validity(until: end, now: TimeText.now()) : "",
+            ]
         }
-        if hasProblem { throw ExitCode(ExitStatus.failed) }
+        let problems = answer.list("files").filter { $0["detail"]?.string != nil }
+        if !json.isWanted { for file in problems { Output.note(file.shown("detail")) } }
+        if !problems.isEmpty { throw ExitCode(ExitStatus.failed) }
     }
 }

@@ -5,7 +5,6 @@ import RingbackBase
 import RingbackClient
 import Terminal
 
-/// What `ringback token` was asked for.
 struct TokenOptions {
     var request = SessionRequest(account: nil)
     var socket: String?
@@ -19,7 +18,6 @@ struct TokenOptions {
 
 /// Requests the token and prints it. Both parsers end here.
 enum TokenVerb {
-    /// The exit status.
     static func run(_ options: TokenOptions) -> Int32 {
         do throws(RingbackError) {
             Output.line(try options.format.text(try printed(options), variable: options.variable))
@@ -96,7 +94,7 @@ enum TokenVerb {
     }
 }
 
-struct Token: ParsableCommand {
+struct Token: DaemonVerb {
     static let configuration = CommandConfiguration(
         abstract: "Print an account's access token.",
         discussion: """
@@ -131,14 +129,14 @@ struct Token: ParsableCommand {
     @Flag(help: "Sign in first if necessary.")
     var signIn = false
 
-    @OptionGroup var json: JSONOption
-    @OptionGroup var daemon: DaemonOptions
+    @OptionGroup var options: CallOptions
 
     func validate() throws {
-        guard [account, issuer, origin].compactMap(\.self).count <= 1 else {
-            throw ValidationError("Name an account, an issuer by --issuer, or a URL by --origin, and not two of them.")
-        }
-        let choices = [choice.scope, choice.audience, choice.resource, choice.subject, kind?.rawValue]
+        try require(
+            [account, issuer, origin].compactMap(\.self).count <= 1,
+            "Name an account, an issuer by --issuer, or a URL by --origin, and not two of them.")
+        let limits = choice.limits
+        let choices = [limits.scope, limits.audience, limits.resource, choice.subject, kind?.rawValue]
         if origin != nil, choices.contains(where: { $0 != nil }) || choice.minValid != nil || choice.timeout != nil {
             throw ValidationError("With --origin the configuration says which token it is: no option may choose one.")
         }
@@ -168,17 +166,14 @@ struct Token: ParsableCommand {
         options.socket = daemon.socket
         options.format = json.isWanted ? .json : format
         options.signsIn = signIn
-        let status = TokenVerb.run(options)
-        if status != 0 { throw ExitCode(status) }
+        try ExitStatus.end(with: TokenVerb.run(options))
     }
 }
 
 extension TokenFormat: ExpressibleByArgument {}
 extension TokenKind: ExpressibleByArgument {}
 
-/// How `ringback token` prints what it got.
 enum TokenFormat: String, CaseIterable, Sendable {
-    /// The token alone.
     case raw
     /// `Authorization: Bearer …`, as curl's `-H` takes it; with an origin, the lines that it states.
     case header
@@ -192,7 +187,6 @@ enum TokenFormat: String, CaseIterable, Sendable {
     case netrc
     /// An assignment to a variable, for a POSIX shell.
     case env
-    /// The daemon's response.
     case json
 
     /// True if the line contains the user's mail address.
@@ -226,18 +220,166 @@ enum TokenFormat: String, CaseIterable, Sendable {
     }
 }
 
-/// Reads an initial access token from a descriptor, or from a terminal without echo, as every secret.
-enum AccountToken {
-    private static let maxLength = 8_192
+/// Recognises the common forms of `ringback token` without the general parser. Everything else, mistakes included, is
+/// left to that parser: there is one place that explains usage.
+enum HotToken {
+    static func recognize(_ arguments: ArraySlice<String>) -> TokenOptions? {
+        guard arguments.first == "token" else { return nil }
+        var options = TokenOptions()
+        var rest = arguments.dropFirst()
+        while let word = rest.popFirst() {
+            guard word.hasPrefix("-") else {
+                guard options.request.account == nil, !word.isEmpty else { return nil }
+                options.request.account = word
+                continue
+            }
+            let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            guard let value = parts.count == 2 ? String(parts[1]) : rest.popFirst(), !value.isEmpty,
+                !value.hasPrefix("-"), take(value, as: parts[0], into: &options)
+            else { return nil }
+        }
+        return options.request.account == nil ? nil : options
+    }
 
-    static func read(from descriptor: Int32) throws(RingbackError) -> String {
-        let input = SecretInput(interruption: try Signals.interruption())
-        guard let token = try input.readOptional("initial access token", from: descriptor) else {
-            throw RingbackError(.cancelled, "No initial access token was read. Nothing was registered.")
+    private static func take(_ value: String, as name: Substring, into options: inout TokenOptions) -> Bool {
+        switch name {
+        case "--min-valid":
+            guard let seconds = Int(value), seconds >= 0 else { return false }
+            options.request.minValid = seconds
+        case "--socket": options.socket = value
+        case "--scope": options.request.scope = value
+        case "--audience": options.request.audience = value
+        case "--format":
+            // The general parser explains what netrc needs.
+            guard let format = TokenFormat(rawValue: value), format != .netrc else { return false }
+            options.format = format
+        default: return false
         }
-        guard token.utf8.count <= maxLength, token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
-            throw RingbackError(.systemError, "The initial access token is too long, or has characters that none has.")
+        return true
+    }
+}
+
+/// A token that `ringback token` prints, with what the formats write beside it.
+struct PrintedToken {
+    struct Field {
+        let name: String
+        let value: String
+    }
+
+    private enum Source {
+        /// The daemon's response to a request for an account's session, and the member that is the token.
+        case session(JSON, member: String)
+        /// What the table of origins gave for a URL.
+        case origin(OriginCredential, WebURL)
+    }
+
+    private let source: Source
+
+    /// - Parameter kind: nil is the access token.
+    init(session: JSON, kind: TokenKind?) {
+        source = .session(session, member: (kind ?? .accessToken).rawValue)
+    }
+
+    init(_ credential: OriginCredential, for url: WebURL) { source = .origin(credential, url) }
+
+    /// The token, of bytes from 0x21 to 0x7E.
+    var token: String {
+        get throws(RingbackError) {
+            let token: String?
+            let member: String
+            switch source {
+            case .session(let answer, let name): (token, member) = (answer[name]?.string, name)
+            case .origin(let credential, _): (token, member) = (credential.secret, "secret")
+            }
+            guard let token, !token.isEmpty else {
+                throw RingbackError(.badResponse, "The daemon's response has no “\(member)”.")
+            }
+            guard PrintedToken.isVisible(token) else {
+                throw RingbackError(
+                    .badResponse, "The token has characters that are not allowed in a token; it is not shown.")
+            }
+            return token
         }
-        return token
+    }
+
+    var json: JSON {
+        switch source {
+        case .session(let answer, _): return answer
+        case .origin(let credential, _):
+            var object = JSONObject(texts: ["account": credential.account])
+            object["headers"] = .texts(credential.headers)
+            object.add(["username": credential.username, "secret": credential.secret])
+            object["expires_at"] = credential.expiresAt.map { .integer($0.secondsSince1970) }
+            object.add(["warning": credential.warning])
+            return .object(object)
+        }
+    }
+
+    /// The lines of a request with the token.
+    func fields() throws(RingbackError) -> [Field] {
+        switch source {
+        case .session(let answer, _):
+            let type = answer["token_type"]?.string ?? "Bearer"
+            guard PrintedToken.isVisible(type) else {
+                throw RingbackError(.badResponse, "The token's type has characters that no type has.")
+            }
+            return [
+                Field(name: "Authorization", value: "\(type.lowercased() == "bearer" ? "Bearer" : type) \(try token)")
+            ]
+        case .origin(let credential, _):
+            var fields: [Field] = []
+            for line in credential.headers {
+                guard let end = line.firstRange(of: ": "), line.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) else {
+                    throw RingbackError(.badResponse, "The daemon's response has a header that is not one.")
+                }
+                fields.append(Field(name: String(line[..<end.lowerBound]), value: String(line[end.upperBound...])))
+            }
+            return fields
+        }
+    }
+
+    /// The name by which the user signs in to a mail server.
+    func user(for mechanism: String) throws(RingbackError) -> String {
+        switch source {
+        case .session(let answer, _):
+            let address = answer["user"]?["email"]?.string ?? answer.text("subject")
+            guard address.contains("@"), PrintedToken.isName(address) else {
+                throw RingbackError(
+                    .badResponse, "\(mechanism) needs the account's mail address, and the provider names none.")
+            }
+            return address
+        case .origin(let credential, _):
+            guard let name = credential.username, PrintedToken.isName(name) else {
+                throw RingbackError(
+                    "no_username",
+                    "\(mechanism) needs a user name without blanks and control characters: set username in the origin.")
+            }
+            return name
+        }
+    }
+
+    /// A line of a netrc file. A name or token with a character that the readers of such files understand in different
+    /// ways is refused: a quote or a backslash, or a number sign at the start.
+    func netrc() throws(RingbackError) -> String {
+        guard case .origin(let credential, let url) = source, let host = url.host else {
+            throw RingbackError(ExitStatus.usageKind, "The format netrc needs the server's URL: --origin URL.")
+        }
+        let token = try token
+        do throws(TokenLine.Failure) {
+            // The name that GitLab, Gitea and Forgejo know for tokens.
+            return try TokenLine.netrc(host: host, user: credential.username ?? "oauth2", token: token)
+        } catch {
+            throw RingbackError(.badResponse, error.reason)
+        }
+    }
+
+    /// True for text of bytes from 0x21 to 0x7E.
+    private static func isVisible(_ text: String) -> Bool {
+        !text.isEmpty && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
+    }
+
+    /// True for visible characters without blanks, in any script: SASL's names are UTF-8.
+    private static func isName(_ text: String) -> Bool {
+        !text.isEmpty && text.unicodeScalars.allSatisfy { Sanitizer.isVisible($0) && $0 != " " }
     }
 }

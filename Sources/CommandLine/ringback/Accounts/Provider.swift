@@ -3,9 +3,143 @@ import RingbackBase
 import RingbackClient
 import Terminal
 
+/// A provider that `account add` offers on a terminal, with what its user has to know to get a client there.
+enum ProviderChoice: String, CaseIterable {
+    case google, microsoft, github, gitlab, supabase, openid, mcp, sandbox
+
+    /// What its user has to know.
+    struct Facts {
+        let label: String
+        /// Offered for the account.
+        let name: String
+        /// Where to get a client, and what to choose there.
+        var steps: [String] = []
+        /// The scopes that are offered; nil where there are none to ask for.
+        var scopes: String?
+        /// Every client has a secret, without which the token endpoint refuses it.
+        var needsSecret = false
+        /// False where clients of programs on a user's machine have no secret.
+        var mayHaveSecret = true
+    }
+
+    var facts: Facts {
+        switch self {
+        case .google:
+            Facts(
+                label: "Google", name: "google",
+                steps: [
+                    "Create a client of the type “Desktop app”:",
+                    "  https://console.cloud.google.com/auth/clients/create",
+                ], scopes: "openid email", needsSecret: true)
+        case .microsoft:
+            Facts(
+                label: "Microsoft", name: "microsoft",
+                steps: [
+                    "Register an application for “Mobile and desktop applications”, with public client flows allowed:",
+                    "  https://entra.microsoft.com/#view/Microsoft_AAD_RegisteredApps/ApplicationsListBlade",
+                ], scopes: "openid email offline_access", mayHaveSecret: false)
+        case .github:
+            Facts(
+                label: "GitHub", name: "github",
+                steps: ["Create an OAuth app:", "  https://github.com/settings/applications/new"], scopes: "read:user",
+                needsSecret: true)
+        case .gitlab:
+            Facts(
+                label: "GitLab (gitlab.com)", name: "gitlab",
+                steps: [
+                    "Add an application that is not confidential:", "  https://gitlab.com/-/user_settings/applications",
+                ], scopes: "openid email")
+        case .supabase:
+            Facts(
+                label: "Supabase: a project of yours", name: "app",
+                steps: [
+                    "Allow the redirect URL in the project:",
+                    "  https://supabase.com/dashboard/project/_/auth/url-configuration",
+                ], mayHaveSecret: false)
+        case .openid:
+            Facts(
+                label: "another OpenID Connect provider, by its URL", name: "work",
+                steps: ["Register a native application (a public client) at the provider."],
+                scopes: "openid email offline_access")
+        case .mcp: Facts(label: "an MCP server, by its URL", name: "tools")
+        case .sandbox:
+            Facts(label: "the sandbox, to try: a provider on this machine", name: "play", mayHaveSecret: false)
+        }
+    }
+
+    /// The one that the options name; nil for endpoints without discovery.
+    init?(_ description: AccountDescription) {
+        if let provider = description.provider {
+            self.init(rawValue: provider)
+            return
+        }
+        guard description.mcp == nil else {
+            self = .mcp
+            return
+        }
+        guard description.issuer != nil else { return nil }
+        self = .openid
+    }
+
+    /// GitLab compares the port of a redirect URI too.
+    func redirectURI(for account: String) -> String? {
+        self == .gitlab ? "http://127.0.0.1:8400/callback/\(account)" : nil
+    }
+
+    /// The redirect URIs to enter at the provider, of those that the account has. Google wants none. GitHub and
+    /// Microsoft ignore the port, and take no address with `{port}`.
+    func entered(_ uris: [String]) -> [String] {
+        switch self {
+        case .google, .sandbox: []
+        case .github, .microsoft: uris.map { $0.replacing(":{port}", with: "") }
+        case .gitlab, .supabase, .openid, .mcp: uris
+        }
+    }
+
+    static let portNote = "({port} stands for any port. If the provider wants one, choose it with --redirect-uri.)"
+
+    /// The client that every sandbox has.
+    static let sandboxClient = "ringback-demo"
+}
+
+/// Where tools usually need the token of a preset's account: its own servers.
+struct UsualOrigin {
+    let url: String
+    /// The user name that git is told.
+    let username: String?
+
+    static func all(of provider: String?) -> [UsualOrigin] {
+        switch provider {
+        case "github":
+            [
+                UsualOrigin(url: "https://github.com/*", username: nil),
+                UsualOrigin(url: "https://api.github.com/*", username: nil),
+            ]
+        case "gitlab": [UsualOrigin(url: "https://gitlab.com/*", username: "oauth2")]
+        default: []
+        }
+    }
+
+    /// Adds those that the configuration does not have yet.
+    ///
+    /// - Returns: the URLs that were added.
+    static func add(_ origins: [UsualOrigin], account: String, to file: ConfigurationFile) throws(RingbackError)
+        -> [String]
+    {
+        var added: [String] = []
+        for origin in origins {
+            let rule = OriginRule(try OriginEntry.pattern(origin.url), username: nil)
+            guard !OriginEntry.all(in: try file.report()).contains(where: { $0.rule == rule }) else { continue }
+            let pairs = [("url", origin.url), ("account", account), ("username", origin.username)]
+            _ = try file.addOrigin(rule, OriginEntry.table(pairs))
+            added.append(origin.url)
+        }
+        return added
+    }
+}
+
 /// What the daemon finds at the provider of an account that is not configured yet.
 struct ProviderCheck {
-    /// One thing that the daemon looked at.
     private struct Finding {
         let level: String
         let message: String
@@ -47,7 +181,6 @@ struct ProviderCheck {
                 + "\(shown: command). "
         }
 
-        /// What to change, or to look at.
         func advice(_ description: AccountDescription, _ name: String) -> String {
             if let document = documentAdvice(description, name) { return document }
             if cause == .wrongScheme {
@@ -64,7 +197,6 @@ struct ProviderCheck {
         }
     }
 
-    /// The server needs no sign-in.
     private(set) var needsNoSignIn = false
 
     /// The option for a provider of this machine with the other one of http and https.
@@ -82,17 +214,13 @@ struct ProviderCheck {
 
     /// As the daemon gave them; nil if the provider was not asked.
     let checks: JSON?
-    /// What is wrong with the account, and where.
     private(set) var error: RingbackError?
     /// The provider has refused the client: its id, or its secret.
     private(set) var refusesClient = false
-    /// The project has refused its key.
     private(set) var refusesKey = false
 
-    /// The provider lists its scopes without `offline_access`.
     private(set) var lacksOfflineAccess = false
 
-    /// The provider registers clients that ask for it.
     var offersRegistration: Bool {
         checks?.array?.contains { $0.object?.cause == .registrationOffered } ?? false
     }
@@ -104,41 +232,38 @@ struct ProviderCheck {
     ///
     /// - Throws: what is wrong with the account, and where.
     static func run(
-        _ name: String, _ description: AccountDescription, _ calls: BrokerCalls
+        _ name: String, _ description: AccountDescription, _ calls: BrokerCalls, isClientOnly: Bool = false
     ) throws(RingbackError) -> ProviderCheck {
-        let found = try look(name, description, calls)
+        let found = try look(name, description, calls, isClientOnly: isClientOnly)
         if let error = found.error { throw error }
         return found
     }
 
-    /// As ``run(_:_:_:)``, but what is wrong with the account is in the result.
+    /// As ``run(_:_:_:isClientOnly:)``, but what is wrong with the account is in the result.
     ///
     /// - Parameter isClientOnly: the provider was looked at a moment ago, and only the client is to be checked.
     static func look(
         _ name: String, _ description: AccountDescription, _ calls: BrokerCalls, isClientOnly: Bool = false
     ) throws(RingbackError) -> ProviderCheck {
-        let text = description.text(for: name)
-        var body = JSONObject([.init("account", .string(name)), .init("configuration", .string(text))])
+        var body = JSONObject(texts: ["account": name, "configuration": description.text(for: name)])
         if isClientOnly { body["client_only"] = true }
-        let answer: JSON
-        do throws(RingbackError) {
-            answer = try calls.call(.diagnoseAccount, body: .object(body), timeout: timeout)
-        } catch {
-            guard error.kind == .noDaemon else { throw error }
+        let found = try ignoring(
+            .noDaemon, call: calls.call(.diagnoseAccount, body: .object(body), timeout: timeout))
+        guard let answer = found else {
             Output.note(
                 "No daemon answers, so the provider was not asked. To ask it when the daemon runs: "
                     + "\(shown: "ringback doctor \(name)")")
             return ProviderCheck(checks: nil)
         }
-        let found = (answer["checks"]?.array ?? []).compactMap(Finding.init(reading:)).filter { $0.level != "ok" }
-        let wrong = found.filter { $0.level == "wrong" && $0.isOfAccount }
-        for finding in found
+        let findings = answer.list("checks").compactMap(Finding.init(reading:)).filter { $0.level != "ok" }
+        let wrong = findings.filter { $0.level == "wrong" && $0.isOfAccount }
+        for finding in findings
         where !(finding.level == "wrong" && finding.isOfAccount) || finding.message != wrong.first?.message {
             Output.note(Sanitizer.line(finding.message, limit: 600))
         }
         var check = ProviderCheck(checks: answer["checks"] ?? .array([]))
-        check.lacksOfflineAccess = found.contains { $0.level == "warning" && $0.setting == "scopes" }
-        check.needsNoSignIn = found.contains { $0.level == "warning" && $0.setting == "sign_in" }
+        check.lacksOfflineAccess = findings.contains { $0.level == "warning" && $0.setting == "scopes" }
+        check.needsNoSignIn = findings.contains { $0.level == "warning" && $0.setting == "sign_in" }
         guard let first = wrong.first else { return check }
         var error = RingbackError(kind(of: first), first.message, recovery: .fixConfiguration)
         error.advice =

@@ -1,5 +1,50 @@
 import Adapters
+import Glibc
+import RingbackBase
 import RingbackClient
+
+/// The user's configuration file, which is changed as a whole: a changed copy is checked by the daemon's own reader and
+/// then takes the file's place.
+struct ConfigurationFile {
+    /// The file as the daemon names it; may be a symbolic link, or missing.
+    let path: String
+    private let stated: String?
+
+    init(stated: String?) throws(RingbackError) {
+        self.stated = stated
+        let named = try AccountFile(name: "", configuration: stated).configuration
+        guard let whole = Path.absolute(named) else { throw Files.failure("find", named) }
+        path = whole
+    }
+
+    /// The file's bytes; nil if there is no file.
+    func text() throws(RingbackError) -> [UInt8]? {
+        try Files.contents(of: path)
+    }
+
+    func report() throws(RingbackError) -> JSON {
+        // A named file that is missing would be a mistake.
+        guard unsafe access(path, F_OK) == 0 else { return [:] }
+        return try ConfigurationCheck.run(config: stated, candidate: nil)
+    }
+
+    /// Replaces the file by one with this text, if the daemon's check finds no mistake in it.
+    ///
+    /// - Parameter isMeant: checks that the new report differs from the old one as it is meant to.
+    func replace(with text: [UInt8], if isMeant: (JSON) -> Bool) throws(RingbackError) {
+        let exists = unsafe access(path, F_OK) == 0
+        let copy = try CandidateFile(following: path)
+        if !exists { try Files.makeDirectories(Files.folder(of: path), mode: 0o700) }
+        try copy.write(text)
+        defer { copy.discard() }
+        let report = try ConfigurationCheck.run(config: stated, replacing: path, with: copy.path)
+        guard isMeant(report) else {
+            throw RingbackError(
+                .invalidConfiguration, "\(path) cannot be changed by this command. Nothing was changed. Edit it.")
+        }
+        try copy.keep(replacing: exists)
+    }
+}
 
 /// The text of a configuration file as lines. A change is to the lines of one key or of one table; all other lines, with
 /// their comments, their order and their ends, stay as they are. The form of TOML is not checked here: the daemon reads

@@ -1,0 +1,209 @@
+import Glibc
+import RingbackBase
+import RingbackClient
+import Terminal
+
+/// Files of the user. A file is written under another name and renamed, so that no program reads a part of it.
+enum Files {
+    /// The absolute path that a variable has; nil for any other value.
+    static func place(_ variable: String) -> String? {
+        SocketPlace.variable(variable).flatMap { $0.hasPrefix("/") ? $0 : nil }
+    }
+
+    static func home() throws(RingbackError) -> String {
+        guard let home = place("HOME") else {
+            throw RingbackError("no_place", "HOME is not the absolute path of a directory. Nothing was changed.")
+        }
+        return home
+    }
+
+    /// Under `sudo`, HOME may belong to another user. That user could not change or remove what root writes there.
+    static func refuseForeignHome() throws(RingbackError) {
+        var status = stat()
+        guard let home = SocketPlace.variable("HOME"), unsafe stat(home, &status) == 0, status.st_uid != geteuid()
+        else { return }
+        throw RingbackError(
+            "no_place",
+            "Nothing was changed: HOME is \(home), which belongs to uid \(status.st_uid), and this runs as uid "
+                + "\(geteuid()). Run it as the user whose home it is, without sudo.")
+    }
+
+    static func folder(of path: String) -> String { String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]) }
+
+    static func isRegular(_ path: String) -> Bool {
+        var status = stat()
+        return unsafe lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+    }
+
+    static func exists(_ path: String) -> Bool {
+        var status = stat()
+        return unsafe lstat(path, &status) == 0
+    }
+
+    /// What the symbolic link at a path leads to; nil if there is none.
+    static func target(of path: String) -> String? {
+        var buffer = [CChar](repeating: 0, count: 4_096)
+        let count = unsafe readlink(path, &buffer, buffer.count)
+        guard count > 0, count < buffer.count else { return nil }
+        return String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    /// The file itself that a path leads to, and its mode.
+    static func resolved(_ path: String) throws(RingbackError) -> (path: String, mode: mode_t) {
+        var status = stat()
+        guard unsafe stat(path, &status) == 0, let found = unsafe realpath(path, nil) else {
+            throw failure("read", path)
+        }
+        defer { unsafe free(found) }
+        return (unsafe String(cString: found), status.st_mode & 0o777)
+    }
+
+    /// The bytes of a regular file; nil if there is none.
+    static func contents(of path: String) throws(RingbackError) -> [UInt8]? {
+        let file = unsafe open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
+        guard file >= 0 else {
+            if errno == ENOENT || errno == ENOTDIR { return nil }
+            throw failure("read", path)
+        }
+        defer { close(file) }
+        var status = stat()
+        guard unsafe fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            throw RingbackError(.systemError, "\(path) is not a regular file.")
+        }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(Int(status.st_size))
+        var buffer = [UInt8](repeating: 0, count: 1 << 18)
+        while true {
+            let count = unsafe read(file, &buffer, buffer.count)
+            if count < 0 { throw failure("read", path) }
+            if count == 0 { return bytes }
+            bytes += buffer[..<count]
+        }
+    }
+
+    static func lastLines(of path: String, _ count: Int) -> [String] {
+        let bytes = (try? contents(of: path)) ?? nil
+        return String(decoding: bytes ?? [], as: UTF8.self).split(separator: "\n").suffix(count).map(String.init)
+    }
+
+    /// Replaces a file by renaming. A program that runs from the old file keeps it.
+    static func put(_ bytes: [UInt8], at path: String, mode: mode_t) throws(RingbackError) {
+        var template = Array("\(folder(of: path))/.ringback.XXXXXX".utf8CString)
+        let file = unsafe mkstemp(&template)
+        guard file >= 0 else { throw failure("make", path) }
+        _ = fcntl(file, F_SETFD, FD_CLOEXEC)
+        let made = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        let isWritten = writeAll(bytes, to: file) && fchmod(file, mode) == 0 && fsync(file) == 0
+        let isClosed = close(file) == 0
+        guard isWritten, isClosed, unsafe rename(made, path) == 0 else {
+            let problem = failure("write", path)
+            unsafe unlink(made)
+            throw problem
+        }
+    }
+
+    static func writeAll(_ bytes: [UInt8], to file: Int32) -> Bool {
+        var written = 0
+        while written < bytes.count {
+            let count = unsafe bytes.withUnsafeBytes { buffer in
+                unsafe write(file, buffer.baseAddress?.advanced(by: written), buffer.count - written)
+            }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return false }
+            written += count
+        }
+        return true
+    }
+
+    static func makeDirectories(_ path: String, mode: mode_t = 0o755) throws(RingbackError) {
+        var directory = path.hasPrefix("/") ? "/" : ""
+        for part in path.split(separator: "/") {
+            directory += part + "/"
+            guard unsafe mkdir(directory, mode) == 0 || errno == EEXIST else {
+                throw failure("make the directory", directory)
+            }
+        }
+    }
+
+    /// A directory with mode 0700 and an unpredictable name; nil if it cannot be made there.
+    static func makePrivateDirectory(in parent: String, named name: String) -> String? {
+        var template = Array("\(parent)/\(name).XXXXXX".utf8CString)
+        guard unsafe mkdtemp(&template) != nil else { return nil }
+        return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    /// Removes a directory that this program made. Symbolic links are removed, never followed.
+    static func removeTree(_ path: String) {
+        if unsafe unlink(path) == 0 || errno == ENOENT { return }
+        for name in Directory.names(in: path) { removeTree("\(path)/\(name)") }
+        unsafe rmdir(path)
+    }
+
+    /// The error of the last system call on a file, from `errno`.
+    static func failure(_ action: String, _ path: String) -> RingbackError {
+        let reason = unsafe String(cString: strerror(errno))
+        return RingbackError(.systemError, "Cannot \(action) \(Sanitizer.line(path, limit: 600)): \(reason).")
+    }
+}
+
+/// A file that is written beside another one, checked, and then takes its name.
+struct CandidateFile {
+    let original: String
+    let path: String
+    /// The original's; nil if there is none.
+    private var mode: mode_t?
+
+    init(for original: String) {
+        self.original = original
+        let name = original.split(separator: "/").last ?? ""
+        // No `.toml` at the end: a daemon that reloads just now must not read it.
+        path = "\(original.dropLast(name.count)).\(name).\(getpid())"
+    }
+
+    /// Beside the file to which a path leads: a rename must not replace a symbolic link.
+    init(following path: String) throws(RingbackError) {
+        let exists = unsafe access(path, F_OK) == 0
+        let found: (path: String, mode: mode_t)? = exists ? try Files.resolved(path) : nil
+        self.init(for: found?.path ?? path)
+        mode = found?.mode
+    }
+
+    /// Creates the file. Other users have no access to it.
+    func write(_ bytes: [UInt8]) throws(RingbackError) {
+        let file = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard file >= 0 else { throw Files.failure("write", path) }
+        defer { close(file) }
+        guard Files.writeAll(bytes, to: file), fsync(file) == 0 else {
+            let failure = Files.failure("write", path)
+            discard()
+            throw failure
+        }
+    }
+
+    /// Gives the file the name of the original, durably.
+    ///
+    /// - Parameter replaces: a file of that name may be there already, and is replaced.
+    func keep(replacing replaces: Bool) throws(RingbackError) {
+        let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { throw Files.failure("read", path) }
+        defer { close(file) }
+        guard mode.map({ fchmod(file, $0) == 0 }) ?? true, fsync(file) == 0 else {
+            throw Files.failure("write", path)
+        }
+        // A link where nothing may be replaced, since a rename would replace it.
+        let result = unsafe replaces ? rename(path, original) : link(path, original)
+        guard result == 0 else { throw Files.failure(replaces ? "replace" : "write", original) }
+        CandidateFile.syncFolder(of: original)
+    }
+
+    func discard() { unsafe unlink(path) }
+
+    /// Syncs the file's directory, so that a rename or a removal is durable.
+    static func syncFolder(of path: String) {
+        let folder = path.contains("/") ? Files.folder(of: path) : "."
+        let descriptor = unsafe open(folder.isEmpty ? "/" : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else { return }
+        fsync(descriptor)
+        close(descriptor)
+    }
+}
