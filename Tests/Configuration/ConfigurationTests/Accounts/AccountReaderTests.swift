@@ -98,7 +98,9 @@ import Testing
         dump(inline, to: &dumped)
         #expect(!dumped.contains("hush"))
         #expect(throws: ConfigurationErrors.self) { try account(Self.oidc + "client_secret = \"hush\"", mode: 0o640) }
-        let error = #expect(throws: ConfigurationErrors.self) { try account(Self.oidc + #"client_secret = "hush\r\n""#) }
+        let error = #expect(throws: ConfigurationErrors.self) {
+            try account(Self.oidc + #"client_secret = "hush\r\n""#)
+        }
         #expect(error?.errors.first?.message.contains("byte 4 is 0x0D") == true)
     }
 
