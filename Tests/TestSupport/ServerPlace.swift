@@ -25,12 +25,12 @@ public enum ServerPlace: Sendable {
     ///
     /// - Throws: ``SystemError`` with `ECONNREFUSED` and the like.
     public func connect() throws(SystemError) -> Int32 {
-        try openSocket("connect") { unsafe Glibc.connect($0, $1, $2) }
+        try unsafe openSocket("connect") { unsafe Glibc.connect($0, $1, $2) }
     }
 
     /// A stream socket that is bound to the place and does not listen yet. Port 0: a free one.
     public func bind() throws(SystemError) -> Int32 {
-        try openSocket("bind") { descriptor, address, length in
+        try unsafe openSocket("bind") { descriptor, address, length in
             var yes: Int32 = 1
             if case .ipv6 = self { unsafe setsockopt(descriptor, Int32(IPPROTO_IPV6), IPV6_V6ONLY, &yes, 4) }
             return unsafe Glibc.bind(descriptor, address, length)

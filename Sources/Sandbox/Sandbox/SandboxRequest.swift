@@ -132,7 +132,9 @@ enum Responses {
         json(JSONObject(of: members), status: status, fields: fields)
     }
 
-    static func json(_ object: JSONObject, status: Int = 200, fields: [(String, String)] = []) -> ServerResponse {
+    @_disfavoredOverload static func json(
+        _ object: JSONObject, status: Int = 200, fields: [(String, String)] = []
+    ) -> ServerResponse {
         answer(status, "application/json", object.json.serialized(), fields)
     }
 

@@ -318,12 +318,13 @@ enum AccountDependents {
                 !known.contains(error) && !found.contains { isAt($0, error) }
             }
         guard !added.isEmpty else { return }
-        throw RingbackError(
+        var error = RingbackError(
             Problem(
                 .invalidConfiguration,
                 "Something else of the configuration needs the account \(account.name). Nothing was removed.",
-                extensions: JSONObject([.init("errors", .array(added))])),
-            advice: advice(on: added, account.name, before, config))
+                extensions: ["errors": added]))
+        error.advice = advice(on: added, account.name, before, config)
+        throw error
     }
 
     /// The tables and the key `default` outside of the account's own file that name it, each as an error of the check is.

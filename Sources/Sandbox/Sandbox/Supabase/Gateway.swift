@@ -109,7 +109,9 @@ enum SupabaseResponses {
         json(JSONObject(of: members), status: status, fields: fields)
     }
 
-    static func json(_ object: JSONObject, status: Int = 200, fields: [(String, String)] = []) -> ServerResponse {
+    @_disfavoredOverload static func json(
+        _ object: JSONObject, status: Int = 200, fields: [(String, String)] = []
+    ) -> ServerResponse {
         json(value: object, status: status, fields: fields)
     }
 
