@@ -20,13 +20,15 @@ struct LookupResource: Resource {
                 .optional(
                     "rejected_is_guess", as: .boolean,
                     text:
-                        "The tool does not say which token it sent: one that replaced a refused one in the last ten seconds stays"
+                        "The tool does not say which token it sent: one that replaced a refused one in the last ten "
+                        + "seconds stays"
                 ),
                 .optional("without_scheme", as: .boolean, text: "The tool does not say whether it connects with TLS"),
                 .optional(
                     "ca_sha256", as: .pattern("^[0-9a-fA-F]{64}$"),
                     text:
-                        "The tool trusts the certificate authority with this SHA-256 of its PEM text, not the system's"),
+                        "The tool trusts the certificate authority with this SHA-256 of its PEM text, not the "
+                        + "system's"),
                 .optional("tls_server_name", text: "The tool expects a certificate with this name"),
                 .optional("insecure_skip_tls_verify", as: .boolean, text: "The tool does not check the certificate"),
                 .optional("proxy_url", text: "The tool connects by this proxy"),

@@ -76,8 +76,8 @@ struct SignInResource: Resource {
 }
 
 extension Resource {
-    /// Begins a flow for the account of the path. Responds with the flow if something is awaited, and with the account if
-    /// it was done at once.
+    /// Begins a flow for the account of the path. Responds with the flow if something is awaited, and with the account
+    /// if it was done at once.
     func beginning(
         _ call: Call, _ begin: (AccountName) async throws(BrokerError) -> (flow: FlowView?, isNew: Bool)
     ) async throws(Problem) -> ServerResponse {
