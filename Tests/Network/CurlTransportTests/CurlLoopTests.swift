@@ -101,7 +101,7 @@ import Testing
         #expect(statuses == Array(repeating: 200, count: 40))
     }
 
-    @Test func `a refused connection is unreachable`() async {
+    @Test func `a refused connection is unreachable`() async throws {
         let port = try UnusedPort()
         let request = HTTPRequest(url: "http://127.0.0.1:\(port.number)/")
         let host = "127.0.0.1:\(port.number)"
