@@ -80,7 +80,7 @@ enum TokenAnswerLaw {
             try hold("a wait has an end", (0...86_400).contains(seconds ?? 0))
         case .invalid, .misconfigured, .invalidIDToken, .otherSubject: break
         }
-        if error.remedy == .signInAgain {
+        if case .refused(let refusal) = error, refusal.endsGrant {
             try hold("a session ends by these words alone", [200, 400, 401, 403].contains(status))
         }
     }

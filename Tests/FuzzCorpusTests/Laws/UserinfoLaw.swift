@@ -31,8 +31,9 @@ enum UserinfoLaw {
     private static func checkSigned(_ claims: [UInt8]) throws {
         let token = try IDTokenLaw.issuer.token(Array(#"{"alg":"EdDSA"}"#.utf8), claims)
         let keys = try IDTokenLaw.issuer.keys()
-        var expected = UserinfoExpectations(
-            issuer: issuer, clientID: "ringback", subject: "ann", now: now, allowedAlgorithms: [.edDSA])
+        var expected = IDTokenExpectations(
+            issuer: issuer, clientID: "ringback", now: now, allowedAlgorithms: [.edDSA])
+        expected.subject = "ann"
         func read(_ token: [UInt8], _ keys: JSONWebKeySet) -> Userinfo? {
             try? Userinfo(verifying: Secret(bytes: token), keys: keys, expecting: expected)
         }
