@@ -27,9 +27,7 @@ public struct OAuthAccount: Sendable {
 
 extension OAuthAccount: AccountKind {
     public func provider(of account: Account, with tools: ProviderTools) -> any SignInProvider {
-        let provider = Provider(
-            account: account, rules: self, http: tools.http, directory: tools.memory(), vault: tools.vault,
-            clock: tools.clock)
+        let provider = Provider(account, by: self, tools)
         if let grant { return ServiceProvider(provider: provider, grant: grant) }
         return OAuthProvider(provider: provider)
     }

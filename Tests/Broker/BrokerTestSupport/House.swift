@@ -154,6 +154,26 @@ extension SessionQuery {
     }
 }
 
+extension BrokerError {
+    /// The name of the case, as in `conflict` or `provider.unproved`.
+    var kind: String {
+        if case .provider(let failure) = self { return "provider.\(BrokerError.label(of: failure))" }
+        return BrokerError.label(of: self)
+    }
+
+    /// The member of the request that is invalid.
+    var field: String? { if case .invalid(let field, _) = self { field } else { nil } }
+
+    private static func label(of value: Any) -> String {
+        Mirror(reflecting: value).children.first?.label ?? "\(value)"
+    }
+}
+
+/// The error of an expression, or nil.
+func thrown<Value>(by call: @autoclosure () async throws(BrokerError) -> Value) async -> BrokerError? {
+    await error(call)
+}
+
 /// The error of a call, or nil.
 func error<Value>(_ call: () async throws -> Value) async -> BrokerError? {
     do {

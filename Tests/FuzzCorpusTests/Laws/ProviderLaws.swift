@@ -99,7 +99,7 @@ enum TokenAnswerLaw {
             answer = try TokenResponse(reading: response(body, status, kind, isCut: isCut))
         } catch {
             try hold(error, status)
-            if error.remedy == .signInAgain {
+            if case .refused(let refusal) = error, refusal.endsGrant {
                 try hold("a session ends by these words alone", [200, 400, 401, 403].contains(status))
             }
             return
@@ -309,8 +309,9 @@ enum UserinfoLaw {
     private static func checkSigned(_ claims: [UInt8]) throws {
         let token = try IDTokenLaw.issuer.token(Array(#"{"alg":"EdDSA"}"#.utf8), claims)
         let keys = try IDTokenLaw.issuer.keys()
-        var expected = UserinfoExpectations(
-            issuer: issuer, clientID: "ringback", subject: "ann", now: now, allowedAlgorithms: [.edDSA])
+        var expected = IDTokenExpectations(
+            issuer: issuer, clientID: "ringback", now: now, allowedAlgorithms: [.edDSA])
+        expected.subject = "ann"
         func read(_ token: [UInt8], _ keys: JSONWebKeySet) -> Userinfo? {
             try? Userinfo(verifying: Secret(bytes: token), keys: keys, expecting: expected)
         }

@@ -175,7 +175,7 @@ enum CallbackLaw {
             try hold("there is no code beside an error", values("code").allSatisfy(\.isEmpty))
             try hold("an error's code is printable ASCII", refusal.code.isPrintableASCII)
             try hold("an error's text is one visible line", refusal.message?.isVisibleLine != false)
-            try hold("a browser's redirect ends no session", OAuthError.refused(refusal).remedy != .signInAgain)
+            try hold("a browser's redirect ends no session", !refusal.endsGrant)
         }
         if let issuer = response.issuer {
             try hold("another issuer is refused", !response.check(issuer: issuer + "/", isAdvertised: false))

@@ -138,7 +138,8 @@ private struct Recorded: Sendable, CustomTestStringConvertible {
     // MARK: Commas
 
     private func scope(_ scope: String, asked: [String]) throws -> String? {
-        TokenSet(accessToken: Secret("a"), scope: scope).scope(askedFor: asked)
+        let object = JSONObject([.init("access_token", "a"), .init("scope", .string(scope))])
+        return try TokenSet(parsing: object, refreshToken: nil).scope(askedFor: asked)
     }
 
     @Test func `commas part scopes only where no scope that was asked for has one`() throws {
@@ -147,7 +148,8 @@ private struct Recorded: Sendable, CustomTestStringConvertible {
         #expect(try scope("a,b c", asked: ["a,b", "c"]) == "a,b c")
         #expect(try scope("openid email", asked: ["openid"]) == "openid email")
         #expect(try scope("", asked: ["repo"]) == "")
-        #expect(TokenSet(accessToken: Secret("a")).scope(askedFor: ["repo"]) == nil)
+        let bare = try TokenSet(parsing: JSONObject([.init("access_token", "a")]), refreshToken: nil)
+        #expect(bare.scope(askedFor: ["repo"]) == nil)
     }
 
     // MARK: What ID tokens are signed with

@@ -3,8 +3,8 @@ import Testing
 
 @testable import OAuth
 
-/// The form of a request, sorted by name.
-private func form(_ request: HTTPRequest) throws -> [String: String] {
+/// The parameters of a form.
+private func parameters(_ request: HTTPRequest) throws -> [String: String] {
     let pairs = try FormEncoding.parse(request.body?.revealedBytes() ?? [])
     return Dictionary(pairs.map { ($0.name, $0.value) }) { "\($0) and \($1)" }
 }
@@ -14,37 +14,46 @@ private func form(_ request: HTTPRequest) throws -> [String: String] {
         clientID: "build", authentication: .clientSecretPost, secret: Secret("hush"))
     private static let endpoint = "https://id.example/token"
 
+    /// The form of a request without client authentication.
+    private func form(
+        _ grant: ServiceGrantType, _ assertion: Assertion, scope: [String]? = nil, audience: String? = nil
+    ) throws -> [String: String] {
+        try parameters(
+            #require(
+                grant.request(
+                    assertion, of: .jwt, scope: scope, audience: audience, resource: nil,
+                    registration: ClientRegistration(clientID: ""), endpoint: Self.endpoint)))
+    }
+
     @Test func `with client credentials names the client, its secret and what the token is for`() throws {
-        let request = TokenRequest.clientCredentials(
-            scope: ["a", "b"], audience: "https://api.example", resource: "urn:r", registration: Self.client,
-            endpoint: Self.endpoint)
+        let request = try #require(
+            ServiceGrantType.clientCredentials.request(
+                nil, of: .jwt, scope: ["a", "b"], audience: "https://api.example", resource: "urn:r",
+                registration: Self.client, endpoint: Self.endpoint))
         #expect(request.method == "POST" && request.url == Self.endpoint)
         #expect(
-            try form(request) == [
+            try parameters(request) == [
                 "grant_type": "client_credentials", "scope": "a b", "audience": "https://api.example",
                 "resource": "urn:r", "client_id": "build", "client_secret": "hush",
             ])
-        let bare = TokenRequest.clientCredentials(scope: [], registration: Self.client, endpoint: Self.endpoint)
-        #expect(try form(bare).keys.sorted() == ["client_id", "client_secret", "grant_type"])
+        let bare = try #require(
+            ServiceGrantType.clientCredentials.request(
+                nil, of: .jwt, scope: [], audience: nil, resource: nil, registration: Self.client,
+                endpoint: Self.endpoint))
+        #expect(try parameters(bare).keys.sorted() == ["client_id", "client_secret", "grant_type"])
     }
 
     @Test func `with an assertion needs no client at all`() throws {
-        let assertion = try Assertion(parsing: Secret("a.b.c\n"))
-        let nobody = ClientRegistration(clientID: "")
-        let request = TokenRequest.jwtBearer(assertion: assertion, registration: nobody, endpoint: Self.endpoint)
         #expect(
-            try form(request) == [
+            try form(.jwtBearer, Assertion(parsing: Secret("a.b.c\n"))) == [
                 "grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion": "a.b.c",
             ])
     }
 
     @Test func `with a SAML assertion sends its base64url, and needs no client at all`() throws {
         let assertion = try Assertion(samlIn: Secret("\u{FEFF}\n<a b=\"ü?>\">x</a>\n"))
-        let request = TokenRequest.samlBearer(
-            assertion: assertion, scope: ["read"], registration: ClientRegistration(clientID: ""),
-            endpoint: Self.endpoint)
         #expect(
-            try form(request) == [
+            try form(.samlBearer, assertion, scope: ["read"]) == [
                 "grant_type": "urn:ietf:params:oauth:grant-type:saml2-bearer", "scope": "read",
                 "assertion": "PGEgYj0iw7w_PiI-eDwvYT4",
             ])
@@ -64,11 +73,9 @@ private func form(_ request: HTTPRequest) throws -> [String: String] {
 
     @Test func `TX-01: for an exchange names the subject token, its type, and an access token as what it wants`() throws
     {
-        let request = TokenRequest.tokenExchange(
-            subjectToken: Secret("a.b.c"), type: .jwt, scope: ["read"],
-            audience: "//iam.example/pool", registration: ClientRegistration(clientID: ""), endpoint: Self.endpoint)
+        let assertion = try Assertion(parsing: Secret("a.b.c"))
         #expect(
-            try form(request) == [
+            try form(.tokenExchange, assertion, scope: ["read"], audience: "//iam.example/pool") == [
                 "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange", "subject_token": "a.b.c",
                 "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
                 "requested_token_type": "urn:ietf:params:oauth:token-type:access_token", "scope": "read",

@@ -181,6 +181,13 @@ struct Registrar: Sendable {
     }
 }
 
+extension Registrar {
+    init(_ tools: ProviderTools) {
+        self.init(
+            vault: tools.vault, http: tools.http, directory: tools.memory(), clock: tools.clock, record: tools.record)
+    }
+}
+
 extension BrokerError {
     fileprivate func adding(_ leftover: OAuthReason.Leftover) -> BrokerError { adding(.oauth(.leftover(leftover))) }
 

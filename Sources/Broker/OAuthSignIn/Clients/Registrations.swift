@@ -60,13 +60,11 @@ public struct RegistrationOrder: Sendable {
         guard let way = stated ?? metadata.registrableAuthentication else {
             throw .unusableSetting(UnusableSetting(.oauth(.needsClientKey(issuer: issuer)), setting: "client_id"))
         }
-        do throws(OAuthError) {
-            return try ClientRegistrationRequest(
+        return try BrokerError.reading(
+            from: issuer,
+            try ClientRegistrationRequest(
                 redirectTemplate: redirectURI ?? "http://127.0.0.1:{port}/callback/\(account)", scopes: scopes,
-                authentication: way)
-        } catch {
-            throw BrokerError(error, host: issuer)
-        }
+                authentication: way))
     }
 }
 
@@ -130,14 +128,23 @@ public struct Registrations: Sendable {
             await context.closeRedirect(redirectURI, of: order.account)
             order.redirectURI = redirectURI
         }
-        let registrar = registrar
-        let sent = order
-        guard let turn = turns.take(order.account) else {
-            throw .conflict(.oauth(.registrationInProgress(order.account, isNew: true)))
+        let (registrar, sent) = (Registrar(tools), order)
+        return try await inTurn(order.account, isNew: true) { () throws(BrokerError) in
+            try await registrar.register(sent)
+        }
+    }
+
+    /// Runs a change of an account's registration to its end, even if the caller disconnects. Only one runs at a time.
+    private func inTurn<Value: Sendable>(
+        _ name: AccountName, isNew: Bool = false, _ change: @escaping @Sendable () async throws(BrokerError) -> Value
+    ) async throws(BrokerError) -> Value {
+        let turns: RegistrationTurns = tools.memory()
+        guard let turn = turns.take(name) else {
+            throw .conflict(.oauth(.registrationInProgress(name, isNew: isNew)))
         }
         return try await tools.work.attempt { () throws(BrokerError) in
             defer { turn() }
-            return try await registrar.register(sent)
+            return try await change()
         }.get()
     }
 
@@ -155,15 +162,9 @@ public struct Registrations: Sendable {
             throw .conflict(.oauth(.registrationInUse(name)))
         }
         try await broker.vaultSettled(atMost: Registrations.vaultWait)
-        let registrar = registrar
+        let registrar = Registrar(tools)
         let slot = RegistrationRecord.slot(name, issuer: issuer, clientID: clientID)
-        guard let turn = turns.take(name) else {
-            throw .conflict(.oauth(.registrationInProgress(name, isNew: false)))
-        }
-        return try await tools.work.attempt { () throws(BrokerError) in
-            defer { turn() }
-            return try await registrar.delete(slot, as: order.sender)
-        }.get()
+        return try await inTurn(name) { () throws(BrokerError) in try await registrar.delete(slot, as: order.sender) }
     }
 
     /// Deletes the registration that a configured account uses. Afterwards it cannot sign in any more.
@@ -175,24 +176,15 @@ public struct Registrations: Sendable {
     ) async throws(BrokerError) -> (issuer: String, clientID: String, isTold: Bool) {
         let account = try await account(name)
         try await broker.vaultSettled(atMost: Registrations.vaultWait)
-        let registrar = registrar
-        let slot = VaultSlot(account: name.rawValue, binding: account.binding.text, kind: .registration)
-        guard let turn = turns.take(name) else {
-            throw .conflict(.oauth(.registrationInProgress(name, isNew: false)))
-        }
         if let kind = account.kind as? MCPAccount {
             let clients = MCPClients(account: account, kind: kind, tools: tools)
-            let deleted = try await tools.work.attempt { () throws(BrokerError) in
-                defer { turn() }
-                return try await clients.deleteAll()
-            }.get()
+            let deleted = try await inTurn(name) { () throws(BrokerError) in try await clients.deleteAll() }
             guard let deleted else { throw .nothingHeld(.oauth(.noRegistration(name))) }
             return deleted
         }
-        let isTold = try await tools.work.attempt { () throws(BrokerError) in
-            defer { turn() }
-            return try await registrar.delete(slot, as: account)
-        }.get()
+        let registrar = Registrar(tools)
+        let slot = VaultSlot(account: name.rawValue, binding: account.binding.text, kind: .registration)
+        let isTold = try await inTurn(name) { () throws(BrokerError) in try await registrar.delete(slot, as: account) }
         return (account.binding.provider, account.binding.clientID, isTold)
     }
 
@@ -203,13 +195,6 @@ public struct Registrations: Sendable {
 
     private func account(_ name: AccountName) async throws(BrokerError) -> Account {
         try await broker.signInContext.sessions.account(name)
-    }
-
-    private var turns: RegistrationTurns { tools.memory() }
-
-    private var registrar: Registrar {
-        Registrar(
-            vault: tools.vault, http: tools.http, directory: tools.memory(), clock: tools.clock, record: tools.record)
     }
 }
 

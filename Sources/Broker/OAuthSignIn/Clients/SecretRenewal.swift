@@ -84,12 +84,7 @@ extension Registrar {
         _ registered: RegistrationResponse, _ clientID: String, _ kept: inout RegistrationRecord, in slot: VaultSlot,
         host: String
     ) async throws(BrokerError) -> Secret? {
-        let client: RegisteredClient
-        do throws(OAuthError) {
-            client = try registered.client()
-        } catch {
-            throw BrokerError(error, host: host)
-        }
+        let client = try BrokerError.reading(from: host, try registered.client())
         guard client.clientID == clientID else {
             throw .provider(.invalidResponse(.oauth(.otherClient(host: host))))
         }

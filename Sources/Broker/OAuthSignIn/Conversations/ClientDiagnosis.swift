@@ -192,11 +192,8 @@ extension Provider {
         try checkIDTokens(metadata, for: scopes)
         // The other methods send no authorization request.
         guard method == .browser else { return }
-        do throws(OAuthError) {
-            try metadata.checkAuthorizationRequests()
-        } catch {
-            throw BrokerError(error, host: metadata.issuer ?? account.name.rawValue)
-        }
+        try BrokerError.reading(
+            from: metadata.issuer ?? account.name.rawValue, try metadata.checkAuthorizationRequests())
         try checkResponseMode(metadata)
         try checkPushes(metadata)
     }

@@ -37,6 +37,17 @@ extension BrokerError {
 }
 
 extension BrokerError {
+    /// Reads a response, or makes a request, whose errors are those of the protocol. `host` is for messages.
+    static func reading<Value>(
+        from host: @autoclosure () -> String, _ body: @autoclosure () throws(OAuthError) -> Value
+    ) throws(BrokerError) -> Value {
+        do throws(OAuthError) {
+            return try body()
+        } catch {
+            throw BrokerError(error, host: host())
+        }
+    }
+
     /// Translates an error of the protocol to one of the broker. `host` is for messages.
     init(_ error: OAuthError, host: String) {
         switch error {
@@ -49,7 +60,7 @@ extension BrokerError {
         case .invalidIDToken(let claim, let reason):
             self = .provider(
                 .invalidResponse(.oauth(.invalidIDToken(host: host, claim: claim, cause: reason))))
-        case .refused(let errorResponse) where errorResponse.code == "invalid_grant" && error.remedy != .signInAgain:
+        case .refused(let errorResponse) where errorResponse.code == "invalid_grant" && !errorResponse.endsGrant:
             // `invalid_grant` with a status that token endpoints do not use does not prove that the grant is invalid:
             // it may be a moved server's 404.
             self = .provider(

@@ -51,13 +51,10 @@ struct Provider: Sendable {
         _ source: Account.KeySource, _ metadata: ProviderMetadata
     ) async throws(BrokerError) -> ClientRegistration {
         let key = try await source.fetch()
-        do throws(OAuthError) {
-            let assertion = try ClientAssertion(key: key, metadata: metadata, now: clock.now())
-            return ClientRegistration(
-                clientID: account.clientID, authentication: .privateKeyJWT, assertion: assertion)
-        } catch {
-            throw BrokerError(error, host: metadata.issuer ?? account.name.rawValue)
-        }
+        let assertion = try BrokerError.reading(
+            from: metadata.issuer ?? account.name.rawValue,
+            try ClientAssertion(key: key, metadata: metadata, now: clock.now()))
+        return ClientRegistration(clientID: account.clientID, authentication: .privateKeyJWT, assertion: assertion)
     }
 
     /// Rejects an empty secret before the sign-in. Otherwise the provider would respond with `invalid_client` after it.
@@ -105,12 +102,7 @@ struct Provider: Sendable {
     func validate(
         _ response: TokenResponse, for session: Session, key: TokenKey, metadata: ProviderMetadata
     ) async throws(BrokerError) -> Session {
-        let tokens: TokenSet
-        do throws(OAuthError) {
-            tokens = try response.tokenSet()
-        } catch {
-            throw BrokerError(error, host: session.issuer)
-        }
+        let tokens = try BrokerError.reading(from: session.issuer, try response.tokenSet())
         var renewed = session
         if let idToken = tokens.idToken, let issuer = metadata.issuer {
             var expected = expectations(metadata)
@@ -184,11 +176,7 @@ struct Provider: Sendable {
     private func outcome(
         _ response: HTTPResponse, from endpoint: String
     ) throws(BrokerError) -> RevocationOutcome {
-        do throws(OAuthError) {
-            return try RevocationOutcome(parsing: response)
-        } catch {
-            throw BrokerError(error, host: HTTPRequest(url: endpoint).host)
-        }
+        return try BrokerError.reading(from: HTTPRequest(url: endpoint).host, try RevocationOutcome(parsing: response))
     }
 
     /// True for a host that may receive the session's tokens: the token endpoint's or the issuer's. Discovered metadata
@@ -220,11 +208,8 @@ struct Provider: Sendable {
         _ token: Secret, _ metadata: ProviderMetadata, _ expected: IDTokenExpectations
     ) async throws(BrokerError) -> IDToken {
         let keys = try await keysForIDToken(token, metadata)
-        do throws(OAuthError) {
-            return try IDToken.verify(token, keys: keys, expecting: expected)
-        } catch {
-            throw BrokerError(error, host: metadata.issuer ?? "the provider")
-        }
+        return try BrokerError.reading(
+            from: metadata.issuer ?? "the provider", try IDToken.verify(token, keys: keys, expecting: expected))
     }
 
     /// Validates the ID token of a refresh response, see ``IDToken/judge(refreshed:keys:expecting:)``.
@@ -232,11 +217,9 @@ struct Provider: Sendable {
         _ token: Secret, _ metadata: ProviderMetadata, _ expected: IDTokenExpectations
     ) async throws(BrokerError) -> Result<IDToken, OAuthError> {
         let keys = try await keysForIDToken(token, metadata)
-        do throws(OAuthError) {
-            return try IDToken.judge(refreshed: token, keys: keys, expecting: expected)
-        } catch {
-            throw BrokerError(error, host: metadata.issuer ?? "the provider")
-        }
+        return try BrokerError.reading(
+            from: metadata.issuer ?? "the provider",
+            try IDToken.judge(refreshed: token, keys: keys, expecting: expected))
     }
 
     /// The keys that an ID token is to be verified with.
@@ -290,8 +273,16 @@ struct Provider: Sendable {
         }
         return try Userinfo(
             verifying: token, keys: try await keys(at: address, for: token),
-            expecting: UserinfoExpectations(
-                issuer: issuer, clientID: account.clientID, subject: nil, now: clock.now(),
+            expecting: IDTokenExpectations(
+                issuer: issuer, clientID: account.clientID, now: clock.now(),
                 allowedAlgorithms: metadata.allowedUserinfoAlgorithms))
+    }
+}
+
+extension Provider {
+    init(_ account: Account, by rules: OAuthAccount, _ tools: ProviderTools) {
+        self.init(
+            account: account, rules: rules, http: tools.http, directory: tools.memory(), vault: tools.vault,
+            clock: tools.clock)
     }
 }

@@ -234,11 +234,7 @@ actor ProviderDirectory: ProviderMemory {
             var request = HTTPRequest(url: address)
             request.limits = HTTPLimits(maxBody: JSONWebKeySet.maxLength)
             let response = try await account.send(request, toProvider: http)
-            do throws(OAuthError) {
-                return try JSONWebKeySet(parsing: response)
-            } catch {
-                throw BrokerError(error, host: request.host)
-            }
+            return try BrokerError.reading(from: request.host, try JSONWebKeySet(parsing: response))
         }
     }
 }

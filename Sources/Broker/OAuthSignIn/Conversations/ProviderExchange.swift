@@ -163,16 +163,6 @@ extension Provider {
         .unusableSetting(
             UnusableSetting(.oauth(.pushRefused(account.name, host: host)), setting: "client_id"))
     }
-
-    /// Pushes a flow's request again, unchanged.
-    func pushAgain(_ flow: AuthorizationFlow) async -> Result<PushedPage?, BrokerError> {
-        do throws(BrokerError) {
-            let registration = try await registration(flow.metadata)
-            return .success(try await push(flow.authorization, flow.metadata, registration))
-        } catch {
-            return .failure(error)
-        }
-    }
 }
 
 /// A pushed request, which the browser opens by its reference.

@@ -33,17 +33,15 @@ struct AuthorizationFlow: Sendable {
         let pkce = PKCE()
         let scopes = request.scopes ?? account.scopes
         let source = scopes.contains("openid") ? RandomToken.base64URL(bits: 256) : nil
-        do throws(OAuthError) {
-            authorization = try AuthorizationRequest(
+        authorization = try BrokerError.reading(
+            from: account.name.rawValue,
+            try AuthorizationRequest(
                 endpoint: metadata.authorizationEndpoint, clientID: account.clientID, redirectURI: redirectURI,
                 scopes: scopes, state: RandomToken.base64URL(bits: 256),
                 nonce: source.map(AuthorizationFlow.digest),
                 codeChallenge: pkce.challenge, responseMode: rules.responseMode,
                 resource: rules.mcp?.resource,
-                additionalParameters: rules.parameters(of: request, for: scopes, at: account))
-        } catch {
-            throw BrokerError(error, host: account.name.rawValue)
-        }
+                additionalParameters: rules.parameters(of: request, for: scopes, at: account)))
         self.metadata = metadata
         self.redirectURI = redirectURI
         requiresIssuer = rules.requiresIssuerInResponse

@@ -72,23 +72,22 @@ struct ServiceProvider: SignInProvider {
 
 /// The token request of a service.
 extension ServiceProvider {
-    /// The issued token.
-    struct ServiceToken: Sendable {
-        let token: AccessToken
-        let issuer: String
-        /// The origin of the token endpoint, to which a revocation may be sent.
-        let origin: String
-    }
-
     /// Fetches a token. Scopes, audience and resource that the key does not set are as configured.
     ///
     /// A refresh token in the response is not stored (RFC 6749 section 4.4.3): the same request gives the next token.
-    func fetch(_ key: TokenKey, because reason: RefreshReason) async throws(BrokerError) -> ServiceToken {
+    ///
+    /// - Returns: also the origin of the token endpoint, to which a revocation may be sent.
+    private func fetch(
+        _ key: TokenKey, because reason: RefreshReason
+    ) async throws(BrokerError) -> (token: AccessToken, issuer: String, origin: String) {
         let metadata = try await provider.metadata()
         let registration = try await provider.registration(metadata)
         let assertion = try await grant.assertion?.fetch()
         let scopes = key.scopes ?? provider.account.scopes
-        let request = try request(assertion, scopes, key, registration, metadata.tokenEndpoint)
+        let request = grant.type.request(
+            assertion, of: grant.subjectType, scope: scopes, audience: key.audience ?? grant.audience,
+            resource: key.resource ?? grant.resource, registration: registration, endpoint: metadata.tokenEndpoint)
+        guard let request else { throw .misconfigured(.oauth(.serviceHasNoAssertion(provider.account.name))) }
         let tokens: TokenSet
         do throws(BrokerError) {
             let response = try await provider.account.send(request, toProvider: provider.http)
@@ -104,21 +103,9 @@ extension ServiceProvider {
             throw error
         }
         let origin = try WebURL.origin(of: metadata.tokenEndpoint)
-        return ServiceToken(
-            token: provider.accessToken(tokens, scope: scopes.joined(separator: " ")),
-            issuer: metadata.issuer ?? origin,
-            origin: origin)
-    }
-
-    private func request(
-        _ assertion: Assertion?, _ scopes: [String], _ key: TokenKey,
-        _ registration: ClientRegistration, _ endpoint: String
-    ) throws(BrokerError) -> HTTPRequest {
-        let request = grant.type.request(
-            assertion, of: grant.subjectType, scope: scopes, audience: key.audience ?? grant.audience,
-            resource: key.resource ?? grant.resource, registration: registration, endpoint: endpoint)
-        guard let request else { throw .misconfigured(.oauth(.serviceHasNoAssertion(provider.account.name))) }
-        return request
+        return (
+            provider.accessToken(tokens, scope: scopes.joined(separator: " ")), metadata.issuer ?? origin, origin
+        )
     }
 }
 

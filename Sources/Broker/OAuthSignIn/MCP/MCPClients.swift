@@ -122,10 +122,7 @@ struct MCPClients: Sendable {
 
     private var turns: RegistrationTurns { tools.memory() }
 
-    var registrar: Registrar {
-        Registrar(
-            vault: tools.vault, http: tools.http, directory: tools.memory(), clock: tools.clock, record: tools.record)
-    }
+    private var registrar: Registrar { Registrar(tools) }
 
     /// The registrations in the vault.
     func record() async throws(BrokerError) -> MCPClientRecord {

@@ -131,9 +131,7 @@ struct MCPDiagnosis: Sendable {
         if connection.clientID == kind.clientMetadataURL {
             asked.redirectURI = account.redirectURI ?? ClientMetadataDocument.redirectURI
         }
-        let provider = Provider(
-            account: asked, rules: asked.oauth, http: tools.http, directory: tools.memory(), vault: tools.vault,
-            clock: tools.clock)
+        let provider = Provider(asked, by: asked.oauth, tools)
         let finding = await ClientDiagnosis(provider: provider, metadata: announcement.metadata)
             .finding(of: .configured)
         let hasExpiredSecret = finding?.setting == RegistrationRecord.setting

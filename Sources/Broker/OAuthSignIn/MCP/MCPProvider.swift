@@ -13,10 +13,7 @@ struct MCPProvider: SignInProvider {
     private var clients: MCPClients { MCPClients(account: account, kind: kind, tools: tools) }
 
     private func provider(_ account: Account) -> OAuthProvider {
-        OAuthProvider(
-            provider: Provider(
-                account: account, rules: account.oauth, http: tools.http, directory: tools.memory(),
-                vault: tools.vault, clock: tools.clock))
+        OAuthProvider(provider: Provider(account, by: account.oauth, tools))
     }
 
     private func provider(at connection: MCPConnection) -> OAuthProvider {

@@ -67,21 +67,12 @@ struct MCPWalk: Sendable {
         _ challenge: BearerChallenge?, _ peer: PeerPlace
     ) async throws(BrokerError) -> ProtectedResource? {
         let host = server.url.place
-        let requests: [HTTPRequest]
-        do throws(OAuthError) {
-            requests = try server.metadataRequests(challenge)
-        } catch {
-            throw BrokerError(error, host: host)
-        }
+        let requests = try BrokerError.reading(from: host, try server.metadataRequests(challenge))
         let unknown = MCPConnection(server: server, issuer: "", resource: nil, peer: peer)
         for request in requests {
             let response = try await account.send(request, under: nil, at: unknown, over: tools.http)
             if response.isAbsent, challenge?.resourceMetadata == nil { continue }
-            do throws(OAuthError) {
-                return try ProtectedResource(parsing: response, of: server)
-            } catch {
-                throw BrokerError(error, host: request.host)
-            }
+            return try BrokerError.reading(from: request.host, try ProtectedResource(parsing: response, of: server))
         }
         return nil
     }

@@ -25,7 +25,7 @@ public struct ProviderMetadata: Sendable, Equatable {
     /// RFC 9126.
     public internal(set) var pushedAuthorizationRequestEndpoint: String?
     /// True if the provider accepts only pushed authorization requests (RFC 9126).
-    public internal(set) var requiresPushedAuthorization: Bool
+    public internal(set) var requiresPushedAuthorization = false
     /// RFC 7591.
     public internal(set) var registrationEndpoint: String?
     /// True if the provider sends `iss` in every authorization response (RFC 9207).
@@ -77,16 +77,8 @@ public struct ProviderMetadata: Sendable, Equatable {
         self.endSessionEndpoint = endSessionEndpoint
         self.deviceAuthorizationEndpoint = deviceAuthorizationEndpoint
         self.pushedAuthorizationRequestEndpoint = pushedAuthorizationRequestEndpoint
-        self.requiresPushedAuthorization = false
         self.registrationEndpoint = registrationEndpoint
         self.supportsIssuerInResponse = supportsIssuerInResponse
-        self.codeChallengeMethods = nil
-        self.tokenEndpointAuthenticationMethods = nil
-        self.tokenEndpointSigningAlgorithms = nil
-        self.responseModes = nil
-        self.idTokenSigningAlgorithms = nil
-        self.userinfoSigningAlgorithms = nil
-        self.scopesSupported = nil
     }
 
     init(reading source: MetadataDocument, issuer: String, idTokenIssuer: String) throws(OAuthError) {
@@ -204,27 +196,23 @@ extension ProviderMetadata {
         else { return self }
         var whole = self
         if authorizationEndpoint.isEmpty { whole.authorizationEndpoint = other.authorizationEndpoint }
-        whole.jwksURI = jwksURI ?? other.jwksURI
-        whole.userinfoEndpoint = userinfoEndpoint ?? other.userinfoEndpoint
-        whole.revocationEndpoint = revocationEndpoint ?? other.revocationEndpoint
-        whole.endSessionEndpoint = endSessionEndpoint ?? other.endSessionEndpoint
-        whole.deviceAuthorizationEndpoint = deviceAuthorizationEndpoint ?? other.deviceAuthorizationEndpoint
-        whole.pushedAuthorizationRequestEndpoint =
-            pushedAuthorizationRequestEndpoint ?? other.pushedAuthorizationRequestEndpoint
-        whole.requiresPushedAuthorization = requiresPushedAuthorization || other.requiresPushedAuthorization
-        whole.registrationEndpoint = registrationEndpoint ?? other.registrationEndpoint
-        whole.supportsIssuerInResponse = supportsIssuerInResponse || other.supportsIssuerInResponse
-        whole.codeChallengeMethods = codeChallengeMethods ?? other.codeChallengeMethods
-        whole.tokenEndpointAuthenticationMethods =
-            tokenEndpointAuthenticationMethods ?? other.tokenEndpointAuthenticationMethods
-        whole.tokenEndpointSigningAlgorithms = tokenEndpointSigningAlgorithms ?? other.tokenEndpointSigningAlgorithms
-        whole.responseModes = responseModes ?? other.responseModes
-        whole.idTokenSigningAlgorithms = idTokenSigningAlgorithms ?? other.idTokenSigningAlgorithms
-        whole.userinfoSigningAlgorithms = userinfoSigningAlgorithms ?? other.userinfoSigningAlgorithms
-        whole.scopesSupported = scopesSupported ?? other.scopesSupported
-        whole.grantTypes = grantTypes ?? other.grantTypes
-        whole.supportsClientMetadataDocuments =
-            supportsClientMetadataDocuments || other.supportsClientMetadataDocuments
+        for endpoint in [
+            \.jwksURI, \.userinfoEndpoint, \.revocationEndpoint, \.endSessionEndpoint, \.deviceAuthorizationEndpoint,
+            \.pushedAuthorizationRequestEndpoint, \.registrationEndpoint,
+        ] as [WritableKeyPath<ProviderMetadata, String?>] {
+            whole[keyPath: endpoint] = self[keyPath: endpoint] ?? other[keyPath: endpoint]
+        }
+        for list in [
+            \.codeChallengeMethods, \.tokenEndpointAuthenticationMethods, \.tokenEndpointSigningAlgorithms,
+            \.responseModes, \.idTokenSigningAlgorithms, \.userinfoSigningAlgorithms, \.scopesSupported, \.grantTypes,
+        ] as [WritableKeyPath<ProviderMetadata, [String]?>] {
+            whole[keyPath: list] = self[keyPath: list] ?? other[keyPath: list]
+        }
+        for flag in [
+            \.requiresPushedAuthorization, \.supportsIssuerInResponse, \.supportsClientMetadataDocuments,
+        ] as [WritableKeyPath<ProviderMetadata, Bool>] {
+            whole[keyPath: flag] = self[keyPath: flag] || other[keyPath: flag]
+        }
         return whole
     }
 }

@@ -69,7 +69,7 @@ public struct AuthorizationRequest: Sendable {
     }
 
     /// The authorization URL. An existing query of the endpoint is kept (RFC 6749 section 3.1).
-    public func url() -> String { url(with: parameters) }
+    public func url() -> String { WebURL.appending(parameters, to: endpoint) }
 
     /// All parameters in order.
     var parameters: [(String, String)] {
@@ -85,8 +85,6 @@ public struct AuthorizationRequest: Sendable {
         parameters += additionalParameters
         return parameters
     }
-
-    func url(with parameters: [(String, String)]) -> String { WebURL.appending(parameters, to: endpoint) }
 }
 
 /// PKCE with S256 (RFC 7636): proof that the client that redeems a code is the one that requested it. The verifier is
@@ -124,16 +122,9 @@ public struct PushedAuthorization: Sendable, Equatable {
     public static func request(
         _ authorization: AuthorizationRequest, registration: ClientRegistration, endpoint: String
     ) -> HTTPRequest {
-        var request = HTTPRequest.form(to: endpoint)
-        for (name, value) in authorization.parameters where name != "client_id" {
-            request.appendParameter(name, value)
-        }
-        // `client_id` is a parameter of the request. Other authentication methods add it to the form themselves.
-        if registration.authentication == .clientSecretBasic {
-            request.appendParameter("client_id", registration.clientID)
-        }
-        registration.authenticate(&request)
-        return request
+        .form(
+            authorization.parameters.filter { $0.0 != "client_id" }.map { ($0.0, $0.1) }, to: endpoint,
+            by: registration, namesClient: true)
     }
 
     /// True if the response rejects the client itself, so that an authorization request through the browser would fail
@@ -171,6 +162,7 @@ extension AuthorizationRequest {
     /// The authorization URL for a pushed request: client id and reference (section 4), and `response_type`, which some
     /// servers require (RFC 6749 section 4.1.1).
     public func url(of pushed: PushedAuthorization) -> String {
-        url(with: [("response_type", "code"), ("client_id", clientID), ("request_uri", pushed.requestURI)])
+        WebURL.appending(
+            [("response_type", "code"), ("client_id", clientID), ("request_uri", pushed.requestURI)], to: endpoint)
     }
 }

@@ -50,7 +50,7 @@ public struct ClientRegistration: Sendable, Equatable {
             if !clientID.isEmpty { request.appendParameter("client_id", clientID) }
         case .clientSecretPost:
             request.appendParameter("client_id", clientID)
-            request.appendParameter("client_secret", secret ?? Secret(""))
+            request.appendParameter("client_secret", secret?.revealed() ?? "")
         case .clientSecretBasic:
             // RFC 6749 section 2.3.1: id and secret are form-encoded first, so that a colon in the id is not taken for
             // the separator. A space is written as %20, which form decoders and percent decoders both accept.
@@ -62,38 +62,8 @@ public struct ClientRegistration: Sendable, Equatable {
             // If signing fails, nothing is added, and the provider rejects the request.
             guard let text = assertion?.text(clientID: clientID) else { return }
             request.appendParameter("client_assertion_type", ClientAssertion.type)
-            request.appendParameter("client_assertion", text)
+            request.appendParameter("client_assertion", text.revealed())
         }
-    }
-}
-
-/// The client credentials grant (RFC 6749 section 4.4): the client acts for itself. No user is involved and no refresh
-/// token is needed, because the same request gives the next token.
-extension TokenRequest {
-    /// The value of `grant_type`.
-    public static let clientCredentialsGrant = "client_credentials"
-
-    /// A token request for the client itself. The client must authenticate (RFC 6749 section 4.4), so `registration`
-    /// must have a secret or a key. `audience` is a parameter that many servers use in place of `resource` (RFC 8707
-    /// section 2).
-    public static func clientCredentials(
-        scope: [String]? = nil, audience: String? = nil, resource: String? = nil,
-        registration: ClientRegistration, endpoint: String
-    ) -> HTTPRequest {
-        var request = HTTPRequest.form(to: endpoint)
-        request.appendParameter("grant_type", clientCredentialsGrant)
-        request.appendTarget(scope: scope, audience: audience, resource: resource)
-        registration.authenticate(&request)
-        return request
-    }
-}
-
-extension HTTPRequest {
-    /// Adds the parameters for what the token is to be used: scope, audience and resource.
-    mutating func appendTarget(scope: [String]?, audience: String?, resource: String?) {
-        if let scope, !scope.isEmpty { appendParameter("scope", scope.joined(separator: " ")) }
-        if let audience { appendParameter("audience", audience) }
-        if let resource { appendParameter("resource", resource) }
     }
 }
 

@@ -76,11 +76,7 @@ public enum RevocationRequest {
     public static func build(
         token: Secret, hint: Hint, registration: ClientRegistration, endpoint: String
     ) -> HTTPRequest {
-        var request = HTTPRequest.form(to: endpoint)
-        request.appendParameter("token", token)
-        request.appendParameter("token_type_hint", hint.rawValue)
-        registration.authenticate(&request)
-        return request
+        .form([("token", token.revealed()), ("token_type_hint", hint.rawValue)], to: endpoint, by: registration)
     }
 }
 

@@ -1,40 +1,57 @@
 public import RingbackBase
 
-/// Token requests (RFC 6749 sections 4.1.3 and 6): one function for each grant.
+/// Token requests: one function for each grant.
 public enum TokenRequest {
-    /// The request that redeems a code. `redirectURI` must be the one of the authorization request, byte for byte, and
-    /// so must `resource`, if it had one (RFC 8707 section 2.2).
+    /// The request that redeems a code (RFC 6749 section 4.1.3). `redirectURI` must be the one of the authorization
+    /// request, byte for byte, and so must `resource`, if it had one (RFC 8707 section 2.2).
     public static func authorizationCode(
         code: Secret, verifier: Secret, redirectURI: String, resource: String? = nil,
         registration: ClientRegistration, endpoint: String
     ) -> HTTPRequest {
-        var request = HTTPRequest.form(to: endpoint)
-        request.appendParameter("grant_type", "authorization_code")
-        request.appendParameter("code", code)
-        request.appendParameter("redirect_uri", redirectURI)
-        request.appendParameter("code_verifier", verifier)
-        if let resource { request.appendParameter("resource", resource) }
-        registration.authenticate(&request)
-        return request
+        .form(
+            [
+                ("grant_type", "authorization_code"), ("code", code.revealed()), ("redirect_uri", redirectURI),
+                ("code_verifier", verifier.revealed()), ("resource", resource),
+            ], to: endpoint, by: registration)
     }
 
-    /// The refresh request. `scope` is only for downscoping: servers reject a refresh that repeats scopes such as
-    /// `offline_access`.
+    /// The refresh request (RFC 6749 section 6). `scope` is only for downscoping: servers reject a refresh that repeats
+    /// scopes such as `offline_access`.
     public static func refresh(
         token: Secret, scope: [String]? = nil, audience: String? = nil, resource: String? = nil,
         registration: ClientRegistration, endpoint: String
     ) -> HTTPRequest {
-        var request = HTTPRequest.form(to: endpoint)
-        request.appendParameter("grant_type", "refresh_token")
-        request.appendParameter("refresh_token", token)
-        if let scope, !scope.isEmpty { request.appendParameter("scope", scope.joined(separator: " ")) }
-        if let audience { request.appendParameter("audience", audience) }
-        if let resource { request.appendParameter("resource", resource) }
-        registration.authenticate(&request)
+        var request = HTTPRequest.form(
+            [("grant_type", "refresh_token"), ("refresh_token", token.revealed())]
+                + target(scope, audience, resource), to: endpoint, by: registration)
         // The provider may have rotated before the connection failed. The part that arrived may contain the only valid
         // refresh token.
         request.keepsPartialBody = true
         return request
+    }
+
+    /// The value of `grant_type` for a token exchange.
+    public static let tokenExchangeGrant = "urn:ietf:params:oauth:grant-type:token-exchange"
+
+    /// Exchanges a token of one security domain for an access token of another (RFC 8693). The requested type is sent
+    /// too, because without it some servers issue another type and others return an error.
+    public static func tokenExchange(
+        subjectToken: Secret, type: ExchangedTokenType, scope: [String]? = nil, audience: String? = nil,
+        resource: String? = nil, registration: ClientRegistration, endpoint: String
+    ) -> HTTPRequest {
+        .form(
+            [
+                ("grant_type", tokenExchangeGrant), ("subject_token", subjectToken.revealed()),
+                ("subject_token_type", type.uri), ("requested_token_type", ExchangedTokenType.accessToken.uri),
+            ] + target(scope, audience, resource), to: endpoint, by: registration)
+    }
+
+    /// The parameters for what the token is to be used. `audience` is a parameter that many servers use in place of
+    /// `resource` (RFC 8707 section 2).
+    fileprivate static func target(
+        _ scope: [String]?, _ audience: String?, _ resource: String?
+    ) -> [(String, String?)] {
+        [("scope", scope.flatMap(ScopeList.text)), ("audience", audience), ("resource", resource)]
     }
 }
 
@@ -44,15 +61,28 @@ extension HTTPRequest {
     /// The maximum size of a response in bytes: room for three tokens of the maximum length.
     static let maxResponse = 262_144
 
-    /// A request with an empty form. `Accept` asks for JSON, because some servers respond with a form otherwise.
-    static func form(to endpoint: String) -> HTTPRequest {
-        HTTPRequest(
+    /// A form with the client's authentication. Parameters with nil are left out. `Accept` asks for JSON, because some
+    /// servers respond with a form otherwise.
+    ///
+    /// - Parameter namesClient: the request has the parameter `client_id` even if the client authenticates by the field
+    ///   `Authorization`. Other authentication methods always add it.
+    static func form(
+        _ parameters: [(String, String?)], to endpoint: String, by registration: ClientRegistration,
+        namesClient: Bool = false
+    ) -> HTTPRequest {
+        var request = HTTPRequest(
             method: "POST", url: endpoint,
             fields: HTTPFields([
                 ("Accept", "application/json"), ("Content-Type", "application/x-www-form-urlencoded"),
             ]),
             limits: HTTPLimits(maxBody: maxResponse)
         )
+        for case (let name, let value?) in parameters { request.appendParameter(name, value) }
+        if namesClient, registration.authentication == .clientSecretBasic {
+            request.appendParameter("client_id", registration.clientID)
+        }
+        registration.authenticate(&request)
+        return request
     }
 
     /// Adds a parameter to the form.
@@ -62,22 +92,15 @@ extension HTTPRequest {
         form += FormEncoding.encode([(name, value)], spaceAsPlus: true).utf8
         body = Secret(bytes: form)
     }
-
-    /// Adds a secret parameter to the form.
-    mutating func appendParameter(_ name: String, _ value: Secret) {
-        appendParameter(name, value.revealed())
-    }
 }
-
-// A further grant is a case here and a request in a file of its own.
 
 /// How a service gets a token without a user. The raw values are those of the configuration.
 public enum ServiceGrantType: String, Sendable, Equatable, CaseIterable {
-    /// RFC 6749 section 4.4.
+    /// RFC 6749 section 4.4: the client acts for itself and must authenticate.
     case clientCredentials = "client_credentials"
-    /// RFC 7523 section 2.1.
+    /// RFC 7523 section 2.1: an assertion of an issuer that the server trusts, such as a workload's token, is exchanged.
     case jwtBearer = "jwt_bearer"
-    /// RFC 7522 section 2.1.
+    /// RFC 7522 section 2.1: the same with a SAML assertion.
     case samlBearer = "saml2_bearer"
     /// RFC 8693.
     case tokenExchange = "token_exchange"
@@ -90,52 +113,33 @@ public enum ServiceGrantType: String, Sendable, Equatable, CaseIterable {
         self == .samlBearer ? try Assertion(samlIn: content) : try Assertion(parsing: content)
     }
 
-    /// The token request. Nil if the assertion that the grant needs is missing.
+    /// The token request. Nil if the assertion that the grant needs is missing. With an assertion, client authentication
+    /// and even the client id are optional (RFC 7521 section 4.1); without them `registration` has an empty client id.
     ///
     /// - Parameter subjectType: the type of the assertion, for a token exchange.
     public func request(
         _ assertion: Assertion?, of subjectType: ExchangedTokenType, scope: [String]?, audience: String?,
         resource: String?, registration: ClientRegistration, endpoint: String
     ) -> HTTPRequest? {
+        let grant: [(String, String?)]
         switch (self, assertion) {
-        case (.clientCredentials, _):
-            TokenRequest.clientCredentials(
-                scope: scope, audience: audience, resource: resource, registration: registration, endpoint: endpoint)
+        case (.clientCredentials, _): grant = [("grant_type", "client_credentials")]
         case (.jwtBearer, let assertion?):
-            TokenRequest.jwtBearer(
-                assertion: assertion, scope: scope, audience: audience, resource: resource,
-                registration: registration, endpoint: endpoint)
+            grant = [
+                ("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"), ("assertion", assertion.text.revealed()),
+            ]
         case (.samlBearer, let assertion?):
-            TokenRequest.samlBearer(
-                assertion: assertion, scope: scope, audience: audience, resource: resource,
-                registration: registration, endpoint: endpoint)
+            grant = [
+                ("grant_type", "urn:ietf:params:oauth:grant-type:saml2-bearer"),
+                ("assertion", assertion.text.revealed()),
+            ]
         case (.tokenExchange, let assertion?):
-            TokenRequest.tokenExchange(
+            return TokenRequest.tokenExchange(
                 subjectToken: assertion.text, type: subjectType, scope: scope, audience: audience, resource: resource,
                 registration: registration, endpoint: endpoint)
-        case (_, nil): nil
+        case (_, nil): return nil
         }
-    }
-}
-
-/// The JWT bearer grant (RFC 7521 section 4.1, RFC 7523 section 2.1): an assertion of an issuer that the server trusts,
-/// such as a workload's token, is exchanged for an access token.
-extension TokenRequest {
-    /// The value of `grant_type`.
-    public static let jwtBearerGrant = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-
-    /// Exchanges an assertion. Client authentication and even the client id are optional (RFC 7521 section 4.1);
-    /// without them `registration` has an empty client id.
-    public static func jwtBearer(
-        assertion: Assertion, scope: [String]? = nil, audience: String? = nil, resource: String? = nil,
-        registration: ClientRegistration, endpoint: String
-    ) -> HTTPRequest {
-        var request = HTTPRequest.form(to: endpoint)
-        request.appendParameter("grant_type", jwtBearerGrant)
-        request.appendParameter("assertion", assertion.text)
-        request.appendTarget(scope: scope, audience: audience, resource: resource)
-        registration.authenticate(&request)
-        return request
+        return .form(grant + TokenRequest.target(scope, audience, resource), to: endpoint, by: registration)
     }
 }
 
@@ -156,29 +160,6 @@ public struct Assertion: Sendable, Equatable {
             throw .misconfigured(reason: "holds no token: one word of printable ASCII, up to 64 KiB")
         }
         self.text = text
-    }
-}
-
-/// The SAML 2.0 bearer grant (RFC 7521 section 4.1, RFC 7522 section 2.1): a SAML assertion of an issuer that the
-/// server trusts is exchanged for an access token.
-extension TokenRequest {
-    /// The value of `grant_type`.
-    public static let samlBearerGrant = "urn:ietf:params:oauth:grant-type:saml2-bearer"
-
-    /// Exchanges a SAML assertion. Client authentication and even the client id are optional (RFC 7521 section 4.1);
-    /// without them `registration` has an empty client id.
-    ///
-    /// - Parameter assertion: made by ``Assertion/init(samlIn:)``.
-    public static func samlBearer(
-        assertion: Assertion, scope: [String]? = nil, audience: String? = nil, resource: String? = nil,
-        registration: ClientRegistration, endpoint: String
-    ) -> HTTPRequest {
-        var request = HTTPRequest.form(to: endpoint)
-        request.appendParameter("grant_type", samlBearerGrant)
-        request.appendParameter("assertion", assertion.text)
-        request.appendTarget(scope: scope, audience: audience, resource: resource)
-        registration.authenticate(&request)
-        return request
     }
 }
 
@@ -205,28 +186,6 @@ extension Assertion {
             throw .misconfigured(reason: "holds more than 48 KiB, the most that a SAML assertion may have")
         }
         text = Secret(bytes: Base64URL.encodeToBytes(element))
-    }
-}
-
-/// The token exchange grant (RFC 8693): a token of one security domain is exchanged for one of another.
-extension TokenRequest {
-    /// The value of `grant_type`.
-    public static let tokenExchangeGrant = "urn:ietf:params:oauth:grant-type:token-exchange"
-
-    /// Exchanges a token of the given type for an access token. The requested type is sent too, because without it some
-    /// servers issue another type and others return an error.
-    public static func tokenExchange(
-        subjectToken: Secret, type: ExchangedTokenType, scope: [String]? = nil, audience: String? = nil,
-        resource: String? = nil, registration: ClientRegistration, endpoint: String
-    ) -> HTTPRequest {
-        var request = HTTPRequest.form(to: endpoint)
-        request.appendParameter("grant_type", tokenExchangeGrant)
-        request.appendParameter("subject_token", subjectToken)
-        request.appendParameter("subject_token_type", type.uri)
-        request.appendParameter("requested_token_type", ExchangedTokenType.accessToken.uri)
-        request.appendTarget(scope: scope, audience: audience, resource: resource)
-        registration.authenticate(&request)
-        return request
     }
 }
 

@@ -32,16 +32,9 @@ public struct DeviceAuthorization: Sendable, Equatable {
         scopes: [String], resource: String? = nil, additionalParameters: [(String, String)] = [],
         registration: ClientRegistration, endpoint: String
     ) -> HTTPRequest {
-        var request = HTTPRequest.form(to: endpoint)
-        // `client_id` is a parameter of the request. Other authentication methods add it to the form themselves.
-        if registration.authentication == .clientSecretBasic {
-            request.appendParameter("client_id", registration.clientID)
-        }
-        if !scopes.isEmpty { request.appendParameter("scope", scopes.joined(separator: " ")) }
-        if let resource { request.appendParameter("resource", resource) }
-        for (name, value) in additionalParameters { request.appendParameter(name, value) }
-        registration.authenticate(&request)
-        return request
+        .form(
+            [("scope", ScopeList.text(scopes)), ("resource", resource)] + additionalParameters.map { ($0.0, $0.1) },
+            to: endpoint, by: registration, namesClient: true)
     }
 
     /// Reads the response (section 3.2). A missing lifetime counts as the maximum; one of 0 or less throws `.invalid`.
@@ -219,15 +212,10 @@ extension TokenRequest {
     public static func deviceCode(
         _ code: Secret, resource: String? = nil, registration: ClientRegistration, endpoint: String
     ) -> HTTPRequest {
-        var request = HTTPRequest.form(to: endpoint)
-        request.appendParameter("grant_type", DeviceAuthorization.grantType)
-        request.appendParameter("device_code", code)
-        if let resource { request.appendParameter("resource", resource) }
         // Section 3.4 requires the client id unless the client authenticates otherwise; some servers always require it.
-        if registration.authentication == .clientSecretBasic {
-            request.appendParameter("client_id", registration.clientID)
-        }
-        registration.authenticate(&request)
-        return request
+        .form(
+            [
+                ("grant_type", DeviceAuthorization.grantType), ("device_code", code.revealed()), ("resource", resource),
+            ], to: endpoint, by: registration, namesClient: true)
     }
 }

@@ -39,38 +39,11 @@ public enum OAuthError: Error, Sendable, Equatable {
             self.message = message
             self.status = status
         }
-    }
 
-    /// What can be done about an error.
-    public enum Remedy: Sendable, Equatable {
-        /// The same request may succeed later; `after` in seconds, if the provider said so.
-        case retry(after: Int?)
-        /// The grant is not valid any more.
-        case signInAgain
-        case fixConfiguration
-        /// An error of the provider. The user can only try again.
-        case reportToProvider
-    }
-
-    public var remedy: Remedy {
-        switch self {
-        case .invalid, .invalidIDToken, .otherSubject: .reportToProvider
-        case .unavailable(_, _, let retryAfter), .failing(_, let retryAfter): .retry(after: retryAfter)
-        case .misconfigured: .fixConfiguration
-        case .refused(let errorResponse):
-            switch errorResponse.code {
-            // Only the token endpoint itself can prove that a grant is invalid (RFC 6749 section 5.2; some send it with
-            // 200). An authorization response in the browser or a status that a proxy may create is no proof.
-            case "invalid_grant" where [200, 400, 401, 403].contains(errorResponse.status): .signInAgain
-            case "temporarily_unavailable", "server_error", "slow_down": .retry(after: nil)
-            // The last three are codes of GitHub and Google.
-            case "invalid_client", "unauthorized_client", "unsupported_grant_type", "invalid_scope",
-                "unsupported_response_type", "incorrect_client_credentials", "redirect_uri_mismatch",
-                "deleted_client":
-                .fixConfiguration
-            default: .reportToProvider
-            }
-        }
+        /// True if the grant is not valid any more. Only the token endpoint itself can prove that (RFC 6749 section 5.2;
+        /// some send it with 200). An authorization response in the browser or a status that a proxy may create is no
+        /// proof.
+        public var endsGrant: Bool { code == "invalid_grant" && [200, 400, 401, 403].contains(status) }
     }
 }
 

@@ -11,7 +11,7 @@ public struct TokenSet: Sendable, Equatable {
     /// provider issues a token that has expired.
     public let expiresIn: Int?
     /// When the access token expires, in Unix seconds by the provider's clock; nil if it is not stated.
-    public private(set) var expiresAt: Int?
+    public let expiresAt: Int?
     public let refreshToken: Secret?
     /// Not verified.
     public let idToken: Secret?
@@ -22,21 +22,6 @@ public struct TokenSet: Sendable, Equatable {
     /// The type of an exchanged token (RFC 8693 section 2.2.1); nil if it is not stated.
     public let issuedTokenType: String?
 
-    public init(
-        accessToken: Secret, tokenType: String = "Bearer", expiresIn: Int? = nil, refreshToken: Secret? = nil,
-        idToken: Secret? = nil, scope: String? = nil, refreshExpiresIn: Int? = nil,
-        issuedTokenType: String? = nil
-    ) {
-        self.accessToken = accessToken
-        self.tokenType = tokenType
-        self.expiresIn = expiresIn
-        self.refreshToken = refreshToken
-        self.idToken = idToken
-        self.scope = scope
-        self.refreshExpiresIn = refreshExpiresIn
-        self.issuedTokenType = issuedTokenType
-    }
-
     init(parsing object: JSONObject, refreshToken: Secret?) throws(OAuthError) {
         guard let access = object["access_token"], access != .null else {
             throw .invalid(.token, reason: "no access_token")
@@ -44,13 +29,14 @@ public struct TokenSet: Sendable, Equatable {
         guard let accessToken = TokenText.secret(access.string) else {
             throw .invalid(.token, reason: "an access_token that is not 1 to 65536 printable characters")
         }
-        self.init(
-            accessToken: accessToken, tokenType: try TokenSet.type(object["token_type"]),
-            expiresIn: LenientNumber.seconds(object["expires_in"]).flatMap { $0 > 0 ? $0 : nil },
-            refreshToken: refreshToken,
-            idToken: try TokenSet.idToken(object["id_token"]), scope: TokenSet.scope(object["scope"]),
-            refreshExpiresIn: TokenSet.refreshLifetime(object), issuedTokenType: object["issued_token_type"]?.string
-        )
+        self.accessToken = accessToken
+        self.refreshToken = refreshToken
+        tokenType = try TokenSet.type(object["token_type"])
+        expiresIn = LenientNumber.seconds(object["expires_in"]).flatMap { $0 > 0 ? $0 : nil }
+        idToken = try TokenSet.idToken(object["id_token"])
+        scope = TokenSet.scope(object["scope"])
+        refreshExpiresIn = TokenSet.refreshLifetime(object)
+        issuedTokenType = object["issued_token_type"]?.string
         expiresAt = LenientNumber.instant(object["expires_at"]) ?? LenientNumber.instant(object["expires_on"])
     }
 
@@ -159,6 +145,9 @@ public enum ScopeList {
         }
         return scopes
     }
+
+    /// The value of the parameter `scope`; nil without scopes.
+    static func text(_ scopes: [String]) -> String? { scopes.isEmpty ? nil : scopes.joined(separator: " ") }
 
     /// The scopes of both lists, each once: those of the first, then the others of the second.
     public static func union(_ first: [String], _ second: [String]) -> [String] {

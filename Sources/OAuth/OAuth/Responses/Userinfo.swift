@@ -1,4 +1,3 @@
-public import Cryptography
 public import RingbackBase
 
 /// The userinfo request (OpenID Connect Core section 5.3.1).
@@ -59,33 +58,6 @@ public struct Userinfo: Sendable, Equatable {
     }
 }
 
-/// The values that a signed userinfo response must match.
-public struct UserinfoExpectations: Sendable {
-    /// As ``IDTokenExpectations/issuer``; the ID token's own `iss` if that is a template.
-    public var issuer: String
-    public var clientID: String
-    /// The ID token's `sub`.
-    public var subject: String?
-    /// Unix seconds.
-    public var now: Int
-    /// As ``IDTokenExpectations/leeway``.
-    public var leeway: Int
-    /// ``ProviderMetadata/allowedUserinfoAlgorithms``, never the algorithm of a token's header.
-    public var allowedAlgorithms: Set<SignatureAlgorithm>
-
-    public init(
-        issuer: String, clientID: String, subject: String?, now: Int, leeway: Int = 120,
-        allowedAlgorithms: Set<SignatureAlgorithm> = [.rs256]
-    ) {
-        self.issuer = issuer
-        self.clientID = clientID
-        self.subject = subject
-        self.now = now
-        self.leeway = leeway
-        self.allowedAlgorithms = allowedAlgorithms
-    }
-}
-
 /// Signed userinfo (OpenID Connect Core section 5.3.2), for clients that are registered for it.
 extension Userinfo {
     /// The token of a successful response of type `application/jwt`; nil for other responses, which
@@ -98,8 +70,12 @@ extension Userinfo {
 
     /// Verifies a signed response: the provider's keys must have signed it, `iss`, `aud` and the subject must match,
     /// and its times, if there are any, must be valid. Throws `.invalid(.userinfo, reason:)`.
+    ///
+    /// - Parameter expected: only issuer, client, subject, time and algorithms are compared. The issuer is the ID token's
+    ///   own `iss` if that of the metadata is a template; the algorithms are
+    ///   ``ProviderMetadata/allowedUserinfoAlgorithms``.
     public init(
-        verifying token: Secret, keys: JSONWebKeySet, expecting expected: UserinfoExpectations
+        verifying token: Secret, keys: JSONWebKeySet, expecting expected: IDTokenExpectations
     ) throws(OAuthError) {
         let claims: JSONObject
         do throws(JSONWebSignature.Failure) {
@@ -120,14 +96,14 @@ extension Userinfo {
         try self.init(claims: claims, subject: expected.subject)
     }
 
-    private static func check(_ claims: JSONObject, _ expected: UserinfoExpectations) throws(OAuthError) {
+    private static func check(_ claims: JSONObject, _ expected: IDTokenExpectations) throws(OAuthError) {
         guard let issuer = try claims.text("iss"),
             IssuerTemplate.admits(issuer, expected: expected.issuer, tenant: try claims.text("tid"))
         else { throw .invalidIDToken(claim: "iss", reason: "missing, or another issuer") }
         guard try claims.audience().contains(where: { $0.isSameBytes(as: expected.clientID) }) else {
             throw .invalidIDToken(claim: "aud", reason: "for another client")
         }
-        let leeway = min(max(expected.leeway, 0), 300)
+        let leeway = expected.boundedLeeway
         if let expiresAt = try claims.instant("exp"), expected.now >= expiresAt + leeway {
             throw .invalidIDToken(claim: "exp", reason: "expired")
         }

@@ -53,9 +53,7 @@ import Testing
         let expected = ["client-1", "client-2"].map { "DELETE https://id.example/register/\($0)" }
         #expect(deletions(house) == expected)
         guard
-            case .nothingHeld = await error({ () throws(BrokerError) in
-                _ = try await Registrations(of: house.broker).deleteOwn(House.name)
-            })
+            case .nothingHeld = await thrown(by: try await Registrations(of: house.broker).deleteOwn(House.name))
         else { throw Unexpected() }
     }
 
@@ -93,7 +91,7 @@ private let refusals = [
         let held = await house.vault.sessions
         house.network.forget(["client-1"], saying: (status, body))
         house.clock.advance(by: 3_600)
-        let failure = await error { () throws(BrokerError) in _ = try await house.token() }
+        let failure = await thrown(by: try await house.token())
         guard case .refreshRefused(House.name, "id.example", .client)? = failure else {
             Issue.record("\(String(describing: failure))")
             return
@@ -176,7 +174,7 @@ private let refusals = [
         try await house.signIn()
         house.clock.advance(by: 3_600)
         house.network.give(secret: "hush-hush-hush")
-        let failure = await error { () throws(BrokerError) in _ = try await house.token() }
+        let failure = await thrown(by: try await house.token())
         #expect(failure == .refreshRefused(House.name, host: "id.example", .clientSecretExpired))
         #expect(try await house.signIn()["client_id"] == "client-2")
     }

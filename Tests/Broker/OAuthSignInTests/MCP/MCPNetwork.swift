@@ -249,7 +249,7 @@ struct MCPHouse {
     }
 
     func failure() async -> BrokerError? {
-        await error { () throws(BrokerError) in try await broker.signIn(House.name, SignInRequest()) }
+        await thrown(by: try await broker.signIn(House.name, SignInRequest()))
     }
 
     func token() async throws(BrokerError) -> String {

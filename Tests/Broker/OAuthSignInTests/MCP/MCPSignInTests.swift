@@ -169,7 +169,7 @@ import Testing
         let held = await house.vault.sessions
         house.network.forget(["client-1"], saying: (400, body))
         house.clock.advance(by: 3_600)
-        let failure = await error { () throws(BrokerError) in _ = try await house.token() }
+        let failure = await thrown(by: try await house.token())
         guard case .misconfigured(let reason)? = failure, case .mcpResourceRefused? = reason.oauth else {
             Issue.record("\(String(describing: failure))")
             return

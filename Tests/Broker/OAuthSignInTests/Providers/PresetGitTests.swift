@@ -29,8 +29,8 @@ import Testing
         #expect(try await house.token(minValid: 600) == "gho_16C7e42F292c6912E7710c838347Ae178B4a")
         #expect(try await house.view.error == nil)
         #expect(house.provider.requests.count == 2)
-        let refusal = await error { () throws(BrokerError) in try await house.broker.refresh(PresetHouse.name) }
-        guard case .conflict = refusal else { throw Unexpected() }
+        let refusal = await thrown(by: try await house.broker.refresh(PresetHouse.name))
+        #expect(refusal?.kind == "conflict")
     }
 
     @Test func `the subject is the number in the API's response`() async throws {
@@ -109,9 +109,7 @@ import Testing
 
     @Test func `there is no ID token, which is said before the browser opens`() async throws {
         let house = try await house(["openid", "repo"])
-        let refusal = await error { () throws(BrokerError) in
-            try await house.broker.signIn(PresetHouse.name, SignInRequest())
-        }
+        let refusal = await thrown(by: try await house.broker.signIn(PresetHouse.name, SignInRequest()))
         guard case .unusableSetting(let setting)? = refusal else { throw Unexpected() }
         #expect(setting.setting == "scopes" && setting.reason.holds("openid"))
     }

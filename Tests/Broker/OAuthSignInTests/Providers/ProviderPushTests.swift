@@ -56,9 +56,7 @@ import Testing
                 "require_pushed_authorization_requests": .bool(isRequired),
             ])
             house.provider.script(.pushed, .status(404))
-            let failure = await error { () throws(BrokerError) in
-                try await house.broker.signIn(House.name, SignInRequest())
-            }
+            let failure = await thrown(by: try await house.broker.signIn(House.name, SignInRequest()))
             #expect((failure != nil) == isRequired)
             #expect(house.doors.closed.count == (isRequired ? 1 : 0))
         }
@@ -76,9 +74,7 @@ import Testing
                 "require_pushed_authorization_requests": .bool(isRequired),
             ])
             house.provider.script(.pushed, turn)
-            let failure = await error { () throws(BrokerError) in
-                try await house.broker.signIn(House.name, SignInRequest())
-            }
+            let failure = await thrown(by: try await house.broker.signIn(House.name, SignInRequest()))
             #expect(failure != nil)
             #expect(house.doors.opened == house.doors.closed.count)
         }
@@ -112,23 +108,17 @@ import Testing
             $0.oauth.pushedRequests = .required
         }
         required.provider.script(.pushed, .status(404))
-        let failure = await error { () throws(BrokerError) in
-            try await required.broker.signIn(House.name, SignInRequest())
-        }
+        let failure = await thrown(by: try await required.broker.signIn(House.name, SignInRequest()))
         #expect(failure != nil)
         let absent = try await house([:]) { $0.oauth.pushedRequests = .required }
-        let missing = await error { () throws(BrokerError) in
-            try await absent.broker.signIn(House.name, SignInRequest())
-        }
-        guard case .unusableSetting? = missing else { throw Unexpected() }
+        let missing = await thrown(by: try await absent.broker.signIn(House.name, SignInRequest()))
+        #expect(missing?.kind == "unusableSetting")
     }
 
     @Test func `a provider that requires it and has no endpoint is misconfigured`() async throws {
         let house = try await house(["require_pushed_authorization_requests": true])
-        let failure = await error { () throws(BrokerError) in
-            try await house.broker.signIn(House.name, SignInRequest())
-        }
-        guard case .misconfigured? = failure else { throw Unexpected() }
+        let failure = await thrown(by: try await house.broker.signIn(House.name, SignInRequest()))
+        #expect(failure?.kind == "misconfigured")
     }
 
     // MARK: Form post
@@ -153,15 +143,11 @@ import Testing
         let excluding = try await house(["response_modes_supported": ["query", "fragment"]]) {
             $0.oauth.responseMode = .formPost
         }
-        let failure = await error { () throws(BrokerError) in
-            try await excluding.broker.signIn(House.name, SignInRequest())
-        }
-        guard case .unusableSetting? = failure else { throw Unexpected() }
+        let failure = await thrown(by: try await excluding.broker.signIn(House.name, SignInRequest()))
+        #expect(failure?.kind == "unusableSetting")
         let silent = try await house([:]) { $0.oauth.responseMode = .formPost }
-        let unlisted = await error { () throws(BrokerError) in
-            try await silent.broker.signIn(House.name, SignInRequest())
-        }
-        guard case .unusableSetting? = unlisted else { throw Unexpected() }
+        let unlisted = await thrown(by: try await silent.broker.signIn(House.name, SignInRequest()))
+        #expect(unlisted?.kind == "unusableSetting")
     }
 
     // MARK: private_key_jwt
@@ -191,9 +177,7 @@ import Testing
         let house = try await house([:]) {
             $0.oauth.clientKey = Account.KeySource { () throws(BrokerError) in throw .misconfigured(.any) }
         }
-        let failure = await error { () throws(BrokerError) in
-            try await house.broker.signIn(House.name, SignInRequest())
-        }
+        let failure = await thrown(by: try await house.broker.signIn(House.name, SignInRequest()))
         #expect(failure == .misconfigured(.any))
     }
 }

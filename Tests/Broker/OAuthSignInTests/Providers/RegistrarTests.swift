@@ -30,9 +30,7 @@ import Testing
         let office = await Office()
         _ = try await office.register()
         for (issuer, client) in [("https://other.example", "c1"), (RegistrationServer.issuer, "c2")] {
-            let refused = await error { () throws(BrokerError) in
-                try await office.secret(clientID: client, issuer: issuer)
-            }
+            let refused = await thrown(by: try await office.secret(clientID: client, issuer: issuer))
             guard case .unusableSetting? = refused else {
                 Issue.record("\(String(describing: refused))")
                 continue
@@ -46,7 +44,7 @@ import Testing
             "{\"client_id\"", with: "{\"client_secret_expires_at\":1000,\"client_id\"")
         office.server.register(.init(body: body))
         #expect(try await office.register().secretExpiresAt?.seconds == 1_000)
-        let refused = await error { () throws(BrokerError) in try await office.secret() }
+        let refused = await thrown(by: try await office.secret())
         guard case .unusableSetting(let setting)? = refused else {
             Issue.record("\(String(describing: refused))")
             return
@@ -63,7 +61,7 @@ import Testing
     func `that cannot be used is deleted again`(body: String) async {
         let office = await Office()
         office.server.register(.init(body: body))
-        let refused = await error { () throws(BrokerError) in try await office.register() }
+        let refused = await thrown(by: try await office.register())
         guard case .provider(.invalidResponse(let reason))? = refused else {
             Issue.record("\(String(describing: refused))")
             return
@@ -81,7 +79,7 @@ import Testing
                 body:
                     #"{"registration_access_token":"reg-token-1","registration_client_uri":"https://id.example/r"}"#))
         office.server.delete(.init(failure: .timedOut(host: "id.example")))
-        let refused = await error { () throws(BrokerError) in try await office.register() }
+        let refused = await thrown(by: try await office.register())
         guard case .provider(.invalidResponse(let reason))? = refused else {
             Issue.record("\(String(describing: refused))")
             return
@@ -95,7 +93,7 @@ import Testing
             .init(
                 body:
                     #"{"registration_access_token":"reg-token-2","registration_client_uri":"https://id.example/s"}"#))
-        _ = await error { () throws(BrokerError) in try await office.register() }
+        _ = await thrown(by: try await office.register())
         let both = [Secret("reg-token-2"), Secret("reg-token-1")]
         #expect(await office.kept(nil)?.managements.map(\.token) == both)
         // Later somebody deletes them.
@@ -109,7 +107,7 @@ import Testing
     @Test func `whose token comes without its place keeps the token`() async {
         let office = await Office()
         office.server.register(.init(body: #"{"registration_access_token":"reg-token-1"}"#))
-        let refused = await error { () throws(BrokerError) in try await office.register() }
+        let refused = await thrown(by: try await office.register())
         guard case .provider(.invalidResponse(let reason))? = refused else {
             Issue.record("\(String(describing: refused))")
             return
@@ -122,7 +120,7 @@ import Testing
     @Test func `that was cut off on the way is deleted again, and why is said`() async {
         let office = await Office()
         office.server.register(.init(isTruncated: true))
-        let refused = await error { () throws(BrokerError) in try await office.register() }
+        let refused = await thrown(by: try await office.register())
         guard case .provider(.invalidResponse(let reason))? = refused else {
             Issue.record("\(String(describing: refused))")
             return
@@ -150,7 +148,7 @@ import Testing
         let office = await Office()
         await office.vault.failAnnouncing(with: .unwritable(.diskFull))
         #expect(
-            await error { () throws(BrokerError) in try await office.register() }
+            await thrown(by: try await office.register())
                 == .vaultFailed(.vault(.unwritable(.diskFull))))
         #expect(office.server.registrations.isEmpty)
     }
@@ -163,7 +161,7 @@ import Testing
         let order = RegistrationOrder(account: House.name, issuer: RegistrationServer.issuer)
         let office = await Office([House.account()])
         for broker in [memory, office.broker] {
-            let refused = await error { () throws(BrokerError) in try await Registrations(of: broker).register(order) }
+            let refused = await thrown(by: try await Registrations(of: broker).register(order))
             guard case .conflict? = refused else {
                 Issue.record("\(String(describing: refused))")
                 continue
@@ -195,7 +193,7 @@ import Testing
     func `is not possible at every provider`(member: String, value: JSON?, expected: OAuthReason) async {
         let office = await Office()
         office.server.describe(member, value)
-        let refused = await error { () throws(BrokerError) in try await office.register() }
+        let refused = await thrown(by: try await office.register())
         guard case .unusableSetting(let setting)? = refused else {
             Issue.record("\(String(describing: refused))")
             return
@@ -210,8 +208,7 @@ import Testing
             .init(status: 401, body: #"{"error":"invalid_token","error_description":"no token initial-token-9"}"#))
         var order = office.order
         order.initialAccessToken = Secret("initial-token-9")
-        let refused = await error { () throws(BrokerError) in try await Registrations(of: office.broker).register(order)
-        }
+        let refused = await thrown(by: try await Registrations(of: office.broker).register(order))
         #expect(refused == .provider(.refused(code: "invalid_token", message: nil)))
         #expect(office.server.registrations.first?.authorization == Secret("Bearer initial-token-9"))
         #expect(await office.vault.isAnnounced == false)
@@ -232,9 +229,7 @@ import Testing
             let other = await Office()
             other.server.describe("scopes_supported", listed)
             other.server.refuses(scope: "offline_access")
-            let refused = await error { () throws(BrokerError) in
-                try await Registrations(of: other.broker).register(order)
-            }
+            let refused = await thrown(by: try await Registrations(of: other.broker).register(order))
             #expect(refused == .provider(.refused(code: "invalid_client_metadata", message: nil)))
             #expect(other.server.registrations.count == 1)
         }
@@ -246,9 +241,8 @@ import Testing
         await office.broker.configure([House.account(clientID: "c1")])
         let name = House.name
         let issuer = RegistrationServer.issuer
-        let refused = await error { () throws(BrokerError) in
-            try await Registrations(of: office.broker).delete(name, issuer: issuer, clientID: "c1")
-        }
+        let refused = await thrown(
+            by: try await Registrations(of: office.broker).delete(name, issuer: issuer, clientID: "c1"))
         guard case .conflict? = refused else {
             Issue.record("\(String(describing: refused))")
             return
@@ -256,16 +250,14 @@ import Testing
         await office.broker.configure([])
         office.server.delete(.init(status: 401, body: ""))
         #expect(
-            await error { () throws(BrokerError) in
-                try await Registrations(of: office.broker).delete(name, issuer: issuer, clientID: "c1")
-            } == .provider(.refused(code: "invalid_token", message: nil)))
+            await thrown(by: try await Registrations(of: office.broker).delete(name, issuer: issuer, clientID: "c1"))
+                == .provider(.refused(code: "invalid_token", message: nil)))
         #expect(await office.kept("c1") != nil)
         office.server.delete(.init(status: 204, body: ""))
         #expect(try await Registrations(of: office.broker).delete(name, issuer: issuer, clientID: "c1"))
         #expect(await office.kept("c1") == nil && office.server.deletions.count == 2)
-        let gone = await error { () throws(BrokerError) in
-            try await Registrations(of: office.broker).delete(name, issuer: issuer, clientID: "c1")
-        }
+        let gone = await thrown(
+            by: try await Registrations(of: office.broker).delete(name, issuer: issuer, clientID: "c1"))
         guard case .nothingHeld? = gone else {
             Issue.record("\(String(describing: gone))")
             return

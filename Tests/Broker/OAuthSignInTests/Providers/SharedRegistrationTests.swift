@@ -78,7 +78,7 @@ import Testing
         #expect(stored?.clients == [Self.theirs])
         // What does not end by itself is told at once.
         await vault.failOnceStoring(with: .unwritable(.diskFull))
-        let full = await error { () throws(BrokerError) in try await records.change(slot, add) }
+        let full = await thrown(by: try await records.change(slot, add))
         #expect(full == .vaultFailed(.vault(.unwritable(.diskFull))))
     }
 }

@@ -53,7 +53,7 @@ extension House {
 
     fileprivate func serviceToken() async throws(BrokerError) -> String { try await service().token.value.revealed() }
     fileprivate func serviceFailure(_ change: (inout SessionQuery) -> Void = { _ in }) async -> BrokerError? {
-        await error { () throws(BrokerError) in try await service(change) }
+        await thrown(by: try await service(change))
     }
     fileprivate var serviceView: AccountView { get async throws { try await broker.account(House.service) } }
     /// The vault has heard of nobody.
@@ -221,7 +221,7 @@ extension House {
         var request = SignInRequest()
         request.method = SignInMethod(rawValue: "password")
         let wanted = request
-        let failure = await error { () throws(BrokerError) in try await house.broker.begin(House.service, wanted) }
+        let failure = await thrown(by: try await house.broker.begin(House.service, wanted))
         guard case .methodUnsupported = failure else {
             Issue.record("\(String(describing: failure))")
             return

@@ -205,7 +205,7 @@ struct PresetHouse: Sendable {
     }
 
     func failure(minValid: Int? = nil) async -> BrokerError? {
-        await error { () throws(BrokerError) in try await token(minValid: minValid) }
+        await thrown(by: try await token(minValid: minValid))
     }
 
     /// What a refresh after so many seconds ends with, if the provider answers it thus.

@@ -81,7 +81,8 @@ private func isInvalid(_ body: () throws(OAuthError) -> ProviderMetadata) -> Boo
             _ = try ProviderMetadata(parsing: document(issuer: issuer), issuer: issuer)
             Issue.record("accepted")
         } catch {
-            #expect(error.remedy == .fixConfiguration)
+            if case .misconfigured = error { return }
+            Issue.record("\(error)")
         }
     }
 }

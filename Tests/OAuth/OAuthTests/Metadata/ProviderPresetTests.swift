@@ -51,7 +51,8 @@ private let tenant = "72f988bf-86f1-41af-91ab-2d7cd011db47"
             _ = try ProviderPreset(name: name, tenant: tenant, host: host)
             Issue.record("accepted")
         } catch {
-            #expect(error.remedy == .fixConfiguration)
+            if case .misconfigured = error { return }
+            Issue.record("\(error)")
         }
     }
 

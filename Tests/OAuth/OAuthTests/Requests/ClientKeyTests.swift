@@ -20,8 +20,7 @@ import Testing
         let assertion = try ClientAssertion(key: ClientKey(parsing: Secret(key)), metadata: metadata, now: 1_000)
         let registration = ClientRegistration(clientID: "me", authentication: .privateKeyJWT, assertion: assertion)
         #expect(registration.isComplete)
-        var request = HTTPRequest.form(to: "https://id.example.org/t")
-        registration.authenticate(&request)
+        let request = HTTPRequest.form([], to: "https://id.example.org/t", by: registration)
         #expect(request.authorization == nil)
         let pairs = try FormEncoding.parse(request.body?.revealedBytes() ?? [])
         return Dictionary(uniqueKeysWithValues: pairs.map { ($0.name, $0.value) })
@@ -148,8 +147,7 @@ import Testing
     @Test func `a registration without its key is not complete, and sends nothing in its place`() {
         let registration = ClientRegistration(clientID: "me", authentication: .privateKeyJWT, secret: Secret("s"))
         #expect(!registration.isComplete)
-        var request = HTTPRequest.form(to: "https://id.example.org/t")
-        registration.authenticate(&request)
+        let request = HTTPRequest.form([], to: "https://id.example.org/t", by: registration)
         #expect(request.body?.revealed() == "client_id=me")
     }
 }

@@ -5,10 +5,7 @@ import Testing
 
 @Suite struct `Client registration` {
     private func authenticated(_ registration: ClientRegistration) -> HTTPRequest {
-        var request = HTTPRequest.form(to: "https://id.example.org/token")
-        request.appendParameter("grant_type", "x")
-        registration.authenticate(&request)
-        return request
+        .form([("grant_type", "x")], to: "https://id.example.org/token", by: registration)
     }
 
     @Test func `NAT-36: a public client only names itself, even if it holds a secret`() {

@@ -54,7 +54,6 @@ private func answer(_ body: String, status: Int = 200, type: String = "applicati
             #expect(throws: expected) {
                 try Userinfo(parsing: answer(#"{"error":"invalid_grant"}"#, status: status), subject: "u1")
             }
-            #expect(expected.remedy == .reportToProvider)
         }
         #expect(throws: OAuthError.unavailable(.userinfo, status: 503, retryAfter: nil)) {
             try Userinfo(parsing: answer("", status: 503), subject: "u1")

@@ -1,4 +1,3 @@
-import TestSupport
 import Testing
 
 @testable import OAuth
@@ -56,42 +55,6 @@ import Testing
                 pace.note(.slowDown(interval: nil))
             }
             #expect(count == 1)
-        }
-    }
-
-    @Test func `in 10,000 random sequences of answers no question is early`() {
-        for seed in 0..<UInt64(10_000) {
-            var dice = SeededGenerator(seed: seed)
-            let stated = Int.random(in: -10...100, using: &dice)
-            let life = Int.random(in: 1...1_800, using: &dice)
-            let interval = DevicePace.sensible(stated, within: life)
-            // The rules, as the standard says them.
-            var required = max(min(stated, life), 5)
-            #expect(interval >= min(required, max(life - 5, 5)))
-            required = interval
-            var pace = DevicePace(interval: .seconds(interval))
-            var silent = 0
-            for _ in 0..<Int.random(in: 1...40, using: &dice) {
-                var least = required * 1_000
-                switch Int.random(in: 0..<4, using: &dice) {
-                case 0:
-                    pace.note(.slowDown(interval: nil))
-                    required += 5
-                    silent = 0
-                    least = required * 1_000
-                case 1:
-                    let retryAfter = Bool.random(using: &dice) ? Int.random(in: 0...300, using: &dice) : nil
-                    pace.note(.unanswered(retryAfter: retryAfter.map { .seconds($0) }))
-                    silent += 1
-                    least = max(least, min(least << min(silent, 16), 120_000), (retryAfter ?? 0) * 1_000)
-                default:
-                    pace.note(.pending)
-                    silent = 0
-                }
-                #expect(pace.pause >= .milliseconds(least), "seed \(seed)")
-                // Nor is anybody kept waiting without end.
-                #expect(pace.pause <= .milliseconds(max(required * 1_250, 300_000)), "seed \(seed)")
-            }
         }
     }
 }

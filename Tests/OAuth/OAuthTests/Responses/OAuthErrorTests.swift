@@ -5,22 +5,13 @@ import Testing
 
 @Suite struct `OAuth error` {
     @Test(arguments: [
-        (200, OAuthError.Remedy.signInAgain), (400, .signInAgain), (401, .signInAgain), (403, .signInAgain),
-        (0, .reportToProvider), (404, .reportToProvider), (418, .reportToProvider),
+        ("invalid_grant", 200, true), ("invalid_grant", 400, true), ("invalid_grant", 401, true),
+        ("invalid_grant", 403, true), ("invalid_grant", 0, false), ("invalid_grant", 404, false),
+        ("invalid_grant", 418, false), ("invalid_client", 400, false), ("Invalid_Grant", 400, false),
+        ("invalid_grant ", 400, false), ("", 400, false),
     ])
-    func `only the token endpoint's own invalid_grant ends a grant`(status: Int, remedy: OAuthError.Remedy) {
-        let error = OAuthError.refused(.init(code: "invalid_grant", message: nil, status: status))
-        #expect(error.remedy == remedy)
-    }
-
-    @Test(arguments: [
-        ("incorrect_client_credentials", OAuthError.Remedy.fixConfiguration),
-        ("redirect_uri_mismatch", .fixConfiguration), ("invalid_client", .fixConfiguration),
-        ("temporarily_unavailable", .retry(after: nil)), ("bad_verification_code", .reportToProvider),
-        ("Invalid_Grant", .reportToProvider), ("invalid_grant ", .reportToProvider), ("", .reportToProvider),
-    ])
-    func `a word means what it says and nothing like it`(code: String, remedy: OAuthError.Remedy) {
-        #expect(OAuthError.refused(.init(code: code, message: nil, status: 400)).remedy == remedy)
+    func `only invalid_grant with a status of token endpoints ends a grant`(code: String, status: Int, ends: Bool) {
+        #expect(OAuthError.ErrorResponse(code: code, message: nil, status: status).endsGrant == ends)
     }
 
     private func response(_ status: Int, _ body: String, _ type: String = "application/json") -> HTTPResponse {

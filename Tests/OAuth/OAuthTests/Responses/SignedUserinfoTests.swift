@@ -8,9 +8,11 @@ private let ordinary: JSON = [
     "iss": "https://id.example", "aud": "ringback", "sub": "ann", "email": "ann@example.org",
 ]
 
-private func expectations(subject: String? = "ann") -> UserinfoExpectations {
-    UserinfoExpectations(
-        issuer: "https://id.example", clientID: "ringback", subject: subject, now: now, allowedAlgorithms: [.es256])
+private func expectations(subject: String? = "ann") -> IDTokenExpectations {
+    var expected = IDTokenExpectations(
+        issuer: "https://id.example", clientID: "ringback", now: now, allowedAlgorithms: [.es256])
+    expected.subject = subject
+    return expected
 }
 
 /// Nil if the changed answer is believed, else what is said about it.

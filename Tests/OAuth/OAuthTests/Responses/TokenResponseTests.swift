@@ -117,7 +117,6 @@ private func answer(_ json: String, status: Int = 200) -> HTTPResponse {
             saysWhy
             ? .failing(.init(code: "invalid_grant", message: nil, status: status), retryAfter: nil)
             : .unavailable(.token, status: status, retryAfter: nil)
-        #expect(error.remedy == .retry(after: nil))
         #expect(throws: error) { try TokenResponse(reading: answer(body, status: status)) }
     }
 
