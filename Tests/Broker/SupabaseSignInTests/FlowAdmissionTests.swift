@@ -37,7 +37,7 @@ import Testing
         house.clock.advance(by: 1)
         // Nobody's own wish: a program that only wants a token.
         let unasked = await error { () throws(BrokerError) in
-            try await house.broker.signIn(name, SignInRequest(switchesSubject: true), isInterested: false)
+            _ = try await house.broker.signIn(name, SignInRequest(switchesSubject: true), isInterested: false)
         }
         guard case .conflict? = unasked else { throw Unexpected() }
         let second = try await begin(house) { $0.switchesSubject = true }
