@@ -89,7 +89,7 @@ struct House: Sendable {
 
     /// What goes wrong when a token is asked for; nil if nothing does.
     func failure(minValid: Int? = nil, _ name: AccountName = House.name) async -> BrokerError? {
-        await error { () throws(BrokerError) in try await token(minValid: minValid, name) }
+        await error { try await token(minValid: minValid, name) }
     }
 
     /// Asks for a token whose refresh is held at the provider, until it releases `.token`.
@@ -102,12 +102,12 @@ struct House: Sendable {
 
     /// The same for any query.
     func failure(_ query: SessionQuery) async -> BrokerError? {
-        await error { () throws(BrokerError) in try await broker.session(House.name, query) }
+        await error { try await broker.session(House.name, query) }
     }
 
     /// What goes wrong in an explicit refresh.
     func refreshFailure(isForced: Bool = false) async -> BrokerError? {
-        await error { () throws(BrokerError) in try await broker.refresh(House.name, isForced: isForced) }
+        await error { try await broker.refresh(House.name, isForced: isForced) }
     }
 
     var view: AccountView { get async throws { try await broker.account(House.name) } }
@@ -170,7 +170,7 @@ extension BrokerError {
 }
 
 /// The error of an expression, or nil.
-func thrown<Value>(by call: @autoclosure () async throws(BrokerError) -> Value) async -> BrokerError? {
+func thrown<Value>(by call: @autoclosure () async throws -> Value) async -> BrokerError? {
     await error(call)
 }
 

@@ -37,7 +37,7 @@ import Testing
             try await house.signIn()
             house.project.script(touch, .status(401, #"{"code":"session_not_found","message":"x"}"#))
             house.project.hold(touch)
-            let calling = Task { await error { () throws(BrokerError) in try await call(house) } }
+            let calling = Task { await error { try await call(house) } }
             #expect(await house.project.arrived(touch))
             if hasAnother { #expect(await house.refresh() == nil) }
             house.project.release(touch)

@@ -140,7 +140,8 @@ import Testing
         #expect(user["identities"]?.array?.count == 1)
         #expect(house.facts.names.contains("identityUnlinked"))
         let email = try #require(all.first?["identity_id"]?.string)
-        let last = await error { () throws(BrokerError) in try await house.broker.supabase.unlink(name, identity: email)
+        let last = await error {
+            try await house.broker.supabase.unlink(name, identity: email)
         }
         #expect(last?.word == "single_identity_not_deletable")
     }

@@ -25,7 +25,7 @@ import Testing
     }
 
     private func failure(_ house: SupabaseHouse, _ fill: (inout UserChanges) -> Void) async -> BrokerError? {
-        await error { () throws(BrokerError) in try await update(house, fill) }
+        await error { try await update(house, fill) }
     }
 
     // MARK: The user
@@ -127,7 +127,7 @@ import Testing
     @Test func `has factors with names of their own, and removes them`() async throws {
         let house = try await signedIn()
         let factor = try await house.addFactor()
-        let again = await error { () throws(BrokerError) in
+        let again = await error {
             try await house.broker.supabase.enroll(name, NewFactor(.totp(issuer: nil), name: "app"))
         }
         #expect(again?.word == "mfa_factor_name_conflict")
@@ -155,10 +155,10 @@ import Testing
     func `names factors and identities by UUIDs alone`(id: String) async throws {
         let house = try await signedIn()
         for failure in [
-            await error { () throws(BrokerError) in try await house.broker.supabase.challenge(name, factor: id) },
-            await error { () throws(BrokerError) in try await house.broker.supabase.removeFactor(name, factor: id) },
-            await error { () throws(BrokerError) in try await house.broker.supabase.unlink(name, identity: id) },
-            await error { () throws(BrokerError) in
+            await error { try await house.broker.supabase.challenge(name, factor: id) },
+            await error { try await house.broker.supabase.removeFactor(name, factor: id) },
+            await error { try await house.broker.supabase.unlink(name, identity: id) },
+            await error {
                 try await house.broker.supabase.verifyFactor(name, factor: id, challenge: id, code: Secret("123456"))
             },
         ] {
@@ -178,7 +178,7 @@ import Testing
         #expect(house.project.last("POST /rest/v1/rpc/touch")?.fields["apikey"] == "sb_publishable_x")
         for function in ["drop", "", "touch/../x", "Touch"] {
             guard
-                case .invalid(field: "function", _) = await error({ () throws(BrokerError) in
+                case .invalid(field: "function", _) = await error({
                     try await house.broker.supabase.call(name, function: function, arguments: JSONObject())
                 })
             else { throw Unexpected() }

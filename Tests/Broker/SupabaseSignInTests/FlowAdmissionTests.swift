@@ -18,7 +18,7 @@ import Testing
     }
 
     private func isConflict(_ house: House, _ change: (inout SignInRequest) -> Void) async -> Bool {
-        if case .conflict? = await error({ () throws(BrokerError) in try await begin(house, change) }) {
+        if case .conflict? = await error({ try await begin(house, change) }) {
             true
         } else {
             false
@@ -36,8 +36,8 @@ import Testing
         #expect(await isConflict(house) { $0.switchesSubject = true })
         house.clock.advance(by: 1)
         // Nobody's own wish: a program that only wants a token.
-        let unasked = await error { () throws(BrokerError) in
-            _ = try await house.broker.signIn(name, SignInRequest(switchesSubject: true), isInterested: false)
+        let unasked = await error {
+            try await house.broker.signIn(name, SignInRequest(switchesSubject: true), isInterested: false)
         }
         guard case .conflict? = unasked else { throw Unexpected() }
         let second = try await begin(house) { $0.switchesSubject = true }
@@ -81,7 +81,7 @@ import Testing
         let house = try await House()
         let first = try await begin(house)
         let waiting = Task {
-            await error { () throws(BrokerError) in try await house.broker.sessionAfterSignIn(name, SessionQuery()) }
+            await error { try await house.broker.sessionAfterSignIn(name, SessionQuery()) }
         }
         #expect(await eventually { await house.broker.flowRegistry.entries[first.id]?.waiters == 1 })
         let second = try await begin(house) {
@@ -102,7 +102,7 @@ import Testing
     @Test func `that is still being made gives way too`() async throws {
         let house = try await House()
         house.provider.hold(.metadata)
-        let first = Task { await error { () throws(BrokerError) in try await begin(house) } }
+        let first = Task { await error { try await begin(house) } }
         #expect(await house.provider.arrived(.metadata, 1))
         let second = Task {
             try await begin(house) {

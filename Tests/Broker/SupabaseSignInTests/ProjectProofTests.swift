@@ -79,7 +79,7 @@ import Testing
         let presented = try #require(try await house.refreshTokens.first)
         #expect(await house.vault.sessions.first?.refreshToken?.revealed() == presented)
         house.project.script(user, .fail(.unreachable(host: "ref.supabase.co", reason: "gone")))
-        #expect(isUnproved(await error { () throws(BrokerError) in try await house.token() }))
+        #expect(isUnproved(await error { try await house.token() }))
         // Rotated, and kept.
         #expect(try await house.refreshTokens.count == 2)
         house.clock.advance(by: 10)
@@ -102,7 +102,7 @@ import Testing
         let house = try await SupabaseHouse()
         house.project.behave { $0.signature = .hs256 }
         house.project.script(user, .status(403, #"{"code":"bad_jwt","message":"invalid JWT"}"#))
-        let failure = await error { () throws(BrokerError) in try await house.signIn() }
+        let failure = await error { try await house.signIn() }
         guard case .provider(.invalidResponse(let reason))? = failure else { throw Unexpected() }
         #expect(reason.holds("bad_jwt"))
         #expect(try await house.view.state == .unauthenticated)

@@ -74,7 +74,7 @@ import Testing
         let factor = try await enrolled(house)
         await house.vault.endLease(afterRequests: 0)
         let over = BrokerError.vaultUnreachable(.vault(.unreachable(.leaseOver)))
-        let failure = await error { () throws(BrokerError) in try await prove(house, factor, "attestationObject") }
+        let failure = await error { try await prove(house, factor, "attestationObject") }
         #expect(failure == over)
         #expect(house.project.last(Self.proof) == nil)
         let presented = house.project.presented
@@ -85,7 +85,7 @@ import Testing
     @Test func `that is not believed leaves the session as it was, after a refresh that makes sure`() async throws {
         let house = try await signedIn(reuseInterval: 10)
         let factor = try await enrolled(house)
-        let failure = await error { () throws(BrokerError) in try await prove(house, factor, "signature") }
+        let failure = await error { try await prove(house, factor, "signature") }
         guard case .problem(let problem) = failure else { throw Unexpected() }
         #expect(problem.code == "provider_error" && problem.providerMessage == "No." && problem.isTrouble)
         // HTTP 500 does not say that nothing was done.
@@ -104,7 +104,7 @@ import Testing
         let challenge = try await house.broker.supabase.challenge(name, factor: factor).id
         let documents = [JSONObject(), JSONObject([.init("id", "a2V5")]), credential("userHandle")]
         for document in documents {
-            let failure = await error { () throws(BrokerError) in
+            let failure = await error {
                 try await house.broker.supabase.verifyFactor(
                     name, factor: factor, challenge: challenge, credential: document)
             }

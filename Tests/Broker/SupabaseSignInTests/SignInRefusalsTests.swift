@@ -33,7 +33,7 @@ import Testing
         #expect(events == [.signInFailed])
         house.project.behave { _ = $0.addUser(email: "bob@example.org", password: SupabaseHouse.secret.revealed()) }
         try await house.signIn()
-        _ = await error { () throws(BrokerError) in try await house.signIn(email: "bob@example.org") }
+        _ = await error { try await house.signIn(email: "bob@example.org") }
         guard case .conflict = try await house.view.error else { throw Unexpected() }
         #expect(try await house.view.state == .authenticated)
     }

@@ -86,7 +86,7 @@ extension FlowRegistry {
         #expect(try await house.view.user?["is_anonymous"] == true)
         #expect(house.project.last("POST /signup")?.body["data"]?["theme"] == "dark")
         // An anonymous user has no second factors.
-        let failure = await error { () throws(BrokerError) in
+        let failure = await error {
             try await house.broker.supabase.enroll(name, NewFactor(.totp(issuer: nil)))
         }
         guard case .problem(let problem) = failure else { throw Unexpected() }
@@ -153,7 +153,7 @@ extension FlowRegistry {
         #expect(try await house.view.user?["email"] == "new@example.org")
         // Nobody waits for a link any more.
         #expect(house.doors.opened == house.doors.closed.count)
-        guard case .problem(let problem) = await error({ () throws(BrokerError) in try await signUp(house) }) else {
+        guard case .problem(let problem) = await error({ try await signUp(house) }) else {
             throw Unexpected()
         }
         #expect(problem.code == "email_already_in_use")
@@ -196,7 +196,7 @@ extension FlowRegistry {
     @Test func `with an address that is taken is told, though the server shows a stranger`() async throws {
         let house = try await SupabaseHouse()
         house.project.behave { $0.confirmsItself = false }
-        let failure = await error { () throws(BrokerError) in try await signUp(house, SupabaseHouse.alice) }
+        let failure = await error { try await signUp(house, SupabaseHouse.alice) }
         #expect(failure == .problem(ProviderProblem(.addressTaken)))
         #expect(await house.broker.flows().isEmpty)
         #expect(house.doors.opened == house.doors.closed.count)
@@ -225,7 +225,7 @@ extension FlowRegistry {
         try await house.signIn()
         let before = try await house.held
         guard
-            case .conflict = await error({ () throws(BrokerError) in
+            case .conflict = await error({
                 try await house.signIn(email: "bob@example.org")
             })
         else { throw Unexpected() }
@@ -248,7 +248,7 @@ extension FlowRegistry {
         house.project.hold("POST /token password")
         let both = [Task { try await house.signIn() }, Task { try await house.signIn() }]
         #expect(await house.project.arrived("POST /token password"))
-        let other = await error { () throws(BrokerError) in try await house.begin("anonymous") }
+        let other = await error { try await house.begin("anonymous") }
         guard case .conflict = other else { throw Unexpected() }
         // Both are there before the first is done: who comes later signs in anew.
         #expect(await eventually { await house.broker.flowRegistry.interest(inStartOf: name) == 2 })

@@ -211,7 +211,7 @@ import Testing
         try await house.configure(mine, other)
         let flow = try await flow(house)
         let request = house.request("browser")
-        let second = await error { () throws(BrokerError) in try await house.broker.begin(other.name, request) }
+        let second = await error { try await house.broker.begin(other.name, request) }
         guard case .conflict = second else { throw Unexpected() }
         _ = try await house.broker.cancel(flow.id, isForAll: true)
         _ = try await house.broker.begin(other.name, request)

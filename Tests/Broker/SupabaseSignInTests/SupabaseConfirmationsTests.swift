@@ -99,14 +99,14 @@ import Testing
             ("999999", CodeOrigin(), "otp_expired"),
             (house.project.code(for: new), CodeOrigin(email: alice), "otp_expired"),
         ] {
-            let refused = await error { () throws(BrokerError) in try await verify(house, flow, code, origin) }
+            let refused = await error { try await verify(house, flow, code, origin) }
             #expect(refused?.word == word)
         }
         for (origin, field) in [
             (CodeOrigin(email: "other@example.org"), "email"), (CodeOrigin(phone: "+4915100"), "phone"),
             (CodeOrigin(kind: "phone_change"), "type"),
         ] {
-            let refused = await error { () throws(BrokerError) in try await verify(house, flow, "123456", origin) }
+            let refused = await error { try await verify(house, flow, "123456", origin) }
             guard case .invalid(field: field, _) = refused else { throw Unexpected() }
         }
         #expect(try await house.view.flow?.id == flow.id)
@@ -165,7 +165,7 @@ import Testing
         let house = try await signedIn()
         let flow = try await change(house, email: new)
         _ = try await verify(house, flow, house.project.code(for: alice))
-        let early = await error { () throws(BrokerError) in try await house.broker.resend(flow.id) }
+        let early = await error { try await house.broker.resend(flow.id) }
         #expect(early?.retryAfter == 60)
         house.clock.advance(by: 61)
         let again = try await house.broker.resend(flow.id)
@@ -205,7 +205,7 @@ import Testing
         #expect(try await house.broker.supabase.update(name, changes).flow == nil)
         changes.email = try EmailAddress(parsing: new)
         house.project.behave { server in _ = server.addUser(email: "new@example.org") }
-        let taken = await error { () throws(BrokerError) in try await house.broker.supabase.update(name, changes) }
+        let taken = await error { try await house.broker.supabase.update(name, changes) }
         #expect(taken?.word == "email_exists")
         #expect(try await house.view.flow == nil)
         #expect(house.doors.opened == house.doors.closed.count)
@@ -221,7 +221,7 @@ import Testing
         #expect(try await house.broker.flow(flow.id).status == .pending)
         #expect(try await house.view.flow?.id == browser.id)
         // And the other way round, as for any other sign-in.
-        let refused = await error { () async throws(BrokerError) in
+        let refused = await error {
             var changes = UserChanges()
             changes.email = try? EmailAddress(parsing: "third@example.org")
             _ = try await house.broker.supabase.update(name, changes)
@@ -236,7 +236,7 @@ import Testing
         #expect(try await house.broker.flow(flow.id).status == .cancelled)
         #expect(try await house.view.state == .unauthenticated)
         #expect(await !house.broker.flowRegistry.wasRefused(name))
-        let none = await error { () async throws(BrokerError) in
+        let none = await error {
             var changes = UserChanges()
             changes.email = try? EmailAddress(parsing: "third@example.org")
             _ = try await house.broker.supabase.update(name, changes)

@@ -99,9 +99,9 @@ import Testing
         for url in ["https://other.supabase.co", "https://ref.supabase.co/below"] {
             try await house.configure(try SupabaseHouse.account(at: url))
             #expect(try await house.view.state == .unauthenticated)
-            #expect(await error { () throws(BrokerError) in try await house.token() } == .signInRequired(name))
+            #expect(await error { try await house.token() } == .signInRequired(name))
             #expect(
-                await error { () throws(BrokerError) in try await house.broker.supabase.user(name) }
+                await error { try await house.broker.supabase.user(name) }
                     == .signInRequired(name))
         }
         #expect(await house.vault.sessions.count == 1)
@@ -139,7 +139,7 @@ import Testing
             query.key = key
             query.kind = kind
             guard
-                case .methodUnsupported = await error({ () throws(BrokerError) in
+                case .methodUnsupported = await error({
                     try await house.broker.session(name, query)
                 })
             else { throw Unexpected() }
@@ -155,7 +155,7 @@ import Testing
         #expect(try await house.refreshTokens == [])
         #expect(try await house.view.state == .authenticated)
         house.clock.advance(by: 3_600)
-        #expect(await error { () throws(BrokerError) in try await house.token() } == .sessionRanOut(name, advice: nil))
+        #expect(await error { try await house.token() } == .sessionRanOut(name, advice: nil))
     }
 
     // MARK: Its end

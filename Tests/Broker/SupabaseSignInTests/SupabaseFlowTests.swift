@@ -17,13 +17,13 @@ import Testing
     private func code(_ house: SupabaseHouse) -> Secret { Secret(house.project.code(for: alice)) }
 
     private func verify(_ house: SupabaseHouse, _ flow: FlowView, _ code: Secret) async -> BrokerError? {
-        await error { () throws(BrokerError) in try await house.broker.verify(flow.id, code: code) }
+        await error { try await house.broker.verify(flow.id, code: code) }
     }
 
     // MARK: Sending again
 
     private func resend(_ house: SupabaseHouse, _ flow: FlowView) async -> BrokerError? {
-        await error { () throws(BrokerError) in try await house.broker.resend(flow.id) }
+        await error { try await house.broker.resend(flow.id) }
     }
 
     @Test func `is sent again, not before its time`() async throws {
@@ -124,7 +124,7 @@ import Testing
             #expect(events == [.passwordRecovery])
             var changes = UserChanges()
             changes.password = SupabaseHouse.secret
-            let same = await error { () throws(BrokerError) in try await house.broker.supabase.update(name, changes) }
+            let same = await error { try await house.broker.supabase.update(name, changes) }
             guard case .problem(let problem) = same else { throw Unexpected() }
             #expect(problem.code == "password_reset_failed")
             changes.password = Secret("another horse")

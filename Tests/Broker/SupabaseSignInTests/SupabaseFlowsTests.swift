@@ -19,7 +19,7 @@ import Testing
     }
 
     private func verify(_ house: SupabaseHouse, _ flow: FlowView, _ code: Secret) async -> BrokerError? {
-        await error { () throws(BrokerError) in try await house.broker.verify(flow.id, code: code) }
+        await error { try await house.broker.verify(flow.id, code: code) }
     }
 
     // MARK: Browsers
@@ -172,7 +172,7 @@ import Testing
         let hash = Secret("hash-\(code(house).revealed())")
         for (code, hash) in [(nil, nil), (code(house), hash)] as [(Secret?, Secret?)] {
             #expect(
-                await error { () throws(BrokerError) in
+                await error {
                     try await house.broker.verify(flow.id, code: code, tokenHash: hash)
                 } != nil)
         }
@@ -234,9 +234,9 @@ import Testing
         let flow = try #require(try await house.begin("browser"))
         guard case .conflict = await verify(house, flow, Secret("123456")) else { throw Unexpected() }
         #expect(
-            await error { () throws(BrokerError) in try await house.broker.verify("x", code: Secret("123456")) }
+            await error { try await house.broker.verify("x", code: Secret("123456")) }
                 == .flowNotFound)
-        guard case .conflict = await error({ () throws(BrokerError) in try await house.broker.resend(flow.id) }) else {
+        guard case .conflict = await error({ try await house.broker.resend(flow.id) }) else {
             throw Unexpected()
         }
     }

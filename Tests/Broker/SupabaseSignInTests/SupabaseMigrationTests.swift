@@ -28,7 +28,7 @@ import Testing
         _ = try await house.broker.supabase.migrate(name, from: "7")
         let stores = await house.vault.stores.count
         _ = try await house.broker.supabase.migrate(name, from: "7")
-        let other = await error { () throws(BrokerError) in try await house.broker.supabase.migrate(name, from: "8") }
+        let other = await error { try await house.broker.supabase.migrate(name, from: "8") }
         guard case .conflict = other else { throw Unexpected() }
         #expect(try await house.view.migratesFrom == "7")
         _ = try await house.broker.supabase.acknowledgeMigration(name)
@@ -41,7 +41,7 @@ import Testing
     func `is refused where it is none`(identifier: String) async throws {
         let house = try await SupabaseHouse()
         try await house.signIn()
-        let failure = await error { () throws(BrokerError) in
+        let failure = await error {
             try await house.broker.supabase.migrate(name, from: identifier)
         }
         guard case .invalid(field: "from", _) = failure else { throw Unexpected() }
@@ -50,10 +50,10 @@ import Testing
     @Test func `needs a signed-in user at a project`() async throws {
         let house = try await SupabaseHouse()
         #expect(
-            await error { () throws(BrokerError) in try await house.broker.supabase.migrate(name, from: "7") }
+            await error { try await house.broker.supabase.migrate(name, from: "7") }
                 == .signInRequired(name))
         let other = try await House()
-        let failure = await error { () throws(BrokerError) in
+        let failure = await error {
             try await other.broker.supabase.migrate(House.named("work"), from: "7")
         }
         guard case .methodUnsupported = failure else { throw Unexpected() }

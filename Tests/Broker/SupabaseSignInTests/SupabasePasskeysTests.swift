@@ -40,7 +40,7 @@ import Testing
         }
         #expect(reason.holds("seconds: 300") && reason.holds("passkey"))
         guard
-            case .flowEnded = await error({ () throws(BrokerError) in
+            case .flowEnded = await error({
                 try await house.broker.verify(flow.id, credential: credential())
             })
         else { throw Unexpected() }
@@ -55,7 +55,7 @@ import Testing
         #expect(await house.project.arrived(Self.verify))
         let same = Task { try await house.broker.verify(flow.id, credential: credential()).status }
         guard
-            case .conflict = await error({ () throws(BrokerError) in
+            case .conflict = await error({
                 try await house.broker.verify(flow.id, credential: credential("bob@example.org"))
             })
         else { throw Unexpected() }
@@ -81,7 +81,7 @@ import Testing
         let house = try await SupabaseHouse()
         let flow = try await begin(house)
         house.project.script(Self.verify, .fail(.unreachable(host: "ref.supabase.co", reason: "away")))
-        let away = await error { () throws(BrokerError) in
+        let away = await error {
             try await house.broker.verify(flow.id, credential: credential())
         }
         #expect(away?.isTransient == true)
@@ -90,7 +90,7 @@ import Testing
         house.project.script(Self.verify, .fail(.unreachable(host: "ref.supabase.co", reason: "away")))
         house.project.hold(Self.verify)
         let late = Task {
-            await error { () throws(BrokerError) in
+            await error {
                 try await house.broker.verify(flow.id, credential: credential())
             }
         }

@@ -47,7 +47,7 @@ import Testing
         let house = try await SupabaseHouse()
         let (access, refresh) = try foreign(house)
         await house.vault.failAnnouncing(with: .unwritable(.diskFull))
-        guard case .vaultFailed = await error({ () throws(BrokerError) in try await handIn(house, access, refresh) })
+        guard case .vaultFailed = await error({ try await handIn(house, access, refresh) })
         else { throw Unexpected() }
         #expect(house.project.presented.isEmpty)
         await house.vault.failAnnouncing(with: nil)
@@ -60,7 +60,7 @@ import Testing
         let house = try await SupabaseHouse()
         let (access, refresh) = try foreign(house)
         await house.vault.endLease(afterRequests: 0)
-        let failure = await error { () throws(BrokerError) in try await handIn(house, access, refresh) }
+        let failure = await error { try await handIn(house, access, refresh) }
         #expect(failure == .vaultUnreachable(.vault(.unreachable(.leaseOver))))
         #expect(house.project.presented.isEmpty)
     }
@@ -70,7 +70,7 @@ import Testing
         let (access, refresh) = try foreign(house)
         try await handIn(house, access, refresh)
         let (others, other) = try foreign(house, "mallory@example.org")
-        guard case .conflict = await error({ () throws(BrokerError) in try await handIn(house, others, other) })
+        guard case .conflict = await error({ try await handIn(house, others, other) })
         else { throw Unexpected() }
         #expect(house.project.presented == [refresh.revealed()])
         #expect(await house.refresh() == nil)
@@ -129,11 +129,11 @@ import Testing
                 [
                     ("X-Supabase-Api-Version", "2024-01-01")
                 ]))
-        let early = await error { () throws(BrokerError) in try await handIn(house, mine, other) }
+        let early = await error { try await handIn(house, mine, other) }
         #expect(early?.word == "bad_jwt" && house.project.presented.isEmpty)
         house.clock.advance(by: 7_200)
         guard
-            case .invalid(field: "refresh_token", _) = await error({ () throws(BrokerError) in
+            case .invalid(field: "refresh_token", _) = await error({
                 try await handIn(house, mine, other)
             })
         else { throw Unexpected() }
@@ -148,7 +148,7 @@ import Testing
         let house = try await SupabaseHouse()
         try await house.signIn()
         let (access, refresh) = try foreign(house, "mallory@example.org")
-        let refusal = await error { () throws(BrokerError) in try await handIn(house, access, refresh) }
+        let refusal = await error { try await handIn(house, access, refresh) }
         guard case .conflict = refusal else { throw Unexpected() }
         #expect(house.project.presented.isEmpty)
         #expect(try await house.view.user?["email"] == "alice@example.org")
@@ -166,7 +166,7 @@ import Testing
         for email in [SupabaseHouse.alice, "mallory@example.org"] {
             let (_, other) = try foreign(house, email)
             guard
-                case .invalid(field: "refresh_token", _) = await error({ () throws(BrokerError) in
+                case .invalid(field: "refresh_token", _) = await error({
                     try await handIn(house, mine, other)
                 })
             else { throw Unexpected() }
@@ -186,10 +186,10 @@ import Testing
         }
         let parts = access.revealed().split(separator: ".")
         for forged in [foreignBody["access_token"]?.string ?? "", "\(parts[0]).\(parts[1]).AAAA", "x", "a.b.c"] {
-            #expect(await error { () throws(BrokerError) in try await handIn(house, Secret(forged), refresh) } != nil)
+            #expect(await error { try await handIn(house, Secret(forged), refresh) } != nil)
         }
         #expect(house.project.presented.isEmpty)
-        let dead = await error { () throws(BrokerError) in try await handIn(house, access, Secret("s99-0")) }
+        let dead = await error { try await handIn(house, access, Secret("s99-0")) }
         #expect(dead == .sessionExpired(name, word: "refresh_token_not_found"))
         #expect(try await house.view.state == .unauthenticated)
         #expect(await house.vault.holdsNothing)

@@ -143,7 +143,7 @@ import Testing
         for _ in 0..<2 { world.provider.script(.token, .status(401, #"{"error":"invalid_client"}"#)) }
         let failure: BrokerError?
         if isSignedIn {
-            failure = await error { () throws(BrokerError) in try await begin(world) }
+            failure = await error { try await begin(world) }
         } else {
             let flow = try #require(try await begin(world))
             _ = await world.broker.receive(try world.provider.consent(flow.authorizationURL))
@@ -158,13 +158,13 @@ import Testing
     @Test func `names an account that has ID tokens, and no token of its own`() async throws {
         let world = try await World { $0.idTokenAccount = nil }
         for name in ["nobody", "work", "Google"] {
-            #expect(await error { () throws(BrokerError) in try await begin(world, from: name) } != nil)
+            #expect(await error { try await begin(world, from: name) } != nil)
         }
-        let both = await error { () throws(BrokerError) in
+        let both = await error {
             try await begin(world, from: "google") { $0.idToken = Secret("x") }
         }
         guard case .invalid(field: "from_account", _) = both else { throw Unexpected() }
-        guard case .invalid = await error({ () throws(BrokerError) in try await begin(world) }) else {
+        guard case .invalid = await error({ try await begin(world) }) else {
             throw Unexpected()
         }
         #expect(world.project.requests.isEmpty)

@@ -131,7 +131,7 @@ import Testing
     @Test func `that the vault does not take is deleted again`() async {
         let office = await Office()
         office.server.hold()
-        async let refused = error { () throws(BrokerError) in try await office.register() }
+        async let refused = error { try await office.register() }
         #expect(await eventually { office.server.registrations.count == 1 })
         await office.vault.fail(with: .unwritable(.diskFull))
         office.server.release()
@@ -173,7 +173,7 @@ import Testing
     @Test func `goes on when its caller disconnects`() async throws {
         let office = await Office()
         office.server.hold()
-        let caller = Task { await error { () throws(BrokerError) in try await office.register() } }
+        let caller = Task { await error { try await office.register() } }
         #expect(await eventually { office.server.registrations.count == 1 })
         caller.cancel()
         #expect(await caller.value == .cancelled)

@@ -39,7 +39,7 @@ import Testing
         let house = try await SupabaseHouse()
         for data in [JSONObject([.init("role", "admin")]), JSONObject([.init("full_name", 1)])] {
             guard
-                case .invalid(field: "data", _) = await error({ () throws(BrokerError) in
+                case .invalid(field: "data", _) = await error({
                     try await signIn(house) { $0.data = data }
                 })
             else { throw Unexpected() }

@@ -69,7 +69,7 @@ extension `A session of a project that no account has` {
         house.project.script(
             "GET /user",
             .answer(403, #"{"code":"user_not_found","message":"No."}"#, [("X-Supabase-Api-Version", "2024-01-01")]))
-        let failure = await error { () throws(BrokerError) in try await house.broker.supabase.user(name) }
+        let failure = await error { try await house.broker.supabase.user(name) }
         #expect(failure == .sessionExpired(name, word: "user_not_found"))
         #expect(try await house.view.state == .unauthenticated)
         #expect(house.project.presented.isEmpty)

@@ -94,7 +94,7 @@ extension `A change at a project` {
         let other = House.named("other")
         try await house.configure(try SupabaseHouse.account(), House.account(other))
         guard
-            case .methodUnsupported = await error({ () throws(BrokerError) in
+            case .methodUnsupported = await error({
                 try await house.broker.supabase.user(other)
             })
         else { throw Unexpected() }

@@ -18,7 +18,7 @@ import Testing
         try await house.signIn()
         let mine = house.session
         guard
-            case .conflict = await error({ () throws(BrokerError) in try await house.signIn(email: "bob@example.org") })
+            case .conflict = await error({ try await house.signIn(email: "bob@example.org") })
         else { throw Unexpected() }
         #expect(await eventually { house.project.sessions == [mine] })
         guard case .failed(_, .conflict) = try await house.walk(as: "bob@example.org") else { throw Unexpected() }
@@ -226,7 +226,7 @@ import Testing
         try await house.signIn()
         let first = house.session
         await house.vault.fail(with: .unwritable(.readOnly))
-        let failure = await error { () throws(BrokerError) in try await house.signIn(isPersistent: false) }
+        let failure = await error { try await house.signIn(isPersistent: false) }
         #expect(failure == .vaultFailed(.vault(.unwritable(.readOnly))))
         // The new one is ended at the project, and nothing else has changed.
         #expect(await eventually { house.project.sessions == [first] })

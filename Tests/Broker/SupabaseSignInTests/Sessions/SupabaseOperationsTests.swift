@@ -25,7 +25,7 @@ import Testing
     }
 
     func user(_ house: SupabaseHouse) async -> BrokerError? {
-        await error { () throws(BrokerError) in try await house.broker.supabase.user(name) }
+        await error { try await house.broker.supabase.user(name) }
     }
 
     func no(_ status: Int, _ code: String) -> FakeProvider.Turn {
@@ -40,7 +40,7 @@ import Testing
         let factor = try await house.broker.supabase.enroll(name, NewFactor(.totp(issuer: "App"), name: "app"))
         #expect(factor.totp?.secret == Secret("ABC"))
         #expect(try await house.view.nextAssurance == "aal1")
-        let wrong = await error { () throws(BrokerError) in try await house.prove(factor.id, code: "000000") }
+        let wrong = await error { try await house.prove(factor.id, code: "000000") }
         #expect(wrong?.word == "mfa_verification_failed")
         // The server's own word that nothing was done: nothing is to be looked for after a crash.
         #expect(await !house.vault.isAnnounced)
@@ -93,7 +93,7 @@ import Testing
         let id = house.session
         let factor = try await house.broker.supabase.enroll(name, NewFactor(.totp(issuer: nil))).id
         house.project.script(proof, .cut(after: "\"refresh_token\":\"\(id)-2\"", .timedOut(host: "h")))
-        #expect(await error { () throws(BrokerError) in try await house.prove(factor) } != nil)
+        #expect(await error { try await house.prove(factor) } != nil)
         #expect(await house.vault.log.last == "store \(id)-0 > \(id)-2")
         let reborn = try await house.rebirth()
         _ = try await reborn.refresh(name, isForced: true)
@@ -107,7 +107,7 @@ import Testing
         let house = try await signedIn(reuseInterval: 10)
         let factor = try await house.broker.supabase.enroll(name, NewFactor(.totp(issuer: nil))).id
         house.project.sendAndLose(proof)
-        guard case .provider(.unreachable) = await error({ () throws(BrokerError) in try await house.prove(factor) })
+        guard case .provider(.unreachable) = await error({ try await house.prove(factor) })
         else { throw Unexpected() }
         // A crash now would be noticed at the next start.
         #expect(await house.vault.isAnnounced)
@@ -121,7 +121,7 @@ import Testing
         let house = try await signedIn()
         let factor = try await house.broker.supabase.enroll(name, NewFactor(.totp(issuer: nil))).id
         await house.vault.failAnnouncing(with: .unwritable(.diskFull))
-        guard case .vaultFailed = await error({ () throws(BrokerError) in try await house.prove(factor) }) else {
+        guard case .vaultFailed = await error({ try await house.prove(factor) }) else {
             throw Unexpected()
         }
         #expect(house.project.count(proof) == 0)

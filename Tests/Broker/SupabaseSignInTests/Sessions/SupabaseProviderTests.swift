@@ -17,7 +17,7 @@ import Testing
     }
 
     private func failure(_ house: SupabaseHouse) async -> BrokerError? {
-        await error { () throws(BrokerError) in try await house.token() }
+        await error { try await house.token() }
     }
 
     /// Another program refreshes with the token that is held here.

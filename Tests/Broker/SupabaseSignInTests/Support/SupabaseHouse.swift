@@ -122,7 +122,7 @@ struct SupabaseHouse: Sendable {
 
     /// What goes wrong in a sign-in; nil if nothing does.
     func failure(_ method: String, _ fill: (inout SupabaseSignInFields) -> Void) async -> BrokerError? {
-        await error { () throws(BrokerError) in try await begin(method, fill) }
+        await error { try await begin(method, fill) }
     }
 
     /// The problem that a sign-in becomes.
@@ -144,7 +144,7 @@ struct SupabaseHouse: Sendable {
     }
 
     func refresh() async -> BrokerError? {
-        await error { () throws(BrokerError) in try await broker.refresh(SupabaseHouse.name, isForced: true) }
+        await error { try await broker.refresh(SupabaseHouse.name, isForced: true) }
     }
 
     /// The refresh tokens in memory, the newest first.
