@@ -77,7 +77,7 @@ extension JSONObject: SettingValue {
 /// One setting: its name in the control document, how it is changed, and how it is shown.
 struct Setting<Settings> {
     let name: String
-    let set: (inout Settings, JSONObject.Member) throws -> Void
+    private(set) var set: (inout Settings, JSONObject.Member) throws -> Void
     let shown: (Settings) -> JSON
 
     init<Value: SettingValue>(_ name: String, _ path: WritableKeyPath<Settings, Value>) {
@@ -95,13 +95,13 @@ struct Setting<Settings> {
     }
 
     /// A table, of which a control document replaces the entries that it names.
-    init<Value: JSONValue>(
+    static func merged<Value: JSONValue>(
         _ name: String, _ path: WritableKeyPath<Settings, [String: Value]>,
-        adding read: @escaping (JSONObject.Member) throws -> [String: Value]
-    ) {
-        self.name = name
-        set = { $0[keyPath: path].merge(try read($1)) { $1 } }
-        shown = { $0[keyPath: path].json }
+        _ read: @escaping (JSONObject.Member) throws -> [String: Value]
+    ) -> Setting {
+        var setting = Setting(name, path, read)
+        setting.set = { $0[keyPath: path].merge(try read($1)) { $1 } }
+        return setting
     }
 }
 

@@ -165,7 +165,7 @@ extension SandboxSettings: NamedSettings {
             .init("pushed_status", \.pushedStatus) { try $0.integer() == 200 ? 200 : 201 },
             .init("require_response_type", \.requiresResponseType), .init("require_nonce", \.requiresNonce),
             .init("omit_kid", \.omitsKeyIDs),
-            .init("latency", \.latency, adding: { try $0.byEndpoint { try $0.integer() } }),
+            .merged("latency", \.latency) { try $0.byEndpoint { try $0.integer() } },
             .init("endpoints", \.endpointURLs) { try $0.byEndpoint { try $0.string() } },
         ]
     }
