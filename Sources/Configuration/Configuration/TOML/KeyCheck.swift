@@ -48,11 +48,11 @@ final class KeyCheck {
     }
 
     func refuse(_ node: TOMLDocument.Node, _ path: [String], _ mistake: Mistake) {
+        mistaken.insert(path)
         guard errors.count < KeyCheck.maxErrors else {
             unreported += 1
             return
         }
-        mistaken.insert(path)
         errors.append(
             ConfigurationError(
                 file: file, line: node.line, key: KeyCheck.display(path), message: mistake.message,
@@ -68,6 +68,7 @@ final class KeyCheck {
         _ node: TOMLDocument.Node, _ path: [String], _ section: Key.Section, _ allowed: [String]
     ) {
         guard errors.count < KeyCheck.maxErrors else {
+            mistaken.insert(path)
             unreported += 1
             return
         }
