@@ -98,14 +98,14 @@ final class AgentSetup {
         let parents = (stated + ["/tmp", "/var/tmp", "/dev/shm"]).filter {
             $0.hasPrefix("/") && $0.utf8.count < AgentSetup.longestParent
         }
-        let made = parents.lazy.compactMap { Files.makePrivateDirectory(in: $0, named: "ringback-agent") }.first
-        guard let made else {
-            throw RingbackError(
-                .systemError,
-                "No private directory can be made in \(parents.joined(separator: ", ")). Set TMPDIR to a place for one."
-            )
+        for parent in parents {
+            guard let made = Files.makePrivateDirectory(in: parent, named: "ringback-agent") else { continue }
+            directory = made
+            return
         }
-        directory = made
+        throw RingbackError(
+            .systemError,
+            "No private directory can be made in \(parents.joined(separator: ", ")). Set TMPDIR to a place for one.")
     }
 
     /// Starts the daemon and waits until it responds.

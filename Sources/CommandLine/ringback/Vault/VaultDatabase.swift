@@ -317,8 +317,8 @@ enum DatabaseFailure {
             not_permitted | this role may not do that. | Use a superuser, or a role that may create roles and a schema in \
             that database.
             no_room | its disk is full.
-            too_many_hosts | this owner has as many hosts as an owner may have. | On a host, run: ringback vault \
-            remove-host NAME
+            too_many_hosts | this owner has as many hosts as an owner may have. | On a host, run: \
+            ringback vault remove-host NAME
             """
         var texts: [String: (what: String, step: String?)] = [:]
         for line in lines.split(separator: "\n") {

@@ -67,7 +67,8 @@ struct SupabaseUser: JSONValue {
 
     /// Merges what the caller knows about the user; null removes a member.
     mutating func merge(_ data: JSONObject) {
-        for member in data.members { userMetadata[member.name] = member.isNull ? nil : member.value }
+        // `nil` would be a JSON null in a conditional expression.
+        for member in data.members { userMetadata[member.name] = member.isNull ? JSON?.none : member.value }
     }
 
     /// The user as every response shows it.
