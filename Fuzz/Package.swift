@@ -45,7 +45,7 @@ let package = Package(
         library("MCPBridge", ["RingbackClient", "RingbackBase", "Terminal"]),
         library("Adapters", ["RingbackBase"]),
         // Only the record: what writes the files needs the whole broker.
-        library("KeptFiles", ["RingbackBase", "SessionVault"]),
+        library("KeptFiles", ["RingbackBase"]),
         library("PostgresClient", ["CPostgres", "CLinux", "RingbackBase"]),
         library("SharedVault", ["SessionVault", "Cryptography", "RingbackBase"]),
         // Without the statements.
