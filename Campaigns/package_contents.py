@@ -76,7 +76,8 @@ def check_package(report, package, binaries, directory):
     scripts = {name for name in os.listdir(os.path.join(place, "DEBIAN"))} - {"control", "md5sums"}
     report.note(scripts == {"postinst", "postrm"}, "scripts of the package", scripts)
     commands = "".join(open(os.path.join(place, "DEBIAN", name)).read() for name in scripts)
-    commands = re.sub(r"(?m)^#.*$", "", commands)
+    # Neither a comment nor a text that is printed does anything.
+    commands = re.sub(r"(?m)^#.*$|^\s*echo .*$", "", commands)
     starts = re.findall(r"systemctl|deb-systemd-invoke|restart|kill|adduser|update-rc", commands)
     report.note(not starts, "which start and restart nothing", starts)
     needs = run("dpkg-deb", "-f", package, "Depends").stdout.strip().split(", ")
