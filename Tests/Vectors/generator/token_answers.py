@@ -51,7 +51,9 @@ def invalid(name, rule, about, body, **more):
 
 
 def refused(name, rule, about, body, code, status, remedy, message=None, **more):
-    case(f"refused-{name}", rule, about, f"refused {code}", body, status, message=message, remedy=remedy, **more)
+    # Only the remedy that ends a session is written.
+    ending = remedy if remedy == "signInAgain" else None
+    case(f"refused-{name}", rule, about, f"refused {code}", body, status, message=message, remedy=ending, **more)
 
 
 def later(name, rule, about, body, status, retry_after=None, **more):
