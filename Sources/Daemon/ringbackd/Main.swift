@@ -21,7 +21,7 @@ import UnixSignals
 @main
 enum Main {
     static let version = "0.1.0"
-    /// The commit of which this program was built.
+    /// The commit that this program was built from.
     static var build: String { unsafe String(cString: clinux_commit()) }
 
     static func main() async {

@@ -16,7 +16,7 @@ public struct SocketAPI: Sendable {
     /// Facts and functions that the daemon's main provides.
     public struct Daemon: Sendable {
         public var version: String
-        /// The commit of which the daemon was built, as `--version` shows it: `commit 1a2b3c4d5`, or `development`.
+        /// The commit that the daemon was built from, as `--version` shows it: `commit 1a2b3c4d5`, or `development`.
         public var build: String
         let clock: BrokerClock
         /// When the daemon was started.

@@ -272,7 +272,7 @@ public struct Flow: Sendable, Equatable {
 /// The daemon's state.
 public struct DaemonStatus: Sendable, Equatable {
     public var version: String
-    /// The commit of which it was built, as `--version` shows it; nil behind a restricted socket and from an older one.
+    /// The commit that it was built from, as `--version` shows it; nil behind a restricted socket and from an older one.
     public var build: String?
     /// Nil behind a restricted socket, whose daemon may be on another machine.
     public var pid: Int?

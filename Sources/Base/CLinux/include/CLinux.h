@@ -7,7 +7,7 @@
 #include <sys/eventfd.h>
 #include <sys/types.h>
 
-/// The commit of which this program was made: its name, or `development` without Scripts/release.
+/// The commit that this program was built from: its name, or `development` without Scripts/release.
 const char *clinux_commit(void);
 
 /// The credentials of the peer of a connected Unix socket (SO_PEERCRED). Returns 0 or an errno.

@@ -220,7 +220,7 @@ extension TokenKey {
     }
 }
 
-/// The refresh tokens of a session, of which there may be several while a response is not validated.
+/// The refresh tokens of a session. There may be several while a response is not validated.
 extension Session {
     /// The refresh tokens worth presenting, the newest first.
     public var refreshTokens: [Secret] {

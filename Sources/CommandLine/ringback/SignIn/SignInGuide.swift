@@ -161,7 +161,7 @@ enum SSHForwarding {
             words: ["ssh", "-L", forwarding, "\(user)@\(host)"] + (port == 22 ? [] : ["-p", "\(port)"]))
     }
 
-    /// True for letters, digits and a few other characters, of which the first is no dash.
+    /// True for letters, digits and a few other characters that do not begin with a dash.
     private static func isPlain(_ text: String, _ others: String) -> Bool {
         !text.isEmpty && !text.hasPrefix("-")
             && text.utf8.allSatisfy { byte in

@@ -295,38 +295,72 @@ enum DatabaseFailure {
     }
 
     /// What was not done, and the next step.
-    private static let texts: [String: (what: String, step: String?)] = {
-        let lines = """
-            no_library | the library libpq, version 14 or later, is not installed. | Install it: Debian's package is libpq5.
-            no_password | it asks for a password, and none was given.
-            no_connection | no connection can be made. | See that the server runs and listens there, and that a firewall \
-            lets you.
-            tls | it has no TLS, or its certificate is not valid for its name. | Name its authority in the URL: \
-            ?sslrootcert=/PATH. TLS is left out on this machine only.
-            authentication | it does not let this role in. | See the role's name, its password or its line in .pgpass, and \
-            pg_hba.conf of the server.
-            weak_authentication | it asks for the password in clear or by MD5. | Set scram-sha-256 in the server's \
-            pg_hba.conf, or use TLS with ?sslmode=verify-full.
-            too_much | it sent more data than is accepted.
-            timed_out | it did not answer in time. | Try again; the same command goes on where this one ended.
-            closed | the connection ended. | Try again; the same command goes on where this one ended.
-            read_only | no server there takes changes. | Name the primary server, or all of them: HOST1,HOST2.
-            not_now | it starts or ends at the moment, or has no connection left. | Try again in a minute.
-            busy | it starts or ends at the moment, or has no connection left. | Try again in a minute.
-            no_schema | it has no schema of Ringback's. | Run: ringback vault init URL --owner NAME
-            not_permitted | this role may not do that. | Use a superuser, or a role that may create roles and a schema in \
-            that database.
-            no_room | its disk is full.
-            too_many_hosts | this owner has as many hosts as an owner may have. | On a host, run: \
-            ringback vault remove-host NAME
-            """
-        var texts: [String: (what: String, step: String?)] = [:]
-        for line in lines.split(separator: "\n") {
-            let parts = line.split(separator: " | ").map(String.init)
-            texts[parts[0]] = (parts[1], parts.count > 2 ? parts[2] : nil)
-        }
-        return texts
-    }()
+    private static let texts: [String: (what: String, step: String?)] = [
+        "no_library": (
+            "the library libpq, version 14 or later, is not installed.",
+            "Install it: Debian's package is libpq5."
+        ),
+        "no_password": (
+            "it asks for a password, and none was given.",
+            nil
+        ),
+        "no_connection": (
+            "no connection can be made.",
+            "See that the server runs and listens there, and that a firewall lets you."
+        ),
+        "tls": (
+            "it has no TLS, or its certificate is not valid for its name.",
+            "Name its authority in the URL: ?sslrootcert=/PATH. TLS is left out on this machine only."
+        ),
+        "authentication": (
+            "it does not let this role in.",
+            "See the role's name, its password or its line in .pgpass, and pg_hba.conf of the server."
+        ),
+        "weak_authentication": (
+            "it asks for the password in clear or by MD5.",
+            "Set scram-sha-256 in the server's pg_hba.conf, or use TLS with ?sslmode=verify-full."
+        ),
+        "too_much": (
+            "it sent more data than is accepted.",
+            nil
+        ),
+        "timed_out": (
+            "it did not answer in time.",
+            "Try again; the same command goes on where this one ended."
+        ),
+        "closed": (
+            "the connection ended.",
+            "Try again; the same command goes on where this one ended."
+        ),
+        "read_only": (
+            "no server there takes changes.",
+            "Name the primary server, or all of them: HOST1,HOST2."
+        ),
+        "not_now": (
+            "it starts or ends at the moment, or has no connection left.",
+            "Try again in a minute."
+        ),
+        "busy": (
+            "it starts or ends at the moment, or has no connection left.",
+            "Try again in a minute."
+        ),
+        "no_schema": (
+            "it has no schema of Ringback's.",
+            "Run: ringback vault init URL --owner NAME"
+        ),
+        "not_permitted": (
+            "this role may not do that.",
+            "Use a superuser, or a role that may create roles and a schema in that database."
+        ),
+        "no_room": (
+            "its disk is full.",
+            nil
+        ),
+        "too_many_hosts": (
+            "this owner has as many hosts as an owner may have.",
+            "On a host, run: ringback vault remove-host NAME"
+        ),
+    ]
 
     private static func words(_ problem: String, _ report: JSON) -> (what: String, step: String?) {
         switch problem {

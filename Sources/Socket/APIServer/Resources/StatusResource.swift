@@ -81,7 +81,7 @@ struct StatusResource: Resource {
 extension Component {
     fileprivate static let status = Component(
         "Status", .required("version"),
-        .required("build", text: "The commit of which the daemon was built; `development` in debug builds"),
+        .required("build", text: "The commit that the daemon was built from; `development` in debug builds"),
         .required("pid", "uptime", "pending_revocations", as: .integer), .required("vault", as: .component(.vault)),
         .required("accounts", "pending_revocations_by_account", as: .map(.integer)),
         .required("listeners", "link_listeners", "warnings", as: .array(.string)),

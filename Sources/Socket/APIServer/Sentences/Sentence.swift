@@ -1,10 +1,12 @@
 public import BrokerCore
 internal import Glibc
 internal import KeptFiles
+internal import OAuthSignIn
 internal import RingbackBase
 public import SessionVault
+internal import SupabaseSignIn
 
-/// A fact with a sentence. The conformances are in this folder, one file for each idea.
+/// A fact with a sentence for the user, which stands here or beside the fact's cases.
 protocol Sentence {
     /// For the user: one sentence or more, or the end of one that begins with a field's name.
     var sentence: String { get }
@@ -102,3 +104,7 @@ extension ListenerFailure {
         return members
     }
 }
+
+extension OAuthReason: Sentence {}
+
+extension SupabaseReason: Sentence {}
