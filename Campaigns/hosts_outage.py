@@ -2,7 +2,7 @@
 
 import signal
 
-from harness import table, until
+from harness import Trouble, table, until
 from hosts_place import SESSION, STEP, Fleet, measured
 
 # A caller's own bound, in seconds, and some more for the answer to come. A longer bound than anything that a host waits for.
@@ -248,7 +248,10 @@ def outage(chosen, report, places):
     rows = []
     fleet.sign_in()
     for step in [killed, frozen, frozen_changes, cut_off, stopped, clocks]:
-        step(fleet, report, rows)
+        try:
+            step(fleet, report, rows)
+        except Trouble as trouble:
+            raise Trouble(f"{step.__name__}: {trouble}") from None
         if not fleet.is_honoured(fleet.hosts[0].token):
             fleet.sign_in()
     table("Away, and back", ["what", "measured"], rows)

@@ -243,7 +243,11 @@ class Fleet:
     def await_token(self, token, seconds=20, hosts=None):
         """Until all hosts serve this token."""
         for host in hosts or self.hosts:
-            until(f"{host.name} to serve the session of another host", lambda host=host: host.token == token, seconds)
+            try:
+                until(f"{host.name} to serve the session of another host", lambda host=host: host.token == token, seconds)
+            except Trouble as trouble:
+                raise Trouble(f"{trouble}; its answer is {host.api('GET', SESSION)}, its account {host.account()}, "
+                              f"its vault {host.vault}, {self.requests} refresh requests were made") from None
         return token
 
     def ends(self):

@@ -12,10 +12,11 @@ extension SharedVault {
         // Whether a session is stale is known only with the record of removed hosts.
         if self.slots[removalSlot] == nil, slots != [removalSlot] { _ = await load([removalSlot]) }
         var found = await local.load(slots)
+        let former = looks
         let rows = await read(slots.filter(isShared))
         for (index, slot) in slots.enumerated() where isShared(slot) {
             do throws(VaultError) {
-                found[index] = .success(try await load(slot, found[index], rows))
+                found[index] = .success(try await load(slot, found[index], rows, since: former))
             } catch {
                 found[index] = .failure(error)
             }
@@ -33,8 +34,9 @@ extension SharedVault {
         return rows
     }
 
+    /// - Parameter former: ``looks`` when the rows were about to be read.
     private func load(
-        _ slot: VaultSlot, _ found: Result<VaultEntry?, VaultError>, _ rows: [RowKey: SharedRow]?
+        _ slot: VaultSlot, _ found: Result<VaultEntry?, VaultError>, _ rows: [RowKey: SharedRow]?, since former: Int
     ) async throws(VaultError) -> VaultEntry? {
         try await inTurn(slot) { vault throws(VaultError) in
             if case .failure(let error) = found {
@@ -44,9 +46,11 @@ extension SharedVault {
                 }
             }
             let stored = try? found.get()
+            let isKnown = vault.slots[slot] != nil
             let state = try vault.note(stored?.text, in: slot)
             let name = state.entry?.content.name
-            if rows == nil {
+            // A change that was told during the read may be newer than the row, and the slot was not known then.
+            if rows == nil || !isKnown && vault.looks != former {
                 vault.slots[slot]?.isOverlooked = true
                 vault.wakes.continuation.yield()
             }
@@ -229,6 +233,7 @@ extension SharedVault {
         let isAll = keys.contains(nil)
         if isAll { outage.tryNow() }
         guard membership != nil else { return askToOpen() }
+        looks += 1
         let known = isAll ? slots.all : keys.compactMap { $0.flatMap { names[$0] } }
         await RowQuery().look(at: known, by: self)
         if isAll || known.contains(where: { slots[$0]?.isOverlooked == true }) { wakes.continuation.yield() }

@@ -50,6 +50,8 @@ public actor SharedVault: Vault {
     var sealing: RowSealing?
     var slots = SlotTable()
     var names: [RowKey: VaultSlot] = [:]
+    /// How often changes have been looked at.
+    var looks = 0
     var outage = Outage()
     let shown: Mutex<Shown>
     private let tell: @Sendable (DatabaseTurn) -> Void

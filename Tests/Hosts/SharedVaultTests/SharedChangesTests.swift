@@ -1,5 +1,6 @@
 import RingbackBase
 import SessionVault
+import Synchronization
 import Testing
 
 @testable import BrokerTestSupport
@@ -107,6 +108,25 @@ private let slot = Hosts.slot
         var changes = two.changes.makeAsyncIterator()
         #expect(await changes.next() == .some(slot))
         #expect(try await two.text() == nil)
+    }
+
+    @Test func `a change that is told while a host first reads the row is looked at afterwards`() async throws {
+        let one = try await hosts.host("one")
+        try await one.store("first", as: .replacement)
+        let two = try await hosts.host("two")
+        let rows = try #require(await two.rows as? MemoryRows.Connection)
+        rows.afterRead.withLock { [hosts] in
+            $0 = {
+                guard (try? await one.take()) != nil, (try? await one.store("second", as: .result)) != nil else { return }
+                await two.look(at: [hosts.row?.key])
+            }
+        }
+        #expect(try await two.text() == "first")
+        try #require(await two.slots[slot]?.isOverlooked == true)
+        _ = await two.maintain()
+        var changes = two.changes.makeAsyncIterator()
+        #expect(await changes.next() == .some(slot))
+        #expect(await two.slots[slot]?.entry?.content.text == Secret("second"))
     }
 
     @Test func `news are told once, however often a row changed, and everything instead of many`() async {

@@ -82,6 +82,8 @@ final class MemoryRows: Sendable {
         let fault: @Sendable (String) -> Fault
         let changes: AsyncStream<RowKey?>
         let facts: RowFacts
+        /// Awaited once, after rows were read and before they are returned.
+        let afterRead = Mutex<(@Sendable () async -> Void)?>(nil)
 
         init(
             _ database: MemoryRows, host: String, clock: Int? = nil,
@@ -111,9 +113,11 @@ final class MemoryRows: Sendable {
         }
 
         func read(_ keys: [RowKey]) async throws(RowError) -> [RowKey: SharedRow] {
-            try run("read") { state, now in
+            let found = try run("read") { state, now in
                 keys.reduce(into: [:]) { $0[$1] = database.shown(state.rows[$1], at: now) }
             }
+            await afterRead.withLock { $0.take() }?()
+            return found
         }
 
         func take(
