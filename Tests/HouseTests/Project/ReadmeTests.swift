@@ -214,31 +214,6 @@ private let verbsWithVerbs: Set<String> = [
         #expect(blocks(in: "swift") == [example.text])
     }
 
-    @Test func `the verbs and options that it names exist, and no verb is left out`() async throws {
-        let table = try Document(path: "docs/command-line.md").tableRows
-        let rows = table.filter { $0.first?.hasPrefix("`ringback ") == true }
-        var named: Set<String> = []
-        try await Stage.play("", startsDaemon: false) { stage in
-            for row in rows {
-                let spans = row.flatMap { Document.codeSpans(in: $0) }
-                var help = ""
-                for span in spans where span.hasPrefix("ringback ") {
-                    let words = span.split(separator: " ").dropFirst().map(String.init)
-                    let verb = Array(words.prefix(verbsWithVerbs.contains(words[0]) ? 2 : 1))
-                    let answer = try await stage.run("ringback", verb + ["--help"])
-                    #expect(answer.status == 0, "\(span)")
-                    help += answer.out
-                    named.insert(words[0])
-                }
-                for option in spans.flatMap({ $0.split(separator: " ") }) where option.hasPrefix("--") {
-                    #expect(help.contains("\(option)"), "\(option) of \(row)")
-                }
-            }
-            let verbs = try await stage.verbs()
-            #expect(named == Set(verbs))
-        }
-    }
-
     @Test func `the commands for those who come from another program exist, with their options`() async throws {
         let spans = try Document(path: "docs/coming-from.md").codeSpans.filter { $0.hasPrefix("ringback ") }
         #expect(spans.count > 40)

@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct `The tarball's ./install` {
     /// An unpacked tarball with programs that only say their names.
-    private func unpack(_ stage: Stage, pages: [String] = ["ringback.1"]) async throws -> String {
+    private func unpack(_ stage: Stage, pages: [String] = ["ringback-relay.1"]) async throws -> String {
         let top = "\(stage.directory)/unpacked"
         FileTree.remove(top)
         let script = #"""
@@ -60,7 +60,7 @@ import Testing
 
     private static let installed = [
         ".local/bin/ringback 755", ".local/bin/ringbackd 755", ".local/lib/ringback/keyring 777",
-        ".local/lib/ringback/oidc-token 777", ".local/share/man/man1/ringback.1 644",
+        ".local/lib/ringback/oidc-token 777", ".local/share/man/man1/ringback-relay.1 644",
         ".local/share/ringback/install 755", ".local/share/ringback/installed 644",
         ".local/share/ringback/ringback-callback.desktop 644", ".local/share/systemd/user/ringback.service 644",
         ".local/share/systemd/user/ringback.socket 644",
@@ -142,7 +142,7 @@ import Testing
     @Test func `the installer installs nothing from a tarball with a changed file`() async throws {
         try await Stage.play("", startsDaemon: false) { stage in
             let installer = try await unpack(stage)
-            try stage.write("x", to: "\(stage.directory)/unpacked/share/man/man1/ringback.1")
+            try stage.write("x", to: "\(stage.directory)/unpacked/share/man/man1/ringback-relay.1")
             let refused = try await run(installer, on: stage)
             #expect(refused.status == 1 && refused.err.contains("nothing was installed"), "\(refused)")
             #expect(try await files(in: stage).isEmpty)
