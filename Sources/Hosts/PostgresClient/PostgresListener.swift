@@ -88,21 +88,21 @@ public final class PostgresListener: Sendable {
         try ask(session)
         var next = ContinuousClock.now + interval
         while true {
-            let event = wake.wait(for: ContinuousClock.now.duration(to: next), other: session.descriptor)
-            if isStopped.withLock({ $0 }) || !session.isUsable { return }
-            // Also when it is called: the network may be another one, and the connection dead.
-            if event != .readable {
-                let former = channel
-                if listens { _ = try listen(session, from: &channel) }
-                // Notifications at the new channel were missed until now.
-                if channel != former { report(.notified(plan.renewal)) }
-                try ask(session)
-                next = .now + interval
-            }
-            // Also after a statement, which reads notifications too.
+            // Before each wait: a statement reads notifications too, and the connection is not readable again for them.
             let payloads = try session.notifications()
             if payloads.contains(plan.renewal) { _ = try listen(session, from: &channel) }
             for payload in payloads { report(.notified(payload)) }
+            let event = wake.wait(
+                for: payloads.isEmpty ? ContinuousClock.now.duration(to: next) : .zero, other: session.descriptor)
+            if isStopped.withLock({ $0 }) || !session.isUsable { return }
+            // Also when it is called: the network may be another one, and the connection dead.
+            if event != .called, ContinuousClock.now < next { continue }
+            let former = channel
+            if listens { _ = try listen(session, from: &channel) }
+            // Notifications at the new channel were missed until now.
+            if channel != former { report(.notified(plan.renewal)) }
+            try ask(session)
+            next = .now + interval
         }
     }
 

@@ -38,6 +38,23 @@ struct `Changes of rows` {
         #expect(await iterator.next() == nil)
     }
 
+    @Test func `a notification that comes with a statement's answer is told before the next wait`() async throws {
+        let house = try await VaultHouse()
+        let (events, continuation) = AsyncStream<PostgresListener.Event>.makeStream()
+        // The question notifies of itself: the answer and the notification are read together.
+        let plan = PostgresListener.Plan(
+            channel: "SELECT 'self'::text", question: "SELECT pg_catalog.pg_notify('self', 'asked')", values: [])
+        let listener = PostgresListener(try house.client("postgres"), plan) { continuation.yield($0) }
+        defer { listener.stop() }
+        var iterator = events.makeAsyncIterator()
+        #expect(await iterator.next() == .connected(listens: true))
+        guard case .asked = await iterator.next() else {
+            Issue.record("The question is not the second event.")
+            return
+        }
+        #expect(await iterator.next() == .notified("asked"))
+    }
+
     @Test func `a lost connection is told too, before it is made again`() async throws {
         let house = try await VaultHouse()
         let mine = try await house.host("mine", of: Fresh.owner())
