@@ -133,18 +133,29 @@ public struct Broker: Sendable {
         return try await account(name)
     }
 
+    /// How long a sign-out waits for the revocation, which continues after that.
+    private static let revocationWait: Duration = .seconds(5)
+
     /// Ends the session here, and tells the provider.
     ///
     /// Also delivers a pending revocation of the account's former session.
     public func signOut(_ name: AccountName, endingAll: Bool = false) async throws(BrokerError) -> SignedOut {
         // The provider is told even if the caller disconnects while this waits for a refresh.
-        let ending = work.attempt { () throws(BrokerError) -> (Closing, RevocationDelivery) in
+        let ending = work.attempt { () throws(BrokerError) in
             await flowRegistry.endChange(of: name)
             let closing = try await sessionManager.close(name, endingAll: endingAll)
-            return (closing, RevocationDelivery(of: closing, name, by: revocations, in: work))
+            let told = closing.closed.map { closed in work.start { await revocations.deliver(closed) } }
+            let earlier = work.start {
+                _ = await told?.wait()
+                await revocations.retry(name, besides: closing.closed?.retirement)
+            }
+            return (closing, told, earlier)
         }
-        let (closing, delivery) = try await ending.get()
-        let outcome = await delivery.outcome()
+        let (closing, told, earlier) = try await ending.get()
+        let end = ContinuousClock.now + Broker.revocationWait
+        var outcome: RevocationState?
+        if let told { outcome = await told.wait(atMost: Broker.revocationWait) ?? .pending }
+        _ = await earlier.wait(atMost: max(end - .now, .zero))
         return SignedOut(
             account: try await account(name), hadSession: closing.hadSession,
             isRevocationPending: await revocations.counts()[name] != nil, revocation: outcome,

@@ -183,7 +183,7 @@ extension Broker {
         guard request.details != nil else { return }
         recordDirect(name, request, since: began, .failed, error)
         if !request.concernsHeldUser, error.refusesSignIn {
-            await sessionManager.note(error, name, as: .signInFailed)
+            await sessionManager.show(error, name, as: .signInFailed)
         }
     }
 }

@@ -144,7 +144,7 @@ actor FlowRegistry {
             switch status {
             case .failed(let error), .expired(let error):
                 guard !entry.flow.request.concernsHeldUser else { break }
-                await sessionManager.note(error, entry.flow.account.name, as: .signInFailed)
+                await sessionManager.show(error, entry.flow.account.name, as: .signInFailed)
             case .pending, .completed, .cancelled: break
             }
         }
@@ -170,7 +170,7 @@ actor FlowRegistry {
         entries[id]?.refusal = reason
         entries[id]?.news = Promise()
         sessionManager.record(.callbackRefused(account, reason))
-        await sessionManager.note(.invalidCallback(reason), account, as: .callbackRefused)
+        await sessionManager.show(.invalidCallback(reason), account, as: .callbackRefused)
         news.fulfil(())
     }
 

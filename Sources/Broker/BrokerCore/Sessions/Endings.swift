@@ -68,11 +68,6 @@ extension SessionManager {
             lane.account.binding == account.binding && lane.state.session?.isSameUser(as: session) == true
         }
     }
-
-    /// Shows an error for which no caller waits.
-    public func show(_ error: BrokerError, _ name: AccountName) {
-        if let id = lanes[name]?.id { take(.noticed(error, nil), id) }
-    }
 }
 
 /// The result of a sign-out.
@@ -116,38 +111,6 @@ public enum RevocationState: Sendable, Equatable {
     case pending
     /// The provider refused it. It is sent a few times more.
     case refused(BrokerError)
-}
-
-/// Tells the provider of a sign-out, then of earlier ones that it has not been told.
-struct RevocationDelivery: Sendable {
-    /// How long a sign-out waits for it. The revocation continues after that.
-    private static let wait: Duration = .seconds(5)
-
-    /// Nil if there is nothing to revoke.
-    private let told: Promise<RevocationState>?
-    private let earlier: Promise<Void>
-
-    init(of closing: Closing, _ name: AccountName, by revocations: Revocations, in work: Work) {
-        let told = closing.closed.map { closed in work.start { await revocations.deliver(closed) } }
-        self.told = told
-        earlier = work.start {
-            _ = await told?.wait()
-            await revocations.retry(name, besides: closing.closed?.retirement)
-        }
-    }
-
-    /// The state once it has ended, or after the wait.
-    func outcome() async -> RevocationState? {
-        let bound = RevocationDelivery.wait
-        let end = ContinuousClock.now + bound
-        guard let told else {
-            _ = await earlier.wait(atMost: bound)
-            return nil
-        }
-        let outcome = await told.wait(atMost: bound) ?? .pending
-        _ = await earlier.wait(atMost: max(end - .now, .zero))
-        return outcome
-    }
 }
 
 extension VaultSlot {

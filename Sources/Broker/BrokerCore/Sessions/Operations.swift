@@ -64,8 +64,8 @@ extension SessionManager {
         try await ready(name)
         let id = try holding(name).lane.id
         return try await inTurns(name) { sessionManager throws(BrokerError) in
-            sessionManager.take(.changeBegan, id)
-            defer { sessionManager.take(.changeEnded, id) }
+            sessionManager.take(.changing(true), id)
+            defer { sessionManager.take(.changing(false), id) }
             return try await OperationTurn(id: id, operation: operation).run(by: sessionManager)
         }
     }

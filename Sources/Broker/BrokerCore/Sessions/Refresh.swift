@@ -169,6 +169,10 @@ extension SessionManager {
 
 /// A refresh that callers can join. While another host is at the session it leaves the lane, and has a turn later.
 struct QueuedRefresh: Sendable {
+    /// A longer wait for another host is an error of the refresh: callers get the token that is held, as long as it is
+    /// valid.
+    static let longestWait: Duration = .seconds(65)
+
     let id: SessionManager.LaneID
     let key: TokenKey
     let reason: RefreshReason
@@ -180,8 +184,8 @@ struct QueuedRefresh: Sendable {
         let result =
             manager.hasOther(than: seen?.value, key, id)
             ? .success(()) : await Refresh(id: id, key: key, reason: reason).run(by: manager)
-        if let wait = result.failure?.waitForOtherHost, wait <= RefreshWaits.longest, manager.lane(id) != nil {
-            manager.refreshWaits.add(self)
+        if let wait = result.failure?.waitForOtherHost, wait <= QueuedRefresh.longestWait, manager.lane(id) != nil {
+            manager.waitingRefreshes[id.account, default: []].append(self)
             return manager.schedule.set(.resume(id.account), at: manager.clock.bootInstant + wait)
         }
         manager.take(.refreshEnded(key, result.failure), id)
@@ -194,18 +198,14 @@ struct QueuedRefresh: Sendable {
 /// it.
 struct Refresh: Sendable {
     /// How often another host may have changed the session before the refresh gives up.
-    private static let mostChanges = 3
+    static let mostChanges = 3
 
     let id: SessionManager.LaneID
     let key: TokenKey
     let reason: RefreshReason
 
-    func run(by manager: isolated SessionManager) async -> Result<Void, BrokerError> {
-        await run(by: manager, changesLeft: Refresh.mostChanges)
-    }
-
-    private func run(
-        by manager: isolated SessionManager, changesLeft: Int
+    func run(
+        by manager: isolated SessionManager, changesLeft: Int = Refresh.mostChanges
     ) async -> Result<Void, BrokerError> {
         if key != .own, let session = manager.lane(id)?.state.visible, needsOwnFirst(session, manager.clock),
             case .failure(let error) = await refreshOwn(by: manager)
@@ -286,7 +286,7 @@ struct Refresh: Sendable {
         let (name, turn) = (lane.account.name, RefreshTurn(lane: lane))
         guard manager.lane(id) != nil else { return .signInRequired(name) }
         // The refresh goes on when the other host is ready.
-        if let wait = error.waitForOtherHost, wait <= RefreshWaits.longest { return error }
+        if let wait = error.waitForOtherHost, wait <= QueuedRefresh.longestWait { return error }
         var error = lane.state.explaining(error, of: name, isOfRequest: key != .own)
         var isOfRequest = false
         switch meaning {
@@ -327,27 +327,19 @@ struct RefreshTurn: Sendable {
     /// Marks in the vault that the provider is about to be asked, and reserves room for its response. Nil if another
     /// host has changed the session: then the lane has what that host stored.
     ///
-    /// - Parameter token: the refresh token that will be presented.
+    /// - Parameters:
+    ///   - token: the refresh token that will be presented.
+    ///   - isSignIn: true for a sign-in with a refresh token that is not in the vault.
     func announce(
-        presenting token: Secret?, by manager: isolated SessionManager
+        presenting token: Secret?, isSignIn: Bool = false, by manager: isolated SessionManager
     ) async throws(BrokerError) -> RefreshPermit? {
-        guard let session = lane.state.session, !session.isEphemeral else { return .ofMemory }
-        let left = session.tokens[.own]?.remaining(at: manager.clock.bootInstant)
-        return try await announce(
-            presenting: token, accessTokenLeft: left, isNeeded: session.rotation != .keeps, by: manager)
-    }
-
-    /// Like ``announce(presenting:by:)``, for a sign-in with a refresh token that is not in the vault.
-    func announceSignIn(by manager: isolated SessionManager) async throws(BrokerError) -> RefreshPermit? {
-        try await announce(presenting: nil, accessTokenLeft: nil, isNeeded: true, by: manager)
-    }
-
-    private func announce(
-        presenting token: Secret?, accessTokenLeft: Duration?, isNeeded: Bool, by manager: isolated SessionManager
-    ) async throws(BrokerError) -> RefreshPermit? {
+        let session = isSignIn ? nil : lane.state.session
+        guard isSignIn || session?.isEphemeral == false else { return .ofMemory }
         let store = manager.store
         switch try await store.announce(
-            slot, presenting: token, accessTokenLeft: accessTokenLeft, isNeeded: isNeeded)
+            slot, presenting: token,
+            accessTokenLeft: session?.tokens[.own]?.remaining(at: manager.clock.bootInstant),
+            isNeeded: session?.rotation != .keeps)
         {
         case .granted(let lease, let newer, let older):
             return RefreshPermit(
