@@ -229,11 +229,11 @@ public struct Broker: Sendable {
                         }
                     case .done:
                         recordDirect(name, request, since: began, .completed, nil)
-                        await flowRegistry.conclude(name, fulfilling: start)
+                        await flowRegistry.conclude(name, with: nil, fulfilling: start)
                     }
                 } catch {
                     await reportFailure(of: error, refusing: request, of: name, since: began)
-                    await flowRegistry.abandon(name, with: error, fulfilling: start)
+                    await flowRegistry.conclude(name, with: error, fulfilling: start)
                 }
             }
             return (try await started(start, bound, isInterested), true)

@@ -114,11 +114,7 @@ extension SessionManager {
     func views(
         with flows: [AccountName: FlowView], _ revocations: [AccountName: RevocationState] = [:]
     ) -> [AccountView] {
-        names.compactMap { name in
-            lanes[name].map {
-                AccountView($0, lockError: lockError, flow: flows[name], revocations[name], by: clock)
-            }
-        }
+        names.compactMap { try? view($0, flow: flows[$0], revocations[$0]) }
     }
 
     /// The accounts whose problem is a setting that could not be used.

@@ -34,11 +34,9 @@ extension Broker {
     ) async -> CallbackVerdict {
         guard var arrival = try? Arrival(text, form: form) else { return .ignored(.flow(.notURL)) }
         arrival.accounts = accounts
-        guard let refusal else { return await receive(arrival) }
-        return .ignored(.flow(refusal), flow: await flowRegistry.refuse(arrival, because: refusal))
-    }
-
-    private func receive(_ arrival: Arrival) async -> CallbackVerdict {
+        if let refusal {
+            return .ignored(.flow(refusal), flow: await flowRegistry.refuse(arrival, because: refusal))
+        }
         var claim = await flowRegistry.claim(arrival)
         while case .busy(let verdict) = claim {
             // Any program that knows the key can send a code. A genuine code that arrives at the same time is not lost.
@@ -51,7 +49,9 @@ extension Broker {
         case .repeated(let verdict): return await verdict.wait() ?? .ignored(.callerDisconnected)
         case .claimed(let flow, let verdict):
             // The user may close the browser's tab: the exchange goes on.
-            work.start { verdict.fulfil(await Redeemer(broker: self).redeem(.callback(arrival), of: flow)) }
+            work.start { [arrival] in
+                verdict.fulfil(await Redeemer(broker: self).redeem(.callback(arrival), of: flow))
+            }
             return await verdict.wait() ?? .ignored(.callerDisconnected)
         }
     }

@@ -214,7 +214,7 @@ extension BrokerError {
 
 /// A session that has ended here and whose provider has not been told yet.
 struct Closed: Sendable {
-    let account: Account
+    var account: Account
     /// As memory held it, which is not older than what the vault keeps.
     let session: Session
     /// The user's other sessions at the provider are to end, too.

@@ -147,24 +147,15 @@ extension SessionManager {
             return none
         }
         if let running = lane.state.renewal.running[key] { return running }
-        let refresh = QueuedRefresh(
-            id: lane.id, key: key, reason: reason, seen: lane.state.session?.tokens[key])
-        queue(refresh)
-        take(.refreshBegan(key, refresh.promise), lane.id)
-        return refresh.promise
+        let queued = QueuedRefresh(
+            refresh: Refresh(id: lane.id, key: key, reason: reason), seen: lane.state.session?.tokens[key]?.value)
+        queue(queued)
+        take(.refreshBegan(key, queued.promise), lane.id)
+        return queued.promise
     }
 
     /// Puts a refresh at the end of its account's lane.
-    func queue(_ refresh: QueuedRefresh) { enqueue(refresh.id.account) { await refresh.takeTurn(by: $0) } }
-
-    /// True if an earlier change in the lane (a second factor, a change of the user) or another host has already brought
-    /// another valid token, so that the refresh is not needed.
-    func hasOther(than seen: Secret?, _ key: TokenKey, _ id: LaneID) -> Bool {
-        guard key != .own || seen != nil, lockError == nil, let session = lane(id)?.state.visible,
-            session.unvalidated == nil, let token = session.tokens[key]
-        else { return false }
-        return token.value != seen && token.isValid(at: clock.bootInstant)
-    }
+    func queue(_ queued: QueuedRefresh) { enqueue(queued.refresh.id.account) { await queued.takeTurn(by: $0) } }
 }
 
 /// A refresh that callers can join. While another host is at the session it leaves the lane, and has a turn later.
@@ -173,17 +164,14 @@ struct QueuedRefresh: Sendable {
     /// valid.
     static let longestWait: Duration = .seconds(65)
 
-    let id: SessionManager.LaneID
-    let key: TokenKey
-    let reason: RefreshReason
+    let refresh: Refresh
     /// The token that was held when the refresh was asked for.
-    let seen: AccessToken?
+    let seen: Secret?
     let promise = Promise<Result<Void, BrokerError>>()
 
     func takeTurn(by manager: isolated SessionManager) async {
-        let result =
-            manager.hasOther(than: seen?.value, key, id)
-            ? .success(()) : await Refresh(id: id, key: key, reason: reason).run(by: manager)
+        let (id, key) = (refresh.id, refresh.key)
+        let result = refresh.isDone(since: seen, by: manager) ? .success(()) : await refresh.run(by: manager)
         if let wait = result.failure?.waitForOtherHost, wait <= QueuedRefresh.longestWait, manager.lane(id) != nil {
             manager.waitingRefreshes[id.account, default: []].append(self)
             return manager.schedule.set(.resume(id.account), at: manager.clock.bootInstant + wait)
@@ -203,6 +191,15 @@ struct Refresh: Sendable {
     let id: SessionManager.LaneID
     let key: TokenKey
     let reason: RefreshReason
+
+    /// True if an earlier change in the lane (a second factor, a change of the user) or another host has already brought
+    /// another valid token than `seen`, so that the refresh is not needed.
+    func isDone(since seen: Secret?, by manager: isolated SessionManager) -> Bool {
+        guard key != .own || seen != nil, manager.lockError == nil, let session = manager.lane(id)?.state.visible,
+            session.unvalidated == nil, let token = session.tokens[key]
+        else { return false }
+        return token.value != seen && token.isValid(at: manager.clock.bootInstant)
+    }
 
     func run(
         by manager: isolated SessionManager, changesLeft: Int = Refresh.mostChanges
@@ -272,7 +269,7 @@ struct Refresh: Sendable {
     private func runAgain(
         after session: Session, by manager: isolated SessionManager, changesLeft: Int
     ) async -> Result<Void, BrokerError> {
-        if manager.hasOther(than: session.tokens[key]?.value, key, id) { return .success(()) }
+        if isDone(since: session.tokens[key]?.value, by: manager) { return .success(()) }
         guard changesLeft > 0 else {
             return .failure(.vaultUnreachable(.session(.heldElsewhere(id.account, wait: .seconds(1)))))
         }

@@ -22,7 +22,7 @@ public struct FileEntry: Equatable, Sendable {
     public static func encode(_ entries: [String: FileEntry]) -> [UInt8] {
         let files = entries.sorted { $0.key < $1.key }.map { path, entry -> JSONObject in
             [
-                "path": path, "sha256": entry.digests.map { Base64.encode($0) }.sorted { $0.text < $1.text },
+                "path": path, "sha256": entry.digests.map { Base64.encode($0) }.sorted(),
                 "expires_at": entry.expiresAt, "began_at": entry.beganAt,
             ]
         }

@@ -84,17 +84,6 @@ import Testing
         #expect(sockets.open.isEmpty)
     }
 
-    @Test func `a wall clock that is set back makes none live longer than it was to`() async throws {
-        let first = registry()
-        try await first.add(order("one", 3_600))
-        await first.closeAll()
-        clock.reboot()
-        clock.setWall(by: -1_000_000)
-        let second = await restarted(nil, clock.clock(bootID: "another boot"))
-        let expiry = try #require(await second.find("one")?.expiry)
-        #expect(expiry.remaining(at: clock.bootInstant) == .seconds(3_600))
-    }
-
     @Test func `what has expired is closed, and its connections with it`() async throws {
         let registry = registry()
         let keeping = Task { await registry.keep() }

@@ -219,21 +219,6 @@ import Testing
         }
     }
 
-    @Test func `a wrong passphrase changes nothing about a lock that a person asked for`() async throws {
-        let house = try await House()
-        try await house.signIn()
-        try await house.broker.lockVault()
-        let reason = await house.failure()
-        await house.vault.failOpening(with: .wrongPassphrase)
-        _ = try? await house.broker.unlockVault(passphrase: Secret("wrong"))
-        #expect(await house.failure() == reason)
-        await house.vault.failOpening(with: nil)
-        await house.broker.keySourceChanged()
-        await house.live(60)
-        #expect(await house.failure() == reason)
-        #expect(!house.facts.names.dropFirst().contains("vaultOpened"))
-    }
-
     @Test func `sessions in memory only are not locked away`() async throws {
         let house = try await House()
         let broker = Broker(
@@ -308,24 +293,5 @@ extension `A vault that is locked and unlocked` {
         attempts.failed(guess, at: now)
         attempts.ended(at: now)
         #expect(user?.turn.value != nil && guesses.allSatisfy { $0?.turn.value == nil } && ended?.turn.value == nil)
-    }
-
-    @Test func `wrong passphrases of one process keep no other process out`() async throws {
-        let house = try await House()
-        try await house.signIn()
-        try await house.broker.lockVault()
-        await house.vault.failOpening(with: .wrongPassphrase)
-        func attempt(_ pid: Int32) async -> BrokerError? {
-            await error {
-                try await house.broker.unlockVault(passphrase: Secret("guess"), by: UnlockCaller(process: pid))
-            }
-        }
-        for _ in 0..<5 { #expect(await attempt(7) == .wrongPassphrase) }
-        #expect(await attempt(7) == .tooManyAttempts(retryAfter: 60))
-        #expect(await attempt(8) == .wrongPassphrase)
-        await house.vault.failOpening(with: nil)
-        #expect(await attempt(7) == .tooManyAttempts(retryAfter: 60))
-        #expect(await attempt(8) == nil)
-        #expect(await house.failure() == nil)
     }
 }
