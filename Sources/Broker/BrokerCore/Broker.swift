@@ -27,10 +27,8 @@ public struct Broker: Sendable {
     var clock: BrokerClock { tools.clock }
     var record: @Sendable (BrokerFact) -> Void { tools.record }
 
-    /// The broker as a provider sees it.
     public var signInContext: SignInContext { SignInContext(broker: self) }
 
-    /// A snapshot of the sessions, for readers that must not wait.
     public var snapshot: SessionSnapshot { sessionManager.snapshot }
 
     // MARK: Life
@@ -83,7 +81,6 @@ public struct Broker: Sendable {
 
     // MARK: Sessions
 
-    /// A token.
     public func session(_ name: AccountName, _ query: SessionQuery) async throws(BrokerError) -> IssuedToken {
         try await sessionManager.issuedToken(name, query)
     }
@@ -283,7 +280,6 @@ public struct Broker: Sendable {
 
     // The accounts, as callers see them.
 
-    /// Every account, sorted by name.
     public func accounts() async -> [AccountView] {
         for name in await sessionManager.namesWithUnusableSetting { await recheckSetting(name) }
         return await sessionManager.views(with: await flowRegistry.pending(), await revocations.undelivered())
@@ -352,7 +348,6 @@ extension SignInRequest {
     }
 }
 
-/// Subscriptions to events.
 extension Broker {
     /// Subscribes to events. First come the accounts as they are now, then the remembered events after `lastSeen`, then
     /// what happens from now on. Waits until the accounts are loaded. As long as `process` listens, a caller counts as
@@ -383,6 +378,5 @@ extension Broker {
         return (initial, live)
     }
 
-    /// Ends a subscription whose listener has disconnected.
     public func stopListening(_ subscription: EventSubscription) { bus.remove(subscription) }
 }

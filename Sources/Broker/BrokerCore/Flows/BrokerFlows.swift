@@ -3,7 +3,6 @@ public import RingbackBase
 
 /// Sign-ins that are under way, for those who watch them.
 extension Broker {
-    /// Every flow that is remembered.
     public func flows() async -> [FlowView] {
         await renewLapsed(await flowRegistry.views().map(\.id))
         return await flowRegistry.views()
@@ -122,16 +121,8 @@ extension FlowRegistry {
 }
 
 /// A page that ends the user's session at the provider, for a browser to open.
-public struct EndSessionPage: Sendable {
-    public let url: String
-    /// Whose ID token is in the URL; nil if there is none in it.
-    public let shown: IssuedToken?
-
-    public init(url: String, shown: IssuedToken?) {
-        self.url = url
-        self.shown = shown
-    }
-}
+/// `shown` is whose ID token is in the URL; nil if there is none in it.
+public typealias EndSessionPage = (url: String, shown: IssuedToken?)
 
 /// What the URL of an end-session page may contain.
 public struct EndSessionForm: Sendable {
@@ -142,16 +133,13 @@ public struct EndSessionForm: Sendable {
 }
 
 /// An account as it was before a sign-out.
-public struct EndingSession: Sendable {
-    let account: Account
-    let session: Session?
-}
+public typealias EndingSession = (account: Account, session: Session?)
 
 extension Broker {
     /// The session that a sign-out is about to end. It is read before the sign-out, since it is not known afterwards,
     /// and without waiting, since readers see no session from then on.
     public func ending(of name: AccountName) async throws(BrokerError) -> EndingSession {
-        EndingSession(account: try await sessionManager.account(name), session: await sessionManager.held(name))
+        (try await sessionManager.account(name), await sessionManager.held(name))
     }
 
     /// The page that ends the account's session at the provider, nil if the provider has none. Call this after the

@@ -118,12 +118,8 @@ extension VaultSlot {
     var ofUsers: VaultSlot { VaultSlot(account: account, binding: binding, kind: .people) }
 }
 
-/// What became of a session that was to be refreshed with others.
-public struct SessionRefresh: Sendable {
-    public let account: AccountName
-    /// Nil if it was refreshed.
-    public let error: BrokerError?
-}
+/// What became of a session that was to be refreshed with others. The error is nil if it was refreshed.
+public typealias SessionRefresh = (account: AccountName, error: BrokerError?)
 
 /// Every session of a user that a broker holds.
 public struct EverySession: Sendable {
@@ -166,12 +162,12 @@ public struct EverySession: Sendable {
 
     private func refresh(_ name: AccountName, _ isWanted: Condition) async -> SessionRefresh {
         // It may have been refreshed since, here or by another host.
-        guard await fulfils(name, isWanted) else { return SessionRefresh(account: name, error: nil) }
+        guard await fulfils(name, isWanted) else { return (name, nil) }
         do throws(BrokerError) {
             _ = try await broker.refresh(name, isForced: true)
-            return SessionRefresh(account: name, error: nil)
+            return (name, nil)
         } catch {
-            return SessionRefresh(account: name, error: error)
+            return (name, error)
         }
     }
 

@@ -268,13 +268,13 @@ extension `A vault that is locked and unlocked` {
         let second = attempts.enter(UnlockCaller(process: 8, groups: ["session 1"]))
         let left = attempts.enter(UnlockCaller(process: 10, groups: ["session 3"]))
         let other = attempts.enter(UnlockCaller(process: 9, groups: ["session 2"]))
-        #expect(left.map { attempts.giveUp($0.number) } == true)
+        #expect(left.map { attempts.giveUp($0) } == true)
         attempts.failed(wrong, at: now)
         attempts.ended(at: now)
-        #expect(other?.turn.value != nil && second?.turn.value == nil && left?.turn.value == nil)
+        #expect(other?.value != nil && second?.value == nil && left?.value == nil)
         attempts.ended(at: now)
-        #expect(second?.turn.value != nil)
-        #expect(second.map { attempts.giveUp($0.number) } == false)
+        #expect(second?.value != nil)
+        #expect(second.map { attempts.giveUp($0) } == false)
         attempts.ended(at: now)
         #expect(attempts.enter(wrong) == nil)
     }
@@ -292,6 +292,6 @@ extension `A vault that is locked and unlocked` {
         let user = attempts.enter(caller(50))
         attempts.failed(guess, at: now)
         attempts.ended(at: now)
-        #expect(user?.turn.value != nil && guesses.allSatisfy { $0?.turn.value == nil } && ended?.turn.value == nil)
+        #expect(user?.value != nil && guesses.allSatisfy { $0?.value == nil } && ended?.value == nil)
     }
 }
