@@ -434,6 +434,11 @@ struct HeldSession: Sendable, Equatable {
         return held
     }
 
+    /// The last refresh, if it ended so recently that its result is used for a new request.
+    func recentRefresh(at now: BootInstant) -> LastRefresh? {
+        lastRefresh.flatMap { now - $0.endedAt < .seconds(5) ? $0 : nil }
+    }
+
     mutating func refreshBegan() { hasTriedEnd = session.end != nil }
 
     mutating func refreshEnded(_ error: BrokerError?, at now: BootInstant) {

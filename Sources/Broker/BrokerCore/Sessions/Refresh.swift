@@ -6,8 +6,6 @@ internal import SessionVault
 // has its turn, announces itself to the vault, presents a refresh token, stores the rotated one, validates the response and
 // serves its tokens.
 
-/// The result of a refresh that ended this recently is used for a new request.
-private let joinWindow: Duration = .seconds(5)
 /// How long a caller who asks for a refresh waits for it.
 private let refreshWait: Duration = .seconds(30)
 /// A token that was refused right after its refresh is refreshed again at once, but only once in this time: a server that
@@ -25,7 +23,8 @@ extension SessionManager {
         try await signOutSettled(name, atMost: max(end - .now, .zero))
         if let token = try choice(name, query).beforeRefresh() { return token }
         // If the provider renews access tokens but sends no ID token, callers must not cause one refresh after another.
-        if query.kind == .accessToken || !hasJustRefreshed(name) {
+        let recent = lanes[name]?.state.held?.recentRefresh(at: clock.bootInstant)
+        if query.kind == .accessToken || recent == nil || recent?.error != nil {
             do throws(BrokerError) {
                 try await join(name, query.key, query.allowance, waitingAtMost: max(end - .now, .zero))
             } catch {
@@ -45,11 +44,6 @@ extension SessionManager {
             throw .conflict(.stated("\(name) is signed in as another user than \(subject)."))
         }
         return TokenChoice(query: query, account: lane.account, session: session, now: clock.bootInstant)
-    }
-
-    private func hasJustRefreshed(_ name: AccountName) -> Bool {
-        guard let last = lanes[name]?.state.held?.lastRefresh, last.error == nil else { return false }
-        return clock.bootInstant - last.endedAt < joinWindow
     }
 
     /// Joins the refresh in the lane or starts one. Throws during back-off, and if the caller has used up its
@@ -122,7 +116,7 @@ extension SessionManager {
             return try await refreshed(name, query.key, for: reason, waitingAtMost: refreshWait)
         }
         let now = clock.bootInstant
-        if !isForced, let last = lane.state.held?.lastRefresh, now - last.endedAt < joinWindow {
+        if !isForced, let last = lane.state.held?.recentRefresh(at: now) {
             if let error = last.error { throw error }
             guard rejected != nil, isRefusedAtOnce(name, now) else { return }
         }
@@ -141,11 +135,7 @@ extension SessionManager {
     func startRefresh(
         of name: AccountName, _ key: TokenKey, for reason: RefreshReason
     ) -> Promise<Result<Void, BrokerError>> {
-        guard let lane = lanes[name] else {
-            let none = Promise<Result<Void, BrokerError>>()
-            none.fulfil(.failure(.accountNotFound(name.rawValue)))
-            return none
-        }
+        guard let lane = lanes[name] else { return Promise(of: .failure(.accountNotFound(name.rawValue))) }
         if let running = lane.state.renewal.running[key] { return running }
         let queued = QueuedRefresh(
             refresh: Refresh(id: lane.id, key: key, reason: reason), seen: lane.state.session?.tokens[key]?.value)
