@@ -21,8 +21,8 @@ extension FlowRegistry {
     /// The rest of a reference's lifetime must be long enough to open a page.
     private static let openingTime: Duration = .seconds(10)
 
-    /// Pushes the flow's request again, or joins the push that is on its way. Nil if the flow's current URL can be used.
-    /// It can be opened once, so a caller that joins later needs a new one if an earlier caller may have opened it.
+    /// Pushes the flow's request again, or joins the push that is on its way. Nil if the flow's URL can be used. It can
+    /// be opened once, so a caller that joins later needs a new one if an earlier caller may have opened it.
     func renewal(of id: String, isForNewcomer: Bool) -> Promise<Result<Void, BrokerError>>? {
         let id = pageOwner(of: id)
         guard let entry = entries[id], entry.status == .pending, entry.claim == nil,

@@ -99,7 +99,7 @@ extension SessionManager {
     ///
     /// The vault takes the session out of its slot in one step and keeps it until the provider has been told.
     ///
-    /// - Returns: whether the account had a session, a record that cannot be read, or one that says how the last session
+    /// - Returns: whether the account had a session, a record that cannot be read, or one that says how the last one
     ///   ended; and the session that ended, if it has to be revoked at the provider.
     func close(
         _ name: AccountName, endingAll: Bool = false

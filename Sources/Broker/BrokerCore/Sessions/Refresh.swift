@@ -182,7 +182,7 @@ struct Refresh: Sendable {
     let key: TokenKey
     let reason: RefreshReason
 
-    /// True if an earlier change in the lane (a second factor, a change of the user) or another host has already brought
+    /// True if an earlier change in the lane (a second factor, a change of the user) or another host has brought
     /// another valid token than `seen`, so that the refresh is not needed.
     func isDone(since seen: Secret?, by manager: isolated SessionManager) -> Bool {
         guard key != .own || seen != nil, manager.lockError == nil, let session = manager.lane(id)?.state.visible,
