@@ -27,10 +27,8 @@ public struct Broker: Sendable {
     var clock: BrokerClock { tools.clock }
     var record: @Sendable (BrokerFact) -> Void { tools.record }
 
-    /// The broker as a provider sees it.
     public var signInContext: SignInContext { SignInContext(broker: self) }
 
-    /// A snapshot of the sessions, for readers that must not wait.
     public var snapshot: SessionSnapshot { sessionManager.snapshot }
 
     // MARK: Life
@@ -83,7 +81,6 @@ public struct Broker: Sendable {
 
     // MARK: Sessions
 
-    /// A token.
     public func session(_ name: AccountName, _ query: SessionQuery) async throws(BrokerError) -> IssuedToken {
         try await sessionManager.issuedToken(name, query)
     }
@@ -133,18 +130,29 @@ public struct Broker: Sendable {
         return try await account(name)
     }
 
+    /// How long a sign-out waits for the revocation, which continues after that.
+    private static let revocationWait: Duration = .seconds(5)
+
     /// Ends the session here, and tells the provider.
     ///
     /// Also delivers a pending revocation of the account's former session.
     public func signOut(_ name: AccountName, endingAll: Bool = false) async throws(BrokerError) -> SignedOut {
         // The provider is told even if the caller disconnects while this waits for a refresh.
-        let ending = work.attempt { () throws(BrokerError) -> (Closing, RevocationDelivery) in
+        let ending = work.attempt { () throws(BrokerError) in
             await flowRegistry.endChange(of: name)
             let closing = try await sessionManager.close(name, endingAll: endingAll)
-            return (closing, RevocationDelivery(of: closing, name, by: revocations, in: work))
+            let told = closing.closed.map { closed in work.start { await revocations.deliver(closed) } }
+            let earlier = work.start {
+                _ = await told?.wait()
+                await revocations.retry(name, besides: closing.closed?.retirement)
+            }
+            return (closing, told, earlier)
         }
-        let (closing, delivery) = try await ending.get()
-        let outcome = await delivery.outcome()
+        let (closing, told, earlier) = try await ending.get()
+        let end = ContinuousClock.now + Broker.revocationWait
+        var outcome: RevocationState?
+        if let told { outcome = await told.wait(atMost: Broker.revocationWait) ?? .pending }
+        _ = await earlier.wait(atMost: max(end - .now, .zero))
         return SignedOut(
             account: try await account(name), hadSession: closing.hadSession,
             isRevocationPending: await revocations.counts()[name] != nil, revocation: outcome,
@@ -218,11 +226,11 @@ public struct Broker: Sendable {
                         }
                     case .done:
                         recordDirect(name, request, since: began, .completed, nil)
-                        await flowRegistry.conclude(name, fulfilling: start)
+                        await flowRegistry.conclude(name, with: nil, fulfilling: start)
                     }
                 } catch {
                     await reportFailure(of: error, refusing: request, of: name, since: began)
-                    await flowRegistry.abandon(name, with: error, fulfilling: start)
+                    await flowRegistry.conclude(name, with: error, fulfilling: start)
                 }
             }
             return (try await started(start, bound, isInterested), true)
@@ -272,7 +280,6 @@ public struct Broker: Sendable {
 
     // The accounts, as callers see them.
 
-    /// Every account, sorted by name.
     public func accounts() async -> [AccountView] {
         for name in await sessionManager.namesWithUnusableSetting { await recheckSetting(name) }
         return await sessionManager.views(with: await flowRegistry.pending(), await revocations.undelivered())
@@ -341,7 +348,6 @@ extension SignInRequest {
     }
 }
 
-/// Subscriptions to events.
 extension Broker {
     /// Subscribes to events. First come the accounts as they are now, then the remembered events after `lastSeen`, then
     /// what happens from now on. Waits until the accounts are loaded. As long as `process` listens, a caller counts as
@@ -372,6 +378,5 @@ extension Broker {
         return (initial, live)
     }
 
-    /// Ends a subscription whose listener has disconnected.
     public func stopListening(_ subscription: EventSubscription) { bus.remove(subscription) }
 }

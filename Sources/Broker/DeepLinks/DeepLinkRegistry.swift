@@ -70,13 +70,13 @@ public final class DeepLinkRegistry: Sendable {
     public func receive(_ text: String) async -> Reception {
         guard let url = try? WebURL(parsing: text) else { return .callback }
         let kind = await rules().kind(of: url)
-        if kind == .callback { return .callback }
-        if await broker.remembersFlow(withAnyOf: LinkRules.keys(in: url)) { return .callback }
+        guard kind != .callback, await !broker.remembersFlow(withAnyOf: LinkRules.keys(in: url)) else {
+            return .callback
+        }
         switch kind {
         case .callback: return .callback
         case .deepLink(let scheme): return keep(Secret(text), scheme)
-        case .foreign(let scheme):
-            return .refused(DeepLinkRegistry.notConfigured(scheme))
+        case .foreign(let scheme): return .refused(DeepLinkRegistry.notConfigured(scheme))
         }
     }
 

@@ -18,14 +18,10 @@ public final class LinkListener: Sendable {
         case cancelled
     }
 
-    /// Why the listener was ended.
-    enum End: Sendable {
-        case replaced, removed
-    }
-
     private struct State {
         var lastGiven: UInt64 = 0
-        var end: End?
+        /// Why the listener was ended: `replaced` or `removed`.
+        var end: Next?
         var signal = Promise<Void>()
     }
     public let scheme: String
@@ -55,11 +51,7 @@ public final class LinkListener: Sendable {
     public func stop() { registry.leave(self) }
 
     private func take() -> Next? {
-        switch state.withLock({ $0.end }) {
-        case .replaced: return .replaced
-        case .removed: return .removed
-        case nil: break
-        }
+        if let end = state.withLock({ $0.end }) { return end }
         let last = state.withLock { $0.lastGiven }
         let links = registry.links(for: self, after: last)
         guard let newest = links.last else { return nil }
@@ -75,7 +67,7 @@ public final class LinkListener: Sendable {
         }.fulfil(())
     }
 
-    func end(_ end: End) {
+    func end(_ end: Next) {
         state.withLock { $0.end = end }
         wake()
     }

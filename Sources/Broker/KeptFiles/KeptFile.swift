@@ -128,11 +128,9 @@ final class FilePlace {
     /// What is at the path.
     ///
     /// - Parameter known: the digests of contents that are ours.
-    func occupant(_ known: Set<[UInt8]>) -> Occupant { inspect(known).occupant }
-
-    private func inspect(_ known: Set<[UInt8]>) -> (occupant: Occupant, file: stat) {
+    func occupant(_ known: Set<[UInt8]>) -> Occupant {
         var status = stat()
-        return (occupant(known, &status), status)
+        return occupant(known, &status)
     }
 
     private func occupant(_ known: Set<[UInt8]>, _ status: inout stat) -> Occupant {
@@ -254,7 +252,8 @@ final class FilePlace {
     /// - Parameter known: the digests of contents that are ours.
     /// - Returns: what was there.
     func remove(_ known: Set<[UInt8]>) throws(FileReason) -> Occupant {
-        let (occupant, file) = inspect(known)
+        var file = stat()
+        let occupant = occupant(known, &file)
         guard case .ours = occupant else { return occupant }
         let code = unlink(name, file)
         guard code == 0 || code == ENOENT else { throw .notRemoved(path: path, errno: code) }
@@ -447,13 +446,10 @@ extension KeptFile {
             }
         case .env: return Array("\(TokenLine.assignment(to: variable, token))\n".utf8)
         case .json:
-            var object = JSONObject([
-                .init("account", .string(account.rawValue)), .init("access_token", .string(token)),
-                .init("token_type", .string(issued.token.type)),
-            ])
-            object["scope"] = issued.scope.map { .string($0) }
-            object["issuer"] = .string(issued.issuer)
-            object["expires_at"] = expiresAt.map { .integer($0.seconds) }
+            let object: JSONObject = [
+                "account": account.rawValue, "access_token": token, "token_type": issued.token.type,
+                "scope": issued.scope, "issuer": issued.issuer, "expires_at": expiresAt?.seconds,
+            ]
             return JSON.object(object).serialized() + [UInt8(ascii: "\n")]
         }
     }

@@ -138,10 +138,10 @@ struct OAuthProvider: SignInProvider {
             endpoint: endpoint, clientID: account.clientID, idTokenHint: hint?.token,
             logoutHint: isAtHome ? session?.loginName : nil, redirectURI: account.postLogoutRedirectURI,
             state: RandomToken.base64URL(bits: 128))
-        guard request.showsIDToken, let session, let hint else { return EndSessionPage(url: request.url(), shown: nil) }
+        guard request.showsIDToken, let session, let hint else { return (request.url(), nil) }
         let token = AccessToken(
             value: hint.token, type: "id_token", scope: nil, expiry: hint.expiry, lifetime: hint.lifetime)
-        return EndSessionPage(url: request.url(), shown: IssuedToken(token, of: session, account))
+        return (request.url(), IssuedToken(token, of: session, account))
     }
 
     func renewal(

@@ -61,6 +61,11 @@ struct House: Sendable {
         return await broker.receive(try (other ?? provider).consent(flow.authorizationURL, as: subject))
     }
 
+    /// The user consents, and the callback comes back.
+    func finish(_ flow: FlowView) async throws -> CallbackVerdict {
+        await broker.receive(try provider.consent(flow.authorizationURL))
+    }
+
     /// A house where alice is signed in and her access token has expired.
     static func expired() async throws -> House {
         let house = try await House()

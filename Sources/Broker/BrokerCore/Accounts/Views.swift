@@ -1,6 +1,5 @@
 public import RingbackBase
 
-/// State of an account.
 public enum AccountState: String, Sendable, CaseIterable {
     case loading
     case unauthenticated
@@ -24,7 +23,6 @@ public struct AccountView: Sendable {
     public let expiresAt: WallInstant?
     /// The part of the session's attachment that callers may see.
     public let shown: SessionAttachment?
-    /// The kind of the account.
     public let kind: any AccountKind
     public let flow: FlowView?
     public let error: BrokerError?
@@ -110,15 +108,10 @@ extension SessionManager {
         return AccountView(lane, lockError: lockError, flow: flow, revocation, by: clock)
     }
 
-    /// Every account as it is, sorted by name.
     func views(
         with flows: [AccountName: FlowView], _ revocations: [AccountName: RevocationState] = [:]
     ) -> [AccountView] {
-        names.compactMap { name in
-            lanes[name].map {
-                AccountView($0, lockError: lockError, flow: flows[name], revocations[name], by: clock)
-            }
-        }
+        names.compactMap { try? view($0, flow: flows[$0], revocations[$0]) }
     }
 
     /// The accounts whose problem is a setting that could not be used.
@@ -128,7 +121,6 @@ extension SessionManager {
 
     var names: [AccountName] { lanes.keys.sorted() }
 
-    /// The account of a name, as configured.
     public func account(_ name: AccountName) throws(BrokerError) -> Account {
         guard let lane = lanes[name] else { throw .accountNotFound(name.rawValue) }
         return lane.account

@@ -74,7 +74,6 @@ public struct ExposedSocket: Sendable, Equatable {
     /// True if the account still has the binding that it had when it was exposed.
     public func isBound(_ name: AccountName, to binding: SessionBinding) -> Bool { bindings[name] == binding }
 
-    /// True if it shows this account.
     public func shows(_ account: String) -> Bool { accounts.contains { $0.rawValue == account } }
 
     /// True if a token with this key may be issued here.

@@ -22,7 +22,7 @@ struct ExposedSocketRecord: Equatable {
     // MARK: Writing
 
     func encode(bootID: String) -> [UInt8] {
-        let list = exposedSockets.map { exposedSocket -> JSON in
+        let list = exposedSockets.map { exposedSocket -> JSONObject in
             var object = ExposedSocketRecord.members(of: exposedSocket.order)
             object["id"] = .string(exposedSocket.id)
             object["created_at"] = .integer(exposedSocket.createdAt.seconds)
@@ -32,37 +32,27 @@ struct ExposedSocketRecord: Equatable {
                     name.rawValue, ["provider": .string(binding.provider), "client_id": .string(binding.clientID)])
             }
             if !bindings.isEmpty { object["bindings"] = .object(JSONObject(bindings)) }
-            return .object(object)
+            return object
         }
-        let kept = tables.filter(\.value.isKept).sorted { $0.key < $1.key }.map { name, table -> JSON in
-            var object = JSONObject([.init("name", .string(name)), .init("digest", .string(table.digest))])
-            object["ttl"] = table.lifetime.map { .integer($0.wholeSeconds) }
-            object["expiry"] = table.expiry?.json
-            object["ending"] = table.ending.map { .string($0.rawValue) }
-            return .object(object)
+        let kept = tables.filter(\.value.isKept).sorted { $0.key < $1.key }.map { name, table -> JSONObject in
+            [
+                "name": name, "digest": table.digest, "ttl": table.lifetime?.wholeSeconds,
+                "expiry": table.expiry?.json, "ending": table.ending?.rawValue,
+            ]
         }
-        let document: JSON = [
-            "version": .integer(ExposedSocketRecord.version), "boot_id": .string(bootID),
-            "exposed_sockets": .array(list),
-            "configured": .array(kept),
+        let document: JSONObject = [
+            "version": ExposedSocketRecord.version, "boot_id": bootID, "exposed_sockets": list, "configured": kept,
         ]
-        return document.serialized()
+        return JSON.object(document).serialized()
     }
 
     static func members(of order: ExposedSocket.Order) -> JSONObject {
-        var object = JSONObject([
-            .init("name", .string(order.name)), .init("accounts", .array(order.accounts.map { .string($0.rawValue) })),
-        ])
-        object["scope"] = order.ceiling.map { .array($0.map { .string($0) }) }
-        if !order.allowedUIDs.isEmpty { object["allow_uids"] = .array(order.allowedUIDs.map { .integer(Int($0)) }) }
-        object["flatpak"] = order.flatpak.map { .string($0) }
-        object["ttl"] = order.lifetime.map { .integer($0.wholeSeconds) }
-        if let mcp = order.mcp {
-            var members = JSONObject([.init("methods", .array(mcp.methods.map { .string($0) }))])
-            members["tools"] = mcp.tools.map { .array($0.map { .string($0) }) }
-            object["mcp"] = .object(members)
-        }
-        return object
+        [
+            "name": order.name, "accounts": order.accounts.map(\.rawValue), "scope": order.ceiling,
+            "allow_uids": order.allowedUIDs.isEmpty ? nil : order.allowedUIDs.map(Int.init),
+            "flatpak": order.flatpak, "ttl": order.lifetime?.wholeSeconds,
+            "mcp": order.mcp.map { mcp -> JSONObject in ["methods": mcp.methods, "tools": mcp.tools] },
+        ]
     }
 
     // MARK: Reading

@@ -56,29 +56,14 @@ extension AwaitedSignIn {
     public func hint(for url: WebURL, of account: AccountName) -> Reason? { nil }
 }
 
-/// How long the provider keeps a page that can be opened once.
-public struct PageLife: Sendable {
-    /// When the page was made at the provider.
-    public let since: BootInstant
-    /// How long the provider keeps it from then on.
-    public let duration: Duration
-
-    public init(since: BootInstant, duration: Duration) {
-        self.since = since
-        self.duration = duration
-    }
-}
+/// How long the provider keeps a page that can be opened once, from the time when the page was made there.
+public typealias PageLife = (since: BootInstant, duration: Duration)
 
 /// Another account's flow that a flow waits for.
-public struct UpstreamFlow: Sendable {
-    public let account: AccountName
-    public let flow: String
+public typealias UpstreamFlow = (account: AccountName, flow: String)
 
-    public init(account: AccountName, flow: String) {
-        self.account = account
-        self.flow = flow
-    }
-}
+/// A challenge for an authenticator (WebAuthn), with the options as the provider sent them.
+public typealias AuthenticatorChallenge = (id: String, options: JSONObject)
 
 /// What callers see of what a flow awaits.
 public struct AwaitedDetails: Sendable {
@@ -108,17 +93,6 @@ public struct DeviceCode: Sendable, Equatable {
         self.userCode = userCode
         self.verificationURI = verificationURI
         self.verificationURIComplete = verificationURIComplete
-    }
-}
-
-/// A challenge for an authenticator (WebAuthn), with the options as the provider sent them.
-public struct AuthenticatorChallenge: Sendable {
-    public let id: String
-    public let options: JSONObject
-
-    public init(id: String, options: JSONObject) {
-        self.id = id
-        self.options = options
     }
 }
 

@@ -3,7 +3,6 @@ public import RingbackBase
 
 /// Sign-ins that are under way, for those who watch them.
 extension Broker {
-    /// Every flow that is remembered.
     public func flows() async -> [FlowView] {
         await renewLapsed(await flowRegistry.views().map(\.id))
         return await flowRegistry.views()
@@ -34,11 +33,9 @@ extension Broker {
     ) async -> CallbackVerdict {
         guard var arrival = try? Arrival(text, form: form) else { return .ignored(.flow(.notURL)) }
         arrival.accounts = accounts
-        guard let refusal else { return await receive(arrival) }
-        return .ignored(.flow(refusal), flow: await flowRegistry.refuse(arrival, because: refusal))
-    }
-
-    private func receive(_ arrival: Arrival) async -> CallbackVerdict {
+        if let refusal {
+            return .ignored(.flow(refusal), flow: await flowRegistry.refuse(arrival, because: refusal))
+        }
         var claim = await flowRegistry.claim(arrival)
         while case .busy(let verdict) = claim {
             // Any program that knows the key can send a code. A genuine code that arrives at the same time is not lost.
@@ -51,7 +48,9 @@ extension Broker {
         case .repeated(let verdict): return await verdict.wait() ?? .ignored(.callerDisconnected)
         case .claimed(let flow, let verdict):
             // The user may close the browser's tab: the exchange goes on.
-            work.start { verdict.fulfil(await Redeemer(broker: self).redeem(.callback(arrival), of: flow)) }
+            work.start { [arrival] in
+                verdict.fulfil(await Redeemer(broker: self).redeem(.callback(arrival), of: flow))
+            }
             return await verdict.wait() ?? .ignored(.callerDisconnected)
         }
     }
@@ -122,16 +121,8 @@ extension FlowRegistry {
 }
 
 /// A page that ends the user's session at the provider, for a browser to open.
-public struct EndSessionPage: Sendable {
-    public let url: String
-    /// Whose ID token is in the URL; nil if there is none in it.
-    public let shown: IssuedToken?
-
-    public init(url: String, shown: IssuedToken?) {
-        self.url = url
-        self.shown = shown
-    }
-}
+/// `shown` is whose ID token is in the URL; nil if there is none in it.
+public typealias EndSessionPage = (url: String, shown: IssuedToken?)
 
 /// What the URL of an end-session page may contain.
 public struct EndSessionForm: Sendable {
@@ -142,16 +133,13 @@ public struct EndSessionForm: Sendable {
 }
 
 /// An account as it was before a sign-out.
-public struct EndingSession: Sendable {
-    let account: Account
-    let session: Session?
-}
+public typealias EndingSession = (account: Account, session: Session?)
 
 extension Broker {
     /// The session that a sign-out is about to end. It is read before the sign-out, since it is not known afterwards,
     /// and without waiting, since readers see no session from then on.
     public func ending(of name: AccountName) async throws(BrokerError) -> EndingSession {
-        EndingSession(account: try await sessionManager.account(name), session: await sessionManager.held(name))
+        (try await sessionManager.account(name), await sessionManager.held(name))
     }
 
     /// The page that ends the account's session at the provider, nil if the provider has none. Call this after the
@@ -183,7 +171,7 @@ extension Broker {
         guard request.details != nil else { return }
         recordDirect(name, request, since: began, .failed, error)
         if !request.concernsHeldUser, error.refusesSignIn {
-            await sessionManager.note(error, name, as: .signInFailed)
+            await sessionManager.show(error, name, as: .signInFailed)
         }
     }
 }

@@ -1,26 +1,13 @@
 internal import Cryptography
 internal import RingbackBase
 
+/// An address of a flow that was made for a program to open.
+///
 /// A flow's page has two entrances. The authorization URL is shown to the user. A program that opens a page is started
 /// with its address, which every user of the machine can read in its argument list; with an authorization URL another
 /// user could sign in as themselves, and send the user's browser to the callback. So what a program opens is an address
 /// of the callback listener with a key in it: it leads the user's own browser, once, to a request whose state, nonce
 /// and verifier were made for this browser and are used nowhere else.
-struct FlowEntrance: Sendable {
-    let key: String
-    let url: String
-    /// The account to whose page it leads, for which the address was opened.
-    let account: AccountName
-    var visit = OpenAddress.Visit.none
-
-    var isSpent: Bool { visit == .fetched }
-
-    /// How many unused entrances a flow may have. With one more, the oldest is closed. As many used ones are
-    /// remembered. Every program that joins the sign-in has one, and a browser may be slow to open it.
-    static let maxLive = 32
-}
-
-/// An address of a flow that was made for a program to open, as callers see it.
 public struct OpenAddress: Sendable, Equatable {
     public enum Visit: Sendable, Equatable {
         case none
@@ -30,8 +17,17 @@ public struct OpenAddress: Sendable, Equatable {
         case foreign(uid: UInt32?)
     }
 
+    let key: String
     public let url: String
-    public let visit: Visit
+    /// The account to whose page it leads, for which the address was opened.
+    let account: AccountName
+    public internal(set) var visit = Visit.none
+
+    var isSpent: Bool { visit == .fetched }
+
+    /// How many unused entrances a flow may have. With one more, the oldest is closed. As many used ones are
+    /// remembered. Every program that joins the sign-in has one, and a browser may be slow to open it.
+    static let maxLive = 32
 }
 
 extension FlowRegistry.Entry {
@@ -52,12 +48,12 @@ extension FlowRegistry.Entry {
 
 extension FlowRegistry {
     /// Notes an entrance that has been opened. False if the flow has ended meanwhile.
-    func add(_ entrance: FlowEntrance, to id: String) async -> Bool {
+    func add(_ entrance: OpenAddress, to id: String) async -> Bool {
         guard var entry = entries[id], entry.status == .pending else { return false }
         entry.entrances.append(entrance)
-        var closed: [FlowEntrance] = []
+        var closed: [OpenAddress] = []
         for isSpent in [false, true]
-        where entry.entrances.count(where: { $0.isSpent == isSpent }) > FlowEntrance.maxLive {
+        where entry.entrances.count(where: { $0.isSpent == isSpent }) > OpenAddress.maxLive {
             guard let index = entry.entrances.firstIndex(where: { $0.isSpent == isSpent }) else { continue }
             closed.append(entry.entrances.remove(at: index))
         }
@@ -102,7 +98,7 @@ extension FlowRegistry {
         entry.requests.append(request)
         let isMessage = request.resendInterval != nil
         let alike = entry.requests.indices.filter { (entry.requests[$0].resendInterval != nil) == isMessage }
-        let former = alike.count > FlowEntrance.maxLive ? entry.requests.remove(at: alike[0]) : nil
+        let former = alike.count > OpenAddress.maxLive ? entry.requests.remove(at: alike[0]) : nil
         entries[id] = entry
         identifiers[request.key] = id
         guard let former else { return true }
@@ -133,7 +129,7 @@ extension Broker {
         guard let url = try await callbackReceiver.openEntrance(key, owner.redirectURI, owner.account) else {
             return nil
         }
-        guard await flowRegistry.add(FlowEntrance(key: key, url: url, account: owner.account), to: id) else {
+        guard await flowRegistry.add(OpenAddress(key: key, url: url, account: owner.account), to: id) else {
             await callbackReceiver.close(url, owner.account)
             return nil
         }
@@ -212,7 +208,7 @@ extension Broker {
 /// have the ID token in it, and a program that opens a page has its address in its argument list, which every user of
 /// the machine can read. So a program opens the entrance, once.
 struct PageEntrance: Sendable {
-    let entrance: FlowEntrance
+    let entrance: OpenAddress
     /// Nil once a browser was sent to it.
     var page: String?
 
@@ -225,7 +221,7 @@ extension FlowRegistry {
     /// closed.
     func add(_ page: PageEntrance) async {
         pages.append(page)
-        guard pages.count > FlowEntrance.maxLive else { return }
+        guard pages.count > OpenAddress.maxLive else { return }
         let oldest = pages.removeFirst().entrance
         await close(oldest.url, of: oldest.account)
     }
@@ -253,7 +249,7 @@ extension Broker {
         let key = RandomToken.base64URL(bits: 256).revealed()
         guard let url = try await callbackReceiver.openEntrance(key, "", account) else { return nil }
         await flowRegistry.add(
-            PageEntrance(entrance: FlowEntrance(key: key, url: url, account: account), page: page.url))
+            PageEntrance(entrance: OpenAddress(key: key, url: url, account: account), page: page.url))
         work.startTimer { [flowRegistry, clock] in
             // Two halves: no sleep is longer than 30 seconds.
             for _ in 0..<2 {

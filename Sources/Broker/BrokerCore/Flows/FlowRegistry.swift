@@ -5,7 +5,7 @@ actor FlowRegistry {
         var flow: Flow
         /// Further authorization requests for it, each with secrets of its own.
         var requests: [any AwaitedSignIn] = []
-        var entrances: [FlowEntrance] = []
+        var entrances: [OpenAddress] = []
         var status = FlowView.Status.pending
         /// How many sign-in calls want it. When none is left, it is cancelled.
         var interest: Int
@@ -49,7 +49,7 @@ actor FlowRegistry {
     var pages: [PageEntrance] = []
     private var begun = 0
     private let callbackReceiver: CallbackReceiver
-    private let sessionManager: SessionManager
+    let sessionManager: SessionManager
     nonisolated var clock: BrokerClock { sessionManager.clock }
 
     /// How many flows of all accounts may be pending.
@@ -107,18 +107,12 @@ actor FlowRegistry {
         return true
     }
 
-    /// Gives the reserved place back.
-    func abandon(
-        _ account: AccountName, with error: BrokerError, fulfilling promise: Promise<Result<FlowView?, BrokerError>>
+    /// Gives the reserved place back: the sign-in was done without a flow, or cannot begin.
+    func conclude(
+        _ account: AccountName, with error: BrokerError?, fulfilling promise: Promise<Result<FlowView?, BrokerError>>
     ) {
         if starts[account]?.promise === promise { starts[account] = nil }
-        promise.fulfil(.failure(error))
-    }
-
-    /// The sign-in is done without a flow.
-    func conclude(_ account: AccountName, fulfilling promise: Promise<Result<FlowView?, BrokerError>>) {
-        if starts[account]?.promise === promise { starts[account] = nil }
-        promise.fulfil(.success(nil))
+        promise.fulfil(error.map { .failure($0) } ?? .success(nil))
     }
 
     // MARK: Ending
@@ -144,7 +138,7 @@ actor FlowRegistry {
             switch status {
             case .failed(let error), .expired(let error):
                 guard !entry.flow.request.concernsHeldUser else { break }
-                await sessionManager.note(error, entry.flow.account.name, as: .signInFailed)
+                await sessionManager.show(error, entry.flow.account.name, as: .signInFailed)
             case .pending, .completed, .cancelled: break
             }
         }
@@ -170,7 +164,7 @@ actor FlowRegistry {
         entries[id]?.refusal = reason
         entries[id]?.news = Promise()
         sessionManager.record(.callbackRefused(account, reason))
-        await sessionManager.note(.invalidCallback(reason), account, as: .callbackRefused)
+        await sessionManager.show(.invalidCallback(reason), account, as: .callbackRefused)
         news.fulfil(())
     }
 
@@ -228,7 +222,7 @@ actor FlowRegistry {
         /// An equal request of another caller is about to become a flow.
         case joining(Promise<Result<FlowView?, BrokerError>>)
         /// The caller must make the flow, or say why not, with ``begin(_:fulfilling:)`` or
-        /// ``abandon(_:with:fulfilling:)``.
+        /// ``conclude(_:with:fulfilling:)``.
         case begin(Promise<Result<FlowView?, BrokerError>>)
     }
 
@@ -390,7 +384,7 @@ actor FlowRegistry {
             startedAt: flow.startedAt, expiresAt: flow.expiresAt,
             resendAfter: entry.resendAt.map { flow.startedAt + ($0 - flow.beganAt) })
         view.details = flow.awaited.details
-        view.openAddresses = entry.entrances.map { OpenAddress(url: $0.url, visit: $0.visit) }
+        view.openAddresses = entry.entrances
         view.changesUser = flow.request.changesUser
         if entry.status == .pending { view.refusal = entry.refusal.map { .invalidCallback($0) } }
         view.providerHost = flow.providerHost

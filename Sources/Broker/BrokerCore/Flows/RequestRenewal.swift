@@ -16,20 +16,14 @@ extension FlowRegistry {
         }
     }
 
-    enum RenewalAdmission {
-        case joining(Promise<Result<Void, BrokerError>>)
-        /// The caller must push the flow's request and say what came of it with ``renewed(_:with:fulfilling:)``.
-        case begin(Flow, Promise<Result<Void, BrokerError>>)
-    }
-
     /// A younger reference counts as unused. After a refused push the next one waits this long.
     private static let minimumAge: Duration = .seconds(5)
     /// The rest of a reference's lifetime must be long enough to open a page.
     private static let openingTime: Duration = .seconds(10)
 
-    /// Nil if the flow's current URL can be used. It can be opened once, so a caller that joins later needs a new one
-    /// if an earlier caller may have opened it.
-    func renewal(of id: String, isForNewcomer: Bool) -> RenewalAdmission? {
+    /// Pushes the flow's request again, or joins the push that is on its way. Nil if the flow's URL can be used. It can
+    /// be opened once, so a caller that joins later needs a new one if an earlier caller may have opened it.
+    func renewal(of id: String, isForNewcomer: Bool) -> Promise<Result<Void, BrokerError>>? {
         let id = pageOwner(of: id)
         guard let entry = entries[id], entry.status == .pending, entry.claim == nil,
             let page = entry.flow.awaited.pageLife
@@ -40,14 +34,21 @@ extension FlowRegistry {
         if let last = entry.renewal,
             last.promise.value == nil || clock.bootInstant - last.startedAt < last.pause
         {
-            return .joining(last.promise)
+            return last.promise
         }
         let promise = Promise<Result<Void, BrokerError>>()
         entries[id]?.renewal = Renewal(promise: promise, startedAt: clock.bootInstant)
-        return .begin(entry.flow, promise)
+        let flow = entry.flow
+        // Other callers wait for this push too, so it goes on if this caller disconnects.
+        sessionManager.work.start {
+            let provider = flow.account.provider(with: self.sessionManager.tools)
+            let result = await Result(awaiting: { () throws(BrokerError) in try await provider.renewPage(of: flow) })
+            await self.renewed(flow.id, with: result, fulfilling: promise)
+        }
+        return promise
     }
 
-    func renewed(
+    private func renewed(
         _ id: String, with result: Result<any AwaitedSignIn, BrokerError>,
         fulfilling promise: Promise<Result<Void, BrokerError>>
     ) {
@@ -77,7 +78,7 @@ extension Broker {
         _ view: FlowView, isInterested: Bool, waitingAtMost bound: Duration
     ) async throws(BrokerError) -> FlowView {
         // Read again: another caller may have renewed the URL since the view was taken.
-        guard let renewal = await renewal(of: view.id, isForNewcomer: true) else {
+        guard let renewal = await flowRegistry.renewal(of: view.id, isForNewcomer: true) else {
             return try await flowRegistry.view(view.id)
         }
         let result = await renewal.wait(atMost: max(bound, .zero))
@@ -93,25 +94,9 @@ extension Broker {
     func renewLapsed(_ ids: [String]) async {
         var renewals: [Promise<Result<Void, BrokerError>>] = []
         for id in ids {
-            if let renewal = await renewal(of: id, isForNewcomer: false) { renewals.append(renewal) }
+            if let renewal = await flowRegistry.renewal(of: id, isForNewcomer: false) { renewals.append(renewal) }
         }
         let end = ContinuousClock.now + Broker.lookingTimeout
         for renewal in renewals { _ = await renewal.wait(atMost: max(end - .now, .zero)) }
-    }
-
-    private func renewal(of id: String, isForNewcomer: Bool) async -> Promise<Result<Void, BrokerError>>? {
-        switch await flowRegistry.renewal(of: id, isForNewcomer: isForNewcomer) {
-        case nil: return nil
-        case .joining(let promise): return promise
-        case .begin(let flow, let promise):
-            // Other callers wait for this push too, so it goes on if this caller disconnects.
-            work.start {
-                let provider = flow.account.provider(with: tools)
-                let result = await Result(awaiting: { () throws(BrokerError) in try await provider.renewPage(of: flow) }
-                )
-                await flowRegistry.renewed(flow.id, with: result, fulfilling: promise)
-            }
-            return promise
-        }
     }
 }

@@ -134,10 +134,8 @@ public struct SessionAttachment: Sendable, Equatable {
 extension Account {
     func provider(with tools: ProviderTools) -> any SignInProvider { kind.provider(of: self, with: tools) }
 
-    /// See ``AccountKind/binding(of:)``.
     public var binding: SessionBinding { kind.binding(of: self) }
 
-    /// See ``AccountKind/bindingID(of:)``.
     public var bindingID: String { kind.bindingID(of: self) }
 
     /// The issuer, where there is one.

@@ -101,7 +101,6 @@ public enum Beginning: Sendable {
 public enum Proof: Sendable {
     /// A callback that the flow has recognized.
     case callback(Arrival)
-    /// What the user typed.
     case code(TypedCode)
     /// An authenticator's response.
     case credential(JSONObject)
@@ -133,7 +132,6 @@ public struct TypedCode: Sendable {
 
 /// The result of redeeming a proof.
 public enum Redemption: Sendable {
-    /// A new session.
     case session(Session, SessionOpening)
     /// A session of the user who is signed in. `apply` replaces the current session with it. The flow then ends, or
     /// waits for what `next` leaves.
@@ -174,7 +172,6 @@ public struct RedemptionFailure: Error, Sendable {
 public struct SessionOpening: Sendable {
     /// Another user than the one who is signed in may take the account over.
     public var switchesSubject: Bool
-    /// The event that is posted.
     public var event: BrokerEvent.Kind
     /// Another operation than a sign-in asked for it.
     public var isAsked: Bool

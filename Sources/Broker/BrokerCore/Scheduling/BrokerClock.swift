@@ -23,13 +23,10 @@ public struct BrokerClock: Sendable {
         self.sleep = sleep
     }
 
-    /// The present, since boot.
     public var bootInstant: BootInstant { BootInstant(milliseconds: boot()) }
 
-    /// The present, by the wall clock.
     public var wallInstant: WallInstant { WallInstant(seconds: now()) }
 
-    /// The system's clocks.
     public static let system = BrokerClock(
         now: {
             var time = timespec()

@@ -17,6 +17,12 @@ public final class Promise<Value: Sendable>: Sendable {
 
     public init() {}
 
+    /// A promise that is kept already.
+    convenience init(of value: Value) {
+        self.init()
+        fulfil(value)
+    }
+
     var waiterCount: Int { state.withLock { $0.waiters.count } }
 
     /// The value, if it is there.

@@ -12,7 +12,6 @@ public final class Work: Sendable {
 
     public init() {}
 
-    /// Starts work and promises its result.
     @discardableResult
     public func start<Value: Sendable>(_ body: @escaping @Sendable () async -> Value) -> Promise<Value> {
         let promise = Promise<Value>()
@@ -20,7 +19,6 @@ public final class Work: Sendable {
         return promise
     }
 
-    /// Starts work that may fail, and promises its result.
     @discardableResult
     public func attempt<Success: Sendable>(
         _ body: @escaping @Sendable () async throws(BrokerError) -> Success

@@ -24,7 +24,9 @@ extension SessionManager {
             try Replacement.check(subject, in: lane)
             var permit = RefreshPermit.ofMemory
             while !isEphemeral {
-                if let granted = try await RefreshTurn(lane: lane).announceSignIn(by: sessionManager) {
+                if let granted = try await RefreshTurn(lane: lane).announce(
+                    presenting: nil, isSignIn: true, by: sessionManager)
+                {
                     permit = granted
                     break
                 }
@@ -96,17 +98,22 @@ extension SessionManager {
     /// is returned for revocation holds the newest tokens.
     ///
     /// The vault takes the session out of its slot in one step and keeps it until the provider has been told.
-    func close(_ name: AccountName, endingAll: Bool = false) async throws(BrokerError) -> Closing {
+    ///
+    /// - Returns: whether the account had a session, a record that cannot be read, or one that says how the last one
+    ///   ended; and the session that ended, if it has to be revoked at the provider.
+    func close(
+        _ name: AccountName, endingAll: Bool = false
+    ) async throws(BrokerError) -> (hadSession: Bool, closed: Closed?) {
         try await ready(name)
         guard let lane = lanes[name] else { throw .accountNotFound(name.rawValue) }
         let (id, hadSession) = (lane.id, lane.state.presence != .absent(.signedOut))
         take(.signOutBegan, id)
         return try await inTurn(name) { sessionManager throws(BrokerError) in
             // A lane that replaced this one has a session of another binding, which the caller did not ask to close.
-            guard let lane = sessionManager.lane(id) else { return Closing(hadSession: hadSession, closed: nil) }
+            guard let lane = sessionManager.lane(id) else { return (hadSession, nil) }
             defer { sessionManager.take(.signOutEnded, id) }
             if let error = sessionManager.lockError { throw error }
-            return Closing(hadSession: hadSession, closed: try await sessionManager.closeInTurn(lane, endingAll))
+            return (hadSession, try await sessionManager.closeInTurn(lane, endingAll))
         }
     }
 
@@ -153,8 +160,8 @@ extension SessionManager {
         }
     }
 
-    /// Shows a failure that left the session as it was.
-    func note(_ error: BrokerError, _ name: AccountName, as kind: BrokerEvent.Kind) {
+    /// Shows a failure that left the session as it was, and posts it as an event of this kind.
+    public func show(_ error: BrokerError, _ name: AccountName, as kind: BrokerEvent.Kind? = nil) {
         if let id = lanes[name]?.id { take(.noticed(error, kind), id) }
     }
 
@@ -205,17 +212,9 @@ extension BrokerError {
     }
 }
 
-/// The result of closing a session, once the account's record was read.
-struct Closing: Sendable {
-    /// True if the account had a session, a record that cannot be read, or one that says how the last session ended.
-    let hadSession: Bool
-    /// The session that ended, if it has to be revoked at the provider.
-    let closed: Closed?
-}
-
 /// A session that has ended here and whose provider has not been told yet.
 struct Closed: Sendable {
-    let account: Account
+    var account: Account
     /// As memory held it, which is not older than what the vault keeps.
     let session: Session
     /// The user's other sessions at the provider are to end, too.

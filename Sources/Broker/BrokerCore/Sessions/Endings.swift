@@ -68,11 +68,6 @@ extension SessionManager {
             lane.account.binding == account.binding && lane.state.session?.isSameUser(as: session) == true
         }
     }
-
-    /// Shows an error for which no caller waits.
-    public func show(_ error: BrokerError, _ name: AccountName) {
-        if let id = lanes[name]?.id { take(.noticed(error, nil), id) }
-    }
 }
 
 /// The result of a sign-out.
@@ -118,49 +113,13 @@ public enum RevocationState: Sendable, Equatable {
     case refused(BrokerError)
 }
 
-/// Tells the provider of a sign-out, then of earlier ones that it has not been told.
-struct RevocationDelivery: Sendable {
-    /// How long a sign-out waits for it. The revocation continues after that.
-    private static let wait: Duration = .seconds(5)
-
-    /// Nil if there is nothing to revoke.
-    private let told: Promise<RevocationState>?
-    private let earlier: Promise<Void>
-
-    init(of closing: Closing, _ name: AccountName, by revocations: Revocations, in work: Work) {
-        let told = closing.closed.map { closed in work.start { await revocations.deliver(closed) } }
-        self.told = told
-        earlier = work.start {
-            _ = await told?.wait()
-            await revocations.retry(name, besides: closing.closed?.retirement)
-        }
-    }
-
-    /// The state once it has ended, or after the wait.
-    func outcome() async -> RevocationState? {
-        let bound = RevocationDelivery.wait
-        let end = ContinuousClock.now + bound
-        guard let told else {
-            _ = await earlier.wait(atMost: bound)
-            return nil
-        }
-        let outcome = await told.wait(atMost: bound) ?? .pending
-        _ = await earlier.wait(atMost: max(end - .now, .zero))
-        return outcome
-    }
-}
-
 extension VaultSlot {
     /// Where the users who have signed in under the same binding are remembered.
     var ofUsers: VaultSlot { VaultSlot(account: account, binding: binding, kind: .people) }
 }
 
-/// What became of a session that was to be refreshed with others.
-public struct SessionRefresh: Sendable {
-    public let account: AccountName
-    /// Nil if it was refreshed.
-    public let error: BrokerError?
-}
+/// What became of a session that was to be refreshed with others. The error is nil if it was refreshed.
+public typealias SessionRefresh = (account: AccountName, error: BrokerError?)
 
 /// Every session of a user that a broker holds.
 public struct EverySession: Sendable {
@@ -203,12 +162,12 @@ public struct EverySession: Sendable {
 
     private func refresh(_ name: AccountName, _ isWanted: Condition) async -> SessionRefresh {
         // It may have been refreshed since, here or by another host.
-        guard await fulfils(name, isWanted) else { return SessionRefresh(account: name, error: nil) }
+        guard await fulfils(name, isWanted) else { return (name, nil) }
         do throws(BrokerError) {
             _ = try await broker.refresh(name, isForced: true)
-            return SessionRefresh(account: name, error: nil)
+            return (name, nil)
         } catch {
-            return SessionRefresh(account: name, error: error)
+            return (name, error)
         }
     }
 

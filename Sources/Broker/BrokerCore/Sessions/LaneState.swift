@@ -60,7 +60,10 @@ struct LaneState: Sendable {
     /// - Parameter backoff: of the lane that this one replaces, if there was one.
     init(backoff: Backoff? = nil) { if let backoff { renewal.backoff = backoff } }
 
-    var held: HeldSession? { if case .held(let held) = presence { held } else { nil } }
+    private(set) var held: HeldSession? {
+        get { if case .held(let held) = presence { held } else { nil } }
+        set { if let newValue { presence = .held(newValue) } }
+    }
     var session: Session? { held?.session }
     /// The session that readers may see.
     var visible: Session? { signOutsInProgress == 0 ? session : nil }
@@ -105,20 +108,14 @@ struct LaneState: Sendable {
         case .refreshBegan(let key, let promise):
             problem = nil
             renewal.running[key] = promise
-            if key == .own, var held {
-                held.refreshBegan()
-                presence = .held(held)
-            }
+            if key == .own { held?.refreshBegan() }
             return [.schedule]
         case .refreshEnded(let key, let error):
             renewal.running[key] = nil
-            if key == .own, var held {
-                held.refreshEnded(error, at: now)
-                presence = .held(held)
-            }
+            if key == .own { held?.refreshEnded(error, at: now) }
             return [.schedule]
-        case .changeBegan, .changeEnded:
-            if case .changeBegan = outcome { renewal.isChangeRunning = true } else { renewal.isChangeRunning = false }
+        case .changing(let isRunning):
+            renewal.isChangeRunning = isRunning
             return [.schedule]
         case .signInBegan, .signOutBegan:
             problem = nil
@@ -135,7 +132,9 @@ struct LaneState: Sendable {
             guard session?.isEphemeral == true else { return [] }
             presence = .absent(.signedOut)
             return [.publish, .schedule]
-        case .locked: return lock()
+        case .locked:
+            (presence, problem) = (.loading(nil), nil)
+            return [.publish, .schedule, .wake]
         case .replaced:
             let former = session
             (presence, problem) = (.loading(nil), nil)
@@ -294,11 +293,6 @@ struct LaneState: Sendable {
         ]
     }
 
-    private mutating func lock() -> [Effect] {
-        (presence, problem) = (.loading(nil), nil)
-        return [.publish, .schedule, .wake]
-    }
-
     // MARK: Outcomes and effects
 
     enum Loaded: Sendable {
@@ -329,8 +323,8 @@ struct LaneState: Sendable {
         case failed(BrokerError, isOfRequest: Bool)
         /// The error is nil if it succeeded.
         case refreshEnded(TokenKey, BrokerError?)
-        case changeBegan
-        case changeEnded
+        /// A change that is not a refresh begins or has ended.
+        case changing(Bool)
         /// The session should be refreshed at once.
         case becameUrgent
         /// The provider has ended the session: its error response proves it. `unheard` may explain why.
@@ -438,6 +432,11 @@ struct HeldSession: Sendable, Equatable {
         held.lastRefresh = lastRefresh
         held.hasTriedEnd = hasTriedEnd && session.end == self.session.end
         return held
+    }
+
+    /// The last refresh, if it ended so recently that its result is used for a new request.
+    func recentRefresh(at now: BootInstant) -> LastRefresh? {
+        lastRefresh.flatMap { now - $0.endedAt < .seconds(5) ? $0 : nil }
     }
 
     mutating func refreshBegan() { hasTriedEnd = session.end != nil }

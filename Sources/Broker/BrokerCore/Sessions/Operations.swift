@@ -64,8 +64,8 @@ extension SessionManager {
         try await ready(name)
         let id = try holding(name).lane.id
         return try await inTurns(name) { sessionManager throws(BrokerError) in
-            sessionManager.take(.changeBegan, id)
-            defer { sessionManager.take(.changeEnded, id) }
+            sessionManager.take(.changing(true), id)
+            defer { sessionManager.take(.changing(false), id) }
             return try await OperationTurn(id: id, operation: operation).run(by: sessionManager)
         }
     }
@@ -76,20 +76,6 @@ extension SessionManager {
         _ name: AccountName, _ operation: SessionOperation
     ) async throws(BrokerError) -> HTTPResponse {
         try await BorrowedToken(account: name, sessionManager: self).ask(operation)
-    }
-
-    /// The provider said that the session has ended, in response to a request with this token. The session is ended
-    /// here only if it still has the token.
-    func endIfHeld(
-        _ name: AccountName, _ token: AccessToken, code: String?, otherwise error: BrokerError
-    ) async -> BrokerError {
-        let ending = enqueue(name) { sessionManager -> BrokerError in
-            guard let lane = sessionManager.lanes[name], lane.state.session?.tokens[.own]?.value == token.value else {
-                return error
-            }
-            return await sessionManager.end(lane, code)
-        }
-        return await ending.wait() ?? .cancelled
     }
 }
 
@@ -227,10 +213,17 @@ struct BorrowedToken: Sendable {
         return response.response
     }
 
+    /// If the error says that the session has ended, the session is ended here, but only if it still has the token.
     private func refused(
         _ error: BrokerError, _ operation: SessionOperation, _ token: AccessToken
     ) async -> BrokerError {
         guard case .dead(let code) = operation.meaning(error) else { return error }
-        return await sessionManager.endIfHeld(account, token, code: code, otherwise: error)
+        let ending = await sessionManager.enqueue(account) { manager -> BrokerError in
+            guard let lane = manager.lanes[account], lane.state.session?.tokens[.own]?.value == token.value else {
+                return error
+            }
+            return await manager.end(lane, code)
+        }
+        return await ending.wait() ?? .cancelled
     }
 }

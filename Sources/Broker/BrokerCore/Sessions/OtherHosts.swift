@@ -35,20 +35,8 @@ extension SessionManager {
     /// A refresh that waits for another host asks the vault again.
     func resume(_ name: AccountName) {
         schedule.remove(.resume(name))
-        for refresh in refreshWaits.remove(name) { queue(refresh) }
+        for refresh in waitingRefreshes.removeValue(forKey: name) ?? [] { queue(refresh) }
     }
-}
-
-/// The refreshes that wait for another host. They hold no lane, so that a sign-out or a sign-in need not wait.
-struct RefreshWaits: Sendable {
-    /// A longer wait is an error of the refresh: callers get the token that is held, as long as it is valid.
-    static let longest: Duration = .seconds(65)
-
-    private var waiting: [AccountName: [QueuedRefresh]] = [:]
-
-    mutating func add(_ refresh: QueuedRefresh) { waiting[refresh.id.account, default: []].append(refresh) }
-
-    mutating func remove(_ name: AccountName) -> [QueuedRefresh] { waiting.removeValue(forKey: name) ?? [] }
 }
 
 extension BrokerError {

@@ -6,8 +6,6 @@ internal import SessionVault
 // has its turn, announces itself to the vault, presents a refresh token, stores the rotated one, validates the response and
 // serves its tokens.
 
-/// The result of a refresh that ended this recently is used for a new request.
-private let joinWindow: Duration = .seconds(5)
 /// How long a caller who asks for a refresh waits for it.
 private let refreshWait: Duration = .seconds(30)
 /// A token that was refused right after its refresh is refreshed again at once, but only once in this time: a server that
@@ -25,7 +23,8 @@ extension SessionManager {
         try await signOutSettled(name, atMost: max(end - .now, .zero))
         if let token = try choice(name, query).beforeRefresh() { return token }
         // If the provider renews access tokens but sends no ID token, callers must not cause one refresh after another.
-        if query.kind == .accessToken || !hasJustRefreshed(name) {
+        let recent = lanes[name]?.state.held?.recentRefresh(at: clock.bootInstant)
+        if query.kind == .accessToken || recent == nil || recent?.error != nil {
             do throws(BrokerError) {
                 try await join(name, query.key, query.allowance, waitingAtMost: max(end - .now, .zero))
             } catch {
@@ -45,11 +44,6 @@ extension SessionManager {
             throw .conflict(.stated("\(name) is signed in as another user than \(subject)."))
         }
         return TokenChoice(query: query, account: lane.account, session: session, now: clock.bootInstant)
-    }
-
-    private func hasJustRefreshed(_ name: AccountName) -> Bool {
-        guard let last = lanes[name]?.state.held?.lastRefresh, last.error == nil else { return false }
-        return clock.bootInstant - last.endedAt < joinWindow
     }
 
     /// Joins the refresh in the lane or starts one. Throws during back-off, and if the caller has used up its
@@ -122,7 +116,7 @@ extension SessionManager {
             return try await refreshed(name, query.key, for: reason, waitingAtMost: refreshWait)
         }
         let now = clock.bootInstant
-        if !isForced, let last = lane.state.held?.lastRefresh, now - last.endedAt < joinWindow {
+        if !isForced, let last = lane.state.held?.recentRefresh(at: now) {
             if let error = last.error { throw error }
             guard rejected != nil, isRefusedAtOnce(name, now) else { return }
         }
@@ -141,47 +135,35 @@ extension SessionManager {
     func startRefresh(
         of name: AccountName, _ key: TokenKey, for reason: RefreshReason
     ) -> Promise<Result<Void, BrokerError>> {
-        guard let lane = lanes[name] else {
-            let none = Promise<Result<Void, BrokerError>>()
-            none.fulfil(.failure(.accountNotFound(name.rawValue)))
-            return none
-        }
+        guard let lane = lanes[name] else { return Promise(of: .failure(.accountNotFound(name.rawValue))) }
         if let running = lane.state.renewal.running[key] { return running }
-        let refresh = QueuedRefresh(
-            id: lane.id, key: key, reason: reason, seen: lane.state.session?.tokens[key])
-        queue(refresh)
-        take(.refreshBegan(key, refresh.promise), lane.id)
-        return refresh.promise
+        let queued = QueuedRefresh(
+            refresh: Refresh(id: lane.id, key: key, reason: reason), seen: lane.state.session?.tokens[key]?.value)
+        queue(queued)
+        take(.refreshBegan(key, queued.promise), lane.id)
+        return queued.promise
     }
 
     /// Puts a refresh at the end of its account's lane.
-    func queue(_ refresh: QueuedRefresh) { enqueue(refresh.id.account) { await refresh.takeTurn(by: $0) } }
-
-    /// True if an earlier change in the lane (a second factor, a change of the user) or another host has already brought
-    /// another valid token, so that the refresh is not needed.
-    func hasOther(than seen: Secret?, _ key: TokenKey, _ id: LaneID) -> Bool {
-        guard key != .own || seen != nil, lockError == nil, let session = lane(id)?.state.visible,
-            session.unvalidated == nil, let token = session.tokens[key]
-        else { return false }
-        return token.value != seen && token.isValid(at: clock.bootInstant)
-    }
+    func queue(_ queued: QueuedRefresh) { enqueue(queued.refresh.id.account) { await queued.takeTurn(by: $0) } }
 }
 
 /// A refresh that callers can join. While another host is at the session it leaves the lane, and has a turn later.
 struct QueuedRefresh: Sendable {
-    let id: SessionManager.LaneID
-    let key: TokenKey
-    let reason: RefreshReason
+    /// A longer wait for another host is an error of the refresh: callers get the token that is held, as long as it is
+    /// valid.
+    static let longestWait: Duration = .seconds(65)
+
+    let refresh: Refresh
     /// The token that was held when the refresh was asked for.
-    let seen: AccessToken?
+    let seen: Secret?
     let promise = Promise<Result<Void, BrokerError>>()
 
     func takeTurn(by manager: isolated SessionManager) async {
-        let result =
-            manager.hasOther(than: seen?.value, key, id)
-            ? .success(()) : await Refresh(id: id, key: key, reason: reason).run(by: manager)
-        if let wait = result.failure?.waitForOtherHost, wait <= RefreshWaits.longest, manager.lane(id) != nil {
-            manager.refreshWaits.add(self)
+        let (id, key) = (refresh.id, refresh.key)
+        let result = refresh.isDone(since: seen, by: manager) ? .success(()) : await refresh.run(by: manager)
+        if let wait = result.failure?.waitForOtherHost, wait <= QueuedRefresh.longestWait, manager.lane(id) != nil {
+            manager.waitingRefreshes[id.account, default: []].append(self)
             return manager.schedule.set(.resume(id.account), at: manager.clock.bootInstant + wait)
         }
         manager.take(.refreshEnded(key, result.failure), id)
@@ -194,18 +176,23 @@ struct QueuedRefresh: Sendable {
 /// it.
 struct Refresh: Sendable {
     /// How often another host may have changed the session before the refresh gives up.
-    private static let mostChanges = 3
+    static let mostChanges = 3
 
     let id: SessionManager.LaneID
     let key: TokenKey
     let reason: RefreshReason
 
-    func run(by manager: isolated SessionManager) async -> Result<Void, BrokerError> {
-        await run(by: manager, changesLeft: Refresh.mostChanges)
+    /// True if an earlier change in the lane (a second factor, a change of the user) or another host has brought
+    /// another valid token than `seen`, so that the refresh is not needed.
+    func isDone(since seen: Secret?, by manager: isolated SessionManager) -> Bool {
+        guard key != .own || seen != nil, manager.lockError == nil, let session = manager.lane(id)?.state.visible,
+            session.unvalidated == nil, let token = session.tokens[key]
+        else { return false }
+        return token.value != seen && token.isValid(at: manager.clock.bootInstant)
     }
 
-    private func run(
-        by manager: isolated SessionManager, changesLeft: Int
+    func run(
+        by manager: isolated SessionManager, changesLeft: Int = Refresh.mostChanges
     ) async -> Result<Void, BrokerError> {
         if key != .own, let session = manager.lane(id)?.state.visible, needsOwnFirst(session, manager.clock),
             case .failure(let error) = await refreshOwn(by: manager)
@@ -272,7 +259,7 @@ struct Refresh: Sendable {
     private func runAgain(
         after session: Session, by manager: isolated SessionManager, changesLeft: Int
     ) async -> Result<Void, BrokerError> {
-        if manager.hasOther(than: session.tokens[key]?.value, key, id) { return .success(()) }
+        if isDone(since: session.tokens[key]?.value, by: manager) { return .success(()) }
         guard changesLeft > 0 else {
             return .failure(.vaultUnreachable(.session(.heldElsewhere(id.account, wait: .seconds(1)))))
         }
@@ -286,7 +273,7 @@ struct Refresh: Sendable {
         let (name, turn) = (lane.account.name, RefreshTurn(lane: lane))
         guard manager.lane(id) != nil else { return .signInRequired(name) }
         // The refresh goes on when the other host is ready.
-        if let wait = error.waitForOtherHost, wait <= RefreshWaits.longest { return error }
+        if let wait = error.waitForOtherHost, wait <= QueuedRefresh.longestWait { return error }
         var error = lane.state.explaining(error, of: name, isOfRequest: key != .own)
         var isOfRequest = false
         switch meaning {
@@ -327,27 +314,19 @@ struct RefreshTurn: Sendable {
     /// Marks in the vault that the provider is about to be asked, and reserves room for its response. Nil if another
     /// host has changed the session: then the lane has what that host stored.
     ///
-    /// - Parameter token: the refresh token that will be presented.
+    /// - Parameters:
+    ///   - token: the refresh token that will be presented.
+    ///   - isSignIn: true for a sign-in with a refresh token that is not in the vault.
     func announce(
-        presenting token: Secret?, by manager: isolated SessionManager
+        presenting token: Secret?, isSignIn: Bool = false, by manager: isolated SessionManager
     ) async throws(BrokerError) -> RefreshPermit? {
-        guard let session = lane.state.session, !session.isEphemeral else { return .ofMemory }
-        let left = session.tokens[.own]?.remaining(at: manager.clock.bootInstant)
-        return try await announce(
-            presenting: token, accessTokenLeft: left, isNeeded: session.rotation != .keeps, by: manager)
-    }
-
-    /// Like ``announce(presenting:by:)``, for a sign-in with a refresh token that is not in the vault.
-    func announceSignIn(by manager: isolated SessionManager) async throws(BrokerError) -> RefreshPermit? {
-        try await announce(presenting: nil, accessTokenLeft: nil, isNeeded: true, by: manager)
-    }
-
-    private func announce(
-        presenting token: Secret?, accessTokenLeft: Duration?, isNeeded: Bool, by manager: isolated SessionManager
-    ) async throws(BrokerError) -> RefreshPermit? {
+        let session = isSignIn ? nil : lane.state.session
+        guard isSignIn || session?.isEphemeral == false else { return .ofMemory }
         let store = manager.store
         switch try await store.announce(
-            slot, presenting: token, accessTokenLeft: accessTokenLeft, isNeeded: isNeeded)
+            slot, presenting: token,
+            accessTokenLeft: session?.tokens[.own]?.remaining(at: manager.clock.bootInstant),
+            isNeeded: session?.rotation != .keeps)
         {
         case .granted(let lease, let newer, let older):
             return RefreshPermit(

@@ -4,7 +4,6 @@ internal import SessionVault
 /// confirmed, so that neither an outage nor a restart leaves a signed-out session valid at the provider.
 actor Revocations {
     struct Entry {
-        let account: AccountName
         var closed: Closed
         var failures = 0
         /// Of the last attempt.
@@ -15,6 +14,8 @@ actor Revocations {
         var isRunning = false
         /// The vault never held it: it is in memory only.
         var isUnsealed = false
+
+        var account: AccountName { closed.account.name }
     }
 
     private(set) var entries: [String: Entry] = [:]
@@ -73,8 +74,7 @@ actor Revocations {
         // The search for what is due may have found it in the vault first.
         guard !finished.contains(id) else { return .revoked }
         guard entries[id]?.isRunning != true else { return .pending }
-        entries[id] = Entry(
-            account: closed.account.name, closed: closed, isRunning: true, isUnsealed: closed.retirement == nil)
+        entries[id] = Entry(closed: closed, isRunning: true, isUnsealed: closed.retirement == nil)
         return await revoke(id, closed)
     }
 
@@ -191,9 +191,9 @@ actor Revocations {
             return nil
         }
         entries[id]?.isRunning = true
-        return Closed(
-            account: account, session: entry.closed.session, endsAll: entry.closed.endsAll,
-            retirement: entry.closed.retirement)
+        var closed = entry.closed
+        closed.account = account
+        return closed
     }
 
     /// The account as it is configured now, if the session is still bound to it: its client secret may have changed
@@ -232,7 +232,6 @@ actor Revocations {
             // During the `await` above the account's own sign-out may have begun to tell the provider.
             guard entries[entry.id] == nil, !finished.contains(entry.id) else { continue }
             entries[entry.id] = Entry(
-                account: name,
                 closed: Closed(
                     account: account, session: session, endsAll: SessionRecord.endsAll(entry.text),
                     retirement: entry.id))

@@ -204,24 +204,21 @@ extension SessionManager {
 
     private func saveAgain(_ name: AccountName) {
         enqueue(name) { sessionManager in
-            await sessionManager.writeUnwritten(of: name)
+            if sessionManager.lockError == nil {
+                for (slot, session) in sessionManager.detached.unwritten where slot.account == name.rawValue {
+                    do throws(BrokerError) {
+                        try await sessionManager.write(session, in: slot)
+                    } catch {
+                        let next = sessionManager.clock.bootInstant + Schedule.saveRetryInterval
+                        sessionManager.schedule.set(.save(name), at: next)
+                    }
+                }
+            }
             guard let lane = sessionManager.lanes[name], lane.state.isUnsaved, let session = lane.state.session else {
                 return
             }
             let error = await sessionManager.save(session, lane.account)
             sessionManager.take(error == nil ? .saved : .notSaved, lane.id)
-        }
-    }
-
-    /// To be called in a turn of the account's lane.
-    private func writeUnwritten(of name: AccountName) async {
-        guard lockError == nil else { return }
-        for (slot, session) in detached.unwritten where slot.account == name.rawValue {
-            do throws(BrokerError) {
-                try await write(session, in: slot)
-            } catch {
-                schedule.set(.save(name), at: clock.bootInstant + Schedule.saveRetryInterval)
-            }
         }
     }
 

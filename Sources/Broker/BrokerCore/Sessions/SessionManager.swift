@@ -37,7 +37,8 @@ public actor SessionManager {
     /// Opening, closing and rekeying take turns.
     private(set) var vaultTurn: Promise<Void>?
     var schedule = Schedule()
-    var refreshWaits = RefreshWaits()
+    /// The refreshes that wait for another host. They hold no lane, so that a sign-out or a sign-in need not wait.
+    var waitingRefreshes: [AccountName: [QueuedRefresh]] = [:]
     let bus: EventBus
     let tools: ProviderTools
     /// For readers that must not wait.

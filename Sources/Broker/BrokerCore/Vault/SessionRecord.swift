@@ -10,58 +10,39 @@ enum SessionRecord {
     ///
     /// - Parameter endsAll: the session is over, and its revocation also ends the user's other sessions.
     static func encode(_ session: Session, bootID: String, endsAll: Bool = false) -> Secret {
-        var object = JSONObject([
-            .init("version", .integer(version)), .init("issuer", .string(session.issuer)),
-            .init("token_endpoint_origin", .string(session.tokenEndpointOrigin)),
-            .init("signed_in_at", .integer(session.signedInAt.seconds)),
-        ])
-        object["refresh_token"] = text(session.refreshToken)
-        object["successor"] = text(session.unvalidated?.token)
-        object["presented"] = text(session.unvalidated?.presented)
-        object["downscoped_to"] = session.downscopedTo.map { .string($0) }
-        if !session.lostScopes.isEmpty { object["lost_scopes"] = .array(session.lostScopes.map { .string($0) }) }
-        object["subject"] = session.subject.map { .string($0) }
-        object["user"] = session.user.map { .object($0) }
-        object["scope"] = session.scope.map { .string($0) }
-        object["boot_id"] = .string(bootID)
-        if session.rotation != .unknown { object["rotates"] = .bool(session.rotation == .rotates) }
-        object["end"] = session.end?.json
-        object["identity"] = session.identity.map { identity in
-            var member = JSONObject([
-                .init("token", .string(identity.token.revealed())),
-                .init("audience", .array(identity.audience.map { .string($0) })),
-            ])
-            member["expiry"] = identity.expiry.json
-            member["lifetime"] = identity.lifetime.map { .integer($0.wholeSeconds) }
-            member["auth_time"] = identity.authenticationTime.map { .integer($0.seconds) }
-            member["azp"] = identity.authorizedParty.map { .string($0) }
-            member["nonce"] = text(identity.nonce)
-            member["nonce_source"] = text(identity.nonceSource)
-            member["issuer"] = identity.issuer.map { .string($0) }
-            return .object(member)
-        }
-        if !session.attachments.isEmpty { object["attachments"] = .object(encode(session.attachments)) }
-        if endsAll { object["ends_all"] = true }
-        object["tokens"] = .array(session.tokens.map { key, token in .object(encode(key, token)) })
+        let object: JSONObject = [
+            "version": version, "issuer": session.issuer, "token_endpoint_origin": session.tokenEndpointOrigin,
+            "signed_in_at": session.signedInAt.seconds, "refresh_token": session.refreshToken?.revealed(),
+            "successor": session.unvalidated?.token.revealed(),
+            "presented": session.unvalidated?.presented?.revealed(), "downscoped_to": session.downscopedTo,
+            "lost_scopes": session.lostScopes.isEmpty ? nil : session.lostScopes, "subject": session.subject,
+            "user": session.user, "scope": session.scope, "boot_id": bootID,
+            "rotates": session.rotation == .unknown ? nil : session.rotation == .rotates, "end": session.end?.json,
+            "identity": session.identity.map(encode),
+            "attachments": session.attachments.isEmpty ? nil : encode(session.attachments),
+            "ends_all": endsAll ? true : nil, "tokens": session.tokens.map { encode($0.key, $0.value) },
+        ]
         return Secret(bytes: JSON.object(object).serialized())
     }
 
-    private static func text(_ secret: Secret?) -> JSON? { secret.map { .string($0.revealed()) } }
+    private static func encode(_ identity: Session.Identity) -> JSONObject {
+        [
+            "token": identity.token.revealed(), "audience": identity.audience, "expiry": identity.expiry.json,
+            "lifetime": identity.lifetime?.wholeSeconds, "auth_time": identity.authenticationTime?.seconds,
+            "azp": identity.authorizedParty, "nonce": identity.nonce?.revealed(),
+            "nonce_source": identity.nonceSource?.revealed(), "issuer": identity.issuer,
+        ]
+    }
 
     private static func secret(_ json: JSON?) -> Secret? { json?.string.map { Secret($0) } }
 
     private static func encode(_ key: TokenKey, _ token: AccessToken) -> JSONObject {
-        var object = JSONObject([
-            .init("access_token", .string(token.value.revealed())), .init("token_type", .string(token.type)),
-        ])
-        object["for_scopes"] = key.scopes.map { .array($0.map { .string($0) }) }
-        object["for_audience"] = key.audience.map { .string($0) }
-        object["for_resource"] = key.resource.map { .string($0) }
-        object["scope"] = token.scope.map { .string($0) }
-        if token.isScopeStated { object["scope_stated"] = true }
-        object["expiry"] = token.expiry?.json
-        object["lifetime"] = token.lifetime.map { .integer($0.wholeSeconds) }
-        return object
+        [
+            "access_token": token.value.revealed(), "token_type": token.type, "for_scopes": key.scopes,
+            "for_audience": key.audience, "for_resource": key.resource, "scope": token.scope,
+            "scope_stated": token.isScopeStated ? true : nil, "expiry": token.expiry?.json,
+            "lifetime": token.lifetime?.wholeSeconds,
+        ]
     }
 
     enum Failure: Error, Equatable {
@@ -75,9 +56,7 @@ enum SessionRecord {
     /// The record in the slot of a session that its provider has ended, until the next sign-in or sign-out. If the
     /// daemon is killed right after that, its next start can still say what happened to the session.
     static func ended(_ word: String?, message: String? = nil) -> Secret {
-        var object = JSONObject([.init("version", .integer(version)), .init("ended", true)])
-        object["word"] = word.map { .string($0) }
-        object["message"] = message.map { .string($0) }
+        let object: JSONObject = ["version": version, "ended": true, "word": word, "message": message]
         return Secret(bytes: JSON.object(object).serialized())
     }
 

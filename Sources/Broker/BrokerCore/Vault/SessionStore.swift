@@ -166,21 +166,18 @@ extension SessionManager {
             // Keeping the former record needs more room than storing the session alone. The session matters more.
             try await store.write(session, in: slot, as: kind, endingAll: endingAll)
         }
-        detached.settle(slot, retirement: await retirement(of: retired, in: slot))
-    }
-
-    /// The vault's identifier of the session that was replaced.
-    ///
-    /// A write that failed may have taken effect all the same. Then the next one retires a record of the session in
-    /// use, which must not be ended.
-    private func retirement(of entry: RetiredEntry?, in slot: VaultSlot) async -> String? {
-        guard let entry else { return nil }
-        if let former = try? SessionRecord.decode(entry.text, by: clock),
-            detached.replaced(in: slot).isStored(former, with: tools)
-        {
-            return entry.id
+        var retirement: String?
+        if let retired {
+            // A write that failed may have taken effect all the same. Then the next one retires a record of the session
+            // in use, which must not be ended.
+            if let former = try? SessionRecord.decode(retired.text, by: clock),
+                detached.replaced(in: slot).isStored(former, with: tools)
+            {
+                retirement = retired.id
+            } else {
+                try? await vault.discard(retired.id)
+            }
         }
-        try? await vault.discard(entry.id)
-        return nil
+        detached.settle(slot, retirement: retirement)
     }
 }

@@ -31,8 +31,8 @@ extension SessionManager {
         if isAsked {
             // Checked before the turn too, so that a process over the limit takes no turn.
             if let error = vaultState.refusal(of: caller.process, at: clock.bootInstant) { return error }
-            if let (number, turn) = unlockAttempts.enter(caller), await turn.wait() == nil {
-                if !unlockAttempts.giveUp(number) { unlockAttempts.ended(at: clock.bootInstant) }
+            if let turn = unlockAttempts.enter(caller), await turn.wait() == nil {
+                if !unlockAttempts.giveUp(turn) { unlockAttempts.ended(at: clock.bootInstant) }
                 return .cancelled
             }
         }
@@ -202,35 +202,28 @@ public struct UnlockCaller: Sendable {
 /// attempts of programs without any. So a program that guesses passphrases, or starts many processes that do, cannot
 /// keep other programs out. A program that starts a session for each guess waits for the sessions that began before it.
 struct UnlockAttempts: Sendable {
-    private struct Waiter: Sendable {
-        let number: Int
-        let caller: UnlockCaller
-        let turn: Promise<Void>
-    }
-
     /// How long a failed attempt counts.
     private static let window: Duration = .seconds(60)
 
     private var isRunning = false
-    private var waiting: [Waiter] = []
-    private var count = 0
+    /// In the order in which they asked.
+    private var waiting: [(caller: UnlockCaller, turn: Promise<Void>)] = []
     private var failures: [String: [BootInstant]] = [:]
 
-    /// Begins an attempt. Nil if its turn is now; otherwise its number, and what to wait for.
-    mutating func enter(_ caller: UnlockCaller) -> (number: Int, turn: Promise<Void>)? {
+    /// Begins an attempt. Nil if its turn is now; otherwise what to wait for.
+    mutating func enter(_ caller: UnlockCaller) -> Promise<Void>? {
         guard isRunning else {
             isRunning = true
             return nil
         }
-        count += 1
-        let waiter = Waiter(number: count, caller: caller, turn: Promise())
-        waiting.append(waiter)
-        return (waiter.number, waiter.turn)
+        let turn = Promise<Void>()
+        waiting.append((caller, turn))
+        return turn
     }
 
     /// Removes a caller that has disconnected. False if its turn has come already.
-    mutating func giveUp(_ number: Int) -> Bool {
-        guard let index = waiting.firstIndex(where: { $0.number == number }) else { return false }
+    mutating func giveUp(_ turn: Promise<Void>) -> Bool {
+        guard let index = waiting.firstIndex(where: { $0.turn === turn }) else { return false }
         waiting.remove(at: index)
         return true
     }
@@ -243,15 +236,15 @@ struct UnlockAttempts: Sendable {
     /// the caller with the oldest session is next, and among these the first to ask.
     mutating func ended(at now: BootInstant) {
         failures = failures.mapValues { $0.filter { $0 > now - UnlockAttempts.window } }.filter { !$0.value.isEmpty }
-        let rank = { [failures] (waiter: Waiter) in
-            let failed = waiter.caller.groups.map { failures[$0]?.count ?? 0 }.max() ?? 0
-            return (failed, waiter.caller.sessionStart ?? .max, waiter.number)
+        let rank = { [failures] (caller: UnlockCaller) -> (Int, UInt64) in
+            (caller.groups.map { failures[$0]?.count ?? 0 }.max() ?? 0, caller.sessionStart ?? .max)
         }
-        guard let next = waiting.min(by: { rank($0) < rank($1) }) else {
+        // `min` takes the first of equals.
+        guard let next = waiting.min(by: { rank($0.caller) < rank($1.caller) }) else {
             isRunning = false
             return
         }
-        waiting.removeAll { $0.number == next.number }
+        waiting.removeAll { $0.turn === next.turn }
         next.turn.fulfil(())
     }
 }

@@ -20,17 +20,14 @@ public struct FileEntry: Equatable, Sendable {
 
     /// The record of these files, by path.
     public static func encode(_ entries: [String: FileEntry]) -> [UInt8] {
-        let files = entries.sorted { $0.key < $1.key }.map { path, entry -> JSON in
-            var object = JSONObject([
-                .init("path", .string(path)),
-                .init("sha256", .array(entry.digests.map { .string(Base64.encode($0)) }.sorted { $0.text < $1.text })),
-            ])
-            object["expires_at"] = entry.expiresAt.map { .integer($0) }
-            object["began_at"] = entry.beganAt.map { .integer($0) }
-            return .object(object)
+        let files = entries.sorted { $0.key < $1.key }.map { path, entry -> JSONObject in
+            [
+                "path": path, "sha256": entry.digests.map { Base64.encode($0) }.sorted(),
+                "expires_at": entry.expiresAt, "began_at": entry.beganAt,
+            ]
         }
-        let document: JSON = ["version": .integer(version), "files": .array(files)]
-        return document.serialized()
+        let document: JSONObject = ["version": version, "files": files]
+        return JSON.object(document).serialized()
     }
 
     /// The entries of a record, by path; empty if it cannot be read. Invalid paths and digests are left out.

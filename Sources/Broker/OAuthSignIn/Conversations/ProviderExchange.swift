@@ -171,7 +171,7 @@ struct PushedPage: Sendable {
     /// When the provider's response came.
     let since: BootInstant
 
-    var life: PageLife { PageLife(since: since, duration: .seconds(reference.expiresIn)) }
+    var life: PageLife { (since, .seconds(reference.expiresIn)) }
 }
 
 extension BrokerError {

@@ -81,7 +81,7 @@ struct SupabaseFlow: AwaitedSignIn {
     var details: AwaitedDetails {
         var details = AwaitedDetails()
         details.isRecovery = purpose == .recovery
-        details.challenge = passkey.map { AuthenticatorChallenge(id: $0.id, options: $0.options) }
+        details.challenge = passkey.map { ($0.id, $0.options) }
         if case .change(let change)? = message {
             details.codes = change.places.map { CodeOrigin($0) }
             details.isHalfConfirmed = !change.confirmed.isEmpty

@@ -65,7 +65,7 @@ extension FlowStart {
         var flow = SupabaseFlow(
             purpose: .signIn, flowKey: SupabaseFlow.newKey(), redirect: nil, pkce: nil,
             page: started.authorizationURL, message: nil, keepsProviderToken: false)
-        flow.upstream = UpstreamFlow(account: name, flow: started.id)
+        flow.upstream = (name, started.id)
         flow.upstreamProvider = provider
         return made(flow)
     }

@@ -105,11 +105,17 @@ import Testing
         #expect(policy.name == "restricted" && Policy(owner: 1).name == "same-uid")
     }
 
-    @Test func `the daemon's own socket admits its owner and root`() {
+    @Test func `the daemon's own socket admits its owner and root, until it is asked anew`() {
         let policy = Policy(owner: 1_000)
         #expect(policy.admits(uid: 1_000) && policy.admits(uid: 0) && !policy.admits(uid: 1_001))
-        let decision = policy.decide(PolicyPeer(uid: 1_000, pid: 1), account: "x", operation: .manage)
-        #expect(decision.isAllowed && decision.coversEverything)
+        for (uid, isAllowed) in [(1_000, true), (0, true), (1_001, false), (65_534, false)] as [(UInt32, Bool)] {
+            let decision = policy.decide(PolicyPeer(uid: uid, pid: 1), account: "x", operation: .manage)
+            #expect(decision.isAllowed == isAllowed && decision.coversEverything)
+            #expect(decision.generation == policy.generation)
+        }
+        let before = policy.generation
+        policy.invalidate()
+        #expect(policy.generation > before)
     }
 }
 

@@ -293,7 +293,9 @@ import Testing
         let house = try await House()
         try await house.signIn()
         let held = try await house.token()
-        guard case .failed(_, .conflict) = try await house.signIn(as: "bob") else { throw Unexpected() }
+        guard case .failed(_, .conflict(let reason, _)) = try await house.signIn(as: "bob") else { throw Unexpected() }
+        #expect(reason == .session(.otherUser(House.name, held: "alice@example.org", other: "bob@example.org")))
+        #expect(await house.vault.log == ["store refresh-2"])
         #expect(await eventually { house.provider.revoked.count == 2 })
         #expect(try await house.view.subject == "alice")
         #expect(try await house.token() == held)

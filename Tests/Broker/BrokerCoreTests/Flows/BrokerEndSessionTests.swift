@@ -113,17 +113,4 @@ import Testing
         #expect(await wait(house, within: .milliseconds(10)) == .signInRequired(House.name))
         #expect(wanted(house) == 0)
     }
-
-    @Test func `a session is about to end`() async throws {
-        let house = try await House()
-        house.provider.behave { $0.lifetime = nil }
-        house.provider.script(.token, .setting("refresh_expires_in", .integer(1_800)))
-        let end = house.clock.clock.now() + 1_800
-        try await house.signIn()
-        await house.live(1_300, step: 100_000)
-        let ends = house.facts.all.compactMap { fact -> Int? in
-            if case .sessionEnding(House.name, let end) = fact { end.seconds } else { nil }
-        }
-        #expect(ends == [end])
-    }
 }

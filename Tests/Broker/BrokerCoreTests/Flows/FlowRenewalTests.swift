@@ -33,9 +33,7 @@ import Testing
         #expect(await house.broker.flows().map(\.authorizationURL) == [renewed.authorizationURL])
         let forms = pushed(house)
         #expect(forms.count == 2 && forms[0] == forms[1])
-        guard case .completed = await house.broker.receive(try house.provider.consent(renewed.authorizationURL)) else {
-            throw Unexpected()
-        }
+        #expect(try await house.finish(renewed) == .completed(flow: renewed.id))
         #expect(try await house.broker.flow(flow.id, waiting: .zero).status == .completed)
         house.clock.advance(by: 60)
         _ = try await house.broker.flow(flow.id, waiting: .zero)
@@ -65,12 +63,8 @@ import Testing
         #expect(!joined.isNew && joined.flow.id == flow.id)
         #expect(joined.flow.authorizationURL != flow.authorizationURL)
         // The older one was open in a browser all the time.
-        guard case .completed = await house.broker.receive(try house.provider.consent(flow.authorizationURL)) else {
-            throw Unexpected()
-        }
-        guard case .ended = await house.broker.receive(try house.provider.consent(joined.flow.authorizationURL)) else {
-            throw Unexpected()
-        }
+        #expect(try await house.finish(flow) == .completed(flow: flow.id))
+        #expect(try await house.finish(joined.flow) == .ended)
     }
 
     @Test func `many who come at once share one push`() async throws {
@@ -103,9 +97,7 @@ import Testing
         house.clock.advance(by: 5)
         let joined = try await house.broker.signIn(House.name, SignInRequest()).flow
         #expect(joined.id == flow.id && joined.authorizationURL != flow.authorizationURL)
-        guard case .completed = await house.broker.receive(try house.provider.consent(joined.authorizationURL)) else {
-            throw Unexpected()
-        }
+        #expect(try await house.finish(joined) == .completed(flow: joined.id))
     }
 
     @Test func `PAR-07: a provider that says when is not asked before`() async throws {
@@ -137,9 +129,7 @@ import Testing
         house.provider.script(.pushed, .status(404))
         let renewed = try await house.broker.flow(flow.id, waiting: .zero)
         #expect(renewed.authorizationURL.contains("code_challenge="))
-        guard case .completed = await house.broker.receive(try house.provider.consent(renewed.authorizationURL)) else {
-            throw Unexpected()
-        }
+        #expect(try await house.finish(renewed) == .completed(flow: renewed.id))
     }
 
     @Test func `an address that is not pushed does for all`() async throws {
@@ -153,9 +143,7 @@ import Testing
     @Test func `the deadline's error says how long the address counted`() async throws {
         let (house, flow) = try await open()
         house.clock.advance(by: 601)
-        guard case .expired = await house.broker.receive(try house.provider.consent(flow.authorizationURL)) else {
-            throw Unexpected()
-        }
+        #expect(try await house.finish(flow) == .expired(flow: flow.id))
         guard case .expired(.flowExpired(let reason)) = try await house.broker.flow(flow.id, waiting: .zero).status
         else { throw Unexpected() }
         #expect(
@@ -173,9 +161,7 @@ import Testing
         await house.broker.configure([account])
         let flow = try await house.broker.signIn(House.name, SignInRequest()).flow
         #expect(flow.authorizationURL.contains("request_uri="))
-        guard case .completed = await house.broker.receive(try house.provider.consent(flow.authorizationURL)) else {
-            throw Unexpected()
-        }
+        #expect(try await house.finish(flow) == .completed(flow: flow.id))
     }
 }
 

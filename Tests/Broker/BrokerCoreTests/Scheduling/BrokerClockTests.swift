@@ -137,17 +137,6 @@ private let decade = 315_576_000
         #expect(house.refreshCount == 50)
         await tell("a night's sleep", house)
     }
-
-    @Test func `callers who come at once after the sleep share the refreshes`() async throws {
-        let house = try await crowd()
-        house.clock.advance(by: 30_000)
-        await withTaskGroup(of: Void.self) { group in
-            for name in Self.names + Self.names { group.addTask { _ = try? await house.token(name) } }
-            group.addTask { await house.runDueTasks() }
-        }
-        await house.live(20)
-        #expect(house.refreshCount == 50)
-    }
 }
 
 @Suite(.timeLimit(.minutes(2))) struct `Many callers` {

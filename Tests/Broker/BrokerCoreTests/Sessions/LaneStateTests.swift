@@ -39,7 +39,7 @@ private let full = BrokerError.vaultFailed(.vault(.unwritable(.diskFull)))
         (0...2).flatMap { signOuts in
             [
                 [], [.noticed(down, nil)], [.failed(down, isOfRequest: false)], [.refreshBegan(.own, Promise())],
-                [.changeBegan],
+                [.changing(true)],
             ]
             .map { (more: [LaneState.Outcome]) in
                 var state = LaneState()
@@ -71,8 +71,8 @@ private let full = BrokerError.vaultFailed(.vault(.unwritable(.diskFull)))
         .failed(down, isOfRequest: false),
         .failed(down, isOfRequest: true),
         .refreshEnded(.own, nil),
-        .changeBegan,
-        .changeEnded,
+        .changing(true),
+        .changing(false),
         .becameUrgent,
         .dead(code: "x"),
         .saved,
@@ -389,8 +389,7 @@ func word(_ outcome: LaneState.Outcome) -> String {
     case .failed(_, false): "failed"
     case .failed(_, true): "request failed"
     case .refreshEnded: "refresh ended"
-    case .changeBegan: "change began"
-    case .changeEnded: "change ended"
+    case .changing(let isRunning): isRunning ? "change began" : "change ended"
     case .becameUrgent: "became urgent"
     case .dead: "dead"
     case .saved: "saved"

@@ -154,31 +154,6 @@ import Testing
         #expect(house.refreshCount == 2)
         #expect(try await house.view.isStale == false)
     }
-
-    @Test func `is not taken for over by a network that comes and goes`() async throws {
-        let house = try await House.expired()
-        for _ in 0..<2_000 { house.provider.script(.token, .fail(.unreachable(host: "h", reason: "r"))) }
-        for _ in 0..<1_200 {
-            await house.live(3, step: 3_000)
-            await house.broker.networkReturned()
-        }
-        #expect(house.refreshCount <= 30)
-    }
-
-    @Test func `shows a stale session with its user, and hands out what is alive`() async throws {
-        let house = try await House()
-        try await house.signIn()
-        house.clock.advance(by: 3_550)
-        breakDown(house, .status(503))
-        await house.runDueTasks()
-        #expect(await house.failure() == nil)
-        #expect(await house.failure(minValid: 60) == .provider(.unavailable(status: 503, retryAfter: nil)))
-        #expect(try await house.view.isStale == false)
-        house.clock.advance(by: 50)
-        #expect(try await house.view.isStale)
-        #expect(try await house.view.user?["email"]?.string == "alice@example.org")
-        #expect(await house.failure() != nil)
-    }
 }
 
 @Suite struct `Back-off after a failure` {

@@ -66,16 +66,6 @@ import Testing
         #expect(await error { try await house.broker.signOut(House.named("nobody")) } == .accountNotFound("nobody"))
     }
 
-    @Test func `a vault that cannot remove keeps the session and says so`() async throws {
-        let house = try await House()
-        try await house.signIn()
-        await house.vault.fail(with: .unwritable(.readOnly))
-        let failure = await error { try await house.broker.signOut(House.name) }
-        #expect(failure == .vaultFailed(.vault(.unwritable(.readOnly))))
-        #expect(house.provider.revoked.isEmpty)
-        #expect(await house.failure() == nil)
-    }
-
     @Test func `a revocation endpoint on a host that only discovery names gets no tokens`() async throws {
         let house = try await House()
         house.provider.behave { $0.metadata["revocation_endpoint"] = "https://collector.example/revoke" }
@@ -85,18 +75,6 @@ import Testing
     }
 
     // MARK: Whose
-
-    @Test func `another subject changes nothing`() async throws {
-        let house = try await House()
-        try await house.signIn()
-        let token = try await house.token()
-        guard case .failed(_, .conflict(let reason, _)) = try await house.signIn(as: "bob") else { throw Unexpected() }
-        #expect(
-            reason == .session(.otherUser(House.name, held: "alice@example.org", other: "bob@example.org")))
-        #expect(try await house.token() == token)
-        #expect(try await house.view.subject == "alice")
-        #expect(await house.vault.log == ["store refresh-2"])
-    }
 
     @Test func `another spelling of the same letters is another subject`() async throws {
         let house = try await House()

@@ -118,23 +118,6 @@ import Testing
         #expect(try await house.broker.flow(flow.id).status == .pending)
     }
 
-    @Test func `a start takes the session from the vault and reads nothing into a damaged one`() async throws {
-        let house = try await House.expired()
-        let again = house.rebirth()
-        await house.vault.hold()
-        await again.configure([House.account()])
-        #expect(try await again.account(House.name).state == .loading)
-        await house.vault.release()
-        #expect(try await again.session(House.name, SessionQuery()).token.value.revealed() == "access-3")
-
-        await house.vault.put(Secret(#"{"version":2}"#), in: House.account().slot)
-        let third = house.rebirth()
-        await third.configure([House.account()])
-        let failure = await error { try await third.session(House.name, SessionQuery()) }
-        #expect(failure == .signInRequired(House.name))
-        guard case .vaultFailed = try await third.account(House.name).error else { throw Unexpected() }
-    }
-
     @Test func `a vault that hangs is not waited for longer than the caller's bound`() async throws {
         let house = try await House.expired()
         let again = house.rebirth()
@@ -157,8 +140,7 @@ import Testing
             await error { try await house.broker.account(issuer: "https://none.example") }
                 == .accountNotFound("https://none.example"))
         await house.broker.configure([House.account(), House.account(second)])
-        guard case .conflict = await error({ try await house.broker.account(issuer: "https://id.example") })
-        else { throw Unexpected() }
+        #expect(await error { try await house.broker.account(issuer: "https://id.example") }?.kind == "conflict")
     }
 }
 

@@ -158,20 +158,6 @@ import Testing
         #expect(provider.presented.suffix(2) == ["refresh-5", "refresh-4"])
     }
 
-    @Test func `the older refresh token saves a session whose newer one was never good`() async throws {
-        let house = try await House()
-        house.provider.behave { $0.rotates = false }
-        try await house.signIn()
-        house.clock.advance(by: 3_600)
-        house.provider.script(.token, .status(200, #"{"refresh_token":"never-good"}"#), .invalidGrant)
-        #expect(await house.failure() != nil)
-        house.clock.advance(by: 600)
-        _ = try await house.token()
-        #expect(house.provider.presented == ["refresh-2", "never-good", "refresh-2"])
-        let session = try #require(await house.vault.sessions.first)
-        #expect(session.refreshTokens.map { $0.revealed() } == ["refresh-2"])
-    }
-
     @Test func `an answer that repeats the refresh token leaves no newer one`() async throws {
         let house = try await House()
         house.provider.behave { $0.rotates = false }
