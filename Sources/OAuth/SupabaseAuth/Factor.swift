@@ -29,10 +29,11 @@ public struct Factor: Sendable, Equatable {
         isVerified = document["status"]?.string == "verified"
         name = document.word("friendly_name")
         phone = document.word("phone").map(SupabaseUser.outward)
-        var json = document.words("id", "factor_type", "friendly_name", "created_at", "updated_at")
-        json["status"] = .string(isVerified ? "verified" : "unverified")
-        if let phone { json["phone"] = .string(phone) }
-        self.json = json
+        json = JSONObject([
+            "id": .string(id), "factor_type": .string(kind), "status": .string(isVerified ? "verified" : "unverified"),
+            "friendly_name": .optional(name), "phone": .optional(phone),
+            "created_at": .optional(document.word("created_at")), "updated_at": .optional(document.word("updated_at")),
+        ])
     }
 }
 

@@ -44,16 +44,16 @@ struct SupabaseFlow: AwaitedSignIn {
         }
     }
 
-    let purpose: Purpose
+    var purpose = Purpose.signIn
     /// 128 random bits. Not a secret: the server, the provider and mails see it.
-    let flowKey: String
+    var flowKey = SupabaseFlow.newKey()
     /// Nil if no callback is awaited.
-    let redirect: SupabaseRedirect?
-    let pkce: PKCE?
+    var redirect: SupabaseRedirect?
+    var pkce: PKCE?
     /// The URL for the browser; nil if there is none to open.
-    let page: String?
+    var page: String?
     var message: Message?
-    let keepsProviderToken: Bool
+    var keepsProviderToken = false
     /// The sign-in of another account that this flow waits for, and the project's name of its provider.
     var upstream: UpstreamFlow?
     var upstreamProvider: String?

@@ -62,9 +62,7 @@ extension FlowStart {
         } catch {
             throw error.ofUpstream(name)
         }
-        var flow = SupabaseFlow(
-            purpose: .signIn, flowKey: SupabaseFlow.newKey(), redirect: nil, pkce: nil,
-            page: started.authorizationURL, message: nil, keepsProviderToken: false)
+        var flow = SupabaseFlow(page: started.authorizationURL)
         flow.upstream = UpstreamFlow(account: name, flow: started.id)
         flow.upstreamProvider = provider
         return made(flow)

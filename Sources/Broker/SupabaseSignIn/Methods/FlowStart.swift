@@ -215,16 +215,12 @@ extension FlowStart {
     func redirected(
         isNeeded: Bool, message: SupabaseFlow.Message?, purpose: SupabaseFlow.Purpose = .signIn
     ) async throws(BrokerError) -> SupabaseFlow {
-        let key = SupabaseFlow.newKey()
-        guard isNeeded else {
-            return SupabaseFlow(
-                purpose: purpose, flowKey: key, redirect: nil, pkce: nil, page: nil, message: message,
-                keepsProviderToken: false)
-        }
-        let redirect = try await self.redirect(key)
-        return SupabaseFlow(
-            purpose: purpose, flowKey: key, redirect: redirect, pkce: PKCE(), page: nil, message: message,
-            keepsProviderToken: fields.keepsProviderToken)
+        var flow = SupabaseFlow(purpose: purpose, message: message)
+        guard isNeeded else { return flow }
+        flow.redirect = try await redirect(flow.flowKey)
+        flow.pkce = PKCE()
+        flow.keepsProviderToken = fields.keepsProviderToken
+        return flow
     }
 
     /// On loopback the key is the last part of the path. The listener accepts no other path for this flow.
@@ -298,8 +294,8 @@ extension Contact {
 extension SupabaseFlow {
     /// The same flow with a page for the browser.
     func opening(_ url: String) -> SupabaseFlow {
-        SupabaseFlow(
-            purpose: purpose, flowKey: flowKey, redirect: redirect, pkce: pkce, page: url,
-            message: message, keepsProviderToken: keepsProviderToken)
+        var flow = self
+        flow.page = url
+        return flow
     }
 }

@@ -80,13 +80,10 @@ extension PageConductor {
             return await redeem(.code(message, typed), fields, flow, on: .code)
         case .forgotten:
             return await send(fields, flow, on: .forgotten) { start throws(BrokerError) in try await start.recovery() }
-        case .mail:
-            return await send(fields, flow, on: .mail) { start throws(BrokerError) in
-                try await start.message(hasLink: true)
-            }
-        case .sms:
-            return await send(fields, flow, on: .sms) { start throws(BrokerError) in
-                try await start.message(hasLink: false)
+        case .mail, .sms:
+            let hasLink = form.action == .mail
+            return await send(fields, flow, on: hasLink ? .mail : .sms) { start throws(BrokerError) in
+                try await start.message(hasLink: hasLink)
             }
         case .resend:
             await resend(flow)
