@@ -263,8 +263,8 @@ public struct AppleName: Sendable, Equatable {
     }
 }
 
-/// What a user has allowed an OAuth client of the project. The project's own OAuth server (OAuth 2.1) asks the user once
-/// for each client.
+/// What a user has allowed an OAuth client of the project. The project's own OAuth server (OAuth 2.1) asks the user
+/// once for each client.
 public struct Consent: SupabaseObject {
     /// The consent in the socket API's form.
     public let json: JSONObject

@@ -30,8 +30,8 @@ struct FlowStart: Sendable {
     func sessionByPassword() async throws(BrokerError) -> Session {
         try await session(
             by: try .password(
-                try Contact(email: fields.email, phone: fields.phone), try FlowStart.required(fields.password, "password"),
-                captcha: fields.captcha))
+                try Contact(email: fields.email, phone: fields.phone),
+                try FlowStart.required(fields.password, "password"), captcha: fields.captcha))
     }
 
     func anonymous() async throws(BrokerError) -> Beginning {

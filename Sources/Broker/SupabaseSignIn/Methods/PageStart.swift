@@ -28,7 +28,8 @@ extension FlowStart {
             throw .invalid(field: "oauth_provider", reason: .supabase(.noOAuthProvider(account.name)))
         }
         let provider = fields.oauthProvider ?? rules.oauthProvider
-        return try await self.provider.ask(try .authorization(browserSignIn(at: provider, flow)), on: .authorization).url
+        let signIn = try SupabaseProvider.building { () throws(FieldError) in try browserSignIn(at: provider, flow) }
+        return try await self.provider.ask(try .authorization(signIn), on: .authorization).url
     }
 
     /// The request for a provider's page.

@@ -53,8 +53,9 @@ public struct NewUser: Sendable, Equatable {
 extension SupabaseRequest where Response == SignUpResponse {
     /// Creates a user. For a phone number `link` is ignored, because the server rejects a challenge there. Throws for
     /// `password` and `channel`.
-    public static func signUp(_ user: NewUser, link: MailLink = .none, captcha: Secret? = nil) throws(FieldError) -> Self
-    {
+    public static func signUp(
+        _ user: NewUser, link: MailLink = .none, captcha: Secret? = nil
+    ) throws(FieldError) -> Self {
         try PasswordRule.check(user.password, isNew: true)
         return .mailing(
             "/signup", user.contact, link, captcha,
@@ -168,9 +169,9 @@ public struct BrowserSignIn: Sendable {
 }
 
 extension SupabaseRequest where Response == ProviderRedirect {
-    /// The URL that the browser is to open, requested by the daemon itself. It can then report a disabled provider as an
-    /// error; a browser would show a page of JSON. The gateway does not require the project's key here, but the request
-    /// has it anyway. Throws for `oauth_provider`.
+    /// The URL that the browser is to open, requested by the daemon itself. It can then report a disabled provider as
+    /// an error; a browser would show a page of JSON. The gateway does not require the project's key here, but the
+    /// request has it anyway. Throws for `oauth_provider`.
     public static func authorization(_ signIn: BrowserSignIn) throws(FieldError) -> Self {
         Self("GET", "/authorize", query: try signIn.query())
     }
@@ -207,8 +208,8 @@ extension SupabaseRequest where Response == URLResponse {
         Self("GET", "/user/identities/authorize", query: try signIn.query() + [("skip_http_redirect", "true")])
     }
 
-    /// Requests the URL of an organization's identity provider. This is the only request with `redirect_to` in the body.
-    /// The sign-in must be finished within 2 minutes. Throws for `domain` and `provider_id`.
+    /// Requests the URL of an organization's identity provider. This is the only request with `redirect_to` in the
+    /// body. The sign-in must be finished within 2 minutes. Throws for `domain` and `provider_id`.
     public static func singleSignOn(
         _ organization: Organization, redirectTo: String, challenge: String, captcha: Secret? = nil
     ) throws(FieldError) -> Self {

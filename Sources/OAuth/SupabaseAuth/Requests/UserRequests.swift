@@ -316,8 +316,8 @@ extension PasskeyCredential {
 }
 
 extension SupabaseRequest where Response == JSONWebKeySet {
-    /// Requests the public keys of access tokens; none for a project that signs with a shared secret. They may be cached
-    /// for ten minutes.
+    /// Requests the public keys of access tokens; none for a project that signs with a shared secret. They may be
+    /// cached for ten minutes.
     public static var keys: Self { Self("GET", "/.well-known/jwks.json") }
 }
 
