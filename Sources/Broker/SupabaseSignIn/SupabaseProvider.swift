@@ -15,31 +15,39 @@ struct SupabaseProvider: Sendable {
     var project: SupabaseProject { rules.project }
     var host: String { (try? WebURL(parsing: project.authURL))?.place ?? "the project" }
 
-    func send(_ request: HTTPRequest) async throws(BrokerError) -> HTTPResponse {
-        try await send(request, under: nil)
-    }
-
     /// - Parameter attempt: what a request needs that makes the project replace a refresh token; nil for any other.
-    func send(_ request: HTTPRequest, under attempt: RefreshAttempt?) async throws(BrokerError) -> HTTPResponse {
+    func send(_ request: HTTPRequest, under attempt: RefreshAttempt? = nil) async throws(BrokerError) -> HTTPResponse {
         try await account.send(request, under: attempt, isStrange: false, isPublic: false, over: http)
     }
 
-    /// Sends a request and reads its response. The occasion decides how an error is reported.
-    func ask<Answer: Sendable>(
-        _ request: HTTPRequest, on occasion: SupabaseProblem.Occasion,
-        _ read: (HTTPResponse) throws(SupabaseError) -> Answer
-    ) async throws(BrokerError) -> Answer {
-        let response = try await send(request)
-        return try SupabaseProvider.read(response, on: occasion, read)
+    func http<Response>(
+        _ request: SupabaseRequest<Response>, bearer: Secret? = nil
+    ) throws(BrokerError) -> HTTPRequest {
+        try SupabaseProvider.building { () throws(FieldError) in try project.http(request, bearer: bearer) }
     }
 
-    /// Reads a response. The occasion decides how an error is reported.
-    static func read<Answer>(
-        _ response: HTTPResponse, on occasion: SupabaseProblem.Occasion,
-        _ read: (HTTPResponse) throws(SupabaseError) -> Answer
-    ) throws(BrokerError) -> Answer {
+    /// Sends a request and reads its response. The occasion decides how an error is reported.
+    @discardableResult
+    func ask<Response>(
+        _ request: @autoclosure () throws(FieldError) -> SupabaseRequest<Response>, bearer: Secret? = nil,
+        on occasion: SupabaseProblem.Occasion = .signIn
+    ) async throws(BrokerError) -> Response {
+        let asked = try http(try SupabaseProvider.building(request), bearer: bearer)
+        return try SupabaseProvider.read(try await send(asked), on: occasion)
+    }
+
+    static func read<Response: SupabaseResponse>(
+        _ response: HTTPResponse, on occasion: SupabaseProblem.Occasion
+    ) throws(BrokerError) -> Response {
+        try mapping(occasion) { () throws(SupabaseError) in try Response(reading: response) }
+    }
+
+    /// Translates the errors of a response. The occasion decides how an error is reported.
+    static func mapping<Value>(
+        _ occasion: SupabaseProblem.Occasion, _ body: () throws(SupabaseError) -> Value
+    ) throws(BrokerError) -> Value {
         do throws(SupabaseError) {
-            return try read(response)
+            return try body()
         } catch {
             throw BrokerError(error, on: occasion)
         }
@@ -54,32 +62,9 @@ struct SupabaseProvider: Sendable {
         }
     }
 
-    /// Reads the response to an operation of the signed-in user.
-    static func reading<Answer>(
-        _ response: HTTPResponse, _ read: (HTTPResponse) throws(SupabaseError) -> Answer
-    ) throws(BrokerError) -> Answer {
-        try SupabaseProvider.read(response, on: .account, read)
-    }
-
-    static func readSession(_ response: HTTPResponse) throws(SupabaseError) -> SessionResponse {
-        try SessionResponse(reading: response)
-    }
-
-    static func readMessage(_ response: HTTPResponse) throws(SupabaseError) -> MessageResponse {
-        try MessageResponse(reading: response)
-    }
-
-    static func readChallenge(_ response: HTTPResponse) throws(SupabaseError) -> PasskeyChallenge {
-        try PasskeyChallenge(reading: response)
-    }
-
-    static func readURL(_ response: HTTPResponse) throws(SupabaseError) -> URLResponse {
-        try URLResponse(reading: response)
-    }
-
     /// Requests new tokens. The tokens are not validated yet. Throws if there is no response with tokens.
     func refresh(_ token: Secret, under attempt: RefreshAttempt) async throws(BrokerError) -> SessionResponse {
-        let response = try await send(project.refreshGrant(token: token), under: attempt)
+        let response = try await send(try http(.refresh(token)), under: attempt)
         do throws(SupabaseError) {
             return try SessionResponse(reading: response)
         } catch {
@@ -145,11 +130,7 @@ struct SupabaseProvider: Sendable {
     func inner(
         _ response: SessionResponse, on occasion: SupabaseProblem.Occasion
     ) throws(BrokerError) -> SupabaseSession {
-        do throws(SupabaseError) {
-            return try response.session()
-        } catch {
-            throw BrokerError(error, on: occasion)
-        }
+        try SupabaseProvider.mapping(occasion) { () throws(SupabaseError) in try response.session() }
     }
 
     private func token(_ response: SupabaseSession) -> AccessToken {
@@ -160,11 +141,7 @@ struct SupabaseProvider: Sendable {
     }
 
     func user(bearer: Secret) async throws(BrokerError) -> SupabaseUser {
-        try await ask(project.user(bearer: bearer), on: .account, SupabaseProvider.readUser)
-    }
-
-    static func readUser(_ response: HTTPResponse) throws(SupabaseError) -> SupabaseUser {
-        try SupabaseUser(reading: response)
+        try await ask(.user, bearer: bearer, on: .account)
     }
 }
 
@@ -242,9 +219,11 @@ extension SupabaseProvider: SignInProvider {
     // MARK: Diagnosis
 
     func diagnose(_ subject: DiagnosisSubject, of session: Session?) async -> Diagnosis {
+        // Only requests to the tables can be impossible.
+        guard let settings = try? project.http(.settings) else { return Diagnosis([]) }
         let look = ProviderLook(account: account, http: http, clock: clock, place: "url")
         return Diagnosis(
-            await look.look(project.settings(), as: .provider) { response in
+            await look.look(settings, as: .provider) { response in
                 do throws(SupabaseError) {
                     return judge(try SupabaseSettings(reading: response))
                 } catch {

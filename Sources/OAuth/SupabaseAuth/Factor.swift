@@ -17,9 +17,9 @@ public struct Factor: Sendable, Equatable {
     public let name: String?
     /// With a plus sign.
     public let phone: String?
-    /// As the server writes it (RFC 3339).
-    public let createdAt: String?
-    public let updatedAt: String?
+    /// The factor in the socket API's form, from which it can be read again. The times are as the server writes them
+    /// (RFC 3339).
+    public let json: JSONObject
 
     /// Reads a factor of a user document; nil without `id` and `factor_type`.
     public init?(reading document: JSONObject) {
@@ -29,22 +29,16 @@ public struct Factor: Sendable, Equatable {
         isVerified = document["status"]?.string == "verified"
         name = document.word("friendly_name")
         phone = document.word("phone").map(SupabaseUser.outward)
-        createdAt = document.word("created_at")
-        updatedAt = document.word("updated_at")
-    }
-
-    /// The factor in the socket API's form, from which it can be read again.
-    public var json: JSONObject {
-        JSONObject([
+        json = JSONObject([
             "id": .string(id), "factor_type": .string(kind), "status": .string(isVerified ? "verified" : "unverified"),
-            "friendly_name": .optional(name), "phone": .optional(phone), "created_at": .optional(createdAt),
-            "updated_at": .optional(updatedAt),
+            "friendly_name": .optional(name), "phone": .optional(phone),
+            "created_at": .optional(document.word("created_at")), "updated_at": .optional(document.word("updated_at")),
         ])
     }
 }
 
-/// The response to ``SupabaseProject/enroll(_:bearer:)``.
-public struct FactorEnrolment: Sendable, Equatable {
+/// A second factor that was added.
+public struct FactorEnrolment: SupabaseResponse, Equatable {
     /// The secret for an authenticator app. Whoever knows it can create codes.
     public struct TOTP: Sendable, Equatable {
         /// `otpauth://totp/…`, for a QR code in the terminal.
@@ -86,8 +80,8 @@ public struct FactorEnrolment: Sendable, Equatable {
     }
 }
 
-/// The response to ``SupabaseProject/challenge(factor:channel:party:bearer:)``.
-public struct FactorChallenge: Sendable, Equatable {
+/// The challenge of a second factor.
+public struct FactorChallenge: SupabaseResponse, Equatable {
     /// The options for an authenticator.
     public struct WebAuthn: Sendable, Equatable {
         /// `create` for a factor that is not verified yet, else `request`.
@@ -104,8 +98,7 @@ public struct FactorChallenge: Sendable, Equatable {
     /// For a factor of the kind `webauthn`.
     public let webAuthn: WebAuthn?
 
-    /// Reads the response. Options inside `publicKey`, as browsers take them, are taken out of it. Throws `.invalid`
-    /// without an id.
+    /// Reads the response. Throws `.invalid` without an id.
     public init(reading response: HTTPResponse) throws(SupabaseError) {
         let object = try ErrorReading.object(response)
         guard let id = object.word("id") else { throw .invalid(reason: "a challenge without id") }
@@ -118,63 +111,40 @@ public struct FactorChallenge: Sendable, Equatable {
         guard let ceremony = object["webauthn"]?["type"]?.string.flatMap(PasskeyCredential.Ceremony.init(rawValue:))
         else { throw .invalid(reason: "a WebAuthn challenge that is neither create nor request") }
         let member = object["webauthn"]?["credential_options"]
-        guard let options = (member?["publicKey"] ?? member)?.object, options.word("challenge") != nil else {
+        guard let options = member?.authenticatorOptions else {
             throw .invalid(reason: "a WebAuthn challenge without options")
         }
         webAuthn = WebAuthn(ceremony: ceremony, options: options)
     }
 }
 
+extension JSON {
+    /// The options of a challenge; nil without a `challenge`. Options inside `publicKey`, as in the browser's API, are
+    /// unwrapped.
+    fileprivate var authenticatorOptions: JSONObject? {
+        guard let options = (self["publicKey"] ?? self).object, options.word("challenge") != nil else { return nil }
+        return options
+    }
+}
+
 /// A passkey of a user. The server keeps its public key, the device its private one.
-public struct Passkey: Sendable, Equatable {
+public struct Passkey: SupabaseObject {
     /// The UUID that identifies it in requests.
     public let id: String
-    public let name: String?
-    /// As the server writes it (RFC 3339).
-    public let createdAt: String?
-    public let lastUsedAt: String?
+    /// The passkey in the socket API's form. The times are as the server writes them (RFC 3339).
+    public let json: JSONObject
 
-    /// Reads an entry of the server's list; nil without `id`.
     public init?(reading document: JSONObject) {
         guard let id = document.word("id") else { return nil }
         self.id = id
-        name = document.word("friendly_name")
-        createdAt = document.word("created_at")
-        lastUsedAt = document.word("last_used_at")
+        json = document.words("id", "friendly_name", "created_at", "last_used_at")
     }
 
-    /// Reads the response to ``SupabaseProject/registerPasskey(challenge:credential:bearer:)`` and
-    /// ``SupabaseProject/renamePasskey(_:to:bearer:)``. Throws `.invalid` without an id.
-    public init(reading response: HTTPResponse) throws(SupabaseError) {
-        guard let passkey = Passkey(reading: try ErrorReading.object(response)) else {
-            throw .invalid(reason: "a passkey without id")
-        }
-        self = passkey
-    }
-
-    /// The passkey in the socket API's form, from which it can be read again.
-    public var json: JSONObject {
-        JSONObject([
-            "id": .string(id), "friendly_name": .optional(name), "created_at": .optional(createdAt),
-            "last_used_at": .optional(lastUsedAt),
-        ])
-    }
+    public static var absences: (object: String, list: String) { ("a passkey without id", "no list of passkeys") }
 }
 
-/// The response to ``SupabaseProject/passkeys(bearer:)``.
-public struct PasskeyList: Sendable, Equatable {
-    public let passkeys: [Passkey]
-
-    /// Reads the response. Entries without an id are skipped, because they cannot be used. Throws ``SupabaseError``.
-    public init(reading response: HTTPResponse) throws(SupabaseError) {
-        guard let entries = try ErrorReading.json(response).array else { throw .invalid(reason: "no list of passkeys") }
-        passkeys = entries.compactMap { $0.object.flatMap { Passkey(reading: $0) } }
-    }
-}
-
-/// A WebAuthn challenge: the response to ``SupabaseProject/passkeySignIn(captcha:)`` and
-/// ``SupabaseProject/passkeyRegistration(bearer:)``. It can be used once.
-public struct PasskeyChallenge: Sendable, Equatable {
+/// A WebAuthn challenge for a passkey. It can be used once.
+public struct PasskeyChallenge: SupabaseResponse, Equatable {
     /// The id that the verification needs.
     public let id: String
     /// `PublicKeyCredentialRequestOptions` or `PublicKeyCredentialCreationOptions` as JSON (Web Authentication level 3,
@@ -183,12 +153,11 @@ public struct PasskeyChallenge: Sendable, Equatable {
     /// Unix seconds; 300 s after the request. Nil if the server does not say.
     public let expiresAt: Int?
 
-    /// Reads the response. If the options are inside `publicKey`, as in the browser's API, they are unwrapped.
+    /// Reads the response. Throws `.invalid` if a member is missing.
     public init(reading response: HTTPResponse) throws(SupabaseError) {
         let object = try ErrorReading.object(response)
         guard let id = object.word("challenge_id") else { throw .invalid(reason: "a challenge without id") }
-        let member = object["options"]
-        guard let options = (member?["publicKey"] ?? member)?.object, options.word("challenge") != nil else {
+        guard let options = object["options"]?.authenticatorOptions else {
             throw .invalid(reason: "a challenge without options")
         }
         self.id = id

@@ -1,8 +1,9 @@
+public import OAuth
 public import RingbackBase
 
-/// The response to ``SupabaseProject/authorization(_:)``: the URL of the provider's page.
-public struct ProviderRedirect: Sendable, Equatable {
-    /// The URL to open in the browser, from the server's redirect. Only its scheme is checked.
+/// The URL of a provider's page, from the server's redirect to it.
+public struct ProviderRedirect: SupabaseResponse, Equatable {
+    /// The URL to open in the browser. Only its scheme is checked.
     public let url: String
 
     /// Reads the response; a redirect means success. Throws ``SupabaseError`` for other responses.
@@ -17,9 +18,8 @@ public struct ProviderRedirect: Sendable, Equatable {
     }
 }
 
-/// The response to ``SupabaseProject/singleSignOn(_:redirectTo:challenge:captcha:)`` and
-/// ``SupabaseProject/identityLink(_:bearer:)``.
-public struct URLResponse: Sendable, Equatable {
+/// The URL of a provider's page, from a body.
+public struct URLResponse: SupabaseResponse, Equatable {
     /// The URL to open in the browser.
     public let url: String
 
@@ -40,21 +40,44 @@ private enum WebAddress {
     }
 }
 
-/// The response to a request that sends a message, usually empty.
-public struct MessageResponse: Sendable, Equatable {
-    /// The message's id at the messaging service.
-    public let messageID: String?
+/// A success whose content is not used.
+public struct EmptyResponse: SupabaseResponse, Equatable {
+    /// Throws ``SupabaseError`` for an error response.
+    public init(reading response: HTTPResponse) throws(SupabaseError) { try ErrorReading.success(response) }
+}
 
-    /// Reads the response. Throws ``SupabaseError`` for an error response.
+/// An object of the server that is listed or returned alone.
+public protocol SupabaseObject: SupabaseResponse {
+    /// Nil if what identifies it is missing.
+    init?(reading document: JSONObject)
+    /// What is missing, for an error: `a passkey without id`, `no list of passkeys`.
+    static var absences: (object: String, list: String) { get }
+}
+
+extension SupabaseObject {
+    /// Reads an object that is returned alone. Throws ``SupabaseError``.
     public init(reading response: HTTPResponse) throws(SupabaseError) {
-        try ErrorReading.success(response)
-        let object = try? ErrorReading.object(response)
-        messageID = PlainText.code(object?["message_id"]?.string)
+        guard let object = Self(reading: try ErrorReading.object(response)) else {
+            throw .invalid(reason: Self.absences.object)
+        }
+        self = object
+    }
+}
+
+/// A list of objects.
+public struct SupabaseList<Entry: SupabaseObject>: SupabaseResponse {
+    public let entries: [Entry]
+
+    /// Reads the response. Entries that cannot be identified are skipped, because they cannot be used. Throws
+    /// ``SupabaseError``.
+    public init(reading response: HTTPResponse) throws(SupabaseError) {
+        guard let entries = try ErrorReading.json(response).array else { throw .invalid(reason: Entry.absences.list) }
+        self.entries = entries.compactMap { $0.object.flatMap { Entry(reading: $0) } }
     }
 }
 
 /// The response to a sign-up.
-public enum SignUpResponse: Sendable {
+public enum SignUpResponse: SupabaseResponse {
     /// The user is signed in. The refresh token is in ``SessionResponse/refreshToken``.
     case session(SessionResponse)
     /// A message was sent; the user must confirm the address with it.
@@ -74,8 +97,8 @@ public enum SignUpResponse: Sendable {
     }
 }
 
-/// The response to ``SupabaseProject/signOut(_:bearer:)``.
-public enum SignOutResponse: Sendable, Equatable {
+/// The response to a sign-out.
+public enum SignOutResponse: SupabaseResponse, Equatable {
     /// The sessions were ended.
     case ended
     /// The server does not know the session or no longer accepts the token. For `others` and `global` the other
@@ -97,30 +120,23 @@ public enum SignOutResponse: Sendable, Equatable {
     }
 }
 
-extension SupabaseUser {
-    /// Reads the response to ``SupabaseProject/user(bearer:)`` and ``SupabaseProject/update(_:link:bearer:)``.
+extension JSONWebKeySet: SupabaseResponse {
+    /// The public keys of access tokens. Throws `.invalid` for any other response.
     public init(reading response: HTTPResponse) throws(SupabaseError) {
-        guard let user = SupabaseUser(reading: try ErrorReading.object(response)) else {
-            throw .invalid(reason: "a user without id")
+        do throws(OAuthError) {
+            self = try JSONWebKeySet(parsing: response)
+        } catch {
+            throw .invalid(reason: "no keys")
         }
-        self = user
     }
 }
 
-/// The response to the removal of an identity, a factor or a passkey.
-public struct RemovalResponse: Sendable, Equatable {
-    /// Reads the response. The content of a success is ignored. Throws ``SupabaseError`` for an error response.
-    public init(reading response: HTTPResponse) throws(SupabaseError) { try ErrorReading.success(response) }
-}
-
-/// The response to ``SupabaseProject/settings()``.
-public struct SupabaseSettings: Sendable, Equatable {
+/// The sign-in methods of a project.
+public struct SupabaseSettings: SupabaseResponse, Equatable {
     /// The names of the enabled sign-in methods: `google`, `email`, `anonymous_users` ... The server's list does not
     /// contain newer and custom providers.
     public let open: Set<String>
     public let signUpIsClosed: Bool
-    public let confirmsEmailItself: Bool
-    public let confirmsPhoneItself: Bool
 
     /// Reads the response. Throws `.invalid` without providers.
     public init(reading response: HTTPResponse) throws(SupabaseError) {
@@ -128,24 +144,11 @@ public struct SupabaseSettings: Sendable, Equatable {
         guard let external = object["external"]?.object else { throw .invalid(reason: "settings without providers") }
         open = Set(external.members.filter { $0.value == true }.map(\.name))
         signUpIsClosed = object["disable_signup"]?.bool ?? false
-        confirmsEmailItself = object["mailer_autoconfirm"]?.bool ?? false
-        confirmsPhoneItself = object["phone_autoconfirm"]?.bool ?? false
     }
 }
 
-/// The response to ``SupabaseProject/health()``.
-public struct SupabaseHealth: Sendable, Equatable {
-    /// The Auth server's version; nil if it is not stated.
-    public let version: String?
-
-    /// Reads the response. Throws ``SupabaseError`` for an error response and for a web page with status 200.
-    public init(reading response: HTTPResponse) throws(SupabaseError) {
-        version = PlainText.code(try ErrorReading.object(response)["version"]?.string)
-    }
-}
-
-/// The response to ``SupabaseProject/row(in:where:is:bearer:)``.
-public enum ProfileResponse: Sendable, Equatable {
+/// The app's own row about a user.
+public enum ProfileResponse: SupabaseResponse, Equatable {
     case row(JSONObject)
     /// There is no row, or the user is not allowed to see it.
     case missing
@@ -168,8 +171,8 @@ public enum ProfileResponse: Sendable, Equatable {
     }
 }
 
-/// The response to ``SupabaseProject/call(_:arguments:bearer:)``.
-public struct FunctionResponse: Sendable, Equatable {
+/// The result of a function of the database.
+public struct FunctionResponse: SupabaseResponse, Equatable {
     /// The function's result; null if it has none.
     public let value: JSON
 
@@ -203,16 +206,18 @@ enum PlainText {
     /// other text.
     static func code(_ text: String?) -> String? {
         guard let text, (1...maxCode).contains(text.utf8.count) else { return nil }
-        let isCode = text.utf8.allSatisfy { byte in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "-"), UInt8(ascii: "."),
-                UInt8(ascii: ":"), UInt8(ascii: " "):
-                true
-            default: false
-            }
+        return text.utf8.allSatisfy { isNameByte($0) || $0 == UInt8(ascii: " ") } ? text : nil
+    }
+
+    /// True for a letter, a digit, `_`, `-`, `.` and `:`.
+    static func isNameByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "-"), UInt8(ascii: "."),
+            UInt8(ascii: ":"):
+            true
+        default: false
         }
-        return isCode ? text : nil
     }
 
     /// A message in any language, since a project's hooks and triggers may write their own. Control characters, line
@@ -228,6 +233,12 @@ enum PlainText {
             }
         }
         return String(kept)
+    }
+
+    /// The text if it is a UUID, which is safe in a path. Throws for `field`.
+    static func uuid(_ text: String, field: String = "id") throws(FieldError) -> String {
+        guard isUUID(text) else { throw FieldError(field: field, reason: "not a UUID") }
+        return text
     }
 
     /// True for a UUID in its usual form, in either letter case. It is safe in a path.

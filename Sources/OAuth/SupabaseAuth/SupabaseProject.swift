@@ -1,6 +1,6 @@
 public import RingbackBase
 
-/// A Supabase project and the requests to its Auth server, one method for each request.
+/// A Supabase project, to which each ``SupabaseRequest`` can be sent.
 ///
 /// Every request has the project's key as `apikey` and the version of the error format; some have a user's access
 /// token. Cookies and a `Referer` are never sent; the server would use the `Referer` as a redirect URL. The project's
@@ -14,18 +14,6 @@ public struct SupabaseProject: Sendable, Equatable {
         case invalidKey
         /// A key that bypasses row-level security. It must not be used in programs of users.
         case privilegedKey
-
-        /// A sentence about the configuration.
-        public var explanation: String {
-            switch self {
-            case .invalidURL:
-                "The project's url must be https, or http on a loopback address, without query and fragment."
-            case .invalidKey: "The project's api_key is not a key: printable characters without spaces."
-            case .privilegedKey:
-                "The project's api_key is a secret or service-role key, which bypasses row-level security. "
-                    + "Use the publishable (anon) key."
-            }
-        }
     }
 
     /// Where the project's servers are, relative to its URL.
@@ -91,29 +79,63 @@ public struct SupabaseProject: Sendable, Equatable {
     }
 }
 
-extension SupabaseProject {
-    /// A request to the Auth server. The query is strictly encoded, because the server reads `+` as a space.
-    func request(
+/// A request to a project, and by its type how the response is read.
+public struct SupabaseRequest<Response: SupabaseResponse>: Sendable {
+    let method: String
+    /// Relative to the URL of the Auth server or of the tables.
+    let path: String
+    let query: [(String, String)]
+    let body: JSONObject?
+    /// The response may contain the only valid refresh token, so the part of it that arrived is kept.
+    let keepsPartialBody: Bool
+    /// Nil for the Auth server. For the tables, the field that is wrong if the project has none.
+    let tableField: String?
+
+    init(
         _ method: String, _ path: String, query: [(String, String)] = [], body: JSONObject? = nil,
-        bearer: Secret? = nil
-    ) -> HTTPRequest {
-        request(method, at: authURL + path, query: query, body: body, bearer: bearer)
+        keepsPartialBody: Bool = false, tablesFor tableField: String? = nil
+    ) {
+        self.method = method
+        self.path = path
+        self.query = query
+        self.body = body
+        self.keepsPartialBody = keepsPartialBody
+        self.tableField = tableField
     }
 
-    /// A request to one of the project's servers.
-    func request(
-        _ method: String, at url: String, query: [(String, String)], body: JSONObject?, bearer: Secret?
-    ) -> HTTPRequest {
+    /// `redirect_to` as a query parameter, where the server reads it.
+    static func query(redirectTo: String?) -> [(String, String)] { redirectTo.map { [("redirect_to", $0)] } ?? [] }
+}
+
+/// What is read of a project's response.
+public protocol SupabaseResponse: Sendable {
+    init(reading response: HTTPResponse) throws(SupabaseError)
+}
+
+extension SupabaseProject {
+    /// The request in the form that is sent, with a user's access token if it needs one. Throws for a request to the
+    /// tables of a bare Auth server.
+    public func http<Response>(
+        _ request: SupabaseRequest<Response>, bearer: Secret? = nil
+    ) throws(FieldError) -> HTTPRequest {
+        var root = authURL
+        if let field = request.tableField {
+            guard let restURL else { throw FieldError(field: field, reason: "a bare Auth server has no tables") }
+            root = restURL
+        }
         var fields = HTTPFields([("Accept", "application/json")])
         if let apiKey { fields.append("apikey", apiKey.revealed()) }
         fields.append("X-Supabase-Api-Version", SupabaseProject.apiVersion)
-        if body != nil { fields.append("Content-Type", "application/json") }
-        return HTTPRequest(
-            method: method, url: query.isEmpty ? url : "\(url)?\(FormEncoding.encode(query))", fields: fields,
+        if request.body != nil { fields.append("Content-Type", "application/json") }
+        // Strictly encoded, because the server reads `+` as a space.
+        let query = request.query.isEmpty ? "" : "?\(FormEncoding.encode(request.query))"
+        var http = HTTPRequest(
+            method: request.method, url: root + request.path + query, fields: fields,
             authorization: bearer.map { Secret(bytes: Array("Bearer ".utf8) + $0.revealedBytes()) },
-            body: body.map { Secret(bytes: JSON.object($0).serialized()) },
-            limits: HTTPLimits(maxBody: SupabaseProject.maxResponse)
-        )
+            body: request.body.map { Secret(bytes: JSON.object($0).serialized()) },
+            limits: HTTPLimits(maxBody: SupabaseProject.maxResponse))
+        http.keepsPartialBody = request.keepsPartialBody
+        return http
     }
 }
 

@@ -16,13 +16,8 @@ public struct SupabaseSession: Sendable, Equatable {
     /// The upstream provider's access token. It is sent only after a browser flow, not after a refresh, so it is stored
     /// separately.
     public let providerToken: Secret?
-    /// The upstream provider's refresh token, sent like the access token. It never leaves the daemon.
-    public let providerRefreshToken: Secret?
     /// The user; nil if the response has none.
     public let user: SupabaseUser?
-    /// Why the password is too weak although the sign-in succeeded: `length`, `characters`, `pwned`. Empty if it is not
-    /// weak.
-    public let weaknesses: [String]
 
     init(_ tokens: TokenSet, _ object: JSONObject) throws(SupabaseError) {
         guard let claims = AccessTokenClaims(unverified: tokens.accessToken) else {
@@ -39,8 +34,6 @@ public struct SupabaseSession: Sendable, Equatable {
         expiresAt = SupabaseSession.instant(object["expires_at"])
         refreshToken = tokens.refreshToken
         providerToken = PlainText.token(object["provider_token"])
-        providerRefreshToken = PlainText.token(object["provider_refresh_token"])
-        weaknesses = object["weak_password"]?["reasons"]?.array?.compactMap { PlainText.code($0.string) } ?? []
     }
 
     /// The access token's lifetime in seconds from the response on. `expires_in` has priority, because it needs no
@@ -63,62 +56,12 @@ public struct SupabaseSession: Sendable, Equatable {
     }
 }
 
-/// The form of a refresh token. The server may change it with any refresh, so it is only used for explanations.
-public enum RefreshTokenForm: Sendable, Equatable {
-    /// Twelve characters; the server stores each token.
-    case v1
-    /// Contains the session and a counter, signed.
-    case v2(sessionID: String, counter: Int)
-    /// An unknown form.
-    case other
-
-    /// Parses a token.
-    public init(of token: Secret) {
-        let text = token.revealed()
-        let isShort =
-            text.utf8.count == 12
-            && text.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x7A).contains($0) }
-        if isShort {
-            self = .v1
-        } else {
-            self = RefreshTokenForm.signed(text) ?? .other
-        }
-    }
-
-    /// A zero byte, the session's UUID, the counter in groups of seven bits, 16 bytes of MAC and 4 bytes of checksum.
-    private static func signed(_ text: String) -> RefreshTokenForm? {
-        guard text.utf8.count >= 51, let bytes = Base64URL.decode(text), bytes.count >= 38, bytes[0] == 0,
-            Digest.sha256(bytes.dropLast(4)).prefix(4).elementsEqual(bytes.suffix(4))
-        else { return nil }
-        var counter = 0
-        var shift = 0
-        let groups = bytes[17..<(bytes.count - 20)]
-        for (index, byte) in groups.enumerated() {
-            guard shift < 56 else { return nil }
-            counter |= Int(byte & 0x7F) << shift
-            shift += 7
-            guard (byte & 0x80 == 0) == (index == groups.count - 1) else { return nil }
-        }
-        return .v2(sessionID: uuid(bytes[1..<17]), counter: counter)
-    }
-
-    private static func uuid(_ bytes: ArraySlice<UInt8>) -> String {
-        let digits = Digest.hex(bytes)
-        var text = ""
-        for (index, digit) in digits.enumerated() {
-            if [8, 12, 16, 20].contains(index) { text.append("-") }
-            text.append(digit)
-        }
-        return text
-    }
-}
-
 /// A response with a session, read in two steps. The first step finds the refresh token, which may be a rotated one: it
 /// must be stored durably before anything else in the response can fail. The second step checks the rest.
 ///
 /// The refresh token is found in the same way as in ``TokenResponse``: also in a response without an access token, with
 /// malformed JSON after it, or truncated.
-public struct SessionResponse: Sendable {
+public struct SessionResponse: SupabaseResponse {
     /// The content of the response.
     public enum Outcome: Sendable, Equatable {
         case session(SupabaseSession)
@@ -130,14 +73,11 @@ public struct SessionResponse: Sendable {
 
     /// The new refresh token, with only its characters checked; nil if there is none.
     public let refreshToken: Secret?
-    /// What the response's header fields say about the session.
-    public let trace: SessionTrace
     private let result: Result<Outcome, SupabaseError>
 
     /// The first step. For an error response it throws the error, see ``SupabaseError``. For a success it never throws
     /// once a refresh token was found.
     public init(reading response: HTTPResponse) throws(SupabaseError) {
-        trace = SessionTrace(reading: response.fields)
         guard (200..<300).contains(response.status) else {
             refreshToken = (try? TokenResponse(reading: response))?.refreshToken
             let error = ErrorReading.error(response)
@@ -208,30 +148,6 @@ public struct SessionResponse: Sendable {
     }
 }
 
-/// What the response's header fields say about a session. It is only used to explain what happened and is not trusted.
-public struct SessionTrace: Sendable, Equatable {
-    /// Why the server accepted an older refresh token again.
-    public enum ReuseCause: String, Sendable {
-        case concurrentRefresh = "concurrent-refresh"
-        case failedToSave = "fail-to-save"
-        case alwaysAllowed = "always-allow"
-    }
-
-    public let userID: String?
-    public let sessionID: String?
-    /// How many refresh tokens the session has had, for tokens of the second form.
-    public let counter: Int?
-    /// Nil if the token was the current one, or the server does not say.
-    public let reuse: ReuseCause?
-
-    init(reading fields: HTTPFields) {
-        userID = fields["sb-auth-user-id"].flatMap { PlainText.isUUID($0) ? $0 : nil }
-        sessionID = fields["sb-auth-session-id"].flatMap { PlainText.isUUID($0) ? $0 : nil }
-        counter = fields["sb-auth-refresh-token-counter"].flatMap { Int($0) }
-        reuse = fields["sb-auth-refresh-token-reuse-cause"].flatMap(ReuseCause.init(rawValue:))
-    }
-}
-
 /// The authenticator assurance level of a session.
 public enum AssuranceLevel: String, Sendable, Comparable {
     /// One factor.
@@ -270,10 +186,6 @@ public struct AccessTokenClaims: Sendable, Equatable {
     public let issuer: String?
     /// `aud`.
     public let audience: [String]
-    public let role: String?
-    public let isAnonymous: Bool
-    /// All claims, as the server or an auth hook wrote them.
-    public let all: JSONObject
 
     /// True if the user signed in with a recovery mail. In a PKCE flow only this claim shows it.
     public var isRecovery: Bool { methods.contains { $0.name == "recovery" } }
@@ -291,9 +203,6 @@ public struct AccessTokenClaims: Sendable, Equatable {
         issuedAt = AccessTokenClaims.instant(claims["iat"])
         issuer = claims["iss"]?.string.flatMap { $0.isEmpty ? nil : $0 }
         audience = claims["aud"]?.string.map { [$0] } ?? claims["aud"]?.array?.compactMap(\.string) ?? []
-        role = claims["role"]?.string
-        isAnonymous = claims["is_anonymous"]?.bool ?? false
-        all = claims
     }
 
     /// The claims of a token that came directly from the server. The signature is not verified. Nil if the token is not

@@ -1,7 +1,7 @@
 public import RingbackBase
 
 /// A user of a project. Only its id is required; unknown members are kept.
-public struct SupabaseUser: Sendable, Equatable {
+public struct SupabaseUser: SupabaseObject, Equatable {
     /// The user's UUID, which is the subject of the session.
     public let id: String
     /// Nil if the user has none.
@@ -14,9 +14,6 @@ public struct SupabaseUser: Sendable, Equatable {
     public let newPhone: String?
     /// Empty for the invented user of a sign-up with an existing address.
     public let role: String
-    public let isAnonymous: Bool
-    /// Written by the server: `provider`, `providers`, and members of the project.
-    public let appMetadata: JSONObject
     /// Written by the user, its providers and its apps.
     public let userMetadata: JSONObject
     /// Nil if the response does not contain the identities; the server then sends null.
@@ -38,8 +35,6 @@ public struct SupabaseUser: Sendable, Equatable {
         newEmail = document.word("new_email")
         newPhone = document.word("new_phone").map(SupabaseUser.outward)
         role = document["role"]?.string ?? ""
-        isAnonymous = document["is_anonymous"]?.bool ?? false
-        appMetadata = document["app_metadata"]?.object ?? JSONObject()
         userMetadata = document["user_metadata"]?.object ?? JSONObject()
         identities = document["identities"]?.array?.prefix(SupabaseUser.mostIdentities).compactMap {
             $0.object.flatMap(Identity.init(reading:))
@@ -48,11 +43,10 @@ public struct SupabaseUser: Sendable, Equatable {
         self.document = document
     }
 
+    public static var absences: (object: String, list: String) { ("a user without id", "no list of users") }
+
     /// The highest level that a session can reach: `aal2` if the user has a verified factor.
     public var nextAssurance: AssuranceLevel { factors.contains { $0.isVerified } ? .aal2 : .aal1 }
-
-    /// True if the e-mail address is confirmed.
-    public var isEmailConfirmed: Bool { document.word("email_confirmed_at") != nil }
 
     /// True for the invented user that the server returns for a sign-up with an address that belongs to an existing
     /// user.
@@ -98,16 +92,19 @@ public struct SupabaseUser: Sendable, Equatable {
 extension JSONObject {
     /// A member's text; nil if it is missing or empty. The server sends an empty text for a missing value.
     func word(_ name: String) -> String? { self[name]?.string.flatMap { $0.isEmpty ? nil : $0 } }
+
+    /// The members with these names, those without a text left out.
+    func words(_ names: String...) -> JSONObject {
+        JSONObject(names.compactMap { name in word(name).map { Member(name, .string($0)) } })
+    }
 }
 
 /// An account at a provider that belongs to a user.
 public struct Identity: Sendable, Equatable {
-    /// The UUID that ``SupabaseProject/removeIdentity(_:bearer:)`` takes.
+    /// The UUID that ``SupabaseRequest/removeIdentity(_:)`` takes.
     public let identityID: String
     /// `google`, `apple`, `email`, `phone` ...
     public let provider: String
-    /// The provider's subject.
-    public let providerSubject: String
     public let email: String?
     /// As the server writes it (RFC 3339).
     public let createdAt: String?
@@ -122,7 +119,6 @@ public struct Identity: Sendable, Equatable {
         }
         self.identityID = identityID
         self.provider = provider
-        providerSubject = document["id"]?.string ?? ""
         email = document.word("email") ?? document["identity_data"]?.object?.word("email")
         createdAt = document.word("created_at")
         lastSignInAt = document.word("last_sign_in_at")
@@ -267,62 +263,22 @@ public struct AppleName: Sendable, Equatable {
     }
 }
 
-/// What a user has allowed an OAuth client of the project. The project's own OAuth server (OAuth 2.1) asks the user once
-/// for each client.
-public struct Consent: Sendable, Equatable {
-    /// The client's UUID.
-    public let clientID: String
-    public let clientName: String?
-    public let clientURI: String?
-    /// In the order of the response.
-    public let scopes: [String]
-    /// As the server writes it (RFC 3339).
-    public let grantedAt: String?
-
-    /// Reads an entry of the server's list; nil without the client's id.
-    init?(reading document: JSONObject) {
-        guard let client = document["client"]?.object, let id = client.word("id") else { return nil }
-        clientID = id
-        clientName = client.word("name")
-        clientURI = client.word("uri")
-        scopes = (document["scopes"]?.array ?? []).compactMap(\.string)
-        grantedAt = document.word("granted_at")
-    }
-
+/// What a user has allowed an OAuth client of the project. The project's own OAuth server (OAuth 2.1) asks the user
+/// once for each client.
+public struct Consent: SupabaseObject {
     /// The consent in the socket API's form.
-    public var json: JSONObject {
-        JSONObject([
-            "client_id": .string(clientID), "client_name": .optional(clientName), "client_uri": .optional(clientURI),
-            "scopes": .array(scopes.map { .string($0) }), "granted_at": .optional(grantedAt),
+    public let json: JSONObject
+
+    /// Nil without the client's id.
+    public init?(reading document: JSONObject) {
+        guard let client = document["client"]?.object, let id = client.word("id") else { return nil }
+        json = JSONObject([
+            "client_id": .string(id), "client_name": .optional(client.word("name")),
+            "client_uri": .optional(client.word("uri")),
+            "scopes": .array((document["scopes"]?.array ?? []).filter { $0.string != nil }),
+            "granted_at": .optional(document.word("granted_at")),
         ])
     }
-}
 
-/// The response to ``SupabaseProject/consents(bearer:)``.
-public struct ConsentList: Sendable, Equatable {
-    public let consents: [Consent]
-
-    /// Reads the response. Entries without a client's id are skipped, because they cannot be revoked. Throws
-    /// ``SupabaseError``.
-    public init(reading response: HTTPResponse) throws(SupabaseError) {
-        guard let entries = try ErrorReading.json(response).array else { throw .invalid(reason: "no list of consents") }
-        consents = entries.compactMap { $0.object.flatMap { Consent(reading: $0) } }
-    }
-}
-
-/// Requests about the user's consents. A project whose OAuth server is off responds with `feature_disabled`.
-extension SupabaseProject {
-    private static let consentPath = "/user/oauth/grants"
-
-    /// Requests the user's consents; the response is a ``ConsentList``.
-    public func consents(bearer: Secret) -> HTTPRequest {
-        request("GET", SupabaseProject.consentPath, bearer: bearer)
-    }
-
-    /// Revokes a consent; the response is a ``RemovalResponse``. The server also ends the client's sessions of this
-    /// user. Throws for `id`.
-    public func revokeConsent(client id: String, bearer: Secret) throws(FieldError) -> HTTPRequest {
-        guard PlainText.isUUID(id) else { throw FieldError(field: "id", reason: "not a UUID") }
-        return request("DELETE", SupabaseProject.consentPath, query: [("client_id", id)], bearer: bearer)
-    }
+    public static var absences: (object: String, list: String) { ("a consent without client", "no list of consents") }
 }

@@ -81,7 +81,6 @@ private func claims(_ changes: KeyValuePairs<String, JSON?> = [:]) -> JSONObject
         #expect(claims.methods.map(\.name) == ["oauth", "password"])
         #expect(claims.methods.first?.at == 1_787_396_400 && claims.methods.first?.provider == "x")
         #expect(claims.expiresAt == 1_787_400_000 && claims.issuedAt == 1_787_396_400)
-        #expect(!claims.isAnonymous && claims.role == "authenticated")
     }
 
     @Test(arguments: ["HS256", "HS384", "HS512", "PS256", "ES384", "XX"])

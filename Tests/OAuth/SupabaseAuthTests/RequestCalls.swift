@@ -24,88 +24,79 @@ enum RequestCalls {
         }
         func code() throws -> OneTimeCode { try OneTimeCode(parsing: need("code")) }
 
-        var bearer: Secret { need("bearer") }
+        var bearer: Secret? { secret("bearer") }
         var captcha: Secret? { secret("captcha") }
         var id: String { text("id") ?? "" }
         var link: MailLink { MailLink(redirectTo: text("redirect_to"), challenge: text("challenge")) }
         var channel: MessageChannel? { text("channel").flatMap(MessageChannel.init(rawValue:)) }
-        var purpose: SupabaseProject.Purpose {
-            text("type").flatMap(SupabaseProject.Purpose.init(rawValue:)) ?? .email
-        }
+        var purpose: MessagePurpose { text("type").flatMap(MessagePurpose.init(rawValue:)) ?? .email }
         var browser: BrowserSignIn {
             BrowserSignIn(
                 provider: text("provider") ?? "", scopes: object["scopes"]?.array?.compactMap(\.string) ?? [],
                 redirectTo: text("redirect_to") ?? "", challenge: text("challenge") ?? "",
-                params: member("params")?.members.map { (name: $0.name, value: $0.value.string ?? "") } ?? [])
+                params: member("params")?.members.map { ($0.name, $0.value.string ?? "") } ?? [])
         }
     }
 
-    static let table: [String: Call] = [people, account, passkeys].reduce(into: signIn) { table, part in
-        table.merge(part) { first, _ in first }
-    }
-
-    private static let passkeys: [String: Call] = [
-        "passkey_sign_in": { $0.passkeySignIn(captcha: $1.captcha) },
-        "passkey_grant": { try $0.passkeyGrant(challenge: $1.text("challenge_id") ?? "", credential: $1.credential()) },
-        "passkey_registration": { $0.passkeyRegistration(bearer: $1.bearer) },
-        "register_passkey": {
-            try $0.registerPasskey(
-                challenge: $1.text("challenge_id") ?? "", credential: $1.credential(), bearer: $1.bearer)
-        },
-        "passkeys": { $0.passkeys(bearer: $1.bearer) },
-        "rename_passkey": { try $0.renamePasskey($1.id, to: $1.text("name") ?? "", bearer: $1.bearer) },
-        "remove_passkey": { try $0.removePasskey($1.id, bearer: $1.bearer) },
-    ]
-
-    private static let signIn: [String: Call] = [
-        "authorize": { try $0.authorization($1.browser) },
-        "password_grant": {
-            try $0.passwordGrant(try $1.contact(), password: $1.need("password"), captcha: $1.captcha)
-        },
-        "code_grant": { $0.codeGrant(code: $1.need("code"), verifier: $1.need("verifier")) },
-        "refresh_grant": { $0.refreshGrant(token: $1.need("refresh_token")) },
-        "id_token_grant": {
-            try $0.idTokenGrant(
-                provider: $1.text("provider") ?? "", idToken: $1.need("id_token"),
-                accessToken: $1.secret("access_token"), nonce: $1.secret("nonce"), captcha: $1.captcha,
-                linkingTo: $1.secret("bearer"))
-        },
-        "web3_grant": {
-            try $0.web3Grant(
-                chain: $1.text("chain") ?? "", message: $1.text("message") ?? "", signature: $1.need("signature"))
-        },
-        "sso": {
-            let organization = $1.text("domain").map { SupabaseProject.Organization.domain($0) }
-            return try $0.singleSignOn(
-                organization ?? .providerID($1.text("provider_id") ?? ""), redirectTo: $1.text("redirect_to") ?? "",
-                challenge: $1.text("challenge") ?? "", captcha: $1.captcha)
-        },
-    ]
+    /// Two tables, because the type checker is slow on one.
+    static let table = people.merging(account) { first, _ in first }
 
     private static let people: [String: Call] = [
-        "sign_up": {
-            let user = SupabaseProject.NewUser(
-                contact: try $1.contact(), password: $1.need("password"), data: $1.member("data"), channel: $1.channel)
-            return try $0.signUp(user, link: $1.link, captcha: $1.captcha)
+        "passkey_sign_in": { try $0.http(.passkeySignIn(captcha: $1.captcha)) },
+        "passkey_grant": {
+            try $0.http(.passkey(challenge: $1.text("challenge_id") ?? "", credential: $1.credential()))
         },
-        "sign_up_anonymously": { $0.signUpAnonymously(data: $1.member("data"), captcha: $1.captcha) },
+        "authorize": { try $0.http(.authorization($1.browser)) },
+        "password_grant": { try $0.http(.password($1.contact(), $1.need("password"), captcha: $1.captcha)) },
+        "code_grant": { try $0.http(.code($1.need("code"), verifier: $1.need("verifier"))) },
+        "refresh_grant": { try $0.http(.refresh($1.need("refresh_token"))) },
+        "id_token_grant": {
+            let request = try SupabaseRequest.idToken(
+                $1.need("id_token"), of: $1.text("provider") ?? "", accessToken: $1.secret("access_token"),
+                nonce: $1.secret("nonce"), captcha: $1.captcha, isLink: $1.bearer != nil)
+            return try $0.http(request, bearer: $1.bearer)
+        },
+        "sso": {
+            let organization = $1.text("domain").map { Organization.domain($0) }
+            let request = try SupabaseRequest.singleSignOn(
+                organization ?? .providerID($1.text("provider_id") ?? ""), redirectTo: $1.text("redirect_to") ?? "",
+                challenge: $1.text("challenge") ?? "", captcha: $1.captcha)
+            return try $0.http(request)
+        },
+        "sign_up": {
+            let user = NewUser(
+                contact: try $1.contact(), password: $1.need("password"), data: $1.member("data"), channel: $1.channel)
+            return try $0.http(.signUp(user, link: $1.link, captcha: $1.captcha))
+        },
+        "sign_up_anonymously": { try $0.http(.signUpAnonymously(data: $1.member("data"), captcha: $1.captcha)) },
         "send_code": {
-            try $0.sendCode(
+            let request = try SupabaseRequest.sendCode(
                 to: try $1.contact(), createsUser: $1.object["create_user"]?.bool ?? true, data: $1.member("data"),
                 channel: $1.channel, link: $1.link, captcha: $1.captcha)
+            return try $0.http(request)
         },
-        "magic_link": { $0.sendMagicLink(to: try $1.email(), link: $1.link, captcha: $1.captcha) },
-        "recover": { $0.sendRecovery(to: try $1.email(), link: $1.link, captcha: $1.captcha) },
+        "recover": { try $0.http(.sendRecovery(to: $1.email(), link: $1.link, captcha: $1.captcha)) },
         "resend": {
-            let kind = $1.text("type").flatMap(SupabaseProject.Resending.init(rawValue:)) ?? .signUp
-            return try $0.resend(kind, to: try $1.contact(), link: $1.link, captcha: $1.captcha)
+            let kind = $1.text("type").flatMap(Resending.init(rawValue:)) ?? .signUp
+            return try $0.http(.resend(kind, to: $1.contact(), link: $1.link, captcha: $1.captcha))
         },
-        "verify_code": { try $0.verify(try $1.code(), for: $1.purpose, of: try $1.contact()) },
-        "verify_hash": { try $0.verify(tokenHash: $1.need("token_hash"), for: $1.purpose) },
+        "verify_code": { try $0.http(.verify($1.code(), for: $1.purpose, of: $1.contact())) },
+        "verify_hash": { try $0.http(.verify(tokenHash: $1.need("token_hash"), for: $1.purpose)) },
+        "keys": { project, _ in try project.http(.keys) },
+        "settings": { project, _ in try project.http(.settings) },
     ]
 
     private static let account: [String: Call] = [
-        "user": { $0.user(bearer: $1.bearer) },
+        "passkey_registration": { try $0.http(.passkeyRegistration, bearer: $1.bearer) },
+        "register_passkey": {
+            let request = try SupabaseRequest.registerPasskey(
+                challenge: $1.text("challenge_id") ?? "", credential: $1.credential())
+            return try $0.http(request, bearer: $1.bearer)
+        },
+        "passkeys": { try $0.http(.passkeys, bearer: $1.bearer) },
+        "rename_passkey": { try $0.http(.renamePasskey($1.id, to: $1.text("name") ?? ""), bearer: $1.bearer) },
+        "remove_passkey": { try $0.http(.removePasskey($1.id), bearer: $1.bearer) },
+        "user": { try $0.http(.user, bearer: $1.bearer) },
         "update_user": {
             var changes = UserChanges()
             changes.email = try $1.text("email").map(EmailAddress.init(parsing:))
@@ -115,14 +106,17 @@ enum RequestCalls {
             changes.nonce = $1.secret("nonce")
             changes.data = $1.member("data")
             changes.channel = $1.channel
-            return try $0.update(changes, link: $1.link, bearer: $1.bearer)
+            return try $0.http(.update(changes, link: $1.link), bearer: $1.bearer)
         },
-        "reauthenticate": { $0.reauthentication(bearer: $1.bearer) },
-        "sign_out": { $0.signOut($1.text("scope").flatMap(SignOutScope.init(rawValue:)) ?? .local, bearer: $1.bearer) },
-        "link_identity": { try $0.identityLink($1.browser, bearer: $1.bearer) },
-        "consents": { $0.consents(bearer: $1.bearer) },
-        "revoke_consent": { try $0.revokeConsent(client: $1.id, bearer: $1.bearer) },
-        "remove_identity": { try $0.removeIdentity($1.id, bearer: $1.bearer) },
+        "reauthenticate": { try $0.http(.reauthentication, bearer: $1.bearer) },
+        "sign_out": {
+            let scope = $1.text("scope").flatMap(SignOutScope.init(rawValue:)) ?? .local
+            return try $0.http(.signOut(scope), bearer: $1.bearer)
+        },
+        "link_identity": { try $0.http(.identityLink($1.browser), bearer: $1.bearer) },
+        "consents": { try $0.http(.consents, bearer: $1.bearer) },
+        "revoke_consent": { try $0.http(.revokeConsent(client: $1.id), bearer: $1.bearer) },
+        "remove_identity": { try $0.http(.removeIdentity($1.id), bearer: $1.bearer) },
         "enroll_factor": {
             let kind: NewFactor.Kind =
                 switch $1.text("type") {
@@ -130,32 +124,28 @@ enum RequestCalls {
                 case "phone": .phone(try PhoneNumber(parsing: $1.text("phone") ?? ""))
                 default: .webAuthn
                 }
-            return $0.enroll(NewFactor(kind, name: $1.text("name")), bearer: $1.bearer)
+            return try $0.http(.enroll(NewFactor(kind, name: $1.text("name"))), bearer: $1.bearer)
         },
         "challenge_factor": {
-            try $0.challenge(factor: $1.id, channel: $1.channel, party: try $1.party(), bearer: $1.bearer)
+            try $0.http(.challenge(factor: $1.id, channel: $1.channel, party: $1.party()), bearer: $1.bearer)
         },
         "verify_factor": {
-            var proof: FactorProof
-            if $1.object["credential"] != nil {
-                proof = .webAuthn(try $1.credential(), try $1.party())
-            } else {
-                proof = .code(try $1.code())
-            }
-            return try $0.verify(
-                factor: $1.id, challenge: $1.text("challenge_id") ?? "", proof: proof, bearer: $1.bearer)
+            let proof: FactorProof =
+                $1.object["credential"] == nil ? .code(try $1.code()) : .webAuthn(try $1.credential(), try $1.party())
+            let request = try SupabaseRequest.verify(
+                factor: $1.id, challenge: $1.text("challenge_id") ?? "", proof: proof)
+            return try $0.http(request, bearer: $1.bearer)
         },
-        "remove_factor": { try $0.removeFactor($1.id, bearer: $1.bearer) },
-        "keys": { project, _ in project.keys() },
-        "settings": { project, _ in project.settings() },
-        "health": { project, _ in project.health() },
+        "remove_factor": { try $0.http(.removeFactor($1.id), bearer: $1.bearer) },
         "row": {
-            try $0.row(
-                in: $1.text("table") ?? "", where: $1.text("key") ?? "", is: $1.text("value") ?? "", bearer: $1.bearer)
+            let request = try SupabaseRequest.row(
+                in: $1.text("table") ?? "", where: $1.text("key") ?? "", is: $1.text("value") ?? "")
+            return try $0.http(request, bearer: $1.bearer)
         },
         "rpc": {
-            try $0.call(
-                $1.text("function") ?? "", arguments: $1.member("arguments") ?? JSONObject(), bearer: $1.bearer)
+            let request = try SupabaseRequest.call(
+                $1.text("function") ?? "", arguments: $1.member("arguments") ?? JSONObject())
+            return try $0.http(request, bearer: $1.bearer)
         },
     ]
 }

@@ -82,10 +82,6 @@ enum AnswerReadings {
             let answer = try SignOutResponse(reading: response)
             #expect(answer == outcome)
         },
-        "message": Reading(occasion: .signIn) { response, expected in
-            let answer = try MessageResponse(reading: response)
-            #expect(answer.messageID == expected["message_id"]?.string)
-        },
         "url": Reading(occasion: .account) { response, expected in
             let answer = try URLResponse(reading: response)
             #expect(answer.url == expected["url"]?.string)
@@ -115,28 +111,24 @@ enum AnswerReadings {
         "passkey": Reading(occasion: .account) { response, expected in
             let passkey = try Passkey(reading: response)
             #expect(passkey.id == expected["id"]?.string)
-            #expect(passkey.name == expected["name"]?.string)
-            #expect(passkey.createdAt == expected["created_at"]?.string)
-            #expect(passkey.lastUsedAt == expected["last_used_at"]?.string)
-            #expect(Passkey(reading: passkey.json) == passkey)
+            for member in ["name": "friendly_name", "created_at": "created_at", "last_used_at": "last_used_at"] {
+                #expect(passkey.json[member.value]?.string == expected[member.key]?.string)
+            }
         },
         "passkeys": Reading(occasion: .account) { response, expected in
-            let list = try PasskeyList(reading: response)
-            #expect(list.passkeys.map(\.id) == expected["ids"]?.array?.compactMap(\.string))
+            let list = try SupabaseList<Passkey>(reading: response)
+            #expect(list.entries.map(\.id) == expected["ids"]?.array?.compactMap(\.string))
         },
         "consents": Reading(occasion: .account) { response, expected in
-            let list = try ConsentList(reading: response)
-            #expect(list.consents.map { .object($0.json) } == expected["consents"]?.array ?? [])
+            let list = try SupabaseList<Consent>(reading: response)
+            #expect(list.entries.map { .object($0.json) } == expected["consents"]?.array ?? [])
         },
-        "removal": Reading(occasion: .account) { response, _ in _ = try RemovalResponse(reading: response) },
+        "removal": Reading(occasion: .account) { response, _ in _ = try EmptyResponse(reading: response) },
+        "message": Reading(occasion: .signIn) { response, _ in _ = try EmptyResponse(reading: response) },
         "settings": Reading(occasion: .account) { response, expected in
             let settings = try SupabaseSettings(reading: response)
             #expect(settings.open.sorted() == expected["open"]?.array?.compactMap(\.string))
-            #expect(settings.signUpIsClosed && settings.confirmsPhoneItself && !settings.confirmsEmailItself)
-        },
-        "health": Reading(occasion: .account) { response, expected in
-            let health = try SupabaseHealth(reading: response)
-            #expect(health.version == expected["version"]?.string)
+            #expect(settings.signUpIsClosed)
         },
         "profile": Reading(occasion: .account) { response, expected in
             let profile = try ProfileResponse(reading: response)
@@ -152,9 +144,6 @@ enum AnswerReadings {
     @Sendable private static func session(_ response: HTTPResponse, _ expected: JSONObject) throws {
         let answer = try SessionResponse(reading: response)
         #expect(answer.refreshToken?.revealed() == expected["refresh_token"]?.string)
-        if let counter = expected["trace_counter"] { #expect(answer.trace.counter == counter.integer) }
-        if let cause = expected["trace_reuse"] { #expect(answer.trace.reuse?.rawValue == cause.string) }
-        if let id = expected["trace_session"] { #expect(answer.trace.sessionID == id.string) }
         guard expected["outcome"] != "unusable" else {
             #expect(throws: SupabaseError.self) { try answer.outcome() }
             return
@@ -176,16 +165,8 @@ enum AnswerReadings {
         #expect(session.lifetime(now: 1_787_396_400) == expected["lifetime"]?.integer)
         #expect(session.user?.id == expected["user"]?.string)
         #expect(session.providerToken?.revealed() == expected["provider_token"]?.string)
-        #expect(session.providerRefreshToken?.revealed() == expected["provider_refresh_token"]?.string)
-        #expect(session.weaknesses == expected["weaknesses"]?.array?.compactMap(\.string) ?? [])
         #expect(session.claims.isRecovery == (expected["recovery"] == true))
         #expect(session.claims.assurance?.rawValue == expected["assurance"]?.string ?? "aal1")
-        guard let form = expected["form"]?.string, let token = session.refreshToken else { return }
-        switch RefreshTokenForm(of: token) {
-        case .v1: #expect(form == "v1")
-        case .v2(let id, let counter): #expect(form == "v2 \(id) \(counter)")
-        case .other: Issue.record("another form")
-        }
     }
 
     @Sendable private static func signUp(_ response: HTTPResponse, _ expected: JSONObject) throws {

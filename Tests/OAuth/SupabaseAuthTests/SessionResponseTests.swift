@@ -1,4 +1,3 @@
-import Cryptography
 import RingbackBase
 import Testing
 
@@ -63,37 +62,5 @@ private func answer(_ bytes: some Collection<UInt8>, isCut: Bool) -> HTTPRespons
         text += "\(session)"
         #expect(!text.contains("q3v9x0k2m7ab"))
         #expect(!text.contains(session.accessToken.revealed()))
-    }
-}
-
-@Suite struct `A refresh token's form` {
-    private static func signed(_ body: [UInt8]) -> Secret {
-        Secret(Base64URL.encode(body + Digest.sha256(body).prefix(4)))
-    }
-
-    private static let session: [UInt8] = [0] + Array(repeating: 0xAB, count: 16)
-    private static let code: [UInt8] = Array(repeating: 7, count: 16)
-
-    @Test(arguments: [("q3v9x0k2m7ab", true), ("q3v9x0k2m7a", false), ("Q3v9x0k2m7ab", false), ("q3v9x0k2m7a-", false)])
-    func `of the first kind is twelve characters`(text: String, isFirst: Bool) {
-        #expect(RefreshTokenForm(of: Secret(text)) == (isFirst ? .v1 : .other))
-    }
-
-    @Test(
-        arguments: [
-            ([5], 5), ([0x80, 0x01], 128), ([0xFF, 0xFF, 0x7F], 2_097_151), ([], nil), ([0x80], nil), ([5, 5], nil),
-            (Array(repeating: 0x80, count: 9) + [1], nil),
-        ] as [([UInt8], Int?)])
-    func `of the second kind names its session and its number`(counter: [UInt8], number: Int?) {
-        let form = RefreshTokenForm(of: Self.signed(Self.session + counter + Self.code))
-        let id = "abababab-abab-abab-abab-abababababab"
-        #expect(form == number.map { .v2(sessionID: id, counter: $0) } ?? .other)
-    }
-
-    @Test func `with a wrong checksum, another version or other letters is not known`() {
-        let body = Self.session + [5] + Self.code
-        #expect(RefreshTokenForm(of: Secret(Base64URL.encode(body + [0, 0, 0, 0]))) == .other)
-        #expect(RefreshTokenForm(of: Self.signed([1] + body.dropFirst())) == .other)
-        #expect(RefreshTokenForm(of: Secret(String(repeating: "!", count: 60))) == .other)
     }
 }

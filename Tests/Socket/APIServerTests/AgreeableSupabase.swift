@@ -12,7 +12,7 @@ import Testing
 /// A Supabase project that says yes to everything, unless it was told what to answer next.
 final class AgreeableSupabase: HTTPClient {
     private struct State {
-        var requests: [SupabaseRequest] = []
+        var requests: [BrokerTestSupport.SupabaseRequest] = []
         var answers: [String: [HTTPResponse]] = [:]
         var serial = 0
         var user: JSON = [
@@ -49,11 +49,11 @@ final class AgreeableSupabase: HTTPClient {
         answer(kind, status, ["code": .string(code), "message": .string(message)])
     }
 
-    var requests: [SupabaseRequest] { state.withLock { $0.requests } }
-    func last(_ kind: String) -> SupabaseRequest? { requests.last { $0.kind == kind } }
+    var requests: [BrokerTestSupport.SupabaseRequest] { state.withLock { $0.requests } }
+    func last(_ kind: String) -> BrokerTestSupport.SupabaseRequest? { requests.last { $0.kind == kind } }
 
     func send(_ request: HTTPRequest) async throws(HTTPClientError) -> HTTPResponse {
-        let read = SupabaseRequest(request)
+        let read = BrokerTestSupport.SupabaseRequest(request)
         return state.withLock { state in
             state.requests.append(read)
             if state.answers[read.kind]?.isEmpty == false, let next = state.answers[read.kind]?.removeFirst() {

@@ -8,26 +8,16 @@ internal import SupabaseAuth
 extension Redeeming {
     /// A request that redeems a code, and the address or number to which the code was sent. Nil for the hash of a link,
     /// which does not contain the address.
-    struct Confirmation: Sendable {
-        let request: HTTPRequest
-        let place: ContactChange.Place?
-    }
+    typealias Confirmation = (request: SupabaseRequest<SessionResponse>, place: ContactChange.Place?)
 
-    static func attempts(
-        of change: ContactChange, _ code: Secret?, _ tokenHash: Secret?, _ origin: CodeOrigin,
-        _ project: SupabaseProject
-    ) throws(FieldError) -> [Confirmation] {
-        switch (code, tokenHash) {
+    static func attempts(of change: ContactChange, _ typed: TypedCode) throws(FieldError) -> [Confirmation] {
+        switch (typed.code, typed.linkHash) {
         case (let code?, nil):
             let digits = try OneTimeCode(parsing: code)
-            var attempts: [Confirmation] = []
-            for place in try origin.choose(among: change.places) {
-                let request = try project.verify(digits, for: place.purpose, of: place.contact)
-                attempts.append(Confirmation(request: request, place: place))
+            return try typed.origin.choose(among: change.places).map { place throws(FieldError) in
+                (try .verify(digits, for: place.purpose, of: place.contact), place)
             }
-            return attempts
-        case (nil, let hash?):
-            return [Confirmation(request: try project.verify(tokenHash: hash, for: .emailChange), place: nil)]
+        case (nil, let hash?): return [(try .verify(tokenHash: hash, for: .emailChange), nil)]
         default: throw FieldError.codeOrLink
         }
     }
@@ -37,7 +27,7 @@ extension Redeeming {
     func code(_ typed: TypedCode, of change: ContactChange) async throws(RedemptionFailure) -> Redemption {
         let attempts = try await RedemptionFailure.mapping(endsFlow: false) { () throws(BrokerError) in
             let attempts = try SupabaseProvider.building { () throws(FieldError) in
-                try Redeeming.attempts(of: change, typed.code, typed.linkHash, typed.origin, provider.project)
+                try Redeeming.attempts(of: change, typed)
             }
             try await context.admitSession(flow.account.name)
             return attempts
@@ -46,7 +36,7 @@ extension Redeeming {
         for attempt in attempts {
             let response: SessionResponse
             do throws(BrokerError) {
-                response = try await provider.ask(attempt.request, on: .signIn, SupabaseProvider.readSession)
+                response = try await provider.ask(attempt.request)
             } catch {
                 failure = error.unquoting(typed.code, typed.linkHash)
                 guard error.isWrongCode else { break }
@@ -78,10 +68,7 @@ extension SupabaseProvider {
     /// Sends the message of a sign-in again.
     func send(_ awaited: SupabaseFlow, captcha: Secret?) async throws(BrokerError) {
         guard let message = awaited.message else { throw .conflict(.supabase(.noCodeAwaited)) }
-        let request = try SupabaseProvider.building { () throws(FieldError) in
-            try project.sending(message, link: awaited.link, captcha: captcha)
-        }
-        _ = try await ask(request, on: .signIn, SupabaseProvider.readMessage)
+        try await ask(try message.request(link: awaited.link, captcha: captcha))
     }
 
     /// Sends the messages of a change again. The resend request needs the user's current address. For a user without
@@ -89,37 +76,28 @@ extension SupabaseProvider {
     private func resend(
         _ change: ContactChange, _ awaited: SupabaseFlow, _ captcha: Secret?, in context: SignInContext
     ) async throws(BrokerError) -> AwaitedChange? {
-        let users = LaneRequests(sessions: context.sessions)
         if change.email != nil {
             if let current = change.currentEmail {
-                try await resend(.emailChange, to: .email(current), awaited.link, captcha)
+                try await ask(
+                    try .resend(.emailChange, to: .email(current), link: awaited.link, captcha: captcha))
             } else {
                 var again = change.asked
                 again.phone = nil
                 again.channel = nil
-                _ = try await users.put(again, of: account.name, link: awaited.link)
+                _ = try await context.sessions.put(again, of: account.name, link: awaited.link)
             }
         }
         if change.phone != nil {
             if let current = change.currentPhone {
-                try await resend(.phoneChange, to: .phone(current), .none, captcha)
+                try await ask(try .resend(.phoneChange, to: .phone(current), captcha: captcha))
             } else {
                 var again = change.asked
                 again.email = nil
-                _ = try await users.put(again, of: account.name, link: .none)
+                _ = try await context.sessions.put(again, of: account.name)
             }
         }
         // Both addresses must confirm again.
         return change.email == nil ? nil : SupabaseFlow.change { $0.confirmed = [] }
-    }
-
-    private func resend(
-        _ kind: SupabaseProject.Resending, to contact: Contact, _ link: MailLink, _ captcha: Secret?
-    ) async throws(BrokerError) {
-        let request = try SupabaseProvider.building { () throws(FieldError) in
-            try project.resend(kind, to: contact, link: link, captcha: captcha)
-        }
-        _ = try await ask(request, on: .signIn, SupabaseProvider.readMessage)
     }
 }
 

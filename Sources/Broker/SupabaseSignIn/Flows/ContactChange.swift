@@ -20,7 +20,7 @@ struct ContactChange: Sendable, Equatable {
 
     /// An address or a number to which a code was, or may have been, sent.
     struct Place: Sendable, Equatable {
-        let purpose: SupabaseProject.Purpose
+        let purpose: MessagePurpose
         let contact: Contact
     }
 
@@ -34,7 +34,7 @@ struct ContactChange: Sendable, Equatable {
     }
 
     /// Notes that one of the two changes is complete.
-    mutating func finish(_ purpose: SupabaseProject.Purpose) {
+    mutating func finish(_ purpose: MessagePurpose) {
         if purpose == .phoneChange {
             phone = nil
         } else {
@@ -71,8 +71,7 @@ extension FlowStart {
         }
         let flow = try await redirected(isNeeded: changes.email != nil, message: nil, purpose: .change)
         do throws(BrokerError) {
-            let user = try await LaneRequests(sessions: context.sessions).put(
-                changes, of: account.name, link: flow.link)
+            let user = try await context.sessions.put(changes, of: account.name, link: flow.link)
             let awaited = ContactChange(of: changes, in: user)
             guard awaited.isDone else { return made(flow.awaiting(awaited)) }
             await close(flow)

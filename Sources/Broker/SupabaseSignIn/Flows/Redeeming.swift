@@ -11,8 +11,6 @@ struct Redeeming: Sendable {
     let awaited: SupabaseFlow
     let context: SignInContext
 
-    private var project: SupabaseProject { provider.project }
-
     func callback(_ arrival: Arrival) async throws(RedemptionFailure) -> Redemption {
         try await RedemptionFailure.mapping { () throws(BrokerError) in
             let callback: SupabaseCallback
@@ -32,7 +30,7 @@ struct Redeeming: Sendable {
             try await context.admitSession(flow.account.name)
             let response: SessionResponse
             do throws(BrokerError) {
-                response = try await exchange(project.codeGrant(code: code, verifier: pkce.verifier))
+                response = try await exchange(try provider.http(.code(code, verifier: pkce.verifier)))
             } catch {
                 let failure = error.unquoting(code, pkce.verifier)
                 guard failure.isOfAnotherFlow else { throw failure }
@@ -55,7 +53,7 @@ struct Redeeming: Sendable {
                     throw CodeExchange.Failure(sending: error, to: request.host)
                 }
                 do throws(BrokerError) {
-                    return try SupabaseProvider.read(response, on: .callback, SupabaseProvider.readSession)
+                    return try SupabaseProvider.read(response, on: .callback)
                 } catch {
                     throw CodeExchange.Failure(response: error)
                 }
@@ -72,19 +70,20 @@ struct Redeeming: Sendable {
             if let field = typed.origin.field {
                 throw .invalid(field: field, reason: .supabase(.oneMessageOnly))
             }
-            let request = try SupabaseProvider.building { () throws(FieldError) in
+            let request = try SupabaseProvider.building {
+                () throws(FieldError) -> SupabaseRequest<SessionResponse> in
                 switch (typed.code, typed.linkHash) {
                 case (let code?, nil):
-                    return try project.verify(
+                    return try .verify(
                         try OneTimeCode(parsing: code), for: message.purpose,
                         of: try FlowStart.required(message.contact, "code"))
-                case (nil, let hash?): return try project.verify(tokenHash: hash, for: message.purpose)
+                case (nil, let hash?): return try .verify(tokenHash: hash, for: message.purpose)
                 default: throw FieldError.codeOrLink
                 }
             }
             try await context.admitSession(flow.account.name)
             do throws(BrokerError) {
-                return try await provider.ask(request, on: .signIn, SupabaseProvider.readSession)
+                return try await provider.ask(request)
             } catch {
                 throw error.unquoting(typed.code, typed.linkHash)
             }
@@ -101,11 +100,11 @@ struct Redeeming: Sendable {
         let response: SessionResponse
         do throws(BrokerError) {
             let request = try SupabaseProvider.building { () throws(FieldError) in
-                try project.passkeyGrant(
+                try SupabaseRequest.passkey(
                     challenge: challenge.id, credential: try PasskeyCredential(parsing: credential))
             }
             try await context.admitSession(flow.account.name)
-            response = try await provider.ask(request, on: .signIn, SupabaseProvider.readSession)
+            response = try await provider.ask(request)
         } catch {
             throw RedemptionFailure(error, endsFlow: error.isAboutCredential)
         }
@@ -122,7 +121,7 @@ struct Redeeming: Sendable {
             guard let grant = try await provider.idTokenGrant(of: upstream.account, name, in: context) else {
                 throw .provider(.invalidResponse(.supabase(.noUsableIDToken(upstream.account))))
             }
-            let response = try await provider.ask(grant, on: .signIn, SupabaseProvider.readSession)
+            let response = try await provider.ask(grant)
             return try await redemption(try provider.inner(response, on: .signIn))
         } catch {
             throw RedemptionFailure(error.withoutWords)
@@ -153,7 +152,7 @@ struct Redeeming: Sendable {
 
     /// One of the changes of a user is complete; the last one ends the flow.
     func changed(
-        _ fresh: SupabaseSession, _ purpose: SupabaseProject.Purpose
+        _ fresh: SupabaseSession, _ purpose: MessagePurpose
     ) async throws(BrokerError) -> Redemption {
         let session = try await provider.session(
             fresh, keepingProviderToken: false, isEphemeral: flow.request.project?.isPersistent == false)

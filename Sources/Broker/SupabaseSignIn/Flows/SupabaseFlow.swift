@@ -34,7 +34,7 @@ struct SupabaseFlow: AwaitedSignIn {
         }
 
         /// The verification type with which a typed code is redeemed.
-        var purpose: SupabaseProject.Purpose {
+        var purpose: MessagePurpose {
             switch (self, contact) {
             case (.recovery, _): .recovery
             case (.change(let change), _): change.places.first?.purpose ?? .emailChange
@@ -44,16 +44,16 @@ struct SupabaseFlow: AwaitedSignIn {
         }
     }
 
-    let purpose: Purpose
+    var purpose = Purpose.signIn
     /// 128 random bits. Not a secret: the server, the provider and mails see it.
-    let flowKey: String
+    var flowKey = SupabaseFlow.newKey()
     /// Nil if no callback is awaited.
-    let redirect: SupabaseRedirect?
-    let pkce: PKCE?
+    var redirect: SupabaseRedirect?
+    var pkce: PKCE?
     /// The URL for the browser; nil if there is none to open.
-    let page: String?
+    var page: String?
     var message: Message?
-    let keepsProviderToken: Bool
+    var keepsProviderToken = false
     /// The sign-in of another account that this flow waits for, and the project's name of its provider.
     var upstream: UpstreamFlow?
     var upstreamProvider: String?
@@ -138,21 +138,17 @@ struct SupabaseFlow: AwaitedSignIn {
     static let maxAttempts = 3
 }
 
-extension SupabaseProject {
-    /// The request that sends a message, for the first time or again.
-    func sending(
-        _ message: SupabaseFlow.Message, link: MailLink, captcha: Secret?
-    ) throws(FieldError) -> HTTPRequest {
-        switch message {
+extension SupabaseFlow.Message {
+    /// The request that sends the message, for the first time or again.
+    func request(link: MailLink, captcha: Secret?) throws(FieldError) -> SupabaseRequest<EmptyResponse> {
+        switch self {
         case .code(let contact, let createsUser, let data, let channel):
-            return try sendCode(
+            return try .sendCode(
                 to: contact, createsUser: createsUser, data: data, channel: channel, link: link, captcha: captcha)
-        case .signUp(let contact):
-            switch contact {
-            case .email: return try resend(.signUp, to: contact, link: link, captcha: captcha)
-            case .phone: return try resend(.sms, to: contact, captcha: captcha)
-            }
-        case .recovery(let address): return sendRecovery(to: address, link: link, captcha: captcha)
+        case .signUp(.email(let address)):
+            return try .resend(.signUp, to: .email(address), link: link, captcha: captcha)
+        case .signUp(let contact): return try .resend(.sms, to: contact, captcha: captcha)
+        case .recovery(let address): return .sendRecovery(to: address, link: link, captcha: captcha)
         // Sent by another request, which needs a session: see ``SupabaseProvider/resend(_:captcha:in:)``.
         case .change: throw FieldError.sentWithChange
         }

@@ -62,9 +62,7 @@ extension FlowStart {
         } catch {
             throw error.ofUpstream(name)
         }
-        var flow = SupabaseFlow(
-            purpose: .signIn, flowKey: SupabaseFlow.newKey(), redirect: nil, pkce: nil,
-            page: started.authorizationURL, message: nil, keepsProviderToken: false)
+        var flow = SupabaseFlow(page: started.authorizationURL)
         flow.upstream = (name, started.id)
         flow.upstreamProvider = provider
         return made(flow)
@@ -96,7 +94,7 @@ extension SupabaseProvider {
     /// The grant with an account's ID token; nil if a user must sign in to that account first.
     func idTokenGrant(
         of name: AccountName, _ provider: String, in context: SignInContext
-    ) async throws(BrokerError) -> HTTPRequest? {
+    ) async throws(BrokerError) -> SupabaseRequest<SessionResponse>? {
         var query = SessionQuery()
         query.kind = .idToken
         query.minValid = SupabaseProvider.idTokenMargin
@@ -111,7 +109,7 @@ extension SupabaseProvider {
         let identity = try await context.sessions.readable(name)?.identity
         guard let shown = identity.flatMap(ShownIDToken.init) else { return nil }
         return try SupabaseProvider.building { () throws(FieldError) in
-            try project.idTokenGrant(provider: provider, idToken: shown.token, nonce: shown.nonce)
+            try .idToken(shown.token, of: provider, nonce: shown.nonce)
         }
     }
 

@@ -28,16 +28,14 @@ struct FlowStart: Sendable {
 
     /// Signs in with the password. The session is not stored in the account yet.
     func sessionByPassword() async throws(BrokerError) -> Session {
-        let grant = try SupabaseProvider.building { () throws(FieldError) in
-            try project.passwordGrant(
+        try await session(
+            by: try .password(
                 try Contact(email: fields.email, phone: fields.phone),
-                password: try FlowStart.required(fields.password, "password"), captcha: fields.captcha)
-        }
-        return try await session(by: grant)
+                try FlowStart.required(fields.password, "password"), captcha: fields.captcha))
     }
 
     func anonymous() async throws(BrokerError) -> Beginning {
-        try await take(project.signUpAnonymously(data: fields.data, captcha: fields.captcha))
+        try await take(.signUpAnonymously(data: fields.data, captcha: fields.captcha))
     }
 
     func idToken() async throws(BrokerError) -> Beginning {
@@ -47,15 +45,16 @@ struct FlowStart: Sendable {
             throw .invalid(field: "id_token", reason: .supabase(.noIDTokenAccount(account.name)))
         }
         try checkNonce()
-        let grant = try SupabaseProvider.building { () throws(FieldError) in
-            try project.idTokenGrant(
-                provider: try FlowStart.required(fields.oauthProvider, "oauth_provider"),
-                idToken: try FlowStart.required(fields.idToken, "id_token"), accessToken: fields.accessToken,
-                nonce: fields.nonce, captcha: fields.captcha)
-        }
-        let done = try await take(grant)
-        if let name { await LaneRequests(sessions: context.sessions).write(name, to: account.name) }
+        let done = try await take(try idTokenRequest())
+        if let name { await context.sessions.write(name, to: account.name) }
         return done
+    }
+
+    func idTokenRequest(isLink: Bool = false) throws(FieldError) -> SupabaseRequest<SessionResponse> {
+        try .idToken(
+            try FlowStart.required(fields.idToken, "id_token"),
+            of: try FlowStart.required(fields.oauthProvider, "oauth_provider"), accessToken: fields.accessToken,
+            nonce: fields.nonce, captcha: fields.captcha, isLink: isLink)
     }
 
     /// Takes over a session that another program made. It is refreshed at once, and stored only if both tokens belong
@@ -120,14 +119,12 @@ struct FlowStart: Sendable {
         }
         let flow = try await redirected(isNeeded: contact.isEmail, message: .signUp(contact))
         do throws(BrokerError) {
-            let asked = try SupabaseProvider.building { () throws(FieldError) in
-                try project.signUp(
-                    .init(
+            let response = try await provider.ask(
+                try .signUp(
+                    NewUser(
                         contact: contact, password: try FlowStart.required(fields.password, "password"),
                         data: fields.data, channel: try channel()),
-                    link: flow.link, captcha: fields.captcha)
-            }
-            let response = try await provider.ask(asked, on: .signIn, FlowStart.readSignUp)
+                    link: flow.link, captcha: fields.captcha))
             switch response {
             case .session(let response):
                 let session = try await session(of: try provider.inner(response, on: .signIn))
@@ -142,17 +139,17 @@ struct FlowStart: Sendable {
         }
     }
 
-    private static func readSignUp(_ response: HTTPResponse) throws(SupabaseError) -> SignUpResponse {
-        try SignUpResponse(reading: response)
+    func take(
+        _ request: @autoclosure () throws(FieldError) -> SupabaseRequest<SessionResponse>
+    ) async throws(BrokerError) -> Beginning {
+        try await hold(try await session(by: try request()))
     }
 
-    func take(_ grant: HTTPRequest) async throws(BrokerError) -> Beginning {
-        try await hold(try await session(by: grant))
-    }
-
-    private func session(by grant: HTTPRequest) async throws(BrokerError) -> Session {
+    private func session(
+        by request: @autoclosure () throws(FieldError) -> SupabaseRequest<SessionResponse>
+    ) async throws(BrokerError) -> Session {
         do throws(BrokerError) {
-            let response = try await provider.ask(grant, on: .signIn, SupabaseProvider.readSession)
+            let response = try await provider.ask(try request())
             return try await session(of: try provider.inner(response, on: .signIn))
         } catch {
             throw error.unquoting(fields.password, fields.idToken, fields.accessToken, fields.nonce)
@@ -196,10 +193,7 @@ struct FlowStart: Sendable {
     ) async throws(BrokerError) -> Beginning {
         let flow = try await redirected(isNeeded: hasLink, message: message, purpose: purpose)
         do throws(BrokerError) {
-            let asked = try SupabaseProvider.building { () throws(FieldError) in
-                try project.sending(message, link: flow.link, captcha: fields.captcha)
-            }
-            _ = try await provider.ask(asked, on: .signIn, SupabaseProvider.readMessage)
+            try await provider.ask(try message.request(link: flow.link, captcha: fields.captcha))
             return made(flow)
         } catch {
             await close(flow)
@@ -221,16 +215,12 @@ extension FlowStart {
     func redirected(
         isNeeded: Bool, message: SupabaseFlow.Message?, purpose: SupabaseFlow.Purpose = .signIn
     ) async throws(BrokerError) -> SupabaseFlow {
-        let key = SupabaseFlow.newKey()
-        guard isNeeded else {
-            return SupabaseFlow(
-                purpose: purpose, flowKey: key, redirect: nil, pkce: nil, page: nil, message: message,
-                keepsProviderToken: false)
-        }
-        let redirect = try await self.redirect(key)
-        return SupabaseFlow(
-            purpose: purpose, flowKey: key, redirect: redirect, pkce: PKCE(), page: nil, message: message,
-            keepsProviderToken: fields.keepsProviderToken)
+        var flow = SupabaseFlow(purpose: purpose, message: message)
+        guard isNeeded else { return flow }
+        flow.redirect = try await redirect(flow.flowKey)
+        flow.pkce = PKCE()
+        flow.keepsProviderToken = fields.keepsProviderToken
+        return flow
     }
 
     /// On loopback the key is the last part of the path. The listener accepts no other path for this flow.
@@ -304,8 +294,8 @@ extension Contact {
 extension SupabaseFlow {
     /// The same flow with a page for the browser.
     func opening(_ url: String) -> SupabaseFlow {
-        SupabaseFlow(
-            purpose: purpose, flowKey: flowKey, redirect: redirect, pkce: pkce, page: url,
-            message: message, keepsProviderToken: keepsProviderToken)
+        var flow = self
+        flow.page = url
+        return flow
     }
 }

@@ -12,38 +12,17 @@ extension FlowStart {
     }
 
     func linkPage(_ flow: SupabaseFlow) async throws(BrokerError) -> String {
-        let provider = fields.oauthProvider
-        let scopes = request.scopes ?? account.scopes
-        let params = (account.authorizationParameters + request.parameters).map { (name: $0.0, value: $0.1) }
-        let change = SupabaseOperation(
-            request: { project, token throws(FieldError) in
-                try project.identityLink(
-                    BrowserSignIn(
-                        provider: try FlowStart.required(provider, "oauth_provider"), scopes: scopes,
-                        redirectTo: flow.redirect?.url ?? "", challenge: flow.pkce?.challenge ?? "", params: params),
-                    bearer: token)
-            }, occasion: .identityPage,
-            apply: { response, _ throws(SupabaseError) in _ = try URLResponse(reading: response) })
-        let response = try await context.sessions.change(account.name, change)
-        return try SupabaseProvider.read(response, on: .identityPage, SupabaseProvider.readURL).url
+        try await context.sessions.ask(
+            account.name, try .identityLink(browserSignIn(at: fields.oauthProvider, flow)), on: .identityPage
+        ).url
     }
 
     private func linkIDToken() async throws(BrokerError) -> Beginning {
         try checkNonce()
-        let fields = fields
-        let change = SupabaseOperation(
-            request: { project, token throws(FieldError) in
-                try project.idTokenGrant(
-                    provider: try FlowStart.required(fields.oauthProvider, "oauth_provider"),
-                    idToken: try FlowStart.required(fields.idToken, "id_token"),
-                    accessToken: fields.accessToken,
-                    nonce: fields.nonce, captcha: fields.captcha, linkingTo: token)
-            }, apply: { response, _ throws(SupabaseError) in _ = try SessionResponse(reading: response) })
-        let response = try await context.sessions.change(account.name, change)
-        let tokens = try SupabaseProvider.read(response, on: .account, SupabaseProvider.readSession)
+        let tokens = try await context.sessions.ask(account.name, try idTokenRequest(isLink: true))
         let session = try await provider.session(
             try provider.inner(tokens, on: .account), keepingProviderToken: false,
-            isEphemeral: !self.fields.isPersistent)
+            isEphemeral: !fields.isPersistent)
         try await provider.succeed(session, in: context)
         return .done
     }
@@ -67,7 +46,7 @@ extension SupabaseProvider {
             // The current session has a higher assurance level. Keep it, end the new one, and reload the user.
             context.endUnheld(session, of: account)
             do throws(BrokerError) {
-                try await LaneRequests(sessions: context.sessions).look(account.name, changesIdentities: true)
+                try await context.sessions.fetchUser(account.name, changesIdentities: true)
             } catch {
                 // The identity is linked. The next refresh loads the changed user.
                 guard error.isTransient else { throw error }

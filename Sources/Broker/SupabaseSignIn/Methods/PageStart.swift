@@ -27,34 +27,30 @@ extension FlowStart {
         guard fields.oauthProvider ?? rules.oauthProvider != nil else {
             throw .invalid(field: "oauth_provider", reason: .supabase(.noOAuthProvider(account.name)))
         }
-        let asked = try SupabaseProvider.building { () throws(FieldError) in
-            try project.authorization(
-                BrowserSignIn(
-                    provider: try FlowStart.required(
-                        fields.oauthProvider ?? rules.oauthProvider, "oauth_provider"),
-                    scopes: request.scopes ?? account.scopes, redirectTo: flow.redirect?.url ?? "",
-                    challenge: flow.pkce?.challenge ?? "",
-                    params: (account.authorizationParameters + request.parameters).map { (name: $0.0, value: $0.1) }))
-        }
-        return try await provider.ask(asked, on: .authorization, FlowStart.readAuthorization).url
+        let provider = fields.oauthProvider ?? rules.oauthProvider
+        let signIn = try SupabaseProvider.building { () throws(FieldError) in try browserSignIn(at: provider, flow) }
+        return try await self.provider.ask(try .authorization(signIn), on: .authorization).url
     }
 
-    private static func readAuthorization(_ response: HTTPResponse) throws(SupabaseError) -> ProviderRedirect {
-        try ProviderRedirect(reading: response)
+    /// The request for a provider's page.
+    func browserSignIn(at provider: String?, _ flow: SupabaseFlow) throws(FieldError) -> BrowserSignIn {
+        BrowserSignIn(
+            provider: try FlowStart.required(provider, "oauth_provider"), scopes: request.scopes ?? account.scopes,
+            redirectTo: flow.redirect?.url ?? "", challenge: flow.pkce?.challenge ?? "",
+            params: account.authorizationParameters + request.parameters)
     }
 
     private func singleSignOn(_ flow: SupabaseFlow) async throws(BrokerError) -> String {
-        let organization: SupabaseProject.Organization
+        let organization: Organization
         switch (fields.domain, fields.providerID) {
         case (let domain?, nil): organization = .domain(domain)
         case (nil, let id?): organization = .providerID(id)
         default: throw .invalid(field: "domain", reason: .supabase(.domainOrProviderID))
         }
-        let asked = try SupabaseProvider.building { () throws(FieldError) in
-            try project.singleSignOn(
+        return try await provider.ask(
+            try .singleSignOn(
                 organization, redirectTo: flow.redirect?.url ?? "", challenge: flow.pkce?.challenge ?? "",
                 captcha: fields.captcha)
-        }
-        return try await provider.ask(asked, on: .signIn, SupabaseProvider.readURL).url
+        ).url
     }
 }

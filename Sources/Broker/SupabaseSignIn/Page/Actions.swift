@@ -80,13 +80,10 @@ extension PageConductor {
             return await redeem(.code(message, typed), fields, flow, on: .code)
         case .forgotten:
             return await send(fields, flow, on: .forgotten) { start throws(BrokerError) in try await start.recovery() }
-        case .mail:
-            return await send(fields, flow, on: .mail) { start throws(BrokerError) in
-                try await start.message(hasLink: true)
-            }
-        case .sms:
-            return await send(fields, flow, on: .sms) { start throws(BrokerError) in
-                try await start.message(hasLink: false)
+        case .mail, .sms:
+            let hasLink = form.action == .mail
+            return await send(fields, flow, on: hasLink ? .mail : .sms) { start throws(BrokerError) in
+                try await start.message(hasLink: hasLink)
             }
         case .resend:
             await resend(flow)
@@ -164,7 +161,6 @@ extension PageConductor {
     // MARK: After the sign-in
 
     private func goOn(_ form: PageForm, _ path: String) async -> Bool {
-        let users = LaneRequests(sessions: context.sessions)
         let step = await steps.next()
         do throws(BrokerError) {
             switch (form.action, step) {
@@ -177,7 +173,7 @@ extension PageConductor {
                 let former = session.snapshot.challenge.flatMap { $0.factor == id ? $0.nextMessageAt : nil }
                 let wait = seconds(to: former)
                 if wait > 0 { throw .resendTooEarly(retryAfter: wait) }
-                let challenge = try await users.challenge(account.name, factor: id)
+                let challenge = try await context.sessions.challenge(account.name, factor: id)
                 let next = clock.bootInstant + SupabaseFlow.resendInterval
                 session.edit { $0.challenge = .init(id: challenge.id, factor: id, nextMessageAt: next) }
             case (.factor, .factor):
@@ -185,17 +181,17 @@ extension PageConductor {
                 guard let code = form.code else { throw .invalid(field: "code", reason: .supabase(.missing)) }
                 var challenge = session.snapshot.challenge.flatMap { $0.factor == factor.id ? $0.id : nil }
                 if factor.kind == FactorKind.totp.rawValue {
-                    challenge = try await users.challenge(account.name, factor: factor.id).id
+                    challenge = try await context.sessions.challenge(account.name, factor: factor.id).id
                 }
                 guard let challenge else { throw .invalid(field: "code", reason: .supabase(.noMessageSent)) }
-                try await users.verify(code, account.name, factor: factor.id, challenge: challenge)
+                try await context.sessions.verify(code, account.name, factor: factor.id, challenge: challenge)
             case (.newPassword, .newPassword):
                 var changes = UserChanges()
                 guard let password = form.password else {
                     throw .invalid(field: "password", reason: .supabase(.missing))
                 }
                 changes.password = password
-                _ = try await users.put(changes, of: account.name, link: .none)
+                _ = try await context.sessions.put(changes, of: account.name)
                 session.edit { _ = $0.skipped.insert(.newPassword) }
             // The form belongs to a step that is already completed; the user may have used the back button.
             default: return false

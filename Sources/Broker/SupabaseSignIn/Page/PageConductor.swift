@@ -192,15 +192,11 @@ struct PageConductor: Sendable {
 extension FlowStart {
     /// Starts a sign-in on a page of our own. The project's settings determine the methods that the page offers.
     func signInPage() async throws(BrokerError) -> Beginning {
-        let settings = try await provider.ask(project.settings(), on: .authorization, FlowStart.readSettings)
+        let settings = try await provider.ask(.settings, on: .authorization)
         let session = PageSession(settings: settings)
         let conductor = PageConductor(provider: provider, session: session, context: context)
         let address = try await context.openSite(session.name, of: account.name, serving: conductor.answer)
         session.edit { $0.address = address }
         return .flow(PageFlow(session: session), timeout: SupabaseFlow.messageTimeout)
-    }
-
-    private static func readSettings(_ response: HTTPResponse) throws(SupabaseError) -> SupabaseSettings {
-        try SupabaseSettings(reading: response)
     }
 }

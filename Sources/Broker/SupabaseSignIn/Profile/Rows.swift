@@ -108,16 +108,8 @@ final class SupabaseProfiles: ProviderMemory {
         _ account: Account, _ subject: String?, _ sessions: SessionManager
     ) async throws(BrokerError) -> SupabaseProfile {
         guard let profile = account.project?.profile, let subject else { throw .signInRequired(account.name) }
-        let response = try await sessions.change(
-            account.name,
-            SupabaseOperation(
-                request: { project, token throws(FieldError) in
-                    try project.row(in: profile.table, where: profile.key, is: subject, bearer: token)
-                }, borrowsToken: true,
-                apply: { response, _ throws(SupabaseError) in _ = try ProfileResponse(reading: response) }))
-        let found = try SupabaseProvider.reading(response) { response throws(SupabaseError) in
-            try ProfileResponse(reading: response)
-        }
+        let found = try await sessions.ask(
+            account.name, try .row(in: profile.table, where: profile.key, is: subject), .borrows)
         switch found {
         case .row(let row): return .row(row, isActive: found.isActive)
         case .missing: return .missing
@@ -128,16 +120,9 @@ final class SupabaseProfiles: ProviderMemory {
     private func makeRow(
         _ account: Account, by function: String, _ sessions: SessionManager
     ) async throws(BrokerError) -> SupabaseProfile? {
-        let response = try await sessions.change(
-            account.name,
-            SupabaseOperation(
-                request: { project, token throws(FieldError) in
-                    try project.call(function, arguments: JSONObject(), bearer: token)
-                }, borrowsToken: true,
-                apply: { response, _ throws(SupabaseError) in _ = try FunctionResponse(reading: response) }))
-        let value = try SupabaseProvider.reading(response) { response throws(SupabaseError) in
-            try FunctionResponse(reading: response).value
-        }
+        let value = try await sessions.ask(
+            account.name, try .call(function, arguments: JSONObject()), .borrows
+        ).value
         guard let row = value.object ?? value.array?.first?.object else { return nil }
         return .row(row, isActive: row["is_active"]?.bool ?? true)
     }

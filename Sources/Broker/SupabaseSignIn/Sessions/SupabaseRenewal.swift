@@ -63,10 +63,6 @@ extension SupabaseProvider {
 
     /// Ends sessions, authorized by the access token of one of them.
     func signOut(_ scope: SignOutScope, bearer: Secret) async throws(BrokerError) -> SignOutResponse {
-        try await ask(project.signOut(scope, bearer: bearer), on: .account, SupabaseProvider.readSignOut)
-    }
-
-    private static func readSignOut(_ response: HTTPResponse) throws(SupabaseError) -> SignOutResponse {
-        try SignOutResponse(reading: response)
+        try await ask(.signOut(scope), bearer: bearer, on: .account)
     }
 }

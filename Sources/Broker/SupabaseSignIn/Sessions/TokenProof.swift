@@ -124,15 +124,15 @@ final class SupabaseKeySets: ProviderMemory {
         of account: Account, _ project: SupabaseProject, isStale: Bool
     ) async throws(BrokerError) -> JSONWebKeySet {
         // The gateway may require the project's API key for this request too.
-        var request = project.keys()
+        var request = try SupabaseProvider.building { () throws(FieldError) in try project.http(.keys) }
         request.limits = HTTPLimits(maxBody: JSONWebKeySet.maxLength)
         let asked = request
         return try await documents.value(
             at: DocumentPlace(asked.url, account.trust), isStale: isStale
         ) { [http] () throws(BrokerError) in
             let response = try await account.send(asked, over: http)
-            do throws(OAuthError) {
-                return try JSONWebKeySet(parsing: response)
+            do throws(SupabaseError) {
+                return try JSONWebKeySet(reading: response)
             } catch {
                 throw .provider(
                     .invalidResponse(.supabase(.unusableKeys(host: asked.host, status: response.status))))

@@ -10,8 +10,6 @@ public struct SupabaseOperations: Sendable {
 
     var context: SignInContext { broker.signInContext }
     var sessions: SessionManager { context.sessions }
-    private var users: LaneRequests { LaneRequests(sessions: sessions) }
-
     /// True for an account at a Supabase project.
     public func isProject(_ name: AccountName) async throws(BrokerError) -> Bool {
         try await sessions.account(name).project != nil
@@ -19,7 +17,7 @@ public struct SupabaseOperations: Sendable {
 
     /// The user object, fetched now.
     public func user(_ name: AccountName) async throws(BrokerError) -> JSONObject {
-        try await users.look(name, event: nil)
+        try await sessions.fetchUser(name, event: nil)
         return try await heldUser(name)
     }
 
@@ -30,7 +28,7 @@ public struct SupabaseOperations: Sendable {
         _ name: AccountName, _ changes: UserChanges
     ) async throws(BrokerError) -> (user: JSONObject, flow: FlowView?) {
         guard changes.hasContacts else {
-            _ = try await users.put(changes, of: name, link: .none)
+            _ = try await sessions.put(changes, of: name)
             return (try await heldUser(name), nil)
         }
         guard try await isProject(name) else { throw .methodUnsupported(.supabase(.notSupabase(name))) }
@@ -42,7 +40,7 @@ public struct SupabaseOperations: Sendable {
         let (flow, isNew) = try await broker.begin(name, request)
         // An earlier request started the flow. It may not have contained the other changes.
         if !isNew, !changes.withoutContacts.isEmpty {
-            _ = try await users.put(changes.withoutContacts, of: name, link: .none)
+            _ = try await sessions.put(changes.withoutContacts, of: name)
         }
         return (try await heldUser(name), flow)
     }
@@ -54,11 +52,7 @@ public struct SupabaseOperations: Sendable {
 
     /// Sends the code that a change of the password may require.
     public func reauthenticate(_ name: AccountName) async throws(BrokerError) {
-        let change = SupabaseOperation(
-            request: { project, token throws(FieldError) in project.reauthentication(bearer: token) },
-            borrowsToken: true,
-            apply: { response, _ throws(SupabaseError) in _ = try MessageResponse(reading: response) })
-        _ = try await sessions.change(name, change)
+        try await sessions.ask(name, .reauthentication, .borrows)
     }
 
     /// Sends a recovery mail. The flow ends with a session in which the user can choose a new password.
@@ -77,10 +71,7 @@ public struct SupabaseOperations: Sendable {
 
     /// Ends the user's other sessions; this one stays.
     public func signOutOthers(_ name: AccountName) async throws(BrokerError) -> AccountView {
-        let change = SupabaseOperation(
-            request: { project, token throws(FieldError) in project.signOut(.others, bearer: token) },
-            borrowsToken: true)
-        _ = try await sessions.change(name, change)
+        try await sessions.ask(name, .signOutOthers, .borrows)
         return try await broker.account(name)
     }
 
@@ -88,15 +79,7 @@ public struct SupabaseOperations: Sendable {
 
     /// Adds a factor, which is active once it is verified. The response has the secret for an authenticator app.
     public func enroll(_ name: AccountName, _ factor: NewFactor) async throws(BrokerError) -> FactorEnrolment {
-        let response = try await sessions.change(
-            name,
-            SupabaseOperation(
-                request: { project, token throws(FieldError) in project.enroll(factor, bearer: token) },
-                borrowsToken: true,
-                apply: { response, _ throws(SupabaseError) in _ = try FactorEnrolment(reading: response) }))
-        let enrolment = try SupabaseProvider.reading(response) { response throws(SupabaseError) in
-            try FactorEnrolment(reading: response)
-        }
+        let enrolment = try await sessions.ask(name, .enroll(factor), .borrows)
         _ = try? await user(name)
         return enrolment
     }
@@ -106,14 +89,14 @@ public struct SupabaseOperations: Sendable {
     public func challenge(
         _ name: AccountName, factor: String, channel: MessageChannel? = nil, party: RelyingParty? = nil
     ) async throws(BrokerError) -> FactorChallenge {
-        try await users.challenge(name, factor: factor, channel: channel, party: party)
+        try await sessions.challenge(name, factor: factor, channel: channel, party: party)
     }
 
     /// Verifies a challenge. The session gets a higher assurance level and new tokens.
     public func verifyFactor(
         _ name: AccountName, factor: String, challenge: String, code: Secret
     ) async throws(BrokerError) -> AccountView {
-        try await users.verify(code, name, factor: factor, challenge: challenge)
+        try await sessions.verify(code, name, factor: factor, challenge: challenge)
         return try await broker.account(name)
     }
 
@@ -124,18 +107,14 @@ public struct SupabaseOperations: Sendable {
         let credential = try SupabaseProvider.building { () throws(FieldError) in
             try PasskeyCredential(parsing: credential)
         }
-        let proof = FactorProof.webAuthn(credential, party)
-        _ = try await sessions.change(name, .verification(factor: factor, challenge, proof, on: .credential))
+        try await sessions.verify(
+            .webAuthn(credential, party), name, factor: factor, challenge: challenge, on: .credential)
         return try await broker.account(name)
     }
 
     /// Removes a factor. The next access token of the session has the first assurance level.
     public func removeFactor(_ name: AccountName, factor: String) async throws(BrokerError) -> AccountView {
-        _ = try await sessions.change(
-            name,
-            SupabaseOperation(request: { project, token throws(FieldError) in
-                try project.removeFactor(factor, bearer: token)
-            }))
+        try await sessions.ask(name, try .removeFactor(factor))
         do throws(BrokerError) {
             return try await broker.refresh(name, isForced: true)
         } catch {
@@ -149,13 +128,8 @@ public struct SupabaseOperations: Sendable {
 
     /// Unlinks an identity from the user.
     public func unlink(_ name: AccountName, identity: String) async throws(BrokerError) -> JSONObject {
-        _ = try await sessions.change(
-            name,
-            SupabaseOperation(
-                request: { project, token throws(FieldError) in
-                    try project.removeIdentity(identity, bearer: token)
-                }))
-        try await users.look(name, event: nil, changesIdentities: true)
+        try await sessions.ask(name, try .removeIdentity(identity))
+        try await sessions.fetchUser(name, event: nil, changesIdentities: true)
         return try await heldUser(name)
     }
 
@@ -172,14 +146,9 @@ public struct SupabaseOperations: Sendable {
             throw .invalid(
                 field: "function", reason: .supabase(.functionNotListed(name, listed: Array(rules.functions))))
         }
-        let change = SupabaseOperation(
-            request: { project, token throws(FieldError) in
-                try project.call(function, arguments: arguments, bearer: token)
-            }, borrowsToken: true,
-            apply: { response, _ throws(SupabaseError) in _ = try FunctionResponse(reading: response) })
-        let response: HTTPResponse
+        let response: FunctionResponse
         do throws(BrokerError) {
-            response = try await sessions.change(name, change)
+            response = try await sessions.ask(name, try .call(function, arguments: arguments), .borrows)
         } catch {
             // The function may have run although its response was lost.
             if let account = try? await sessions.account(name) { profiles.renew(account, in: sessions) }
@@ -187,9 +156,7 @@ public struct SupabaseOperations: Sendable {
         }
         // Such functions often change the user's row, so fetch it again.
         profiles.renew(try await sessions.account(name), in: sessions)
-        return try SupabaseProvider.reading(response) { response throws(SupabaseError) in
-            try FunctionResponse(reading: response).value
-        }
+        return response.value
     }
 
     // MARK: The profile
@@ -209,108 +176,88 @@ extension Broker {
     public var supabase: SupabaseOperations { SupabaseOperations(broker: self) }
 }
 
-/// Requests about the signed-in user. Each runs in the account's lane with the access token that is valid then.
-struct LaneRequests: Sendable {
-    let sessions: SessionManager
-
+/// Requests that the operations, the flows and the sign-in page share.
+extension SessionManager {
     /// Fetches the user object and stores it in the session. `changesIdentities`: a link or an unlink was requested
     /// before.
-    func look(
+    nonisolated func fetchUser(
         _ name: AccountName, event: BrokerEvent.Kind? = .userUpdated, changesIdentities: Bool = false
     ) async throws(BrokerError) {
-        let change = SupabaseOperation(
-            request: { project, token throws(FieldError) in project.user(bearer: token) },
-            changesIdentities: changesIdentities, event: event, apply: LaneRequests.adoptUser)
-        _ = try await sessions.change(name, change)
+        try await ask(name, .user, changesIdentities: changesIdentities, event: event) {
+            user, session throws(SupabaseError) in try session.adopt(user)
+        }
     }
 
     /// Sends the change of the user, in the account's lane.
-    func put(
-        _ changes: UserChanges, of name: AccountName, link: MailLink
+    @discardableResult
+    nonisolated func put(
+        _ changes: UserChanges, of name: AccountName, link: MailLink = .none
     ) async throws(BrokerError) -> SupabaseUser {
-        let occasion: SupabaseProblem.Occasion = try await isRecovering(name) ? .passwordReset : .account
-        let change = SupabaseOperation(
-            request: { project, token throws(FieldError) in try project.update(changes, link: link, bearer: token) },
-            occasion: occasion, changesIdentities: true, event: .userUpdated, apply: LaneRequests.adoptUser)
+        let isRecovery = try await readable(name)?.isRecovery ?? false
         do throws(BrokerError) {
-            let response = try await sessions.change(name, change)
-            return try SupabaseProvider.reading(response) { response throws(SupabaseError) in
-                try SupabaseUser(reading: response)
-            }
+            return try await ask(
+                name, try .update(changes, link: link), on: isRecovery ? .passwordReset : .account,
+                changesIdentities: true, event: .userUpdated
+            ) { user, session throws(SupabaseError) in try session.adopt(user) }
         } catch {
             throw error.unquoting(changes.password, changes.currentPassword, changes.nonce)
         }
     }
 
     /// Requests a challenge of a second factor. For a phone, the server sends a message.
-    func challenge(
+    nonisolated func challenge(
         _ name: AccountName, factor: String, channel: MessageChannel? = nil, party: RelyingParty? = nil
     ) async throws(BrokerError) -> FactorChallenge {
-        let response = try await sessions.change(
-            name,
-            SupabaseOperation(
-                request: { project, token throws(FieldError) in
-                    try project.challenge(factor: factor, channel: channel, party: party, bearer: token)
-                }, borrowsToken: true,
-                apply: { response, _ throws(SupabaseError) in _ = try FactorChallenge(reading: response) }))
-        return try SupabaseProvider.reading(response) { response throws(SupabaseError) in
-            try FactorChallenge(reading: response)
-        }
+        try await ask(name, try .challenge(factor: factor, channel: channel, party: party), .borrows)
     }
 
     /// Verifies a challenge. The session gets a higher assurance level and new tokens.
-    func verify(_ code: Secret, _ name: AccountName, factor: String, challenge: String) async throws(BrokerError) {
+    nonisolated func verify(
+        _ proof: FactorProof, _ name: AccountName, factor: String, challenge: String,
+        on occasion: SupabaseProblem.Occasion = .account
+    ) async throws(BrokerError) {
+        try await ask(
+            name, try .verify(factor: factor, challenge: challenge, proof: proof), .rotates, on: occasion,
+            event: .mfaChallengeVerified)
+    }
+
+    nonisolated func verify(
+        _ code: Secret, _ name: AccountName, factor: String, challenge: String
+    ) async throws(BrokerError) {
         let code = try SupabaseProvider.building { () throws(FieldError) in try OneTimeCode(parsing: code) }
-        _ = try await sessions.change(name, .verification(factor: factor, challenge, .code(code)))
+        try await verify(.code(code), name, factor: factor, challenge: challenge)
     }
 
     /// Writes the name that Apple sends only once, unless the user has one. If this fails, the sign-in still succeeds,
     /// and the account shows the error.
-    func write(_ appleName: AppleName, to name: AccountName) async {
+    nonisolated func write(_ appleName: AppleName, to name: AccountName) async {
         do throws(BrokerError) {
-            let held = try await sessions.readable(name)?.user.flatMap(SupabaseUser.init(reading:))
+            let held = try await readable(name)?.user.flatMap(SupabaseUser.init(reading:))
             guard let held, let data = appleName.data(for: held) else { return }
             var changes = UserChanges()
             changes.data = data
-            _ = try await put(changes, of: name, link: .none)
+            try await put(changes, of: name)
         } catch {
-            await sessions.show(error, name)
+            await show(error, name)
         }
     }
+}
 
-    private static func adoptUser(_ response: HTTPResponse, _ session: inout Session) throws(SupabaseError) {
-        let user = try SupabaseUser(reading: response)
-        guard user.id == session.subject else { throw .ofOtherUser }
-        session.user = user.json
-    }
-
-    private func isRecovering(_ name: AccountName) async throws(BrokerError) -> Bool {
-        try await sessions.readable(name)?.isRecovery ?? false
+extension Session {
+    fileprivate mutating func adopt(_ fresh: SupabaseUser) throws(SupabaseError) {
+        guard fresh.id == subject else { throw .ofOtherUser }
+        user = fresh.json
     }
 }
 
 /// What the signed-in user has allowed OAuth clients of the project.
 extension SupabaseOperations {
-    /// Lists the user's consents.
     public func consents(_ name: AccountName) async throws(BrokerError) -> [Consent] {
-        let response = try await sessions.change(
-            name,
-            SupabaseOperation(
-                request: { project, token throws(FieldError) in project.consents(bearer: token) },
-                borrowsToken: true,
-                apply: { response, _ throws(SupabaseError) in _ = try ConsentList(reading: response) }))
-        return try SupabaseProvider.reading(response) { response throws(SupabaseError) in
-            try ConsentList(reading: response).consents
-        }
+        try await sessions.ask(name, .consents, .borrows).entries
     }
 
     /// Revokes the user's consent for a client. The project ends that client's sessions; this session stays.
     public func revokeConsent(_ name: AccountName, client: String) async throws(BrokerError) {
-        _ = try await sessions.change(
-            name,
-            SupabaseOperation(
-                request: { project, token throws(FieldError) in
-                    try project.revokeConsent(client: client, bearer: token)
-                }, borrowsToken: true))
+        try await sessions.ask(name, try .revokeConsent(client: client), .borrows)
     }
 }

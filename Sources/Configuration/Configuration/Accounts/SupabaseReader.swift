@@ -105,7 +105,7 @@ struct SupabaseReader {
             table.refuse("profile", member.node, member.key, SupabaseReader.nameRule)
             return nil
         }
-        guard (try? project.row(in: name, where: key, is: "x", bearer: Secret("x"))) != nil else {
+        guard (try? project.http(.row(in: name, where: key, is: "x"))) != nil else {
             table.refuse("profile", "“\(key)” is a reserved parameter of PostgREST and cannot be a column")
             return nil
         }
@@ -114,9 +114,7 @@ struct SupabaseReader {
 
     /// Checks values that the server would reject or change, so that the error appears before a sign-in.
     private func checkBrowser(of project: SupabaseProject, isKeyless: Bool) {
-        if let word = table.string("oauth_provider"),
-            (try? project.authorizationURL(BrowserSignIn(provider: word, redirectTo: "", challenge: ""))) == nil
-        {
+        if let word = table.string("oauth_provider"), (try? ProviderName.checked(word)) == nil {
             table.refuse("oauth_provider", "must be a provider's name, such as google or custom:acme")
         }
         guard let base = table.string("redirect_uri")?.replacing("{port}", with: "1"), !base.contains(":0/") else {

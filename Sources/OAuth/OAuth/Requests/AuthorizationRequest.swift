@@ -139,13 +139,7 @@ public struct PushedAuthorization: Sendable, Equatable {
     /// Reads the response (section 2.2): 201 with `request_uri` and `expires_in`. Some servers send status 200. Throws
     /// `.refused` for an error response, `.unavailable` or `.invalid`.
     public init(parsing response: HTTPResponse) throws(OAuthError) {
-        try ResponseReader.checkStatus(response, of: .pushedAuthorization)
-        let object = try ResponseReader.object(in: response, of: .pushedAuthorization)
-        if let errorResponse = try ResponseReader.errorResponse(
-            in: object, status: response.status, of: .pushedAuthorization)
-        {
-            throw .refused(errorResponse)
-        }
+        let object = try ResponseReader.success(in: response, of: .pushedAuthorization)
         guard [200, 201].contains(response.status) else {
             throw .invalid(.pushedAuthorization, reason: "HTTP \(response.status) in place of 201")
         }

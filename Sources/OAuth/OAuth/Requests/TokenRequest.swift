@@ -152,10 +152,7 @@ public struct Assertion: Sendable, Equatable {
     ///
     /// Throws `.misconfigured` if the content is empty, has several words or other characters, or is too long.
     public init(parsing content: Secret) throws(OAuthError) {
-        let isSpace: (UInt8) -> Bool = { [0x20, 0x09, 0x0A, 0x0D].contains($0) }
-        let bytes = content.revealedBytes()
-        let trimmed = Array(bytes.drop(while: isSpace).reversed().drop(while: isSpace).reversed())
-        guard !trimmed.isEmpty else { throw .misconfigured(reason: "is empty") }
+        let trimmed = try Assertion.trimmed(content.revealedBytes()[...])
         guard let text = TokenText.secret(String(decoding: trimmed, as: UTF8.self)) else {
             throw .misconfigured(reason: "holds no token: one word of printable ASCII, up to 64 KiB")
         }
@@ -164,6 +161,13 @@ public struct Assertion: Sendable, Equatable {
 }
 
 extension Assertion {
+    private static func trimmed(_ bytes: ArraySlice<UInt8>) throws(OAuthError) -> [UInt8] {
+        let isSpace: (UInt8) -> Bool = { [0x20, 0x09, 0x0A, 0x0D].contains($0) }
+        let trimmed = Array(bytes.drop(while: isSpace).reversed().drop(while: isSpace).reversed())
+        guard !trimmed.isEmpty else { throw .misconfigured(reason: "is empty") }
+        return trimmed
+    }
+
     /// The largest SAML assertion in bytes. Its base64url then has at most 64 KiB.
     static let largestSAML = 49_152
 
@@ -173,12 +177,10 @@ extension Assertion {
     ///
     /// Throws `.misconfigured` if the content is empty, is no XML element, or is too long.
     public init(samlIn content: Secret) throws(OAuthError) {
-        let isSpace: (UInt8) -> Bool = { [0x20, 0x09, 0x0A, 0x0D].contains($0) }
         var bytes = content.revealedBytes()[...]
         // A byte order mark has no meaning in UTF-8.
         if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { bytes = bytes.dropFirst(3) }
-        let element = Array(bytes.drop(while: isSpace).reversed().drop(while: isSpace).reversed())
-        guard !element.isEmpty else { throw .misconfigured(reason: "is empty") }
+        let element = try Assertion.trimmed(bytes)
         guard element.first == UInt8(ascii: "<"), element.last == UInt8(ascii: ">"), !element.contains(0),
             String(validating: element, as: UTF8.self) != nil
         else { throw .misconfigured(reason: "holds no SAML assertion: an XML element in UTF-8") }

@@ -40,13 +40,7 @@ public struct DeviceAuthorization: Sendable, Equatable {
     /// Reads the response (section 3.2). A missing lifetime counts as the maximum; one of 0 or less throws `.invalid`.
     /// `endpoint` is where the response came from. Throws `.refused` for an error response.
     public init(parsing response: HTTPResponse, from endpoint: String) throws(OAuthError) {
-        try ResponseReader.checkStatus(response, of: .deviceAuthorization)
-        let object = try ResponseReader.object(in: response, of: .deviceAuthorization)
-        if let errorResponse = try ResponseReader.errorResponse(
-            in: object, status: response.status, of: .deviceAuthorization)
-        {
-            throw .refused(errorResponse)
-        }
+        let object = try ResponseReader.success(in: response, of: .deviceAuthorization)
         guard (200..<300).contains(response.status) else {
             throw .invalid(.deviceAuthorization, reason: "HTTP \(response.status) without an OAuth error")
         }

@@ -66,6 +66,17 @@ enum ResponseReader {
         return object
     }
 
+    /// The JSON object of a success. Throws `.refused` for an error response, whatever its status, `.unavailable` or
+    /// `.invalid`.
+    static func success(in response: HTTPResponse, of kind: OAuthError.Response) throws(OAuthError) -> JSONObject {
+        try checkStatus(response, of: kind)
+        let object = try object(in: response, of: kind)
+        if let errorResponse = try errorResponse(in: object, status: response.status, of: kind) {
+            throw .refused(errorResponse)
+        }
+        return object
+    }
+
     private static func shape(of response: HTTPResponse, _ error: JSONError) -> String {
         if let coding = response.fields["Content-Encoding"], !coding.isEmpty {
             return "a body with the content coding \(CheckedText.code(coding)), which cannot be decoded"

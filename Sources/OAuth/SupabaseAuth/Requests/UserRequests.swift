@@ -1,3 +1,4 @@
+public import OAuth
 public import RingbackBase
 
 /// Changes that a user makes to its own data; nil members are not changed.
@@ -10,7 +11,7 @@ public struct UserChanges: Sendable, Equatable {
     public var password: Secret?
     /// Needed if the project requires it.
     public var currentPassword: Secret?
-    /// The code of ``SupabaseProject/reauthentication(bearer:)``, needed to change the password in an older session.
+    /// The code of ``SupabaseRequest/reauthentication``, needed to change the password in an older session.
     public var nonce: Secret?
     /// Merged into `user_metadata`; a member with null is removed.
     public var data: JSONObject?
@@ -55,17 +56,15 @@ public enum SignOutScope: String, Sendable {
     case others
 }
 
-/// Requests of a user about itself. All need its access token.
-extension SupabaseProject {
+/// Requests of a user about itself and the project. Those about the user need its access token.
+extension SupabaseRequest where Response == SupabaseUser {
     /// Requests the user. This also shows whether an access token is still valid, because the server looks up the
     /// session.
-    public func user(bearer: Secret) -> HTTPRequest { request("GET", "/user", bearer: bearer) }
+    public static var user: Self { Self("GET", "/user") }
 
-    /// Changes the user; the response is a ``SupabaseUser``. The claims of the access token change with the next
-    /// refresh. `link` is used only for a new e-mail address. Throws for `password` and `current_password`, and for
-    /// `data` if nothing is changed.
-    public func update(_ changes: UserChanges, link: MailLink = .none, bearer: Secret) throws(FieldError) -> HTTPRequest
-    {
+    /// Changes the user. The claims of the access token change with the next refresh. `link` is used only for a new
+    /// e-mail address. Throws for `password` and `current_password`, and for `data` if nothing is changed.
+    public static func update(_ changes: UserChanges, link: MailLink = .none) throws(FieldError) -> Self {
         guard !changes.isEmpty else { throw FieldError(field: "data", reason: "there is nothing to change") }
         if let password = changes.password { try PasswordRule.check(password, isNew: true) }
         if let password = changes.currentPassword, password.count > PasswordRule.maxBytes {
@@ -75,29 +74,54 @@ extension SupabaseProject {
             "email": .optional(changes.email?.text), "phone": .optional(changes.phone?.digits),
             "password": changes.password.map { .secret($0) },
             "current_password": changes.currentPassword.map { .secret($0) },
-            "nonce": changes.nonce.map { .secret($0) }, "data": changes.data.map { .object($0) },
+            "nonce": changes.nonce.map { .secret($0) }, "data": .optional(changes.data),
             "channel": .optional(changes.channel?.rawValue),
         ])
-        if changes.email != nil { body.set(challenge: link.challenge) }
-        let query = SupabaseProject.query(redirectTo: changes.email == nil ? nil : link.redirectTo)
-        return request("PUT", "/user", query: query, body: body, bearer: bearer)
+        guard changes.email != nil else { return Self("PUT", "/user", body: body) }
+        body.set(challenge: link.challenge)
+        return Self("PUT", "/user", query: query(redirectTo: link.redirectTo), body: body)
+    }
+}
+
+extension SupabaseRequest where Response == SignOutResponse {
+    /// Ends sessions. Issued access tokens are accepted by the project's tables until they expire.
+    public static func signOut(_ scope: SignOutScope) -> Self {
+        Self("POST", "/logout", query: [("scope", scope.rawValue)])
+    }
+}
+
+extension SupabaseRequest where Response == EmptyResponse {
+    /// Sends the code for ``UserChanges/nonce``.
+    public static var reauthentication: Self { Self("GET", "/reauthenticate") }
+
+    /// The sign-out of all sessions but this one.
+    public static var signOutOthers: Self { Self("POST", "/logout", query: [("scope", SignOutScope.others.rawValue)]) }
+
+    /// Removes an identity from the user. `id` is ``Identity/identityID``, not the provider's subject. Throws for `id`.
+    public static func removeIdentity(_ id: String) throws(FieldError) -> Self {
+        Self("DELETE", "/user/identities/\(try PlainText.uuid(id))")
     }
 
-    /// Requests that the code for ``UserChanges/nonce`` is sent; the response is a ``MessageResponse``.
-    public func reauthentication(bearer: Secret) -> HTTPRequest { request("GET", "/reauthenticate", bearer: bearer) }
-
-    /// Ends sessions; the response is a ``SignOutResponse``. Issued access tokens are accepted by the project's tables
-    /// until they expire.
-    public func signOut(_ scope: SignOutScope, bearer: Secret) -> HTTPRequest {
-        request("POST", "/logout", query: [("scope", scope.rawValue)], bearer: bearer)
+    /// Removes a factor; a verified one only with an `aal2` token. The session falls back to `aal1`, so it should be
+    /// refreshed afterwards. Throws for `id`.
+    public static func removeFactor(_ id: String) throws(FieldError) -> Self {
+        Self("DELETE", "/factors/\(try PlainText.uuid(id))")
     }
 
-    /// Removes an identity from the user. `identityID` is ``Identity/identityID``, not the provider's subject. Throws
-    /// for `id`.
-    public func removeIdentity(_ identityID: String, bearer: Secret) throws(FieldError) -> HTTPRequest {
-        guard PlainText.isUUID(identityID) else { throw FieldError(field: "id", reason: "not a UUID") }
-        return request("DELETE", "/user/identities/\(identityID)", bearer: bearer)
+    /// Removes a passkey. If the user has a second factor, an `aal2` token is needed. Throws for `id`.
+    public static func removePasskey(_ id: String) throws(FieldError) -> Self {
+        Self("DELETE", "/passkeys/\(try PlainText.uuid(id))")
     }
+
+    /// Revokes a consent. The server also ends the client's sessions of this user. Throws for `id`.
+    public static func revokeConsent(client id: String) throws(FieldError) -> Self {
+        Self("DELETE", "/user/oauth/grants", query: [("client_id", try PlainText.uuid(id))])
+    }
+}
+
+extension SupabaseRequest where Response == SupabaseList<Consent> {
+    /// Requests the user's consents. A project whose OAuth server is off responds with `feature_disabled`.
+    public static var consents: Self { Self("GET", "/user/oauth/grants") }
 }
 
 /// A second factor to be added.
@@ -155,42 +179,41 @@ public struct RelyingParty: Sendable, Equatable {
     }
 }
 
-/// Requests about second factors. All need the user's access token.
-extension SupabaseProject {
-    /// Adds a factor, which has an effect only after it is verified; the response is a ``FactorEnrolment``.
-    public func enroll(_ factor: NewFactor, bearer: Secret) -> HTTPRequest {
-        var body = JSONObject()
-        switch factor.kind {
-        case .totp(let issuer):
-            body["factor_type"] = "totp"
-            body["issuer"] = .optional(issuer)
-        case .phone(let number):
-            body["factor_type"] = "phone"
-            body["phone"] = .string(number.digits)
-        case .webAuthn: body["factor_type"] = "webauthn"
-        }
+extension SupabaseRequest where Response == FactorEnrolment {
+    /// Adds a factor, which has an effect only after it is verified.
+    public static func enroll(_ factor: NewFactor) -> Self {
+        let members: KeyValuePairs<String, JSON?> =
+            switch factor.kind {
+            case .totp(let issuer): ["factor_type": "totp", "issuer": .optional(issuer)]
+            case .phone(let number): ["factor_type": "phone", "phone": .string(number.digits)]
+            case .webAuthn: ["factor_type": "webauthn"]
+            }
+        var body = JSONObject(members)
         body["friendly_name"] = .optional(factor.name)
-        return request("POST", "/factors", body: body, bearer: bearer)
+        return Self("POST", "/factors", body: body)
     }
+}
 
-    /// Requests a challenge; for a phone the server sends a message. The response is a ``FactorChallenge``. A body is
-    /// always sent, because the server requires it for some factors. Throws for `id`.
-    public func challenge(
-        factor id: String, channel: MessageChannel? = nil, party: RelyingParty? = nil, bearer: Secret
-    ) throws(FieldError) -> HTTPRequest {
-        var body = JSONObject(["channel": .optional(channel?.rawValue)])
-        body["webauthn"] = party.map { .object(JSONObject($0.members)) }
-        return request("POST", try SupabaseProject.path(toFactor: id) + "/challenge", body: body, bearer: bearer)
+extension SupabaseRequest where Response == FactorChallenge {
+    /// Requests a challenge; for a phone the server sends a message. A body is always sent, because the server requires
+    /// it for some factors. Throws for `id`.
+    public static func challenge(
+        factor id: String, channel: MessageChannel? = nil, party: RelyingParty? = nil
+    ) throws(FieldError) -> Self {
+        Self(
+            "POST", "/factors/\(try PlainText.uuid(id))/challenge",
+            body: JSONObject([
+                "channel": .optional(channel?.rawValue), "webauthn": party.map { .object(JSONObject($0.members)) },
+            ]))
     }
+}
 
-    /// Responds to a challenge. The response is a ``SessionResponse`` for the same session with a new refresh token.
-    /// From then on, using the old refresh token ends the session, so no refresh may run at the same time, and a
-    /// partial response must be kept. Throws for `id`, `challenge_id` and `credential`.
-    public func verify(
-        factor id: String, challenge: String, proof: FactorProof, bearer: Secret
-    ) throws(FieldError) -> HTTPRequest {
-        guard PlainText.isUUID(challenge) else { throw FieldError(field: "challenge_id", reason: "not a UUID") }
-        var body = JSONObject(["challenge_id": .string(challenge)])
+extension SupabaseRequest where Response == SessionResponse {
+    /// Responds to a challenge. The response has a new refresh token of the same session. From then on, using the old
+    /// refresh token ends the session, so no refresh may run at the same time, and a partial response must be kept.
+    /// Throws for `id`, `challenge_id` and `credential`.
+    public static func verify(factor id: String, challenge: String, proof: FactorProof) throws(FieldError) -> Self {
+        var body = JSONObject(["challenge_id": .string(try PlainText.uuid(challenge, field: "challenge_id"))])
         switch proof {
         case .code(let code): body["code"] = .secret(code.digits)
         case .webAuthn(let credential, let party):
@@ -203,21 +226,7 @@ extension SupabaseProject {
             ]
             body["webauthn"] = .object(JSONObject((party?.members ?? []) + answer))
         }
-        let path = try SupabaseProject.path(toFactor: id) + "/verify"
-        var request = request("POST", path, body: body, bearer: bearer)
-        request.keepsPartialBody = true
-        return request
-    }
-
-    /// Removes a factor; a verified one only with an `aal2` token. The session falls back to `aal1`, so it should be
-    /// refreshed afterwards. Throws for `id`.
-    public func removeFactor(_ id: String, bearer: Secret) throws(FieldError) -> HTTPRequest {
-        request("DELETE", try SupabaseProject.path(toFactor: id), bearer: bearer)
-    }
-
-    private static func path(toFactor id: String) throws(FieldError) -> String {
-        guard PlainText.isUUID(id) else { throw FieldError(field: "id", reason: "not a UUID") }
-        return "/factors/\(id)"
+        return Self("POST", "/factors/\(try PlainText.uuid(id))/verify", body: body, keepsPartialBody: true)
     }
 }
 
@@ -257,106 +266,90 @@ public struct PasskeyCredential: Sendable, Equatable {
 }
 
 /// Requests about passkeys. The WebAuthn ceremony runs in an app or web page at an origin that the project allows.
-extension SupabaseProject {
-    /// The maximum length of a passkey's name in bytes.
-    public static let maxPasskeyName = 120
-
-    /// Requests a challenge for a sign-in; the response is a ``PasskeyChallenge``. A body is always sent: a project
-    /// with CAPTCHA protection requires one.
-    public func passkeySignIn(captcha: Secret? = nil) -> HTTPRequest {
+extension SupabaseRequest where Response == PasskeyChallenge {
+    /// Requests a challenge for a sign-in. A body is always sent: a project with CAPTCHA protection requires one.
+    public static func passkeySignIn(captcha: Secret? = nil) -> Self {
         var body = JSONObject()
         body.set(captcha: captcha)
-        return request("POST", "/passkeys/authentication/options", body: body)
+        return Self("POST", "/passkeys/authentication/options", body: body)
     }
 
-    /// Exchanges an authenticator's response for a session; the response is a ``SessionResponse``. Throws for
-    /// `challenge_id`.
-    public func passkeyGrant(challenge: String, credential: PasskeyCredential) throws(FieldError) -> HTTPRequest {
-        let body = try SupabaseProject.answer(to: challenge, credential)
-        return request("POST", "/passkeys/authentication/verify", body: body)
-    }
-
-    /// Requests a challenge for a new passkey; the response is a ``PasskeyChallenge``.
-    public func passkeyRegistration(bearer: Secret) -> HTTPRequest {
-        request("POST", "/passkeys/registration/options", body: JSONObject(), bearer: bearer)
-    }
-
-    /// Adds a passkey to the user; the response is a ``Passkey``. Throws for `challenge_id`.
-    public func registerPasskey(
-        challenge: String, credential: PasskeyCredential, bearer: Secret
-    ) throws(FieldError) -> HTTPRequest {
-        let body = try SupabaseProject.answer(to: challenge, credential)
-        return request("POST", "/passkeys/registration/verify", body: body, bearer: bearer)
-    }
-
-    /// Requests the user's passkeys; the response is a ``PasskeyList``.
-    public func passkeys(bearer: Secret) -> HTTPRequest { request("GET", "/passkeys/", bearer: bearer) }
-
-    /// Renames a passkey; the response is a ``Passkey``. Throws for `id` and `friendly_name` (1 to 120 bytes).
-    public func renamePasskey(_ id: String, to name: String, bearer: Secret) throws(FieldError) -> HTTPRequest {
-        guard (1...SupabaseProject.maxPasskeyName).contains(name.utf8.count) else {
-            throw FieldError(field: "friendly_name", reason: "not 1 to \(SupabaseProject.maxPasskeyName) bytes")
-        }
-        let path = try SupabaseProject.path(toPasskey: id)
-        return request("PATCH", path, body: JSONObject(["friendly_name": .string(name)]), bearer: bearer)
-    }
-
-    /// Removes a passkey; the response is a ``RemovalResponse``. If the user has a second factor, an `aal2` token is
-    /// needed. Throws for `id`.
-    public func removePasskey(_ id: String, bearer: Secret) throws(FieldError) -> HTTPRequest {
-        request("DELETE", try SupabaseProject.path(toPasskey: id), bearer: bearer)
-    }
-
-    private static func answer(
-        to challenge: String, _ credential: PasskeyCredential
-    ) throws(FieldError) -> JSONObject {
-        guard PlainText.isUUID(challenge) else { throw FieldError(field: "challenge_id", reason: "not a UUID") }
-        return JSONObject(["challenge_id": .string(challenge), "credential": .object(credential.document)])
-    }
-
-    private static func path(toPasskey id: String) throws(FieldError) -> String {
-        guard PlainText.isUUID(id) else { throw FieldError(field: "id", reason: "not a UUID") }
-        return "/passkeys/\(id)"
+    /// Requests a challenge for a new passkey.
+    public static var passkeyRegistration: Self {
+        Self("POST", "/passkeys/registration/options", body: JSONObject())
     }
 }
 
-/// Requests about the project: its keys, settings, tables and functions.
-extension SupabaseProject {
-    /// Requests the public keys of access tokens, a ``JSONWebKeySet``; empty for a project that signs with a shared
-    /// secret. They may be cached for ten minutes.
-    public func keys() -> HTTPRequest { request("GET", "/.well-known/jwks.json") }
+extension SupabaseRequest where Response == SessionResponse {
+    /// Exchanges an authenticator's response for a session. Throws for `challenge_id`.
+    public static func passkey(challenge: String, credential: PasskeyCredential) throws(FieldError) -> Self {
+        Self("POST", "/passkeys/authentication/verify", body: try credential.answer(to: challenge))
+    }
+}
 
-    /// Requests the enabled sign-in methods, see ``SupabaseSettings``.
-    public func settings() -> HTTPRequest { request("GET", "/settings") }
+extension SupabaseRequest where Response == SupabaseList<Passkey> {
+    /// Requests the user's passkeys.
+    public static var passkeys: Self { Self("GET", "/passkeys/") }
+}
 
-    /// Requests the Auth server's version, see ``SupabaseHealth``.
-    public func health() -> HTTPRequest { request("GET", "/health") }
+extension SupabaseRequest where Response == Passkey {
+    /// Adds a passkey to the user. Throws for `challenge_id`.
+    public static func registerPasskey(challenge: String, credential: PasskeyCredential) throws(FieldError) -> Self {
+        Self("POST", "/passkeys/registration/verify", body: try credential.answer(to: challenge))
+    }
 
-    /// Requests the app's own row about the user: the one of `table` in which `key` equals `value`. The response is a
-    /// ``ProfileResponse``. Throws for `profile` if a name is not `[A-Za-z_][A-Za-z0-9_]{0,62}` or there are no tables
-    /// (bare Auth server).
-    public func row(
-        in table: String, where key: String, is value: String, bearer: Secret
-    ) throws(FieldError) -> HTTPRequest {
-        let root = try tables(field: "profile")
+    /// Renames a passkey. Throws for `id` and `friendly_name` (1 to 120 bytes).
+    public static func renamePasskey(_ id: String, to name: String) throws(FieldError) -> Self {
+        guard (1...120).contains(name.utf8.count) else {
+            throw FieldError(field: "friendly_name", reason: "not 1 to 120 bytes")
+        }
+        let body = JSONObject(["friendly_name": .string(name)])
+        return Self("PATCH", "/passkeys/\(try PlainText.uuid(id))", body: body)
+    }
+}
+
+extension PasskeyCredential {
+    fileprivate func answer(to challenge: String) throws(FieldError) -> JSONObject {
+        let id = try PlainText.uuid(challenge, field: "challenge_id")
+        return JSONObject(["challenge_id": .string(id), "credential": .object(document)])
+    }
+}
+
+extension SupabaseRequest where Response == JSONWebKeySet {
+    /// Requests the public keys of access tokens; none for a project that signs with a shared secret. They may be
+    /// cached for ten minutes.
+    public static var keys: Self { Self("GET", "/.well-known/jwks.json") }
+}
+
+extension SupabaseRequest where Response == SupabaseSettings {
+    /// Requests the enabled sign-in methods.
+    public static var settings: Self { Self("GET", "/settings") }
+}
+
+extension SupabaseRequest where Response == ProfileResponse {
+    /// Requests the app's own row about the user: the one of `table` in which `key` equals `value`. Throws for
+    /// `profile` if a name is not `[A-Za-z_][A-Za-z0-9_]{0,62}`.
+    public static func row(in table: String, where key: String, is value: String) throws(FieldError) -> Self {
         guard SupabaseProject.isName(table), SupabaseProject.isName(key), !SupabaseProject.words.contains(key) else {
             throw FieldError(field: "profile", reason: "not a name of a table and a column")
         }
         // Two rows are requested so that a key that is not unique is noticed.
         let query = [("select", "*"), (key, "eq.\(value)"), ("limit", "2")]
-        return request("GET", at: "\(root)/\(table)", query: query, body: nil, bearer: bearer)
+        return Self("GET", "/\(table)", query: query, tablesFor: "profile")
     }
+}
 
-    /// Calls a function of the project's database as the user; the response is a ``FunctionResponse``. Throws for
-    /// `function`.
-    public func call(_ function: String, arguments: JSONObject, bearer: Secret) throws(FieldError) -> HTTPRequest {
-        let root = try tables(field: "function")
+extension SupabaseRequest where Response == FunctionResponse {
+    /// Calls a function of the project's database as the user. Throws for `function`.
+    public static func call(_ function: String, arguments: JSONObject) throws(FieldError) -> Self {
         guard SupabaseProject.isName(function) else {
             throw FieldError(field: "function", reason: "not a function's name")
         }
-        return request("POST", at: "\(root)/rpc/\(function)", query: [], body: arguments, bearer: bearer)
+        return Self("POST", "/rpc/\(function)", body: arguments, tablesFor: "function")
     }
+}
 
+extension SupabaseProject {
     /// True for a database name that needs no quotes: `[A-Za-z_][A-Za-z0-9_]{0,62}`.
     public static func isName(_ text: String) -> Bool {
         guard (1...63).contains(text.utf8.count), let first = text.utf8.first else { return false }
@@ -365,12 +358,7 @@ extension SupabaseProject {
     }
 
     /// Parameters of PostgREST that are not columns.
-    private static let words: Set<String> = [
+    fileprivate static let words: Set<String> = [
         "select", "limit", "offset", "order", "and", "or", "not", "columns", "on_conflict",
     ]
-
-    private func tables(field: String) throws(FieldError) -> String {
-        guard let restURL else { throw FieldError(field: field, reason: "a bare Auth server has no tables") }
-        return restURL
-    }
 }
