@@ -220,6 +220,18 @@ struct Call: Sendable {
         return try await ask { () throws(BrokerError) in try await body(name) }
     }
 
+    /// Runs a call of the broker for the account of the path. Returns the account as it is then.
+    func account(
+        _ body: (AccountName) async throws(BrokerError) -> AccountView
+    ) async throws(Problem) -> JSONObject {
+        try await ask(body).json(in: language)
+    }
+
+    /// Runs a call of the broker. Returns the flow as it is then.
+    func flow(_ body: () async throws(BrokerError) -> FlowView) async throws(Problem) -> JSONObject {
+        try await ask(body).json(in: language)
+    }
+
     /// Runs a call of the broker; its failures become problems.
     func ask<Value>(_ body: () async throws(BrokerError) -> Value) async throws(Problem) -> Value {
         do throws(BrokerError) {

@@ -82,7 +82,7 @@ extension Resource {
         _ call: Call, _ begin: (AccountName) async throws(BrokerError) -> (flow: FlowView?, isNew: Bool)
     ) async throws(Problem) -> ServerResponse {
         let started = try await call.ask(begin)
-        guard let flow = started.flow else { return try await account(call, broker.account) }
+        guard let flow = started.flow else { return ServerResponse(try await call.account(broker.account)) }
         return ServerResponse(status: started.isNew ? 201 : 200, flow.json(in: call.language))
     }
 }
