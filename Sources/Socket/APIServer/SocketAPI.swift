@@ -217,7 +217,7 @@ extension ServerResponse {
     init(status: Int = 200, _ members: JSONObject) { self.init(status: status, json: .object(members)) }
 
     /// Server-sent events (WHATWG HTML section 9.2).
-    init(events feed: some EventFeed) {
+    init(events feed: EventFeed) {
         self.init(
             status: 200, fields: HTTPFields([("Content-Type", "text/event-stream"), ("Cache-Control", "no-store")]),
             stream: AsyncStream(unfolding: { await feed.next() }, onCancel: { feed.stop() }))

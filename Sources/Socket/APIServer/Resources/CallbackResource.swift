@@ -5,7 +5,6 @@ internal import Records
 internal import RingbackAPI
 internal import RingbackBase
 internal import SupabaseAuth
-internal import Synchronization
 
 /// URLs from outside: callbacks, links for apps, and test links of `ringback doctor`. A user who followed a link of a
 /// custom scheme sees neither a page nor a terminal: with `"notify": true` a notification tells them the result, and
@@ -128,7 +127,7 @@ struct DeepLinkResource: Resource {
                 "No such scheme is configured. Add [schemes.NAME] to the configuration, or an account with a redirect "
                     + "URI of that scheme, and reload.")
         }
-        return ServerResponse(events: DeepLinkFeed(listener, now: { [broker] in broker.now.seconds }))
+        return ServerResponse(events: EventFeed(listener, now: { [broker] in broker.now.seconds }))
     }
 
     func acknowledgeDeepLink(_ call: Call) async throws(Problem) -> ServerResponse {
@@ -139,51 +138,23 @@ struct DeepLinkResource: Resource {
     }
 }
 
-/// The events for one listener. Only here a link's URL leaves the daemon.
-final class DeepLinkFeed: EventFeed {
-    private let listener: LinkListener
-    private let now: @Sendable () -> Int
-    private let state = Mutex((isFirst: true, isOver: false))
-
-    init(_ listener: LinkListener, now: @escaping @Sendable () -> Int) {
-        self.listener = listener
-        self.now = now
-    }
-
-    func next() async -> [UInt8]? {
-        let (isFirst, isOver) = state.withLock { state in
-            defer { state.isFirst = false }
-            return state
-        }
-        // A comment is sent at once, so that the app knows that the stream has begun.
-        if isFirst { return Array(": listening\n\n".utf8) }
-        guard !isOver else { return nil }
-        switch await listener.next(within: DeepLinkFeed.heartbeat) {
-        case .links(let links): return links.flatMap(DeepLinkFeed.encode)
-        case .quiet: return DeepLinkFeed.quiet
-        case .replaced: return last(.listenerReplaced, ["scheme": .string(listener.scheme), "at": .integer(now())])
-        case .removed: return last(.dropped, ["reason": "the scheme is not configured any more"])
-        case .cancelled:
-            stop()
-            return nil
+extension EventFeed {
+    /// The links for one listener. Only here a link's URL leaves the daemon.
+    convenience init(_ listener: LinkListener, now: @escaping @Sendable () -> Int) {
+        self.init(first: Array(": listening\n\n".utf8), leave: { listener.stop() }) { bound in
+            switch await listener.next(within: bound) {
+            case .links(let links): .bytes(links.flatMap(EventFeed.encode))
+            case .quiet: .quiet
+            case .replaced:
+                .end(
+                    SchemeEvent.listenerReplaced.bytes(["scheme": .string(listener.scheme), "at": .integer(now())]))
+            case .removed: .end(SchemeEvent.dropped.bytes(["reason": "the scheme is not configured any more"]))
+            case .cancelled: .end(nil)
+            }
         }
     }
 
-    /// If a client disappears between two events, nothing is cancelled: the stream is released, and with it the
-    /// listener.
-    deinit { listener.stop() }
-
-    func stop() {
-        state.withLock { $0.isOver = true }
-        listener.stop()
-    }
-
-    private func last(_ event: SchemeEvent, _ data: JSON) -> [UInt8] {
-        stop()
-        return event.bytes(data)
-    }
-
-    static func encode(_ link: DeepLink) -> [UInt8] {
+    private static func encode(_ link: DeepLink) -> [UInt8] {
         let id = String(link.id)
         return SchemeEvent.deepLink.bytes(
             id: id,

@@ -36,11 +36,7 @@ package final class SocketConnection {
         let wait = max(1, Interruption.milliseconds(until: deadline))
         var bound = timeval(tv_sec: Int(wait / 1_000), tv_usec: Int(wait % 1_000) * 1_000)
         unsafe setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &bound, socklen_t(MemoryLayout<timeval>.size))
-        let failure = unsafe withUnsafePointer(to: &address) {
-            unsafe $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                unsafe SocketConnection.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-            }
-        }
+        let failure = unsafe withUnsafeBytes(of: &address) { unsafe SocketConnection.connect(descriptor, $0) }
         guard failure == 0 else { throw SocketConnection.noDaemon(at: path, failure) }
         try checkOwner(path)
         makeNonBlocking()
@@ -64,21 +60,13 @@ package final class SocketConnection {
             address.sin6_family = sa_family_t(AF_INET6)
             address.sin6_port = port.bigEndian
             address.sin6_addr = in6addr_loopback
-            failure = unsafe withUnsafePointer(to: &address) {
-                unsafe $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    unsafe SocketConnection.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in6>.size))
-                }
-            }
+            failure = unsafe withUnsafeBytes(of: &address) { unsafe SocketConnection.connect(descriptor, $0) }
         } else {
             var address = sockaddr_in()
             address.sin_family = sa_family_t(AF_INET)
             address.sin_port = port.bigEndian
             address.sin_addr = in_addr(s_addr: UInt32(0x7F00_0001).bigEndian)
-            failure = unsafe withUnsafePointer(to: &address) {
-                unsafe $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    unsafe SocketConnection.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-                }
-            }
+            failure = unsafe withUnsafeBytes(of: &address) { unsafe SocketConnection.connect(descriptor, $0) }
         }
         guard failure == 0 else {
             let reason = unsafe String(cString: strerror(failure))
@@ -202,9 +190,10 @@ package final class SocketConnection {
     private func makeNonBlocking() { _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK) }
 
     /// 0, or an errno. An interrupted connect continues; calling it again tells how it ended.
-    private static func connect(_ descriptor: Int32, _ address: UnsafePointer<sockaddr>, _ length: socklen_t) -> Int32 {
+    private static func connect(_ descriptor: Int32, _ address: UnsafeRawBufferPointer) -> Int32 {
         while true {
-            if unsafe Glibc.connect(descriptor, address, length) == 0 { return 0 }
+            let start = unsafe address.assumingMemoryBound(to: sockaddr.self).baseAddress
+            if unsafe Glibc.connect(descriptor, start, socklen_t(address.count)) == 0 { return 0 }
             let number = errno
             if number == EISCONN { return 0 }
             if number != EINTR, number != EALREADY { return number }

@@ -22,7 +22,7 @@ import Testing
         let event = BrokerEvent(
             kind: .sessionEnding, account: name, state: .authenticated, endsAt: WallInstant(seconds: 77),
             at: WallInstant(seconds: 5))
-        let found = try #require(try StreamEvent.all(in: AccountFeed.encode(9, event, .english)).first)
+        let found = try #require(try StreamEvent.all(in: EventFeed.encode(9, event, .english)).first)
         #expect(found.name == "session_ending" && found.id == "9")
         #expect(found.data == ["account": "work", "state": "authenticated", "ends_at": 77, "at": 5])
     }
