@@ -19,7 +19,6 @@ public struct SocketAPI: Sendable {
         /// The commit that the daemon was built from, as `--version` shows it: `commit 1a2b3c4d5`, or `development`.
         public var build: String
         let clock: BrokerClock
-        /// When the daemon was started.
         let startedAt: BootInstant
         /// Where its files are, for the user.
         public var places: [Place]?
@@ -32,7 +31,6 @@ public struct SocketAPI: Sendable {
         public var network: @Sendable () -> Network = { Network() }
         /// How many programs may be connected at a time; each takes one or two descriptors.
         public var maxConnections = 256
-        /// Re-reads the configuration.
         public var reload: @Sendable () async -> Reloaded
         /// Reads a file of certificates for an account that is about to be added, by the configuration's own rules.
         public var certificates: @Sendable (_ path: String) throws(UntrustedFile) -> ServerTrust

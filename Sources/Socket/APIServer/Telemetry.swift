@@ -78,7 +78,6 @@ final class Telemetry: Sendable {
     }
 }
 
-/// One event of the stream of telemetry.
 struct TelemetryLine: Sendable {
     let event: TelemetryEvent
     let data: JSONObject

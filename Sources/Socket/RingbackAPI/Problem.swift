@@ -48,15 +48,11 @@ public struct Problem: Error, Sendable, Equatable {
 
     /// The document.
     public var json: JSON {
-        var object = JSONObject([
-            .init("title", .string(title)), .init("status", .integer(status)), .init("code", .string(code.rawValue)),
-        ])
-        if let detail { object["detail"] = .string(detail) }
-        object["recovery"] = .string(recovery)
-        if let userMessage { object["user_message"] = .string(userMessage) }
-        if let retryAfter { object["retry_after"] = .integer(retryAfter) }
-        object.members += extensions.members
-        return .object(object)
+        let members: JSONObject = [
+            "title": title, "status": status, "code": code.rawValue, "detail": detail, "recovery": recovery,
+            "user_message": userMessage, "retry_after": retryAfter,
+        ]
+        return .object(JSONObject(members.members + extensions.members))
     }
 }
 

@@ -13,7 +13,6 @@ public struct ExposedAPI: Sendable {
     let api: SocketAPI
     let exposedSocket: ExposedSocket
     let policy: Policy
-    /// The uids whose refused connections have been recorded.
     private let refused = Refused()
     let allowance = Allowance()
     let isForRelay: Bool
@@ -162,7 +161,6 @@ public struct ExposedAPI: Sendable {
         }
     }
 
-    /// Runs a call of the broker.
     func ask<Value>(
         _ call: Call, _ body: () async throws(BrokerError) -> Value
     ) async throws(Problem) -> Value {
@@ -222,7 +220,6 @@ public struct ExposedAPI: Sendable {
         }
     }
 
-    /// The uids whose connections were denied, each once.
     private final class Refused: Sendable {
         private let uids = Mutex<Set<UInt32>>([])
         func isNew(_ uid: UInt32) -> Bool { uids.withLock { $0.count < 64 && $0.insert(uid).inserted } }

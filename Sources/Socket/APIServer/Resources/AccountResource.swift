@@ -22,7 +22,6 @@ struct AccountResource: Resource {
 }
 
 extension AccountView {
-    /// The account as the API shows it.
     func json(in language: Language) -> JSONObject {
         [
             "name": name.rawValue, "provider": provider, "state": state.rawValue, "source": source,
@@ -40,7 +39,6 @@ extension AccountView {
 }
 
 extension [AccountView] {
-    /// How many accounts are in each state.
     var states: JSONObject {
         JSONObject(AccountState.allCases.map { state in .init(state.rawValue, .integer(count { $0.state == state })) })
     }

@@ -16,7 +16,13 @@ struct CallbackResource: Resource {
         Route(
             .deliverCallback, "Deliver a callback from outside; 202: it is a link for an app",
             body: .members(.required("url"), .optional("notify", as: .boolean)), statuses: [200, 202],
-            .json(.callbackResult), errors: [.invalidCallback, .validationFailed, .flowExpired, .flowNotFound],
+            .json(
+                "CallbackResult", .optional("flow", as: .component(.flow)),
+                .optional(
+                    "deep_link",
+                    as: .object([.required("id", .string), .required("scheme", .string), .required("heard", .boolean)])),
+                .optional("diagnostic_link", as: .component(.diagnosticLink)), .optional("notified", as: .boolean)),
+            errors: [.invalidCallback, .validationFailed, .flowExpired, .flowNotFound],
             CallbackResource.deliverCallback)
     ]
 
@@ -37,7 +43,6 @@ struct CallbackResource: Resource {
         }
     }
 
-    /// The response to a callback of a flow.
     private func answer(
         _ view: FlowView, after verdict: CallbackVerdict, isTold: Bool, _ call: Call
     ) async -> JSONObject {
@@ -51,7 +56,6 @@ struct CallbackResource: Resource {
         return ["flow": flow, "notified": isNotified]
     }
 
-    /// The problem for a URL that ended no sign-in.
     private func problem(after verdict: CallbackVerdict, isTold: Bool, _ call: Call) async -> Problem {
         let error: BrokerError =
             if case .ignored(let reason, _) = verdict { .invalidCallback(reason) } else { .flowEnded }
@@ -93,15 +97,6 @@ struct CallbackResource: Resource {
     }
 }
 
-extension Component {
-    fileprivate static let callbackResult = Component(
-        "CallbackResult", .optional("flow", as: .component(.flow)),
-        .optional(
-            "deep_link",
-            as: .object([.required("id", .string), .required("scheme", .string), .required("heard", .boolean)])),
-        .optional("diagnostic_link", as: .component(.diagnosticLink)), .optional("notified", as: .boolean))
-}
-
 struct DeepLinkResource: Resource {
     let api: SocketAPI
 
@@ -111,7 +106,8 @@ struct DeepLinkResource: Resource {
             query: .required("scheme", text: "The scheme, without its colon"), .events(.schemeEvent),
             errors: [.notFound, .validationFailed], DeepLinkResource.streamDeepLinks),
         Route(
-            .acknowledgeDeepLink, "Acknowledge a link", .json(.acknowledgement), errors: [.notFound],
+            .acknowledgeDeepLink, "Acknowledge a link",
+            .json("Acknowledgement", .required("id"), .required("acknowledged", as: .boolean)), errors: [.notFound],
             DeepLinkResource.acknowledgeDeepLink),
     ]
 
@@ -167,6 +163,4 @@ extension EventFeed {
 
 extension Component {
     fileprivate static let schemeEvent = Component.event("SchemeEvent", SchemeEvent.allCases)
-    fileprivate static let acknowledgement = Component(
-        "Acknowledgement", .required("id"), .required("acknowledged", as: .boolean))
 }

@@ -38,7 +38,6 @@ struct EventResource: Resource {
 /// What one listener to a stream of events gets: something at once, so that it knows that the stream has begun; then what
 /// the source has; and a comment when nothing comes, so that a broken connection is noticed.
 final class EventFeed: Sendable {
-    /// The result of waiting for the source.
     enum Next: Sendable {
         case bytes([UInt8])
         /// Nothing came in time.
@@ -148,7 +147,6 @@ extension StreamedEvent {
                 + [.required("data", .object(data))])
     }
 
-    /// The event's bytes (WHATWG HTML section 9.2).
     func bytes(id: String? = nil, _ values: JSON) -> [UInt8] {
         var object = JSONObject()
         for member in data { object[member.name] = values[member.name] }
@@ -161,7 +159,6 @@ extension StreamedEvent {
 }
 
 extension Component {
-    /// One event of a stream.
     static func event(_ name: String, _ kinds: [any StreamedEvent]) -> Component {
         Component(name, .either(kinds.map(\.component)))
     }

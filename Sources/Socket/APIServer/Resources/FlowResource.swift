@@ -78,7 +78,6 @@ extension FlowView {
         object["user_message"] = message.map { .string($0.text(in: language)) }
     }
 
-    /// The flow as the API shows it.
     func json(in language: Language) -> JSONObject {
         var object: JSONObject = [
             "id": id, "account": account.rawValue, "method": method.rawValue, "status": status.word,
@@ -119,7 +118,6 @@ extension FlowView {
 }
 
 extension OpenAddress {
-    /// The status of a URL that a program was asked to open.
     fileprivate var json: JSONObject {
         switch visit {
         case .none: ["url": url, "status": "unused"]
@@ -155,7 +153,6 @@ extension Component {
         .optional("options", as: .anyObject), .required("expires_at", as: .integer),
         .optional("resend_after", as: .integer), .optional("awaiting", as: .array(.anyObject)))
 
-    /// A URL that a program was asked to open, and its status.
     private static let openAddress: Schema = .object([
         .required("url", .string), .required("status", .words(["unused", "fetched", "foreign"])),
         .optional("uid", .integer),

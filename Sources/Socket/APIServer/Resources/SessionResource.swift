@@ -124,7 +124,6 @@ struct SessionResource: Resource {
         return extras
     }
 
-    /// What `include` adds to a token.
     private enum Extra: String, CaseIterable {
         case idToken = "id_token"
         case providerToken = "provider_token"

@@ -15,7 +15,21 @@ struct StatusResource: Resource {
     private static let patience: Duration = .seconds(2)
 
     static let routes: [Route] = [
-        Route(.getStatus, "The daemon", .json(.status), StatusResource.status),
+        Route(
+            .getStatus, "The daemon",
+            .json(
+                "Status", .required("version"),
+                .required("build", text: "The commit that the daemon was built from; `development` in debug builds"),
+                .required("pid", "uptime", "pending_revocations", as: .integer),
+                .required("vault", as: .component(.vault)),
+                .required("accounts", "pending_revocations_by_account", as: .map(.integer)),
+                .required("listeners", "link_listeners", "warnings", as: .array(.string)),
+                .required("confinement", as: .anyObject),
+                .required("file_warnings", as: .array(.string), text: "What is wrong with the kept files"),
+                .optional(
+                    "sealed_sessions", as: .array(.component(.sealedSession)),
+                    text: "Not there while the vault is locked, or the database that hosts share does not answer")),
+            StatusResource.status),
         Route(
             .getPeer, "What the broker sees of the caller", .json(.peer), errors: [.notFound], StatusResource.peer),
         Route(
@@ -79,18 +93,6 @@ struct StatusResource: Resource {
 }
 
 extension Component {
-    fileprivate static let status = Component(
-        "Status", .required("version"),
-        .required("build", text: "The commit that the daemon was built from; `development` in debug builds"),
-        .required("pid", "uptime", "pending_revocations", as: .integer), .required("vault", as: .component(.vault)),
-        .required("accounts", "pending_revocations_by_account", as: .map(.integer)),
-        .required("listeners", "link_listeners", "warnings", as: .array(.string)),
-        .required("confinement", as: .anyObject),
-        .required("file_warnings", as: .array(.string), text: "What is wrong with the kept files"),
-        .optional(
-            "sealed_sessions", as: .array(.component(.sealedSession)),
-            text: "Not there while the vault is locked, or the database that hosts share does not answer"))
-
     private static let operations = PolicyOperation.allCases.map(\.rawValue).sorted()
 
     fileprivate static let peer = Component(

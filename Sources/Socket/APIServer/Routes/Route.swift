@@ -99,7 +99,6 @@ struct Router: Sendable {
         case nothing
     }
 
-    /// A route with its path in segments.
     private struct Row: Sendable {
         let route: Route
         let method: String
@@ -160,7 +159,6 @@ struct Router: Sendable {
         return methods.isEmpty ? .nothing : .otherMethods(methods)
     }
 
-    /// The values of a pattern's parameters; nil if the path is another one.
     private static func parameters(of path: [Substring], _ pattern: [Segment]) -> [String: String]? {
         guard pattern.count == path.count else { return nil }
         var parameters: [String: String] = [:]
@@ -177,7 +175,6 @@ struct Router: Sendable {
 }
 
 extension Router {
-    /// The router of the socket API.
     static let shared = Router([
         DescriptionResource.self, StatusResource.self, AccountResource.self, SignInResource.self, FlowResource.self,
         CallbackResource.self, SessionResource.self, UserResource.self, IdentityResource.self, FactorResource.self,
@@ -208,6 +205,5 @@ extension Set<ErrorCode> {
     static let ofVault: Set<ErrorCode> = [.vaultLocked, .vaultUnreachable, .stateConflict, .shuttingDown, .timeout]
     static let ofRegistration = ofProvider.and([.validationFailed, .stateConflict])
 
-    /// Both sets.
     func and(_ others: Set<ErrorCode>) -> Set<ErrorCode> { union(others) }
 }

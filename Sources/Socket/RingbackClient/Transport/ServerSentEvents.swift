@@ -161,8 +161,8 @@ protocol EventSource: Sendable {
         _ interruption: Interruption, hasConnected: () -> Void, _ deliver: (Element) -> Void
     ) throws(RingbackError) -> Bool
 
-    /// True for an error that another connection does not mend: the consumer gets it.
-    static func isFinal(_ error: RingbackError) -> Bool
+    /// The errors that another connection does not mend: the consumer gets them.
+    static var finalErrors: [RingbackError.Kind] { get }
 }
 
 /// Follows a stream of events on a thread of its own, and connects again after every break.
@@ -186,7 +186,7 @@ struct EventPump<Source: EventSource>: Sendable {
             } catch {
                 // A consumer that has gone is told nothing.
                 if error.kind == .cancelled || interruption.isInterrupted { return }
-                if Source.isFinal(error) { return deliver(.failure(error)) }
+                if Source.finalErrors.contains(error.kind) { return deliver(.failure(error)) }
             }
             // Half of the pause is random, or every app on the machine would connect in the same instant.
             let longest = min(longestPause, pause * (1 << min(failures, 10)))
