@@ -51,7 +51,6 @@ extension BrokerClient {
     }
 }
 
-/// The events of one account.
 struct AuthEventSource: EventSource {
     let account: String
     let application: String

@@ -66,7 +66,6 @@ extension BrokerCalls {
     }
 }
 
-/// The links of one scheme.
 struct DeepLinkSource: EventSource {
     let scheme: String
     let application: String

@@ -2,7 +2,6 @@ internal import RingbackBase
 
 /// Parses a stream of server-sent events (WHATWG HTML section 9.2) as its bytes arrive.
 package struct ServerSentEvents {
-    /// One event.
     package struct Event: Sendable, Equatable {
         package var id: String?
         package var name = "message"
@@ -56,7 +55,6 @@ package struct ServerSentEvents {
     /// - Throws: `bad_response` for a line or an event without end.
     package mutating func append(_ bytes: [UInt8]) throws(RingbackError) -> [Event] { try append(bytes[...]) }
 
-    /// The same for a part of an array.
     package mutating func append(_ bytes: ArraySlice<UInt8>) throws(RingbackError) -> [Event] {
         var events: [Event] = []
         var place = bytes.startIndex

@@ -77,7 +77,6 @@ package final class SocketConnection {
 
     deinit { if descriptor >= 0 { close(descriptor) } }
 
-    /// Sends all of it.
     package func send(_ bytes: [UInt8]) throws(RingbackError) {
         var sent = 0
         while sent < bytes.count {
@@ -299,7 +298,6 @@ package enum SocketPlace {
     /// True if systemd is this machine's init, as sd_booted(3) finds out.
     package static var hasSystemd: Bool { unsafe access("/run/systemd/system", F_OK) == 0 }
 
-    /// A variable of this process's environment.
     package static func variable(_ name: String) -> String? {
         unsafe getenv(name).map { unsafe String(cString: $0) }
     }
@@ -308,7 +306,6 @@ package enum SocketPlace {
 /// A connection to the daemon that is kept for many calls, for a loop that waits for other things too: only its making may
 /// take a moment. Only GET requests are sent over it: one that was lost with the connection can be sent again.
 package final class KeptConnection {
-    /// A response of any status.
     package struct Response: Sendable {
         let head: HTTPExchange.Head
         package let body: [UInt8]
@@ -328,7 +325,6 @@ package final class KeptConnection {
     /// True as long as the daemon has not said that it closes it.
     package private(set) var isKept = true
 
-    /// - Throws: as ``SocketConnection`` does.
     package init(_ calls: BrokerCalls) throws(RingbackError) {
         connection = try SocketConnection(unixPath: calls.socket, deadline: .now + KeptConnection.acceptBound)
     }
