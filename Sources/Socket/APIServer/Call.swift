@@ -68,7 +68,6 @@ struct Call: Sendable {
 
     // MARK: Parameters
 
-    /// The account of the path.
     func account() throws(Problem) -> AccountName {
         guard let name = AccountName(self["account"]) else {
             throw Problem(.accountNotFound, "There is no account of this name.")
@@ -76,13 +75,10 @@ struct Call: Sendable {
         return name
     }
 
-    /// A parameter of the path.
     subscript(parameter: String) -> String { parameters[parameter] ?? "" }
 
-    /// A query parameter.
     func query(_ name: String) -> String? { query[name] }
 
-    /// The names of all query parameters, sorted.
     var queryNames: [String] { query.keys.sorted() }
 
     /// Rejects a parameter that the route does not read: with a misspelt `scope`, the caller would get a token with
@@ -95,7 +91,6 @@ struct Call: Sendable {
         throw Problem(.invalidRequest, "The query has “\(stranger)”, which is not a parameter here. Known: \(words).")
     }
 
-    /// A query parameter with one of the raw values of a type.
     func query<Word: RawRepresentable<String> & CaseIterable>(
         _ name: String, as type: Word.Type
     ) throws(Problem) -> Word? {
@@ -133,12 +128,10 @@ struct Call: Sendable {
         return min(Int(text) ?? Int.max, bound)
     }
 
-    /// True for digits alone, however many.
     private static func isNumber(_ text: String) -> Bool {
         !text.isEmpty && text.utf8.allSatisfy { $0 >= 0x30 && $0 <= 0x39 }
     }
 
-    /// A truth value in the query.
     func flag(_ name: String) throws(Problem) -> Bool { try query(name, as: Flag.self) == .true }
 
     private enum Flag: String, CaseIterable {
@@ -148,7 +141,6 @@ struct Call: Sendable {
     /// A member of the body; nil if it is absent or null.
     private func member(_ name: String) -> JSON? { body[name] == .null ? nil : body[name] }
 
-    /// The value of a member; nil without it.
     private func value<Value>(
         _ name: String, _ reason: String, _ read: (JSON) -> Value?
     ) throws(Problem) -> Value? {
@@ -177,10 +169,8 @@ struct Call: Sendable {
 
     func truth(_ name: String) throws(Problem) -> Bool { try value(name, "must be true or false", \.bool) ?? false }
 
-    /// A member that is an object.
     func object(_ name: String) throws(Problem) -> JSONObject? { try value(name, "must be an object", \.object) }
 
-    /// The body as it came.
     var wholeBody: JSONObject { body }
 
     func number(_ name: String, in range: ClosedRange<Int>) throws(Problem) -> Int? {
@@ -218,6 +208,18 @@ struct Call: Sendable {
     func ask<Value>(_ body: (AccountName) async throws(BrokerError) -> Value) async throws(Problem) -> Value {
         let name = try account()
         return try await ask { () throws(BrokerError) in try await body(name) }
+    }
+
+    /// Runs a call of the broker for the account of the path. Returns the account as it is then.
+    func account(
+        _ body: (AccountName) async throws(BrokerError) -> AccountView
+    ) async throws(Problem) -> JSONObject {
+        try await ask(body).json(in: language)
+    }
+
+    /// Runs a call of the broker. Returns the flow as it is then.
+    func flow(_ body: () async throws(BrokerError) -> FlowView) async throws(Problem) -> JSONObject {
+        try await ask(body).json(in: language)
     }
 
     /// Runs a call of the broker; its failures become problems.

@@ -161,7 +161,6 @@ final class ConnectionFacts: Sendable {
         }
     }
 
-    /// Keeps the counters of a token that was noted.
     func remember(_ token: UInt64, _ counted: (use: CountedUse, metric: Metrics.IssuedTokens)?) {
         counters.withLock { $0 = counted.map { Counters(token: token, use: $0.use, metric: $0.metric) } }
     }

@@ -181,22 +181,18 @@ public final class RecordKeeper: Sendable {
 /// again and again. A line for each request would push the other entries out of the log.
 struct RepeatedFailures: Sendable {
     struct Failure: Hashable {
-        /// The event of its line.
         let event: String
         let account: AccountName
         let code: String
         let providerCode: String?
     }
     private struct Entry {
-        /// When the last line was written.
         var writtenAt: WallInstant
-        /// The failures since then.
         var count = 0
     }
 
     /// The time between two lines of equal failures.
     static let interval: Duration = .seconds(300)
-    /// How many different failures are counted at most.
     static let most = 1_024
 
     private var entries: [Failure: Entry] = [:]
@@ -213,26 +209,5 @@ struct RepeatedFailures: Sendable {
         if entries.count >= RepeatedFailures.most { entries = [:] }
         entries[failure] = Entry(writtenAt: now)
         return count
-    }
-}
-
-/// What was done with the hosts that share the vault, for the audit log.
-enum HostRecord {
-    case joined(name: String, owner: String)
-    case invited(role: String, seconds: Int)
-    case gaveKey(host: String)
-    case removed(host: String)
-}
-
-extension RecordKeeper {
-    func note(_ record: HostRecord) {
-        switch record {
-        case .joined(let name, let owner):
-            audit.write("vault_joined", ["host": bounded(name), "owner": bounded(owner)])
-        case .invited(let role, let seconds):
-            audit.write("host_invited", ["role": bounded(role), "seconds": seconds])
-        case .gaveKey(let host): audit.write("key_shared", ["host": bounded(host)])
-        case .removed(let host): audit.write("host_removed", ["host": bounded(host)])
-        }
     }
 }

@@ -19,7 +19,6 @@ public struct SocketAPI: Sendable {
         /// The commit that the daemon was built from, as `--version` shows it: `commit 1a2b3c4d5`, or `development`.
         public var build: String
         let clock: BrokerClock
-        /// When the daemon was started.
         let startedAt: BootInstant
         /// Where its files are, for the user.
         public var places: [Place]?
@@ -32,7 +31,6 @@ public struct SocketAPI: Sendable {
         public var network: @Sendable () -> Network = { Network() }
         /// How many programs may be connected at a time; each takes one or two descriptors.
         public var maxConnections = 256
-        /// Re-reads the configuration.
         public var reload: @Sendable () async -> Reloaded
         /// Reads a file of certificates for an account that is about to be added, by the configuration's own rules.
         public var certificates: @Sendable (_ path: String) throws(UntrustedFile) -> ServerTrust
@@ -217,7 +215,7 @@ extension ServerResponse {
     init(status: Int = 200, _ members: JSONObject) { self.init(status: status, json: .object(members)) }
 
     /// Server-sent events (WHATWG HTML section 9.2).
-    init(events feed: some EventFeed) {
+    init(events feed: EventFeed) {
         self.init(
             status: 200, fields: HTTPFields([("Content-Type", "text/event-stream"), ("Cache-Control", "no-store")]),
             stream: AsyncStream(unfolding: { await feed.next() }, onCancel: { feed.stop() }))

@@ -9,7 +9,7 @@ final class Telemetry: Sendable {
     private struct State {
         /// The method of each account's last sign-in.
         var ways: [String: String] = [:]
-        var listeners: [ObjectIdentifier: TelemetryFeed] = [:]
+        var listeners: [ObjectIdentifier: TelemetryListener] = [:]
     }
     private let state = Mutex(State())
     private let now: @Sendable () -> Int
@@ -21,12 +21,14 @@ final class Telemetry: Sendable {
         for line in told.0 { for listener in told.1 { listener.append(line) } }
     }
 
-    func listen(to account: String?) -> TelemetryFeed {
-        let feed = TelemetryFeed(account: account) { [weak self] feed in
-            self?.state.withLock { _ = $0.listeners.removeValue(forKey: feed) }
-        }
-        state.withLock { $0.listeners[ObjectIdentifier(feed)] = feed }
-        return feed
+    func listen(to account: String?) -> EventFeed {
+        let listener = TelemetryListener(account: account)
+        state.withLock { $0.listeners[ObjectIdentifier(listener)] = listener }
+        return EventFeed(
+            first: Array(": telemetry\n\n".utf8),
+            leave: { [weak self] in
+                self?.state.withLock { _ = $0.listeners.removeValue(forKey: ObjectIdentifier(listener)) }
+            }, source: { bound in await listener.next(within: bound) })
     }
 
     private func lines(_ fact: BrokerFact, _ ways: inout [String: String]) -> [TelemetryLine] {
@@ -76,72 +78,43 @@ final class Telemetry: Sendable {
     }
 }
 
-/// One event of the stream of telemetry.
 struct TelemetryLine: Sendable {
     let event: TelemetryEvent
     let data: JSONObject
 }
 
 /// One listener's lines. If it does not read, the oldest are dropped.
-final class TelemetryFeed: EventFeed {
-    private struct State {
-        /// A comment is sent at once, so that the listener knows that the stream has begun.
-        var isFirst = true
-        var lines: [TelemetryLine] = []
-        var signal = Promise<Void>()
-        var isOver = false
-    }
-    private let state = Mutex(State())
+final class TelemetryListener: Sendable {
     private let account: String?
-    private let onStop: @Sendable (ObjectIdentifier) -> Void
-
+    private let state = Mutex((lines: [TelemetryLine](), signal: Promise<Void>()))
     private static let capacity = 1_024
 
-    init(account: String?, onStop: @escaping @Sendable (ObjectIdentifier) -> Void) {
-        self.account = account
-        self.onStop = onStop
-    }
+    init(account: String?) { self.account = account }
 
     func append(_ line: TelemetryLine) {
         if let account, line.data["account"]?.string != account { return }
         let signal = state.withLock { state in
             state.lines.append(line)
-            if state.lines.count > TelemetryFeed.capacity { state.lines.removeFirst() }
+            if state.lines.count > TelemetryListener.capacity { state.lines.removeFirst() }
             defer { state.signal = Promise() }
             return state.signal
         }
         signal.fulfil(())
     }
 
-    func next() async -> [UInt8]? {
+    func next(within bound: Duration) async -> EventFeed.Next {
         let (ready, signal) = take()
-        if let ready { return ready }
-        _ = await signal.wait(atMost: TelemetryFeed.heartbeat)
-        if Task.isCancelled { stop() }
-        let isOver = state.withLock { $0.isOver }
-        return isOver ? nil : take().ready ?? TelemetryFeed.quiet
+        if !ready.isEmpty { return .bytes(ready) }
+        _ = await signal.wait(atMost: bound)
+        if Task.isCancelled { return .end(nil) }
+        let later = take().ready
+        return later.isEmpty ? .quiet : .bytes(later)
     }
 
-    private func take() -> (ready: [UInt8]?, signal: Promise<Void>) {
+    private func take() -> (ready: [UInt8], signal: Promise<Void>) {
         state.withLock { state in
-            if state.isFirst {
-                state.isFirst = false
-                return (Array(": telemetry\n\n".utf8), state.signal)
-            }
             defer { state.lines = [] }
-            guard !state.lines.isEmpty else { return (nil, state.signal) }
             return (state.lines.flatMap { $0.event.bytes(.object($0.data)) }, state.signal)
         }
-    }
-
-    deinit { onStop(ObjectIdentifier(self)) }
-
-    func stop() {
-        let signal = state.withLock { state in
-            state.isOver = true
-            return state.signal
-        }
-        onStop(ObjectIdentifier(self))
-        signal.fulfil(())
     }
 }

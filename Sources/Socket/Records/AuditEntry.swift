@@ -78,7 +78,6 @@ enum AuditReader {
         return keyed.sorted { ($0.at, $0.place) < ($1.at, $1.place) }.map(\.entry)
     }
 
-    /// The newest entries of several files.
     static func newest(_ limit: Int, of entries: [JSON]) -> AuditLog.Entries {
         AuditLog.Entries(entries: byTime(entries).suffix(limit), isTruncated: entries.count > limit)
     }

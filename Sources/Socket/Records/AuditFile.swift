@@ -117,7 +117,6 @@ struct AuditFile {
 /// The files of the audit log: the owner's own, and one for each restricted socket. A program at a restricted socket
 /// can fill only that socket's file and cannot displace other entries. Used on one queue only.
 struct AuditFiles {
-    /// Identifies one of the files.
     struct Name: Hashable, Comparable {
         /// The restricted socket; nil for the owner's own file.
         let socket: String?
@@ -148,7 +147,6 @@ struct AuditFiles {
         return AuditFile(path: "\(stem)-\(socket).jsonl", maxSize: maxSize / AuditFiles.share)
     }
 
-    /// Appends complete lines.
     func append(_ lines: [[UInt8]], to name: Name) throws(AuditFile.Failure) {
         let file = self[name]
         let isNew = unsafe name.socket != nil && access(file.path, F_OK) != 0

@@ -9,7 +9,6 @@ internal import Synchronization
 /// cannot be written are kept up to a limit and tried again with the next one; the failure is reported once. The log
 /// never contains a secret, only names, numbers and codes.
 public final class AuditLog: Sendable {
-    /// Settings of the log.
     public struct Options: Sendable {
         /// The maximum size of one file in bytes; one previous file is kept.
         public var maxSize = 4 << 20
@@ -26,9 +25,7 @@ public final class AuditLog: Sendable {
         }
     }
 
-    /// The state of the writing, for metrics.
     public struct Health: Sendable, Equatable {
-        /// The number of failed attempts to write.
         public var failures = 0
         /// The number of lines that were dropped because the memory for them was full.
         public var lost = 0
@@ -37,7 +34,6 @@ public final class AuditLog: Sendable {
     }
 
     private struct State {
-        /// By file.
         var waiting: [AuditFiles.Name: WaitingLines] = [:]
         var repeated: RepeatedEvents
         var failures = 0
@@ -135,7 +131,6 @@ public final class AuditLog: Sendable {
         }
     }
 
-    /// The result of a query.
     public struct Entries: Sendable {
         /// Ordered from the oldest to the newest.
         public var entries: [JSON]
@@ -166,7 +161,6 @@ public final class AuditLog: Sendable {
         }
     }
 
-    /// The current state of the writing.
     public var health: Health {
         state.withLock { state in
             Health(
@@ -299,7 +293,6 @@ public final class AuditLog: Sendable {
 
 /// A use of the socket API that the audit log counts. Equal uses of one program become one line with a count.
 public struct AuditUse: Hashable, Sendable {
-    /// The kind of the line.
     public enum Kind: String, Sendable {
         /// A token was issued.
         case issuedToken = "issued_token"
@@ -365,7 +358,6 @@ public final class AuditCaller: Sendable {
     /// and if that path is the same file for the daemon. It is the program that the process ran at that moment; the one that
     /// sent the request may have been another, if the process has called `exec` since.
     public let isVerified: Bool
-    /// See ``ProcessProof``.
     let processIdentity: UInt64?
     /// Distinguishes callers and orders them.
     let serial: UInt64
@@ -403,7 +395,6 @@ public final class AuditCaller: Sendable {
     }
 }
 
-/// What a line says about a caller.
 struct CallerIdentity: Sendable {
     /// A process and the program that it ran. After `exec` it counts as another program.
     struct Program: Hashable, Sendable {

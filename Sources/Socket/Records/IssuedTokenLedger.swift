@@ -28,7 +28,6 @@ final class IssuedTokenLedger: Sendable {
     }
     private let state = Mutex(State())
 
-    /// The maximum number of remembered process ids.
     static let maxRecent = 4_096
     /// So many are remembered without a look at their age.
     static let fewRecent = 64
@@ -116,10 +115,8 @@ final class IssuedTokenLedger: Sendable {
         return rows.sorted { ($0.tally.first, $0.caller.serial) < ($1.tally.first, $1.caller.serial) }
     }
 
-    /// The number of remembered process ids.
     var recentCount: Int { state.withLock { $0.recent.count } }
 
-    /// The number of rows.
     var count: Int { state.withLock { $0.rows.count } }
 }
 

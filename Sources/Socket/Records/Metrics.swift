@@ -67,7 +67,6 @@ public final class Metrics: Sendable {
         counts.withLock { $0.numbers[counter, default: [:]][labels, default: 0] += 1 }
     }
 
-    /// A sign-in ended with a session.
     public func signInCompleted(_ account: String, method: String, duration: Duration) {
         count(.signInsCompleted, account, method: method)
         let labels = Labels(account: account, method: method)
@@ -78,11 +77,9 @@ public final class Metrics: Sendable {
     public final class IssuedTokens: Sendable {
         fileprivate let count = Atomic<Int>(0)
 
-        /// A token was issued.
         public func add() { count.wrappingAdd(1, ordering: .relaxed) }
     }
 
-    /// The counter of an account.
     public func issuedTokens(of account: String) -> IssuedTokens {
         issuedTokens.withLock { counters in
             if let known = counters[account] { return known }
@@ -92,7 +89,6 @@ public final class Metrics: Sendable {
         }
     }
 
-    /// A copy of all counters.
     func snapshot() -> Counts {
         var copy = counts.withLock { $0 }
         // An account without issued tokens has no line.
@@ -105,7 +101,6 @@ public final class Metrics: Sendable {
 
 /// The text format of the metrics: Prometheus exposition format 0.0.4.
 public struct MetricsText: Sendable {
-    /// The media type of the text.
     public static let mediaType = "text/plain; version=0.0.4; charset=utf-8"
 
     /// Values that are determined when the text is written.
@@ -135,7 +130,6 @@ public struct MetricsText: Sendable {
         }
     }
 
-    /// All metrics as text.
     public static func text(of metrics: Metrics, _ present: Present) -> String {
         let counts = metrics.snapshot()
         var text = MetricsText()

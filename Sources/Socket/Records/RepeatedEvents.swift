@@ -6,7 +6,6 @@ internal import Synchronization
 
 /// Counts events that are equal, or are too many of one socket.
 struct RepeatedEvents {
-    /// An event that has to be written.
     struct Entry: Equatable {
         let event: String
         var members: JSONObject
@@ -17,13 +16,11 @@ struct RepeatedEvents {
         let entry: Entry
         /// When its last line was written, in Unix seconds.
         var start: Int
-        /// How many came since then.
         var count = 0
     }
 
     /// The number of different events of one socket that are told apart in one window.
     static let capacity = 16
-    /// The number of sockets whose events are remembered.
     private static let mostSockets = 1_024
 
     /// The length of a window in seconds.
@@ -119,7 +116,6 @@ public final class CountedUse: Sendable {
         }
     }
 
-    /// Ends this count.
     func take() -> IssuedTokenLedger.Row? {
         let last = tally.withLock { tally in
             defer { tally = nil }

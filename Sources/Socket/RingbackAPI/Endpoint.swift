@@ -3,72 +3,15 @@ public import RingbackBase
 /// One endpoint of the socket API: method, path and operation. The daemon and its clients share this list, and the raw
 /// value is the endpoint's name in the OpenAPI document (`operationId`).
 public enum Endpoint: String, Sendable, CaseIterable {
-    case listAccounts
-    case getAccount
-    case listFactors
-    case enrollFactor
-    case removeFactor
-    case challengeFactor
-    case verifyFactor
-    case listIdentities
-    case linkIdentity
-    case unlinkIdentity
-    case getMCPServer
-    case acknowledgeMigration
-    case migrate
-    case listConsents
-    case revokeConsent
-    case beginPasskey
-    case listPasskeys
-    case registerPasskey
-    case removePasskey
-    case renamePasskey
-    case resetPassword
-    case reauthenticate
-    case refresh
-    case callFunction
-    case signOut
-    case getSession
-    case signIn
-    case getUser
-    case updateUser
-    case getAudit
-    case deliverCallback
-    case streamDeepLinks
-    case acknowledgeDeepLink
-    case getDiagnostics
-    case diagnoseAccount
-    case makeDiagnosticLink
-    case getDiagnosticLink
-    case streamEvents
-    case listExposedSockets
-    case createExposedSocket
-    case revokeExposedSocket
-    case getExposedSocket
-    case listKeptFiles
-    case listFlows
-    case cancelFlow
-    case getFlow
-    case resendFlow
-    case verifyFlow
-    case lookup
-    case getMetrics
-    case getOpenAPI
-    case getPeer
-    case register
-    case deleteRegistration
-    case reload
-    case removeSealedSessions
-    case getSessionByIssuer
-    case getStatus
-    case listVaultHosts
-    case inviteVaultHost
-    case removeVaultHost
-    case joinVault
-    case lockVault
-    case rekeyVault
-    case shareVault
-    case unlockVault
+    case listAccounts, getAccount, listFactors, enrollFactor, removeFactor, challengeFactor, verifyFactor,
+        listIdentities, linkIdentity, unlinkIdentity, getMCPServer, acknowledgeMigration, migrate, listConsents,
+        revokeConsent, beginPasskey, listPasskeys, registerPasskey, removePasskey, renamePasskey, resetPassword,
+        reauthenticate, refresh, callFunction, signOut, getSession, signIn, getUser, updateUser, getAudit,
+        deliverCallback, streamDeepLinks, acknowledgeDeepLink, getDiagnostics, diagnoseAccount, makeDiagnosticLink,
+        getDiagnosticLink, streamEvents, listExposedSockets, createExposedSocket, revokeExposedSocket, getExposedSocket,
+        listKeptFiles, listFlows, cancelFlow, getFlow, resendFlow, verifyFlow, lookup, getMetrics, getOpenAPI, getPeer,
+        register, deleteRegistration, reload, removeSealedSessions, getSessionByIssuer, getStatus, listVaultHosts,
+        inviteVaultHost, removeVaultHost, joinVault, lockVault, rekeyVault, shareVault, unlockVault
 
     /// The methods that endpoints have.
     public enum Method: String, Sendable, CaseIterable {

@@ -48,15 +48,11 @@ public struct Problem: Error, Sendable, Equatable {
 
     /// The document.
     public var json: JSON {
-        var object = JSONObject([
-            .init("title", .string(title)), .init("status", .integer(status)), .init("code", .string(code.rawValue)),
-        ])
-        if let detail { object["detail"] = .string(detail) }
-        object["recovery"] = .string(recovery)
-        if let userMessage { object["user_message"] = .string(userMessage) }
-        if let retryAfter { object["retry_after"] = .integer(retryAfter) }
-        object.members += extensions.members
-        return .object(object)
+        let members: JSONObject = [
+            "title": title, "status": status, "code": code.rawValue, "detail": detail, "recovery": recovery,
+            "user_message": userMessage, "retry_after": retryAfter,
+        ]
+        return .object(JSONObject(members.members + extensions.members))
     }
 }
 
@@ -120,94 +116,81 @@ public enum ProblemCause: String, Sendable, CaseIterable {
 
 /// What went wrong, as it is sent on the wire. Open: a newer daemon may send codes that are unknown here.
 public struct ErrorCode: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
-    public let rawValue: String
-    public init(rawValue: String) { self.rawValue = rawValue }
-    public init(stringLiteral value: String) { rawValue = value }
-
-    public static let invalidRequest: ErrorCode = "invalid_request"
-    public static let invalidCallback: ErrorCode = "invalid_callback"
-    public static let validationFailed: ErrorCode = "validation_failed"
-    public static let weakPassword: ErrorCode = "weak_password"
-    public static let methodUnsupported: ErrorCode = "method_unsupported"
-    public static let invalidConfiguration: ErrorCode = "invalid_configuration"
-    public static let signInRequired: ErrorCode = "sign_in_required"
-    public static let sessionExpired: ErrorCode = "session_expired"
-    public static let refreshRefused: ErrorCode = "refresh_refused"
-    public static let invalidCredentials: ErrorCode = "invalid_credentials"
-    public static let accessDenied: ErrorCode = "access_denied"
-    public static let policyDenied: ErrorCode = "policy_denied"
-    public static let notFound: ErrorCode = "not_found"
-    public static let accountNotFound: ErrorCode = "account_not_found"
-    public static let flowNotFound: ErrorCode = "flow_not_found"
-    public static let userNotFound: ErrorCode = "user_not_found"
-    public static let methodNotAllowed: ErrorCode = "method_not_allowed"
-    public static let payloadTooLarge: ErrorCode = "payload_too_large"
-    public static let unsupportedMediaType: ErrorCode = "unsupported_media_type"
-    public static let stateConflict: ErrorCode = "state_conflict"
-    public static let vaultNotShared: ErrorCode = "vault_not_shared"
-    public static let emailAlreadyInUse: ErrorCode = "email_already_in_use"
-    public static let portInUse: ErrorCode = "port_in_use"
-    public static let flowExpired: ErrorCode = "flow_expired"
-    public static let flowCancelled: ErrorCode = "flow_cancelled"
-    public static let providerError: ErrorCode = "provider_error"
-    public static let passwordResetFailed: ErrorCode = "password_reset_failed"
-    public static let vaultLocked: ErrorCode = "vault_locked"
-    public static let rateLimited: ErrorCode = "rate_limited"
-    public static let internalError: ErrorCode = "internal_error"
-    public static let invalidProviderResponse: ErrorCode = "invalid_provider_response"
-    public static let providerUnreachable: ErrorCode = "provider_unreachable"
-    public static let vaultUnreachable: ErrorCode = "vault_unreachable"
-    public static let shuttingDown: ErrorCode = "shutting_down"
-    public static let timeout: ErrorCode = "timeout"
-
-    /// A row of the table: the HTTP status and title of a code, and what the caller can do.
+    /// The HTTP status and title of a code, and what the caller can do.
     public struct Meaning: Sendable {
         public let status: Int
         public let title: String
         public let recovery: Recovery
     }
 
+    public let rawValue: String
+    /// Nil for a code that is not a constant below.
+    private let meaning: Meaning?
+
+    public init(rawValue: String) { (self.rawValue, meaning) = (rawValue, nil) }
+    public init(stringLiteral value: String) { self.init(rawValue: value) }
+
+    private init(_ rawValue: String, _ status: Int, _ title: String, _ recovery: Recovery = .none) {
+        (self.rawValue, meaning) = (rawValue, Meaning(status: status, title: title, recovery: recovery))
+    }
+
+    public static let invalidRequest = ErrorCode("invalid_request", 400, "The request is not valid")
+    public static let invalidCallback = ErrorCode(
+        "invalid_callback", 400, "This is not a callback of a pending sign-in", .signIn)
+    public static let validationFailed = ErrorCode("validation_failed", 400, "A field is not valid")
+    public static let weakPassword = ErrorCode("weak_password", 400, "The password is too weak")
+    public static let methodUnsupported = ErrorCode(
+        "method_unsupported", 400, "The account has no such sign-in method", .fixConfiguration)
+    public static let invalidConfiguration = ErrorCode(
+        "invalid_configuration", 400, "The configuration has mistakes", .fixConfiguration)
+    public static let signInRequired = ErrorCode("sign_in_required", 401, "The account is not signed in", .signIn)
+    public static let sessionExpired = ErrorCode("session_expired", 401, "The provider ended the session", .signIn)
+    public static let refreshRefused = ErrorCode(
+        "refresh_refused", 401, "The provider refuses to renew the session", .signIn)
+    public static let invalidCredentials = ErrorCode("invalid_credentials", 401, "The credentials are wrong")
+    public static let accessDenied = ErrorCode("access_denied", 403, "The sign-in was refused at the provider")
+    public static let policyDenied = ErrorCode("policy_denied", 403, "The policy does not allow this")
+    public static let notFound = ErrorCode("not_found", 404, "There is nothing at this address")
+    public static let accountNotFound = ErrorCode(
+        "account_not_found", 404, "There is no such account", .fixConfiguration)
+    public static let flowNotFound = ErrorCode("flow_not_found", 404, "There is no such flow", .signIn)
+    public static let userNotFound = ErrorCode("user_not_found", 404, "There is no such user", .signIn)
+    public static let methodNotAllowed = ErrorCode("method_not_allowed", 405, "The address has no such method")
+    public static let payloadTooLarge = ErrorCode("payload_too_large", 413, "The body is too large")
+    public static let unsupportedMediaType = ErrorCode("unsupported_media_type", 415, "The body must be JSON")
+    public static let stateConflict = ErrorCode("state_conflict", 409, "The account's state does not allow this")
+    public static let vaultNotShared = ErrorCode("vault_not_shared", 409, "The vault is not shared", .fixConfiguration)
+    public static let emailAlreadyInUse = ErrorCode("email_already_in_use", 409, "The address is in use", .signIn)
+    public static let portInUse = ErrorCode("port_in_use", 409, "The callback's port is in use", .retry)
+    public static let flowExpired = ErrorCode("flow_expired", 410, "The sign-in has ended", .signIn)
+    public static let flowCancelled = ErrorCode("flow_cancelled", 410, "The sign-in was cancelled", .signIn)
+    public static let providerError = ErrorCode("provider_error", 422, "The provider refused")
+    public static let passwordResetFailed = ErrorCode("password_reset_failed", 422, "The password was not changed")
+    // The program cannot fix this: the user unlocks the vault, and the same call succeeds.
+    public static let vaultLocked = ErrorCode("vault_locked", 423, "The vault is locked", .retry)
+    public static let rateLimited = ErrorCode("rate_limited", 429, "Too early: wait before the next attempt", .retry)
+    public static let internalError = ErrorCode("internal_error", 500, "Ringback made a mistake", .retry)
+    public static let invalidProviderResponse = ErrorCode(
+        "invalid_provider_response", 502, "The provider's response is not valid", .retry)
+    public static let providerUnreachable = ErrorCode(
+        "provider_unreachable", 503, "The provider cannot be reached", .retry)
+    public static let vaultUnreachable = ErrorCode(
+        "vault_unreachable", 503, "The shared vault cannot be used now", .retry)
+    public static let shuttingDown = ErrorCode("shutting_down", 503, "The daemon is shutting down", .retry)
+    public static let timeout = ErrorCode("timeout", 504, "The time allowed has passed", .retry)
+
     /// Every code that this version sends, with its meaning. A test compares the OpenAPI document with this table.
     public static let table: [ErrorCode: Meaning] = [
-        .invalidRequest: .init(status: 400, title: "The request is not valid", recovery: .none),
-        .invalidCallback: .init(status: 400, title: "This is not a callback of a pending sign-in", recovery: .signIn),
-        .validationFailed: .init(status: 400, title: "A field is not valid", recovery: .none),
-        .weakPassword: .init(status: 400, title: "The password is too weak", recovery: .none),
-        .methodUnsupported: .init(
-            status: 400, title: "The account has no such sign-in method", recovery: .fixConfiguration),
-        .invalidConfiguration: .init(
-            status: 400, title: "The configuration has mistakes", recovery: .fixConfiguration),
-        .signInRequired: .init(status: 401, title: "The account is not signed in", recovery: .signIn),
-        .sessionExpired: .init(status: 401, title: "The provider ended the session", recovery: .signIn),
-        .refreshRefused: .init(status: 401, title: "The provider refuses to renew the session", recovery: .signIn),
-        .invalidCredentials: .init(status: 401, title: "The credentials are wrong", recovery: .none),
-        .accessDenied: .init(status: 403, title: "The sign-in was refused at the provider", recovery: .none),
-        .policyDenied: .init(status: 403, title: "The policy does not allow this", recovery: .none),
-        .notFound: .init(status: 404, title: "There is nothing at this address", recovery: .none),
-        .accountNotFound: .init(status: 404, title: "There is no such account", recovery: .fixConfiguration),
-        .flowNotFound: .init(status: 404, title: "There is no such flow", recovery: .signIn),
-        .userNotFound: .init(status: 404, title: "There is no such user", recovery: .signIn),
-        .methodNotAllowed: .init(status: 405, title: "The address has no such method", recovery: .none),
-        .payloadTooLarge: .init(status: 413, title: "The body is too large", recovery: .none),
-        .unsupportedMediaType: .init(status: 415, title: "The body must be JSON", recovery: .none),
-        .stateConflict: .init(status: 409, title: "The account's state does not allow this", recovery: .none),
-        .vaultNotShared: .init(status: 409, title: "The vault is not shared", recovery: .fixConfiguration),
-        .emailAlreadyInUse: .init(status: 409, title: "The address is in use", recovery: .signIn),
-        .portInUse: .init(status: 409, title: "The callback's port is in use", recovery: .retry),
-        .flowExpired: .init(status: 410, title: "The sign-in has ended", recovery: .signIn),
-        .flowCancelled: .init(status: 410, title: "The sign-in was cancelled", recovery: .signIn),
-        .providerError: .init(status: 422, title: "The provider refused", recovery: .none),
-        .passwordResetFailed: .init(status: 422, title: "The password was not changed", recovery: .none),
-        // The program cannot fix this: the user unlocks the vault, and the same call succeeds.
-        .vaultLocked: .init(status: 423, title: "The vault is locked", recovery: .retry),
-        .rateLimited: .init(status: 429, title: "Too early: wait before the next attempt", recovery: .retry),
-        .internalError: .init(status: 500, title: "Ringback made a mistake", recovery: .retry),
-        .invalidProviderResponse: .init(status: 502, title: "The provider's response is not valid", recovery: .retry),
-        .providerUnreachable: .init(status: 503, title: "The provider cannot be reached", recovery: .retry),
-        .vaultUnreachable: .init(status: 503, title: "The shared vault cannot be used now", recovery: .retry),
-        .shuttingDown: .init(status: 503, title: "The daemon is shutting down", recovery: .retry),
-        .timeout: .init(status: 504, title: "The time allowed has passed", recovery: .retry),
-    ]
+        invalidRequest, invalidCallback, validationFailed, weakPassword, methodUnsupported, invalidConfiguration,
+        signInRequired, sessionExpired, refreshRefused, invalidCredentials, accessDenied, policyDenied, notFound,
+        accountNotFound, flowNotFound, userNotFound, methodNotAllowed, payloadTooLarge, unsupportedMediaType,
+        stateConflict, vaultNotShared, emailAlreadyInUse, portInUse, flowExpired, flowCancelled, providerError,
+        passwordResetFailed, vaultLocked, rateLimited, internalError, invalidProviderResponse, providerUnreachable,
+        vaultUnreachable, shuttingDown, timeout,
+    ].reduce(into: [:]) { $0[$1] = $1.meaning }
+
+    public static func == (left: ErrorCode, right: ErrorCode) -> Bool { left.rawValue == right.rawValue }
+    public func hash(into hasher: inout Hasher) { hasher.combine(rawValue) }
 }
 
 /// What the caller can do about a problem.

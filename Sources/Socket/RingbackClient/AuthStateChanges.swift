@@ -51,11 +51,11 @@ extension BrokerClient {
     }
 }
 
-/// The events of one account.
 struct AuthEventSource: EventSource {
     let account: String
     let application: String
     let socket: String?
+    static let finalErrors: [RingbackError.Kind] = [.accountNotFound, .policyDenied, .foreignServer]
     /// After a reconnection the daemon continues with the events that follow this one.
     var lastID: String?
 
@@ -73,20 +73,12 @@ struct AuthEventSource: EventSource {
             let state = Account.State(rawValue: data["state"]?.string ?? "")
             var session: Session?
             if state.hasSession {
-                var request = SessionRequest(account: account)
-                request.include = "user"
+                let request = SessionRequest(account: account, include: "user")
                 session = try? Session(reading: try calls.session(request))
                 session?.endsAt = WallInstant(data["ends_at"])
             }
             deliver((AuthEvent(rawValue: event.name), session))
         }
         return false
-    }
-
-    static func isFinal(_ error: RingbackError) -> Bool {
-        switch error.kind {
-        case .accountNotFound, .policyDenied, .foreignServer: true
-        default: false
-        }
     }
 }

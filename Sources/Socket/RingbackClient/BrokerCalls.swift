@@ -35,7 +35,6 @@ package struct BrokerCalls: Sendable {
         return try call(endpoint, at: target, body: body, timeout: timeout, onTick: onTick)
     }
 
-    /// Calls an endpoint at a target that is already built.
     func call(
         _ endpoint: Endpoint, at target: RequestTarget, body: JSON? = nil, timeout: Duration,
         onTick: (() -> Void)? = nil
@@ -154,7 +153,6 @@ package struct BrokerCalls: Sendable {
     }
 }
 
-/// Reads a stream of events, one after another.
 package final class EventReader {
     private let connection: SocketConnection
     private let exchange: HTTPExchange

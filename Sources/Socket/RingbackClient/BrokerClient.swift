@@ -53,14 +53,9 @@ public struct BrokerClient: Sendable {
         _ account: String, minValid: Int? = nil, timeout: Int? = nil, scope: String? = nil, audience: String? = nil,
         resource: String? = nil, subject: String? = nil, signIn: SignIn = .never
     ) async throws(RingbackError) -> Session {
-        var request = SessionRequest(account: account)
-        request.minValid = minValid
-        request.timeout = timeout
-        request.scope = scope
-        request.audience = audience
-        request.resource = resource
-        request.subject = subject
-        request.include = "user"
+        let request = SessionRequest(
+            account: account, minValid: minValid, timeout: timeout, scope: scope, audience: audience,
+            resource: resource, subject: subject, include: "user")
         do throws(RingbackError) {
             return try await session(request)
         } catch {

@@ -66,11 +66,11 @@ extension BrokerCalls {
     }
 }
 
-/// The links of one scheme.
 struct DeepLinkSource: EventSource {
     let scheme: String
     let application: String
     let socket: String?
+    static let finalErrors: [RingbackError.Kind] = [.notFound, .validationFailed, .policyDenied, .foreignServer]
     /// The ids of the links that were delivered last. A link that is not acknowledged yet comes again after a break.
     var delivered: [String] = []
 
@@ -93,12 +93,5 @@ struct DeepLinkSource: EventSource {
             deliver(link)
         }
         return false
-    }
-
-    static func isFinal(_ error: RingbackError) -> Bool {
-        switch error.kind {
-        case .notFound, .validationFailed, .policyDenied, .foreignServer: true
-        default: false
-        }
     }
 }

@@ -44,8 +44,10 @@ package struct OriginRequest: Sendable {
     package var isInteractive = false
     /// How the tool connects, where the origin has to allow that: members of the request.
     package var settings = JSONObject()
+}
 
-    package init(url: String) { self.url = url }
+extension OriginRequest {
+    package init(url: String) { self.init(url: url, username: nil) }
 }
 
 extension BrokerCalls {
@@ -74,11 +76,8 @@ extension BrokerClient {
     public func credential(
         for url: String, username: String? = nil, waitsForSignIn: Bool = false
     ) async throws(RingbackError) -> OriginCredential {
-        var request = OriginRequest(url: url)
-        request.username = username
-        request.isInteractive = waitsForSignIn
-        let lookup = request
-        return try await run { calls throws(RingbackError) in try calls.lookup(lookup) }
+        let request = OriginRequest(url: url, username: username, isInteractive: waitsForSignIn)
+        return try await run { calls throws(RingbackError) in try calls.lookup(request) }
     }
 
     /// Reports that the server refused a credential's token. The next lookup gets another token.
@@ -89,11 +88,8 @@ extension BrokerClient {
     public func rejectCredential(
         for url: String, username: String? = nil, sha256 digest: String
     ) async throws(RingbackError) -> OriginCredential {
-        var request = OriginRequest(url: url)
-        request.username = username
-        request.rejected = digest
-        let rejection = request
-        return try await run { calls throws(RingbackError) in try calls.lookup(rejection) }
+        let request = OriginRequest(url: url, username: username, rejected: digest)
+        return try await run { calls throws(RingbackError) in try calls.lookup(request) }
     }
 }
 
@@ -112,8 +108,10 @@ package struct SessionRequest: Sendable {
     package var include: String?
     /// If signed out, start or join a sign-in and wait for it, no longer than `timeout`.
     package var waitsForSignIn = false
+}
 
-    package init(account: String?) { self.account = account }
+extension SessionRequest {
+    package init(account: String?) { self.init(account: account, issuer: nil) }
 }
 
 extension BrokerCalls {

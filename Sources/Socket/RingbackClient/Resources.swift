@@ -312,7 +312,7 @@ public struct WallInstant: Sendable, Hashable, Comparable, CustomStringConvertib
     public init(secondsSince1970: Int) { self.secondsSince1970 = secondsSince1970 }
 
     /// The wall clock now.
-    public static var now: WallInstant { WallInstant(secondsSince1970: WallClock.seconds()) }
+    public static var now: WallInstant { WallInstant(secondsSince1970: time(nil)) }
 
     /// From here to the other; negative if that is earlier. Limited to what an `Int` of seconds can hold.
     public func duration(to other: WallInstant) -> Duration {
@@ -342,9 +342,4 @@ public struct WallInstant: Sendable, Hashable, Comparable, CustomStringConvertib
         guard let seconds = json?.integer else { return nil }
         self.init(secondsSince1970: seconds)
     }
-}
-
-enum WallClock {
-    /// Unix seconds.
-    static func seconds() -> Int { time(nil) }
 }

@@ -1,4 +1,5 @@
 import DeepLinks
+import Glibc
 import LocalHTTP
 import OAuth
 import OAuthSignIn
@@ -170,4 +171,83 @@ final class Mistakes: Sendable {
     var outcome: SocketAPI.Reloaded { state.withLock { $0 } }
     func plant(_ mistakes: [JSON]) { state.withLock { $0.errors = mistakes } }
     func ignore(_ tables: [String]) { state.withLock { $0.restartNeeded = tables } }
+}
+
+/// A restricted socket in a house where alice is signed in to two accounts and shows one.
+struct ExposedHouse {
+    let house: APIHouse
+    var api: ExposedAPI
+    let exposedSocket: ExposedSocket
+
+    init(_ ceiling: [String]? = nil, lifetime: Int? = nil, signsIn: Bool = true) async throws {
+        house = try await APIHouse()
+        let hidden = try APIHouse.account("hidden")
+        try await house.configure([try APIHouse.account("work"), hidden])
+        if signsIn { try await house.signIn() }
+        // A token with fewer scopes costs the owner's session nothing at this provider, and that is known.
+        try await house.broker.vault.store(
+            Secret(#"{"downscoping":"keeps"}"#),
+            in: VaultSlot(account: "providers", binding: "https://id.example/token", kind: .provider))
+        exposedSocket = try await house.exposedSockets.add(
+            ExposedSocket.Order(
+                name: "ci", accounts: [try #require(AccountName("work"))], ceiling: ceiling,
+                allowedUIDs: [100_999], lifetime: lifetime.map { .seconds($0) }))
+        api = ExposedAPI(house.api, showing: exposedSocket)
+    }
+
+    func ask(
+        _ method: String, _ target: String, _ body: String? = nil, fields: [(String, String)] = [],
+        uid: UInt32 = 1_000, memory: ConnectionMemory = ConnectionMemory()
+    ) async -> APIHouse.Answer {
+        var fields = HTTPFields(fields)
+        if body != nil { fields.append("Content-Type", "application/json") }
+        let response = await api.respond(
+            ServerRequest(
+                method: method, target: target, fields: fields, body: Array((body ?? "").utf8),
+                peer: .local(uid: uid, pid: 4_712), memory: memory))
+        var text = ""
+        if case .bytes(let bytes) = response.body { text = String(decoding: bytes, as: UTF8.self) }
+        for secret in house.provider.secrets where text.contains(secret) { Issue.record("\(target) shows \(secret)") }
+        return APIHouse.Answer(response: response, text: text, json: (try? JSON(parsing: Array(text.utf8))) ?? .null)
+    }
+}
+
+/// A directory for an audit log, gone with the value.
+final class AuditFolder: Sendable {
+    private let path: String
+    var file: String { "\(path)/audit.jsonl" }
+
+    init() throws {
+        var template = Array("/tmp/api-audit.XXXXXX".utf8CString)
+        try #require(unsafe mkdtemp(&template) != nil)
+        path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    deinit {
+        unsafe unlink(file)
+        unsafe rmdir(path)
+    }
+
+    /// The log as it stands on the disk.
+    var text: String {
+        let descriptor = unsafe open(file, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return "" }
+        defer { close(descriptor) }
+        var buffer = [UInt8](repeating: 0, count: 1 << 20)
+        let count = unsafe read(descriptor, &buffer, buffer.count)
+        return String(decoding: buffer[..<max(count, 0)], as: UTF8.self)
+    }
+}
+
+/// What people were told, as `VERDICT ACCOUNT MESSAGE`.
+final class Told: Sendable {
+    private let lines = Mutex<[String]>([])
+    let isShown = Mutex(true)
+    var all: [String] { lines.withLock { $0 } }
+
+    @Sendable func tell(_ verdict: CallbackVerdict, _ account: AccountName?, _ message: String?) async -> Bool {
+        let word = String("\(verdict)".prefix { $0 != "(" })
+        lines.withLock { $0.append("\(word) \(account?.rawValue ?? "nil") \(message ?? "nil")") }
+        return isShown.withLock { $0 }
+    }
 }

@@ -198,11 +198,4 @@ import Testing
         #expect(await house.ask("POST", "/v1/flows/nothing/verify", #"{"code":"123456"}"#).code == "flow_not_found")
         #expect(await house.ask("POST", "/v1/flows/nothing/resend", "{}").code == "flow_not_found")
     }
-
-    @Test func `a flow that waits for a browser takes no code`() async throws {
-        let house = try await SupabaseHouse()
-        let id = await house.ask("POST", "/sign-in", "{}")["id"]?.string ?? ""
-        #expect(await house.ask("POST", "/v1/flows/\(id)/verify", #"{"code":"123456"}"#).code == "state_conflict")
-        #expect(await house.ask("POST", "/v1/flows/\(id)/resend", "{}").code == "state_conflict")
-    }
 }

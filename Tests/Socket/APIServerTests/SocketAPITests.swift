@@ -2,9 +2,12 @@ import BrokerCore
 import LocalHTTP
 import RingbackAPI
 import RingbackBase
+import SupabaseSignIn
 import Testing
 
 @testable import APIServer
+@testable import BrokerTestSupport
+@testable import Records
 
 @Suite(.timeLimit(.minutes(5))) struct `The way of a request` {
     @Test(arguments: [
@@ -168,5 +171,170 @@ import Testing
         for target in ["/v1/accounts/work/session", "/v1/accounts/work/session?min_valid=1", "/v1/accounts", "/v1/x"] {
             #expect(await house.ask("GET", target).response.fields["Cache-Control"] == "no-store")
         }
+    }
+}
+
+@Suite struct `The routes` {
+    @Test(arguments: Endpoint.allCases) func `lead to their endpoint, with the parameters of the path`(
+        endpoint: Endpoint
+    ) {
+        let values = Dictionary(uniqueKeysWithValues: endpoint.parameters.map { ($0, "org.x-\($0)") })
+        let path = values.reduce(endpoint.path) { $0.replacing("{\($1.key)}", with: $1.value) }
+        guard case .route(let route, let found) = Router.shared.match(method: endpoint.method.rawValue, path: path)
+        else {
+            Issue.record("\(endpoint.method) \(path) leads nowhere")
+            return
+        }
+        #expect(route.endpoint == endpoint && found == values)
+    }
+
+    @Test(arguments: [
+        "", "/", "v1/status", "/v1", "/v1/", "/v1/status/", "//v1/status", "/v1//status", "/V1/status", "/v1/Status",
+        "/v1/./status", "/v1/x/../status", "/v1/%73tatus", "/v1/status;x", "/v1/accounts/", "/v1/accounts//session",
+        "/v1/accounts/work/session/", "/v1/accounts/work/sessions", "/v2/status", "/v1/vault", "/v1/vault/locks",
+        "/v1/exposed-sockets/x/y",
+        "/v1/accounts/work/users", "/v1/accounts/{account}/x", "/v1/status?x", "*",
+    ]) func `lead nowhere else`(path: String) {
+        guard case .nothing = Router.shared.match(method: "GET", path: path) else {
+            Issue.record("GET \(path) leads somewhere")
+            return
+        }
+    }
+
+    @Test func `take a parameter as it stands`() {
+        guard case .route(_, let parameters) = Router.shared.match(method: "GET", path: "/v1/accounts/%2e%2e") else {
+            Issue.record("no route")
+            return
+        }
+        #expect(parameters == ["account": "%2e%2e"])
+    }
+
+    @Test func `are one for each endpoint, by path, then method`() {
+        let keys = Router.shared.routes.map { "\($0.endpoint.path) \($0.endpoint.method.rawValue)" }
+        #expect(keys == keys.sorted())
+        #expect(Set(Router.shared.routes.map(\.endpoint)) == Set(Endpoint.allCases))
+        #expect(keys.count == Set(keys).count)
+    }
+
+    @Test func `that only read are GET`() {
+        for endpoint in Endpoint.allCases where endpoint.operation == .readState {
+            #expect(endpoint.method == .get, "\(endpoint)")
+        }
+    }
+
+    @Test func `operations have the names that clients know`() {
+        let words = [
+            "read_state", "token", "id_token", "provider_token", "sign_in", "sign_out", "user",
+            "deliver_callback", "deep_link", "manage",
+        ]
+        #expect(PolicyOperation.allCases.map(\.rawValue) == words)
+    }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct `The members of a request's body` {
+    /// A member that is null counts as left out, but it has to be one that the route knows.
+    @Test(arguments: Endpoint.allCases.filter { $0.method != .get })
+    func `are taken where the description has them`(endpoint: Endpoint) async throws {
+        let names = try #require(Router.shared[endpoint]).bodyMembers ?? ["anything", "password"]
+        let target = endpoint.parameters.reduce(endpoint.path) { path, name in
+            path.replacing("{\(name)}", with: name == "account" ? "app" : "x")
+        }
+        let body = JSON.object(JSONObject(names.map { .init($0, .null) })).text
+        let answer = await (try await SupabaseHouse()).ask(endpoint.method.rawValue, target, body)
+        #expect(answer["detail"]?.string?.contains("no such member") != true, "\(answer.text)")
+    }
+
+    @Test func `are described for every method of signing in`() throws {
+        let described = Set(try #require(Router.shared[.signIn]?.bodyMembers))
+        #expect(Call.allProjectFields.subtracting(described).isEmpty)
+        let changes = try #require(Router.shared[.updateUser]?.bodyMembers)
+        #expect(changes.contains("password_confirmation"))
+    }
+
+    @Test func `are closed in the description, but for a function's arguments`() throws {
+        let document = OpenAPIDocument.document(version: APIHouse.version)
+        for endpoint in Endpoint.allCases {
+            let body = document["paths"]?[endpoint.path]?[endpoint.method.rawValue.lowercased()]?["requestBody"]
+            guard let schema = body?["content"]?["application/json"]?["schema"] else { continue }
+            let isOpen = endpoint == .callFunction
+            #expect((schema["additionalProperties"] == false) == !isOpen, "\(endpoint.path)")
+        }
+    }
+
+    @Test(arguments: [
+        (
+            "PATCH", "/user", #"{"pasword":"longer"}"#,
+            "pasword: this request has no such member; did you mean password?"
+        ),
+        ("PATCH", "/user", #"{"zzzzzzzz":null}"#, "zzzzzzzz: this request has no such member. It has: channel, "),
+        ("POST", "/reauthenticate", #"{"nonce":"1"}"#, "nonce: this request has no such member. It has none."),
+        ("POST", "/refresh", #"{"fource":true}"#, "fource: this request has no such member; did you mean force?"),
+    ])
+    func `that nobody reads are refused by name`(method: String, target: String, body: String, words: String)
+        async throws
+    {
+        let house = try await SupabaseHouse()
+        let answer = await house.ask(method, target, body)
+        #expect(answer.status == 400 && answer.code == "validation_failed")
+        #expect(answer["detail"]?.string?.hasPrefix(words) == true, "\(answer.text)")
+        #expect(house.project.requests.isEmpty)
+    }
+
+    @Test func `say a new password twice in the same way, or not at all`() async throws {
+        let house = try await SupabaseHouse.signedIn()
+        for body in [
+            #"{"password":"longer","password_confirmation":"Longer"}"#, #"{"password_confirmation":"longer"}"#,
+            #"{"password":"longer","password_confirmation":""}"#, #"{"password":"longer","password_confirmation":1}"#,
+        ] {
+            let answer = await house.ask("PATCH", "/user", body)
+            #expect(answer.code == "validation_failed")
+            #expect(answer["detail"]?.string?.hasPrefix("password_confirmation: ") == true, "\(answer.text)")
+        }
+        #expect(house.project.last("PUT /user") == nil)
+        let body = #"{"password":"longer","password_confirmation":"longer"}"#
+        #expect(await house.ask("PATCH", "/user", body).status == 200)
+        #expect(house.project.last("PUT /user")?.body == ["password": "longer"])
+    }
+}
+
+@Suite struct `The facts of the last connections` {
+    private let recent = RecentFacts()
+    private let policy = Policy(owner: 1_000)
+
+    private func caller(_ pid: Int32) -> AuditCaller { AuditCaller(uid: 1_000, pid: pid, serial: 1) }
+
+    private func keep(_ caller: AuditCaller?) -> ConnectionFacts {
+        let decision = policy.decide(PolicyPeer(uid: 1_000, pid: 7), account: nil, operation: .readState)
+        let facts = ConnectionFacts(decision: decision, caller: caller)
+        recent.keep(facts)
+        return facts
+    }
+
+    @Test func `are those of the same caller`() {
+        let caller = caller(7)
+        #expect(recent.find(caller, policy.generation) == nil)
+        let facts = keep(caller)
+        #expect(recent.find(caller, policy.generation) === facts)
+        // Another program of the process, or another process with its number: the audit log makes a new caller.
+        #expect(recent.find(self.caller(7), policy.generation) == nil)
+    }
+
+    @Test func `count only until the policy changes`() {
+        let caller = caller(7)
+        let former = keep(caller)
+        policy.invalidate()
+        #expect(recent.find(caller, policy.generation) == nil)
+        let facts = keep(caller)
+        #expect(recent.find(caller, policy.generation) === facts && facts !== former)
+    }
+
+    @Test func `of a few callers`() {
+        let callers = (Int32(0)..<9).map(caller)
+        for caller in callers { _ = keep(caller) }
+        // The last one has taken the place of the first.
+        #expect(recent.find(callers[0], policy.generation) == nil)
+        for caller in callers.dropFirst() { #expect(recent.find(caller, policy.generation)?.caller === caller) }
+        _ = keep(nil)
+        #expect(recent.find(self.caller(-1), policy.generation) == nil)
     }
 }

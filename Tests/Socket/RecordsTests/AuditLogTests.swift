@@ -153,3 +153,112 @@ import Testing
         #expect(folder.lines().count == AuditLog.maxRows + 10)
     }
 }
+
+@Suite struct `The file of the audit log` {
+    private func append(_ text: String, to file: AuditFile) throws(AuditFile.Failure) {
+        try file.append([Array(text.utf8)])
+    }
+
+    @Test func `is the user's alone, whoever made it`() throws {
+        let folder = try Folder()
+        let file = AuditFile(path: folder.file, maxSize: 1_000)
+        try append("{}\n", to: file)
+        #expect(folder.mode() == 0o600)
+        unsafe chmod(folder.file, 0o644)
+        try append("{}\n", to: file)
+        #expect(folder.mode() == 0o600)
+        #expect(folder.text() == "{}\n{}\n")
+    }
+
+    @Test func `makes room at its bound and keeps one older file`() throws {
+        let folder = try Folder()
+        let file = AuditFile(path: folder.file, maxSize: 100)
+        for number in 0..<50 { try append("{\"number\":\(number)}\n", to: file) }
+        #expect(folder.size(of: "audit.jsonl") <= 100)
+        #expect(folder.size(of: "audit.jsonl.1") <= 100)
+        #expect(folder.mode(of: "audit.jsonl.1") == 0o600)
+        #expect(folder.lines().last == "{\"number\":49}")
+        // The two are neighbours: nothing between them is missing.
+        let numbers = (folder.lines(of: "audit.jsonl.1") + folder.lines()).compactMap {
+            Int($0.dropFirst(10).dropLast())
+        }
+        #expect(numbers == Array((50 - numbers.count)..<50))
+        #expect(String(decoding: file.contents(), as: UTF8.self) == folder.text(of: "audit.jsonl.1") + folder.text())
+    }
+
+    @Test func `ends a line that was cut before it goes on`() throws {
+        let folder = try Folder()
+        try folder.put("{\"a\":1}\n{\"b\":")
+        try append("{\"c\":3}\n", to: AuditFile(path: folder.file, maxSize: 1_000))
+        #expect(folder.lines() == ["{\"a\":1}", "{\"b\":", "{\"c\":3}"])
+    }
+
+    @Test func `is no link, no pipe and no directory`() throws {
+        let folder = try Folder()
+        let file = AuditFile(path: folder.file, maxSize: 1_000)
+        try folder.put("mine", in: "target")
+        unsafe symlink("\(folder.path)/target", folder.file)
+        #expect(throws: AuditFile.Failure(call: "open", errno: ELOOP)) { try append("{}\n", to: file) }
+        #expect(folder.text(of: "target") == "mine")
+        unsafe unlink(folder.file)
+        unsafe mkfifo(folder.file, 0o600)
+        #expect(throws: AuditFile.Failure.self) { try append("{}\n", to: file) }
+        #expect(file.contents().isEmpty)
+    }
+
+    @Test func `says what a full disk left`() {
+        // Not a file, so it is refused before a byte is written.
+        #expect(throws: AuditFile.Failure(call: "open", errno: EPERM)) {
+            try AuditFile(path: "/dev/full", maxSize: 10).append([[10]])
+        }
+        #expect(AuditLog.whole(of: [[1, 10], [2, 10], [3, 10]], in: 0) == 0)
+        #expect(AuditLog.whole(of: [[1, 10], [2, 10], [3, 10]], in: 3) == 1)
+        #expect(AuditLog.whole(of: [[1, 10], [2, 10], [3, 10]], in: 4) == 2)
+        #expect(AuditLog.whole(of: [[1, 10], [2, 10], [3, 10]], in: 6) == 3)
+    }
+}
+
+@Suite struct `A line of the audit log` {
+    static let texts = [
+        "", "plain", "Zürich, Привет, 日本", "a\nb\r\t\u{0}\u{7F}", "\u{202E}txt.exe", "\u{2066}x\u{2069}",
+        "\u{200B}\u{FEFF}",
+        "\u{2028}\u{2029}\u{85}\u{9B}31m", "\u{E0041}\u{1F600}", "\"\\/", "\u{FE0F}\u{115F}\u{A0}",
+    ]
+
+    @Test(arguments: texts) func `SK-28: is one line, shows what it holds, and gives it back`(text: String) throws {
+        let entry = JSONObject([.init("event", "x"), .init("executable", .string(text))])
+        let bytes = AuditLine.bytes(of: entry)
+        #expect(bytes.last == 10)
+        #expect(bytes.count { $0 == 10 } == 1)
+        #expect(AuditLine.entry(of: bytes.dropLast()) == entry)
+        for scalar in String(decoding: bytes.dropLast(), as: UTF8.self).unicodeScalars {
+            switch scalar.properties.generalCategory {
+            case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse: Issue.record("\(scalar.value)")
+            default: #expect(!scalar.properties.isDefaultIgnorableCodePoint)
+            }
+        }
+    }
+
+    @Test func `keeps letters as they are`() {
+        let bytes = AuditLine.bytes(of: JSONObject([.init("a", "Привет 日本")]))
+        #expect(String(decoding: bytes, as: UTF8.self) == "{\"a\":\"Привет 日本\"}\n")
+    }
+
+    @Test(arguments: ["", "{", "[]", "null", "{}x", "{\"a\":1,\"a\":2}", "x{}", " {}", "{\"a\":\"\u{1}\"}"])
+    func `is nothing else`(text: String) {
+        #expect(AuditLine.entry(of: Array(text.utf8)[...]) == nil)
+    }
+}
+
+@Suite struct `The name of a host that shares a vault` {
+    @Test func `is in every line from when it is known`() async throws {
+        let folder = try Folder()
+        let log = folder.log()
+        log.write("daemon_started", JSONObject())
+        log.setHost { "laptop" }
+        log.write("host_removed", JSONObject([.init("host", "desktop")]))
+        let entries = await log.entries(since: nil, account: nil, limit: 10).entries
+        #expect(entries.map { $0["on_host"]?.string } == [nil, "laptop"])
+        #expect(entries.last?["host"] == "desktop")
+    }
+}

@@ -1,5 +1,7 @@
+import Glibc
 import RingbackAPI
 import RingbackBase
+import Synchronization
 import Testing
 
 @testable import RingbackClient
@@ -79,17 +81,6 @@ import Testing
         #expect(kind { () throws(RingbackError) in try BrokerCalls(daemon).call(.getStatus) } == .badResponse)
     }
 
-    @Test(arguments: [
-        "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n{\"a\":1}and more",
-        "HTTP/1.1 200 OK\r\n\r\n{\"a\":1}",
-        "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length:7\r\n\r\n{\"a\":1}",
-        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{\"a\r\n4;x=y\r\n\":1}\r\n0\r\nT: x\r\n\r\n",
-    ])
-    func `a body ends by its length, by its last chunk, or with the connection`(text: String) throws {
-        let daemon = try FakeDaemon { _ in .bytes(text) }
-        #expect(try BrokerCalls(daemon).call(.getStatus) == ["a": 1])
-    }
-
     @Test func `without a daemon the kind is no_daemon`() {
         let calls = BrokerCalls(socket: "/tmp/there-is-no-such-directory/s", application: "test")
         #expect(kind { () throws(RingbackError) in try calls.call(.getStatus) } == .noDaemon)
@@ -134,5 +125,42 @@ import Testing
         ] as [([String: String], String?)])
     func `the person's language comes from the environment`(environment: [String: String], expected: String?) {
         #expect(BrokerCalls.language { environment[$0] } == expected)
+    }
+}
+
+@Suite(.timeLimit(.minutes(5))) struct `The watch over a flow` {
+    /// True once the descriptor is readable, within a bound.
+    private func isReadable(_ descriptor: Int32, milliseconds: Int32 = 60_000) -> Bool {
+        var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return unsafe poll(&entry, 1, milliseconds) > 0
+    }
+
+    @Test func `becomes readable when the flow has ended`() throws {
+        let daemon = try FakeDaemon { _ in .json(200, #"{"id":"f","account":"a","status":"completed"}"#) }
+        let watch = try FlowWatch(BrokerCalls(socket: daemon.path, application: "test"), flow: "f")
+        #expect(isReadable(watch.descriptor))
+        #expect(try watch.outcome?.0.status == .completed)
+    }
+
+    @Test func `has nothing while it is pending, and can be stopped`() throws {
+        let daemon = try FakeDaemon { _ in .hold("") }
+        let watch = try FlowWatch(BrokerCalls(socket: daemon.path, application: "test"), flow: "f")
+        #expect(try !isReadable(watch.descriptor, milliseconds: 0) && watch.outcome == nil)
+        watch.stop()
+        #expect(isReadable(watch.descriptor))
+        #expect(throws: RingbackError.self) { try watch.outcome }
+    }
+
+    @Test func `gives up at the caller's own bound`() throws {
+        let daemon = try FakeDaemon { _ in .json(200, #"{"id":"f","account":"a","status":"pending"}"#) }
+        let watch = try FlowWatch(BrokerCalls(socket: daemon.path, application: "test"), flow: "f", until: .now)
+        #expect(isReadable(watch.descriptor))
+        #expect(try watch.outcome?.0.status == .pending)
+    }
+
+    @Test func `without a daemon says so`() throws {
+        let watch = try FlowWatch(BrokerCalls(socket: "/nowhere/s", application: "test"), flow: "f")
+        #expect(isReadable(watch.descriptor))
+        #expect(throws: RingbackError.self) { try watch.outcome }
     }
 }

@@ -59,13 +59,6 @@ import Testing
         #expect(try await links.next() == nil)
     }
 
-    @Test func `let a cancelled consumer go, even without a daemon`() async throws {
-        let links = BrokerClient(application: "test", socket: "/tmp/there-is-no-such-directory/s").deepLinks("coin")
-        let consumer = Task { for try await _ in links {} }
-        consumer.cancel()
-        try await consumer.value
-    }
-
     @Test func `are acknowledged by name; one that is not kept any more is no error`() async throws {
         let daemon = try FakeDaemon { request in
             switch request.prefix(while: { $0 != "H" }) {

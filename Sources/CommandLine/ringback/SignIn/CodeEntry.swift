@@ -79,7 +79,7 @@ struct CodeEntry {
                 if word == "resend" {
                     Output.note(CodeEntry.sent(try patient.resend(flow: flow.id).0))
                 } else {
-                    let known = try patient.verify(flow: flow.id, "code", word).0
+                    let known = try patient.verify(flow: flow.id, ["code": word]).0
                     guard known.status == .pending else { return known }
                     CodeEntry.show(known)
                 }
@@ -104,7 +104,7 @@ struct CodeEntry {
     /// For a script: a wrong code ends it, and the error says what may be wrong. `advice` follows that.
     func verify(_ flow: Flow, _ code: String, advice: String) throws(RingbackError) -> Flow {
         do throws(RingbackError) {
-            return try patient.verify(flow: flow.id, "code", code).0
+            return try patient.verify(flow: flow.id, ["code": code]).0
         } catch {
             guard let hint = CodeEntry.used(error, flow) else { throw error }
             throw error.adding(hint + advice)

@@ -57,7 +57,7 @@ struct Verify: DaemonVerb {
         let input = SecretInput(interruption: interruption)
         if let hashDescriptor {
             let hash = try input.read("token hash", from: hashDescriptor)
-            return try calls.verify(flow: flow.id, "token_hash", hash).0
+            return try calls.verify(flow: flow.id, ["token_hash": hash]).0
         }
         if SecretInput.asksUser(codeDescriptor) {
             return try CodeEntry(calls, interruption, from: codeDescriptor).finish(flow)

@@ -185,7 +185,8 @@ struct FactorProof {
                 if isPhone, isAsking, code == "resend" {
                     challenge = try send(factor, channel)
                 } else {
-                    return try calls.verifyFactor(account, factor.id, code: code, challenge: challenge)
+                    return try calls.project(
+                        .verifyFactor, account, factor.id, body: ["code": code, "challenge_id": challenge])
                 }
             } catch {
                 guard isAsking, FactorProof.canBeMended(error) else { throw error }
@@ -208,7 +209,8 @@ struct FactorProof {
         guard let credential = try entry.read("navigator.credentials.\(challenge.makesKey ? "create" : "get")()") else {
             throw entry.unread
         }
-        return try calls.verifyFactor(account, factor.id, credential: credential, challenge: challenge.id)
+        return try calls.project(
+            .verifyFactor, account, factor.id, body: ["challenge_id": challenge.id, "credential": credential])
     }
 
     private func send(_ factor: Factor, _ channel: String?) throws(RingbackError) -> String? {
@@ -246,11 +248,12 @@ struct SupabaseRegisterPasskey: AccountVerb {
         let entry = PasskeyEntry(
             input: SecretInput(interruption: try Signals.interruption()), descriptor: credentialDescriptor)
         let calls = try daemon.calls()
-        let challenge = try calls.beginPasskey(account)
+        let challenge = try calls.project(.beginPasskey, account, body: JSONObject())
         let known = try PasskeyChallenge(reading: challenge)
         if json.isWanted { Output.json(challenge) } else { Output.line(known.options) }
         guard let credential = try entry.read("navigator.credentials.create()") else { throw entry.unread }
-        let answer = try calls.registerPasskey(account, challenge: known.id, credential: credential)
+        let answer = try calls.project(
+            .registerPasskey, account, body: ["challenge_id": known.id, "credential": credential])
         guard !json.isWanted else { return Output.json(answer) }
         let id = Sanitizer.line(try Passkey(reading: answer).id)
         Output.line("Added \(id)")
@@ -284,7 +287,7 @@ struct PasskeyEntry {
         let credential = try read("navigator.credentials.get()", orEndedBy: watch.descriptor)
         if let (ended, _) = try watch.outcome { return ended }
         guard let credential else { throw unread }
-        return try calls.patient.verify(flow: flow.id, credential: credential).0
+        return try calls.patient.verify(flow: flow.id, ["credential": credential]).0
     }
 
     /// The credential; nil when `other` became readable first, or where there is none.

@@ -155,7 +155,7 @@ struct SupabasePasskeys: AccountVerb {
 
     func run() throws {
         try json.printList(
-            daemon.calls().passkeys(account), "passkeys", ["NAME", "SINCE", "LAST USED", "ID"],
+            daemon.calls().project(.listPasskeys, account), "passkeys", ["NAME", "SINCE", "LAST USED", "ID"],
             none: "There is no passkey. To add one: \(shown: "ringback supabase register-passkey \(account)")"
         ) { entry throws(RingbackError) in
             let passkey = try Passkey(reading: entry)
@@ -181,7 +181,8 @@ struct SupabaseRenamePasskey: AccountVerb {
 
     func run() throws {
         let hint = IdentifierHint(see: ShownCommand("ringback supabase passkeys \(account)"))
-        let answer = try hint.explaining(try daemon.calls().renamePasskey(account, passkey, to: name))
+        let answer = try hint.explaining(
+            try daemon.calls().project(.renamePasskey, account, passkey, body: ["friendly_name": name]))
         let known = try Passkey(reading: answer)
         json.print(answer, or: "\(Sanitizer.line(known.id)) is \(Sanitizer.line(known.name ?? name)) now.")
     }

@@ -13,7 +13,6 @@ public struct ExposedAPI: Sendable {
     let api: SocketAPI
     let exposedSocket: ExposedSocket
     let policy: Policy
-    /// The uids whose refused connections have been recorded.
     private let refused = Refused()
     let allowance = Allowance()
     let isForRelay: Bool
@@ -127,9 +126,6 @@ public struct ExposedAPI: Sendable {
 
     private func status(_ call: Call) async throws(Problem) -> ServerResponse {
         let views = await shown()
-        let counts = AccountState.allCases.map { state in
-            JSONObject.Member(state.rawValue, .integer(views.count { $0.state == state }))
-        }
         let socket: JSONObject = [
             "name": exposedSocket.name, "accounts": exposedSocket.accounts.map(\.rawValue),
             "scope": exposedSocket.ceiling?.joined(separator: " "),
@@ -138,7 +134,7 @@ public struct ExposedAPI: Sendable {
         ]
         return ServerResponse([
             "version": api.daemon.version, "uptime": api.uptime,
-            "vault": ["locked": api.broker.vault.status.isLocked] as JSONObject, "accounts": JSONObject(counts),
+            "vault": ["locked": api.broker.vault.status.isLocked] as JSONObject, "accounts": views.states,
             "policy": policy.name, "exposed_socket": socket,
         ])
     }
@@ -165,7 +161,6 @@ public struct ExposedAPI: Sendable {
         }
     }
 
-    /// Runs a call of the broker.
     func ask<Value>(
         _ call: Call, _ body: () async throws(BrokerError) -> Value
     ) async throws(Problem) -> Value {
@@ -225,7 +220,6 @@ public struct ExposedAPI: Sendable {
         }
     }
 
-    /// The uids whose connections were denied, each once.
     private final class Refused: Sendable {
         private let uids = Mutex<Set<UInt32>>([])
         func isNew(_ uid: UInt32) -> Bool { uids.withLock { $0.count < 64 && $0.insert(uid).inserted } }
@@ -235,18 +229,10 @@ public struct ExposedAPI: Sendable {
 /// The tokens that a restricted socket serves: access tokens of the accounts that it shows, within its ceiling.
 extension ExposedAPI {
     func session(of name: AccountName, _ call: Call) async throws(Problem) -> ServerResponse {
-        var query = SessionQuery()
-        query.minValid = try call.duration("min_valid")
-        if let timeout = try call.duration("timeout") { query.timeout = timeout }
-        query.subject = call.query("subject")
-        query.key = try call.tokenKey()
-        let (issuedToken, wanted) = try await issue(query, of: name, call)
+        let (issuedToken, wanted) = try await issue(try call.sessionQuery(), of: name, call)
         api.noteIssuedToken(call.facts, issuedToken, wanted.key, .token)
         var object = SocketAPI.members(of: issuedToken, isIDToken: false)
-        if let (expiresAt, remaining) = api.broker.expiry(of: issuedToken.token) {
-            object["expires_at"] = .integer(expiresAt.seconds)
-            object["expires_in"] = .integer(remaining.wholeSeconds)
-        }
+        api.addExpiry(of: issuedToken, to: &object)
         return ServerResponse(json: .object(object))
     }
 

@@ -14,7 +14,10 @@ struct ExposedSocketResource: Resource {
 
     static let routes: [Route] = [
         Route(
-            .listExposedSockets, "Every restricted socket, by name, and those that are closed", .json(.exposedSockets),
+            .listExposedSockets, "Every restricted socket, by name, and those that are closed",
+            .json(
+                "ExposedSockets", .required("exposed_sockets", as: .array(.component(.exposedSocket))),
+                .required("closed", as: .array(.component(.closedSocket)))),
             errors: [.notFound], ExposedSocketResource.listExposedSockets),
         Route(
             .createExposedSocket, "Show accounts through a restricted socket", body: members, statuses: [201],
@@ -166,7 +169,6 @@ extension ExposedSocketResource {
     }
 }
 
-/// The paths of an exposed socket.
 public struct ExposedPlace: Sendable, Equatable {
     /// `…/exposed/NAME.sock`
     public var socket: String
@@ -183,9 +185,6 @@ public struct ExposedPlace: Sendable, Equatable {
 }
 
 extension Component {
-    fileprivate static let exposedSockets = Component(
-        "ExposedSockets", .required("exposed_sockets", as: .array(.component(.exposedSocket))),
-        .required("closed", as: .array(.component(.closedSocket))))
     fileprivate static let closedSocket = Component(
         "ClosedExposedSocket", .required("name", "source", "detail"), .required("accounts", as: .array(.string)),
         .required("reason", as: .oneOf(ClosedSocket.Reason.self)), .optional("path"))
@@ -212,7 +211,6 @@ extension RecordKeeper {
         }
     }
 
-    /// A user who is not allowed connected.
     public func noteRefused(uid: UInt32, at exposedSocket: ExposedSocket) {
         audit.write(
             "exposed_socket_refused", ["exposed_socket": exposedSocket.name, "uid": Int(uid)], at: exposedSocket.name)

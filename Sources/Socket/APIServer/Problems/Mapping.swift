@@ -97,7 +97,13 @@ extension Problem {
                 retryAfter: seconds ?? error.hostWait)
         case .misconfigured(let reason): self.init(.invalidConfiguration, reason.sentence)
         case .unusableSetting(let setting):
-            self.init(.invalidConfiguration, setting.reason.sentence, extensions: Problem.members(of: setting))
+            self.init(
+                .invalidConfiguration, setting.reason.sentence,
+                extensions: [
+                    "setting": setting.setting, "file": setting.file, "line": setting.line,
+                    "credential": setting.credential, "cause": setting.trouble?.rawValue, "path": setting.path,
+                    "registration": setting.terms?.json,
+                ])
         case .upstream(let name, let error):
             self = Problem(error)
             detail = "The sign-in of \(name), which is needed here, failed. \(detail ?? "")"
@@ -107,16 +113,8 @@ extension Problem {
         }
     }
 
-    /// A field of the request that is not valid.
     init(invalid field: String, _ reason: String) {
         self.init(.validationFailed, "\(field): \(reason)", extensions: ["field": field])
-    }
-
-    private static func members(of setting: UnusableSetting) -> JSONObject {
-        [
-            "setting": setting.setting, "file": setting.file, "line": setting.line, "credential": setting.credential,
-            "cause": setting.trouble?.rawValue, "path": setting.path, "registration": setting.terms?.json,
-        ]
     }
 
     private init(_ failure: ProviderFailure) {
@@ -162,15 +160,14 @@ extension Problem {
                     + "asked about it (GET /user). Nothing was lost; the check is repeated.",
                 extensions: Problem.members(ofPlace: host))
         case .refused(let code, let message):
-            let advice = Problem.advice(behind: code).map { " \($0)" } ?? ""
+            let remedy = Problem.remedy(for: code)
+            let advice = remedy.map { " Look at \($0.place)." } ?? ""
             let detail = "The provider responded with \(Problem.said(code, message)).\(advice)"
             // The session may still be valid, but the provider wants the user to sign in.
             let needsUser = ["interaction_required", "login_required", "consent_required"].contains(code)
             self.init(
                 .providerError, detail, recovery: needsUser ? .signIn : nil,
-                extensions: [
-                    "provider_code": code, "provider_message": message, "setting": Problem.setting(behind: code),
-                ])
+                extensions: ["provider_code": code, "provider_message": message, "setting": remedy?.setting])
         }
     }
 
@@ -207,10 +204,8 @@ extension Problem {
             extensions: ["provider_code": code, "provider_message": message, "account": name.rawValue])
     }
 
-    /// The text without the period at its end.
     private static func clause(_ text: String) -> String { text.hasSuffix(".") ? String(text.dropLast()) : text }
 
-    /// The provider's error code and text, in parentheses.
     private static func quoting(_ code: String?, _ message: String?) -> String {
         let said = said(code, message)
         return said.isEmpty ? "" : " (\(said))"
@@ -240,27 +235,17 @@ extension BrokerError {
 }
 
 extension Problem {
-    /// Which setting of the account to check after an error response (RFC 6749 sections 4.1.2.1 and 5.2); the last two
-    /// codes are GitHub's.
-    fileprivate static func advice(behind code: String) -> String? {
+    /// What to look at after an error response (RFC 6749 sections 4.1.2.1 and 5.2), and for programs the first setting of
+    /// the account to check. `incorrect_client_credentials` and `redirect_uri_mismatch` are GitHub's.
+    fileprivate static func remedy(for code: String) -> (place: String, setting: String?)? {
         switch code {
         case "invalid_client", "incorrect_client_credentials":
-            "Look at client_id, client_authentication and the client's secret of the account."
+            ("client_id, client_authentication and the client's secret of the account", "client_id")
         case "unauthorized_client":
-            "Look at what the provider allows this client to do, and at client_id of the account."
+            ("what the provider allows this client to do, and at client_id of the account", nil)
         case "redirect_uri_mismatch":
-            "Look at redirect_uri of the account: the provider must know the same one."
-        case "invalid_scope": "Look at scopes of the account."
-        default: nil
-        }
-    }
-
-    /// The same for programs: the first setting to check.
-    static func setting(behind code: String) -> String? {
-        switch code {
-        case "invalid_client", "incorrect_client_credentials": "client_id"
-        case "redirect_uri_mismatch": "redirect_uri"
-        case "invalid_scope": "scopes"
+            ("redirect_uri of the account: the provider must know the same one", "redirect_uri")
+        case "invalid_scope": ("scopes of the account", "scopes")
         default: nil
         }
     }
@@ -468,7 +453,6 @@ extension Problem {
 }
 
 extension UserMessage {
-    /// The sentence for the user, by cause.
     init?(_ error: BrokerError, endedSignIn: Bool) {
         switch error {
         case .problem(let problem):

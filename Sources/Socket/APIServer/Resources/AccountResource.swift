@@ -9,21 +9,19 @@ struct AccountResource: Resource {
     let api: SocketAPI
 
     static let routes: [Route] = [
-        Route(.listAccounts, "Every account, by name", .json(.accounts), AccountResource.listAccounts),
-        Route(.getAccount, "One account", .json(.account), errors: .ofAccount, AccountResource.getAccount),
+        Route(
+            .listAccounts, "Every account, by name",
+            .json("Accounts", .required("accounts", as: .array(.component(.account))))
+        ) { (broker, call) throws(Problem) in
+            ["accounts": await broker.accounts().map { $0.json(in: call.language) }]
+        },
+        Route(.getAccount, "One account", .json(.account), errors: .ofAccount) { (broker, call) throws(Problem) in
+            try await call.account(broker.account)
+        },
     ]
-
-    func listAccounts(_ call: Call) async throws(Problem) -> ServerResponse {
-        ServerResponse(["accounts": await broker.accounts().map { $0.json(in: call.language) }])
-    }
-
-    func getAccount(_ call: Call) async throws(Problem) -> ServerResponse {
-        try await account(call, broker.account)
-    }
 }
 
 extension AccountView {
-    /// The account as the API shows it.
     func json(in language: Language) -> JSONObject {
         [
             "name": name.rawValue, "provider": provider, "state": state.rawValue, "source": source,
@@ -40,9 +38,14 @@ extension AccountView {
     }
 }
 
+extension [AccountView] {
+    var states: JSONObject {
+        JSONObject(AccountState.allCases.map { state in .init(state.rawValue, .integer(count { $0.state == state })) })
+    }
+}
+
 extension Component {
     static let account = Component("Account", accountMembers)
-    static let accounts = Component("Accounts", .required("accounts", as: .array(.component(.account))))
 
     static let accountMembers: [Member] = .members(
         .required("name", "provider", "source"), .required("state", as: .oneOf(AccountState.self)),

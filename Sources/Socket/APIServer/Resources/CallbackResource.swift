@@ -5,7 +5,6 @@ internal import Records
 internal import RingbackAPI
 internal import RingbackBase
 internal import SupabaseAuth
-internal import Synchronization
 
 /// URLs from outside: callbacks, links for apps, and test links of `ringback doctor`. A user who followed a link of a
 /// custom scheme sees neither a page nor a terminal: with `"notify": true` a notification tells them the result, and
@@ -17,7 +16,13 @@ struct CallbackResource: Resource {
         Route(
             .deliverCallback, "Deliver a callback from outside; 202: it is a link for an app",
             body: .members(.required("url"), .optional("notify", as: .boolean)), statuses: [200, 202],
-            .json(.callbackResult), errors: [.invalidCallback, .validationFailed, .flowExpired, .flowNotFound],
+            .json(
+                "CallbackResult", .optional("flow", as: .component(.flow)),
+                .optional(
+                    "deep_link",
+                    as: .object([.required("id", .string), .required("scheme", .string), .required("heard", .boolean)])),
+                .optional("diagnostic_link", as: .component(.diagnosticLink)), .optional("notified", as: .boolean)),
+            errors: [.invalidCallback, .validationFailed, .flowExpired, .flowNotFound],
             CallbackResource.deliverCallback)
     ]
 
@@ -38,7 +43,6 @@ struct CallbackResource: Resource {
         }
     }
 
-    /// The response to a callback of a flow.
     private func answer(
         _ view: FlowView, after verdict: CallbackVerdict, isTold: Bool, _ call: Call
     ) async -> JSONObject {
@@ -52,7 +56,6 @@ struct CallbackResource: Resource {
         return ["flow": flow, "notified": isNotified]
     }
 
-    /// The problem for a URL that ended no sign-in.
     private func problem(after verdict: CallbackVerdict, isTold: Bool, _ call: Call) async -> Problem {
         let error: BrokerError =
             if case .ignored(let reason, _) = verdict { .invalidCallback(reason) } else { .flowEnded }
@@ -94,15 +97,6 @@ struct CallbackResource: Resource {
     }
 }
 
-extension Component {
-    fileprivate static let callbackResult = Component(
-        "CallbackResult", .optional("flow", as: .component(.flow)),
-        .optional(
-            "deep_link",
-            as: .object([.required("id", .string), .required("scheme", .string), .required("heard", .boolean)])),
-        .optional("diagnostic_link", as: .component(.diagnosticLink)), .optional("notified", as: .boolean))
-}
-
 struct DeepLinkResource: Resource {
     let api: SocketAPI
 
@@ -112,7 +106,8 @@ struct DeepLinkResource: Resource {
             query: .required("scheme", text: "The scheme, without its colon"), .events(.schemeEvent),
             errors: [.notFound, .validationFailed], DeepLinkResource.streamDeepLinks),
         Route(
-            .acknowledgeDeepLink, "Acknowledge a link", .json(.acknowledgement), errors: [.notFound],
+            .acknowledgeDeepLink, "Acknowledge a link",
+            .json("Acknowledgement", .required("id"), .required("acknowledged", as: .boolean)), errors: [.notFound],
             DeepLinkResource.acknowledgeDeepLink),
     ]
 
@@ -128,7 +123,7 @@ struct DeepLinkResource: Resource {
                 "No such scheme is configured. Add [schemes.NAME] to the configuration, or an account with a redirect "
                     + "URI of that scheme, and reload.")
         }
-        return ServerResponse(events: DeepLinkFeed(listener, now: { [broker] in broker.now.seconds }))
+        return ServerResponse(events: EventFeed(listener, now: { [broker] in broker.now.seconds }))
     }
 
     func acknowledgeDeepLink(_ call: Call) async throws(Problem) -> ServerResponse {
@@ -139,51 +134,23 @@ struct DeepLinkResource: Resource {
     }
 }
 
-/// The events for one listener. Only here a link's URL leaves the daemon.
-final class DeepLinkFeed: EventFeed {
-    private let listener: LinkListener
-    private let now: @Sendable () -> Int
-    private let state = Mutex((isFirst: true, isOver: false))
-
-    init(_ listener: LinkListener, now: @escaping @Sendable () -> Int) {
-        self.listener = listener
-        self.now = now
-    }
-
-    func next() async -> [UInt8]? {
-        let (isFirst, isOver) = state.withLock { state in
-            defer { state.isFirst = false }
-            return state
-        }
-        // A comment is sent at once, so that the app knows that the stream has begun.
-        if isFirst { return Array(": listening\n\n".utf8) }
-        guard !isOver else { return nil }
-        switch await listener.next(within: DeepLinkFeed.heartbeat) {
-        case .links(let links): return links.flatMap(DeepLinkFeed.encode)
-        case .quiet: return DeepLinkFeed.quiet
-        case .replaced: return last(.listenerReplaced, ["scheme": .string(listener.scheme), "at": .integer(now())])
-        case .removed: return last(.dropped, ["reason": "the scheme is not configured any more"])
-        case .cancelled:
-            stop()
-            return nil
+extension EventFeed {
+    /// The links for one listener. Only here a link's URL leaves the daemon.
+    convenience init(_ listener: LinkListener, now: @escaping @Sendable () -> Int) {
+        self.init(first: Array(": listening\n\n".utf8), leave: { listener.stop() }) { bound in
+            switch await listener.next(within: bound) {
+            case .links(let links): .bytes(links.flatMap(EventFeed.encode))
+            case .quiet: .quiet
+            case .replaced:
+                .end(
+                    SchemeEvent.listenerReplaced.bytes(["scheme": .string(listener.scheme), "at": .integer(now())]))
+            case .removed: .end(SchemeEvent.dropped.bytes(["reason": "the scheme is not configured any more"]))
+            case .cancelled: .end(nil)
+            }
         }
     }
 
-    /// If a client disappears between two events, nothing is cancelled: the stream is released, and with it the
-    /// listener.
-    deinit { listener.stop() }
-
-    func stop() {
-        state.withLock { $0.isOver = true }
-        listener.stop()
-    }
-
-    private func last(_ event: SchemeEvent, _ data: JSON) -> [UInt8] {
-        stop()
-        return event.bytes(data)
-    }
-
-    static func encode(_ link: DeepLink) -> [UInt8] {
+    private static func encode(_ link: DeepLink) -> [UInt8] {
         let id = String(link.id)
         return SchemeEvent.deepLink.bytes(
             id: id,
@@ -196,6 +163,4 @@ final class DeepLinkFeed: EventFeed {
 
 extension Component {
     fileprivate static let schemeEvent = Component.event("SchemeEvent", SchemeEvent.allCases)
-    fileprivate static let acknowledgement = Component(
-        "Acknowledgement", .required("id"), .required("acknowledged", as: .boolean))
 }

@@ -16,7 +16,11 @@ struct DiagnosticsResource: Resource {
     static let routes: [Route] = [
         Route(
             .getDiagnostics, "What the daemon sees of itself and of the accounts' providers",
-            query: .optional("account", text: "Only this account"), .json(.diagnostics),
+            query: .optional("account", text: "Only this account"),
+            .json(
+                "Diagnostics", .required("version"), .required("pid", as: .integer),
+                .required("accounts", as: .array(.string)), .optional("places", as: .map(.string)),
+                .optional("configuration_read_at", as: .integer), .required("checks", as: .array(.component(.check)))),
             errors: [.accountNotFound], DiagnosticsResource.diagnostics),
         Route(
             .diagnoseAccount, "Look at the provider of an account that is not configured yet",
@@ -26,7 +30,8 @@ struct DiagnosticsResource: Resource {
                 .optional(
                     "client_only", as: .boolean,
                     text: "The provider was looked at a moment ago: its metadata are not requested again")),
-            .json(.accountDiagnostics), errors: [.invalidConfiguration, .validationFailed],
+            .json("AccountDiagnostics", .required("account"), .required("checks", as: .array(.component(.check)))),
+            errors: [.invalidConfiguration, .validationFailed],
             DiagnosticsResource.diagnoseAccount),
         Route(
             .makeDiagnosticLink, "Make a link that the desktop is to open; it arrives as a callback would",
@@ -157,19 +162,13 @@ struct DiagnosticsResource: Resource {
     private func vaultFindings() -> [Finding] {
         let status = broker.vault.status
         if status.isLocked {
-            let (cause, path): (Finding.Cause, String?) =
-                switch status.obstacle {
-                case .keySourceDiffers: (.keySourceDiffers, nil)
-                case .openToOthers(let path): (.openToOthers, path)
-                case .notJoined: (.notJoined, nil)
-                case .noHostsKey: (.noHostsKey, nil)
-                case nil: (.vaultLocked, nil)
-                }
+            let obstacle = status.obstacle?.members
+            let cause = obstacle?["cause"]?.string.flatMap(Finding.Cause.init(rawValue:)) ?? .vaultLocked
             var finding = Finding(
                 .vault, .wrong,
                 .stated("The vault is locked: no session is served. \(status.reason?.sentence ?? "")".trimmedEnd), cause
             )
-            finding.path = path
+            finding.path = obstacle?["path"]?.string
             return [finding]
         }
         guard status.kind != .memory else {
@@ -223,7 +222,6 @@ struct DiagnosticsResource: Resource {
 }
 
 extension String {
-    /// Without spaces at the end.
     fileprivate var trimmedEnd: String { String(reversed().drop { $0 == " " }.reversed()) }
 }
 
@@ -248,14 +246,7 @@ public struct UnusableAccount: Error, Sendable {
 }
 
 extension Component {
-    fileprivate static let accountDiagnostics = Component(
-        "AccountDiagnostics", .required("account"), .required("checks", as: .array(.component(.check))))
-    fileprivate static let diagnostics = Component(
-        "Diagnostics", .required("version"), .required("pid", as: .integer),
-        .required("accounts", as: .array(.string)), .optional("places", as: .map(.string)),
-        .optional("configuration_read_at", as: .integer), .required("checks", as: .array(.component(.check))))
-
-    private static let check = Component(
+    fileprivate static let check = Component(
         "Check", .required("check", "message"),
         .optional("account", "setting", "url", "host", "path", "proxy", "ca_file", "stated", "scope"),
         .optional("cause", as: .oneOf(Finding.Cause.self)), .optional("port", as: .integer),
@@ -265,7 +256,6 @@ extension Component {
 /// Links that `ringback doctor` makes the desktop open, to see whether they come back. Each has a name that cannot be
 /// guessed, and is accepted once. It is neither a callback nor a link for an app.
 final class DiagnosticLinks: Sendable {
-    /// A link that was sent out.
     struct Link: Sendable {
         let id: String
         let scheme: URLScheme
@@ -275,17 +265,14 @@ final class DiagnosticLinks: Sendable {
         var url: String { "\(scheme)://\(DiagnosticLinks.host)/\(id)" }
     }
 
-    /// The program that brought a link back.
     struct Arrival: Sendable {
         let executable: String?
     }
 
-    /// What a URL is.
     enum Outcome {
         case arrived(Link)
         /// It has the form of a test link, but none of this name is awaited.
         case unknown
-        /// It is something else.
         case other
     }
 
@@ -299,7 +286,6 @@ final class DiagnosticLinks: Sendable {
 
     init(clock: BrokerClock) { self.clock = clock }
 
-    /// A new link; nil if too many are out.
     func make(_ scheme: URLScheme) -> Link? {
         let now = clock.bootInstant
         let link = Link(
@@ -342,7 +328,6 @@ final class DiagnosticLinks: Sendable {
 }
 
 extension DiagnosticLinks.Link {
-    /// The link as the API shows it.
     var json: JSONObject {
         [
             "id": id, "scheme": scheme.name, "url": url, "arrived": arrival.value != nil,

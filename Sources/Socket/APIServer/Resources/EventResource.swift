@@ -31,68 +31,77 @@ struct EventResource: Resource {
         let events = try await call.ask { () throws(BrokerError) in
             try await broker.events(of: wanted, after: lastSeen, process: call.process)
         }
-        return ServerResponse(
-            events: AccountFeed(broker: broker, live: events.live, initial: events.initial, language: call.language))
+        return ServerResponse(events: EventFeed(broker, events.live, initial: events.initial, call.language))
     }
 }
 
-/// What one listener to a stream of events gets.
-protocol EventFeed: Sendable {
+/// What one listener to a stream of events gets: something at once, so that it knows that the stream has begun; then what
+/// the source has; and a comment when nothing comes, so that a broken connection is noticed.
+final class EventFeed: Sendable {
+    enum Next: Sendable {
+        case bytes([UInt8])
+        /// Nothing came in time.
+        case quiet
+        /// The stream is over after these bytes.
+        case end([UInt8]?)
+    }
+
+    private static let heartbeat: Duration = .seconds(15)
+
+    private let state: Mutex<(first: [UInt8]?, isOver: Bool)>
+    private let leave: @Sendable () -> Void
+    private let source: @Sendable (_ bound: Duration) async -> Next
+
+    /// - Parameter leave: the listener has gone; may be called more than once.
+    init(
+        first: [UInt8], leave: @escaping @Sendable () -> Void, source: @escaping @Sendable (Duration) async -> Next
+    ) {
+        state = Mutex((first, false))
+        self.leave = leave
+        self.source = source
+    }
+
     /// The next bytes; nil at the end.
-    func next() async -> [UInt8]?
-    /// The listener has gone.
-    func stop()
-}
-
-extension EventFeed {
-    /// How often a comment is sent, so that a broken connection is noticed.
-    static var heartbeat: Duration { .seconds(15) }
-    /// The comment.
-    static var quiet: [UInt8] { Array(": still here\n\n".utf8) }
-}
-
-/// The events of accounts for one listener: first the accounts as they are, then what happens.
-final class AccountFeed: EventFeed {
-    private let broker: Broker
-    private let live: EventSubscription
-    private let language: Language
-    private let state: Mutex<(initial: [UInt8]?, isOver: Bool)>
-
-    init(broker: Broker, live: EventSubscription, initial: [BrokerEvent], language: Language) {
-        self.broker = broker
-        self.live = live
-        self.language = language
-        // Something is sent at once, so that the client knows that the stream has begun.
-        let text = initial.flatMap { AccountFeed.encode(nil, $0, language) }
-        state = Mutex((text.isEmpty ? Array(": no accounts\n\n".utf8) : text, false))
-    }
-
     func next() async -> [UInt8]? {
-        let (initial, isOver) = state.withLock { state in
-            defer { state.initial = nil }
+        let (first, isOver) = state.withLock { state in
+            defer { state.first = nil }
             return state
         }
-        if let initial { return initial }
+        if let first { return first }
         guard !isOver else { return nil }
-        switch await live.next(within: AccountFeed.heartbeat) {
-        case .events(let events): return events.flatMap { AccountFeed.encode($0.id, $0.event, language) }
-        case .quiet: return AccountFeed.quiet
-        case .overflowed:
+        switch await source(EventFeed.heartbeat) {
+        case .bytes(let bytes): return bytes
+        case .quiet: return Array(": still here\n\n".utf8)
+        case .end(let last):
             stop()
-            return StreamEnd.dropped.bytes(["reason": "the events were not read fast enough"])
-        case .cancelled:
-            stop()
-            return nil
+            return last
         }
     }
 
     /// If a client disappears between two events, nothing is cancelled: the stream is released, and with it the
     /// listener.
-    deinit { broker.stopListening(live) }
+    deinit { leave() }
 
     func stop() {
         state.withLock { $0.isOver = true }
-        broker.stopListening(live)
+        leave()
+    }
+}
+
+extension EventFeed {
+    /// The events of accounts: first the accounts as they are, then what happens.
+    convenience init(_ broker: Broker, _ live: EventSubscription, initial: [BrokerEvent], _ language: Language) {
+        let text = initial.flatMap { EventFeed.encode(nil, $0, language) }
+        self.init(
+            first: text.isEmpty ? Array(": no accounts\n\n".utf8) : text, leave: { broker.stopListening(live) },
+            source: { bound in
+                switch await live.next(within: bound) {
+                case .events(let events): .bytes(events.flatMap { EventFeed.encode($0.id, $0.event, language) })
+                case .quiet: .quiet
+                case .overflowed: .end(StreamEnd.dropped.bytes(["reason": "the events were not read fast enough"]))
+                case .cancelled: .end(nil)
+                }
+            })
     }
 
     static func encode(_ id: UInt64?, _ event: BrokerEvent, _ language: Language) -> [UInt8] {
@@ -138,7 +147,6 @@ extension StreamedEvent {
                 + [.required("data", .object(data))])
     }
 
-    /// The event's bytes (WHATWG HTML section 9.2).
     func bytes(id: String? = nil, _ values: JSON) -> [UInt8] {
         var object = JSONObject()
         for member in data { object[member.name] = values[member.name] }
@@ -151,7 +159,6 @@ extension StreamedEvent {
 }
 
 extension Component {
-    /// One event of a stream.
     static func event(_ name: String, _ kinds: [any StreamedEvent]) -> Component {
         Component(name, .either(kinds.map(\.component)))
     }

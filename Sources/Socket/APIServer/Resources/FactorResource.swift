@@ -11,31 +11,38 @@ struct FactorResource: Resource {
 
     static let routes: [Route] = [
         Route(
-            .listFactors, "The user's second factors", .json(.factors), errors: .ofSession,
-            FactorResource.listFactors),
+            .listFactors, "The user's second factors",
+            .json("Factors", .required("factors", as: .array(.anyObject))), errors: .ofSession
+        ) { (broker, call) throws(Problem) in
+            ["factors": try await call.ask(broker.supabase.user)["factors"] ?? []]
+        },
         Route(
             .enrollFactor, "Add a second factor, which is active once it is verified",
             body: .members(
                 .optional("factor_type", as: .words(["totp", "phone", "webauthn"])),
-                .optional("friendly_name", "issuer", "phone")), statuses: [201], .json(.enrolment), errors: .ofSession,
-            FactorResource.enrollFactor),
+                .optional("friendly_name", "issuer", "phone")), statuses: [201],
+            .json(
+                "Enrolment", .required("id", "factor_type", "status"), .optional("friendly_name", "phone"),
+                .optional("totp", as: .anyObject)), errors: .ofSession, FactorResource.enrollFactor),
         Route(
             .challengeFactor, "Request a challenge: a phone gets a message, an authenticator gets options",
-            body: .members(.optional("channel", as: .channel), Component.party), .json(.challenge),
-            errors: .ofSession, FactorResource.challengeFactor),
+            body: .members(.optional("channel", as: .channel), Component.party),
+            .json(
+                "Challenge", .required("id", "factor"), .optional("expires_at", as: .integer),
+                .optional("webauthn", as: .component(.webAuthn))), errors: .ofSession, FactorResource.challengeFactor),
         Route(
             .verifyFactor, "Verify a factor; without challenge_id, a challenge is requested first",
             body: .members(
                 .optional("code", "challenge_id"),
                 .optional("credential", as: .anyObject, text: Schema.credentialText), Component.party), .json(.account),
             errors: .ofSession, FactorResource.verifyFactor),
-        Route(
-            .removeFactor, "Remove a second factor", .json(.account), errors: .ofSession, FactorResource.removeFactor),
+        Route(.removeFactor, "Remove a second factor", .json(.account), errors: .ofSession) {
+            (broker, call) throws(Problem) in
+            try await call.account { name throws(BrokerError) in
+                try await broker.supabase.removeFactor(name, factor: call["id"])
+            }
+        },
     ]
-
-    func listFactors(_ call: Call) async throws(Problem) -> ServerResponse {
-        ServerResponse(["factors": try await call.ask(broker.supabase.user)["factors"] ?? []])
-    }
 
     /// The response has the secret for an authenticator app: anyone who sees it can make the codes.
     func enrollFactor(_ call: Call) async throws(Problem) -> ServerResponse {
@@ -101,15 +108,11 @@ struct FactorResource: Resource {
         }
         guard let code = try call.secret("code") else { throw call.invalid("code", "code or credential is required") }
         if known == nil { try await refuseUnasked(id, of: name, call) }
-        return try await account(call) { name throws(BrokerError) in
-            let challenge: String
-            if let known {
-                challenge = known
-            } else {
-                challenge = try await broker.supabase.challenge(name, factor: id).id
-            }
+        let account = try await call.account { name throws(BrokerError) in
+            let challenge = if let known { known } else { try await broker.supabase.challenge(name, factor: id).id }
             return try await broker.supabase.verifyFactor(name, factor: id, challenge: challenge, code: code)
         }
+        return ServerResponse(account)
     }
 
     /// Verifies with an authenticator's response to the options of a challenge.
@@ -119,10 +122,11 @@ struct FactorResource: Resource {
         guard !call.has("code") else { throw call.invalid("code", "code and credential exclude each other") }
         guard let challenge else { throw call.invalid("challenge_id", "it is required with a credential") }
         let party = try call.party()
-        return try await account(call) { name throws(BrokerError) in
+        let account = try await call.account { name throws(BrokerError) in
             try await broker.supabase.verifyFactor(
                 name, factor: id, challenge: challenge, credential: credential, party: party)
         }
+        return ServerResponse(account)
     }
 
     /// A phone's code belongs to the challenge whose message brought it. Another challenge would send another message.
@@ -134,12 +138,6 @@ struct FactorResource: Resource {
         case .phone?: throw call.invalid("challenge_id", "it is required for a phone; ask for a challenge first")
         case .webAuthn?: throw call.invalid("credential", "it is required; ask for a challenge first")
         case .totp?, nil: break
-        }
-    }
-
-    func removeFactor(_ call: Call) async throws(Problem) -> ServerResponse {
-        try await account(call) { name throws(BrokerError) in
-            try await broker.supabase.removeFactor(name, factor: call["id"])
         }
     }
 }
@@ -170,13 +168,6 @@ extension Component {
         .required(
             "options", as: .anyObject,
             text: "For PublicKeyCredential.parseCreationOptionsFromJSON() or parseRequestOptionsFromJSON()"))
-    fileprivate static let factors = Component("Factors", .required("factors", as: .array(.anyObject)))
-    fileprivate static let enrolment = Component(
-        "Enrolment", .required("id", "factor_type", "status"), .optional("friendly_name", "phone"),
-        .optional("totp", as: .anyObject))
-    fileprivate static let challenge = Component(
-        "Challenge", .required("id", "factor"), .optional("expires_at", as: .integer),
-        .optional("webauthn", as: .component(.webAuthn)))
 }
 
 /// Passkeys of a user at a Supabase project. The app performs the ceremony with the authenticator. The options and
@@ -188,55 +179,48 @@ struct PasskeyResource: Resource {
         Route(
             .beginPasskey,
             "Request the options for a new passkey; one response is accepted, within five minutes",
-            .json(.passkeyChallenge), errors: .ofSession, PasskeyResource.beginPasskey),
-        Route(.listPasskeys, "The user's passkeys", .json(.passkeys), errors: .ofSession, PasskeyResource.listPasskeys),
+            .json(
+                "PasskeyChallenge", .required("challenge_id"),
+                .required(
+                    "options", as: .anyObject,
+                    text: "For PublicKeyCredential.parseCreationOptionsFromJSON() or its like"),
+                .optional("expires_at", as: .integer)), errors: .ofSession
+        ) { (broker, call) throws(Problem) in try await call.ask(broker.supabase.passkeyRegistration).json },
+        Route(
+            .listPasskeys, "The user's passkeys",
+            .json("Passkeys", .required("passkeys", as: .array(.component(.passkey)))), errors: .ofSession
+        ) { (broker, call) throws(Problem) in ["passkeys": try await call.ask(broker.supabase.passkeys).map(\.json)] },
         Route(
             .registerPasskey, "Add the passkey that an authenticator has made",
             body: .members(
                 .required("challenge_id"), .required("credential", as: .anyObject, text: Schema.credentialText)),
-            statuses: [201], .json(.passkey), errors: .ofSession, PasskeyResource.registerPasskey),
+            status: 201, .json(.passkey), errors: .ofSession
+        ) { (broker, call) throws(Problem) in
+            let id = try call.required("challenge_id")
+            guard let credential = try call.object("credential") else {
+                throw call.invalid("credential", "it is required")
+            }
+            return try await call.ask { name throws(BrokerError) in
+                try await broker.supabase.registerPasskey(name, challenge: id, credential: credential)
+            }.json
+        },
         Route(
-            .renamePasskey, "Rename a passkey",
-            body: .members(
-                .required("friendly_name", as: .lengths(1...120))),
-            .json(.passkey), errors: .ofSession, PasskeyResource.renamePasskey),
+            .renamePasskey, "Rename a passkey", body: .members(.required("friendly_name", as: .lengths(1...120))),
+            .json(.passkey), errors: .ofSession
+        ) { (broker, call) throws(Problem) in
+            let title = try call.required("friendly_name")
+            return try await call.ask { name throws(BrokerError) in
+                try await broker.supabase.renamePasskey(name, call["id"], to: title)
+            }.json
+        },
         Route(
-            .removePasskey, "Remove a passkey: it cannot be used for sign-ins any more", .json(.removedPasskey),
-            errors: .ofSession, PasskeyResource.removePasskey),
+            .removePasskey, "Remove a passkey: it cannot be used for sign-ins any more",
+            .json("RemovedPasskey", .required("account", "removed")), errors: .ofSession
+        ) { (broker, call) throws(Problem) in
+            try await call.ask { name throws(BrokerError) in try await broker.supabase.removePasskey(name, call["id"]) }
+            return ["account": call["account"], "removed": call["id"]]
+        },
     ]
-
-    func listPasskeys(_ call: Call) async throws(Problem) -> ServerResponse {
-        ServerResponse(["passkeys": try await call.ask(broker.supabase.passkeys).map(\.json)])
-    }
-
-    /// The options that an authenticator needs to make a passkey.
-    func beginPasskey(_ call: Call) async throws(Problem) -> ServerResponse {
-        ServerResponse(try await call.ask(broker.supabase.passkeyRegistration).json)
-    }
-
-    func registerPasskey(_ call: Call) async throws(Problem) -> ServerResponse {
-        let id = try call.required("challenge_id")
-        guard let credential = try call.object("credential") else {
-            throw call.invalid("credential", "it is required")
-        }
-        let passkey = try await call.ask { name throws(BrokerError) in
-            try await broker.supabase.registerPasskey(name, challenge: id, credential: credential)
-        }
-        return ServerResponse(status: 201, passkey.json)
-    }
-
-    func renamePasskey(_ call: Call) async throws(Problem) -> ServerResponse {
-        let title = try call.required("friendly_name")
-        let passkey = try await call.ask { name throws(BrokerError) in
-            try await broker.supabase.renamePasskey(name, call["id"], to: title)
-        }
-        return ServerResponse(passkey.json)
-    }
-
-    func removePasskey(_ call: Call) async throws(Problem) -> ServerResponse {
-        try await call.ask { name throws(BrokerError) in try await broker.supabase.removePasskey(name, call["id"]) }
-        return ServerResponse(["account": call["account"], "removed": call["id"]])
-    }
 }
 
 extension Schema {
@@ -246,11 +230,4 @@ extension Schema {
 extension Component {
     fileprivate static let passkey = Component(
         "Passkey", .required("id"), .optional("friendly_name", "created_at", "last_used_at"))
-    fileprivate static let passkeys = Component("Passkeys", .required("passkeys", as: .array(.component(.passkey))))
-    fileprivate static let passkeyChallenge = Component(
-        "PasskeyChallenge", .required("challenge_id"),
-        .required(
-            "options", as: .anyObject, text: "For PublicKeyCredential.parseCreationOptionsFromJSON() or its like"),
-        .optional("expires_at", as: .integer))
-    fileprivate static let removedPasskey = Component("RemovedPasskey", .required("account", "removed"))
 }

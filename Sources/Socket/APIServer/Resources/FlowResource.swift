@@ -10,75 +10,60 @@ struct FlowResource: Resource {
 
     static let routes: [Route] = [
         Route(
-            .listFlows, "Every flow that is remembered, oldest first", .json(.flows), FlowResource.listFlows),
+            .listFlows, "Every flow that is remembered, oldest first",
+            .json("Flows", .required("flows", as: .array(.component(.flow))))
+        ) { (broker, call) throws(Problem) in ["flows": await broker.flows().map { $0.json(in: call.language) }] },
         Route(
             .getFlow, "A flow, once it has left pending or the wait is over",
             query: .optional("wait", as: .integer, text: "Seconds to wait, at most 600"), .json(.flow),
-            errors: [.flowNotFound, .validationFailed], FlowResource.getFlow),
+            errors: [.flowNotFound, .validationFailed]
+        ) { (broker, call) throws(Problem) in
+            let wait = try call.duration("wait") ?? .zero
+            return try await call.flow { () throws(BrokerError) in try await broker.flow(call["flow"], waiting: wait) }
+        },
         Route(
             .cancelFlow, "Take back one sign-in call; the flow is cancelled when none is left",
             query: .optional("all", as: .boolean, text: "Cancel for all callers; may be repeated"), .json(.flow),
-            errors: [.flowNotFound, .validationFailed], FlowResource.cancelFlow),
+            errors: [.flowNotFound, .validationFailed]
+        ) { (broker, call) throws(Problem) in
+            let isForAll = try call.flag("all")
+            return try await call.flow { () throws(BrokerError) in
+                try await broker.cancel(call["flow"], isForAll: isForAll)
+            }
+        },
+        // A wrong code does not end the flow.
         Route(
             .verifyFlow, "Redeem the code that a flow waits for, or an authenticator's response",
             body: .members(
                 .optional("code", "token_hash", "email", "phone"),
                 .optional("credential", as: .anyObject, text: Schema.credentialText),
-                .optional("type", as: .words(["email_change", "phone_change"]))), .json(.flow), errors: .ofFlow,
-            FlowResource.verifyFlow),
+                .optional("type", as: .words(["email_change", "phone_change"]))), .json(.flow), errors: .ofFlow
+        ) { (broker, call) throws(Problem) in
+            if let credential = try call.object("credential") {
+                for other in ["code", "token_hash", "email", "phone", "type"] where call.has(other) {
+                    throw call.invalid(other, "it cannot be combined with credential")
+                }
+                return try await call.flow { () throws(BrokerError) in
+                    try await broker.verify(call["flow"], credential: credential)
+                }
+            }
+            let (code, hash) = (try call.secret("code"), try call.secret("token_hash"))
+            let origin = CodeOrigin(
+                email: try call.text("email"), phone: try call.text("phone"), kind: try call.text("type"))
+            return try await call.flow { () throws(BrokerError) in
+                try await broker.verify(call["flow"], code: code, tokenHash: hash, origin: origin)
+            }
+        },
         Route(
             .resendFlow, "Send a flow's message again, not before its resend_after",
-            body: .members(.optional("captcha_token")), .json(.flow), errors: .ofFlow,
-            FlowResource.resendFlow),
+            body: .members(.optional("captcha_token")), .json(.flow), errors: .ofFlow
+        ) { (broker, call) throws(Problem) in
+            let captcha = try call.secret("captcha_token")
+            return try await call.flow { () throws(BrokerError) in
+                try await broker.resend(call["flow"], captcha: captcha)
+            }
+        },
     ]
-
-    func listFlows(_ call: Call) async throws(Problem) -> ServerResponse {
-        ServerResponse(["flows": await broker.flows().map { $0.json(in: call.language) }])
-    }
-
-    func getFlow(_ call: Call) async throws(Problem) -> ServerResponse {
-        let wait = try call.duration("wait") ?? .zero
-        return try await flow(call) { () throws(BrokerError) in try await broker.flow(call["flow"], waiting: wait) }
-    }
-
-    func cancelFlow(_ call: Call) async throws(Problem) -> ServerResponse {
-        let isForAll = try call.flag("all")
-        return try await flow(call) { () throws(BrokerError) in
-            try await broker.cancel(call["flow"], isForAll: isForAll)
-        }
-    }
-
-    /// A wrong code does not end the flow.
-    func verifyFlow(_ call: Call) async throws(Problem) -> ServerResponse {
-        if let credential = try call.object("credential") { return try await verify(credential, call) }
-        let (code, hash) = (try call.secret("code"), try call.secret("token_hash"))
-        let origin = CodeOrigin(
-            email: try call.text("email"), phone: try call.text("phone"), kind: try call.text("type"))
-        return try await flow(call) { () throws(BrokerError) in
-            try await broker.verify(call["flow"], code: code, tokenHash: hash, origin: origin)
-        }
-    }
-
-    func resendFlow(_ call: Call) async throws(Problem) -> ServerResponse {
-        let captcha = try call.secret("captcha_token")
-        return try await flow(call) { () throws(BrokerError) in
-            try await broker.resend(call["flow"], captcha: captcha)
-        }
-    }
-
-    /// Redeems an authenticator's response, in place of a code.
-    private func verify(_ credential: JSONObject, _ call: Call) async throws(Problem) -> ServerResponse {
-        for other in ["code", "token_hash", "email", "phone", "type"] where call.has(other) {
-            throw call.invalid(other, "it cannot be combined with credential")
-        }
-        return try await flow(call) { () throws(BrokerError) in
-            try await broker.verify(call["flow"], credential: credential)
-        }
-    }
-}
-
-extension Component {
-    static let flows = Component("Flows", .required("flows", as: .array(.component(.flow))))
 }
 
 extension FlowView {
@@ -93,7 +78,6 @@ extension FlowView {
         object["user_message"] = message.map { .string($0.text(in: language)) }
     }
 
-    /// The flow as the API shows it.
     func json(in language: Language) -> JSONObject {
         var object: JSONObject = [
             "id": id, "account": account.rawValue, "method": method.rawValue, "status": status.word,
@@ -134,7 +118,6 @@ extension FlowView {
 }
 
 extension OpenAddress {
-    /// The status of a URL that a program was asked to open.
     fileprivate var json: JSONObject {
         switch visit {
         case .none: ["url": url, "status": "unused"]
@@ -170,7 +153,6 @@ extension Component {
         .optional("options", as: .anyObject), .required("expires_at", as: .integer),
         .optional("resend_after", as: .integer), .optional("awaiting", as: .array(.anyObject)))
 
-    /// A URL that a program was asked to open, and its status.
     private static let openAddress: Schema = .object([
         .required("url", .string), .required("status", .words(["unused", "fetched", "foreign"])),
         .optional("uid", .integer),

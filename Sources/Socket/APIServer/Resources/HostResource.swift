@@ -1,6 +1,7 @@
 internal import BrokerCore
 internal import LocalHTTP
 internal import OAuthSignIn
+internal import Records
 internal import RingbackAPI
 public import RingbackBase
 public import SessionVault
@@ -22,20 +23,28 @@ struct HostResource: Resource {
             body: .members(
                 .secret("password", text: "The invitation's; only needed until it is accepted"),
                 .optional("name", as: .pattern(namePattern), text: "This host's name; the machine's if nothing is said")
-            ), .json(.joined), errors: .ofHosts.and([.invalidCredentials, .validationFailed]), HostResource.join),
+            ),
+            .json(
+                "JoinedHost", .required("host", "owner"),
+                .optional("code", text: "What a host that has the key needs to give it to this one")),
+            errors: .ofHosts.and([.invalidCredentials, .validationFailed]), HostResource.join),
         Route(
             .listVaultHosts, "The hosts that share the vault", .json(.hosts), errors: .ofHosts, HostResource.list),
         Route(
             .inviteVaultHost, "Invite one more host to share the vault",
             body: .members(.optional("lasting", as: .range(lifetimes), text: "Seconds")), statuses: [201],
-            .json(.invitation),
+            .json(
+                "HostInvitation", .required("role", "password"),
+                .required("store", text: "The value of store in [vault] of the host's configuration"),
+                .required("expires_at", "expires_in", as: .integer)),
             errors: .ofHosts.and([.validationFailed]), HostResource.invite),
         Route(
             .removeVaultHost, "Remove another host, by name or role, and refresh every session once",
             .json(.removed), errors: .ofHosts.and([.notFound]), HostResource.remove),
         Route(
             .shareVault, "Give the hosts' key to the host with this code",
-            body: .members(.secret("code", text: "What the host that joins has shown")), .json(.shared),
+            body: .members(.secret("code", text: "What the host that joins has shown")),
+            .json("SharedKey", .required("host")),
             errors: .ofHosts.and([.notFound, .validationFailed]), HostResource.share),
     ]
 
@@ -50,7 +59,7 @@ struct HostResource: Resource {
         let joined = try await ask(call) { () throws(SharingFailure) in
             try await hosts.join(as: name, invitation: password)
         }
-        if joined.isNew { records?.note(.joined(name: joined.name, owner: joined.owner)) }
+        if joined.isNew { note("vault_joined", ["host": joined.name, "owner": joined.owner]) }
         var object: JSONObject = ["host": joined.name, "owner": joined.owner]
         do throws(BrokerError) {
             try await broker.openVaultAgain()
@@ -78,7 +87,7 @@ struct HostResource: Resource {
         let invitation = try await ask(call) { () throws(SharingFailure) in
             try await hosts.invite(lasting: .seconds(lasting))
         }
-        records?.note(.invited(role: invitation.role, seconds: lasting))
+        note("host_invited", ["role": invitation.role], seconds: lasting)
         return ServerResponse(
             status: 201,
             [
@@ -93,14 +102,14 @@ struct HostResource: Resource {
             throw call.invalid("code", "must be the 20 letters and digits that the other host has shown")
         }
         let name = try await ask(call) { () throws(SharingFailure) in try await hosts.share(with: code) }
-        records?.note(.gaveKey(host: name))
+        note("key_shared", ["host": name])
         return ServerResponse(["host": name])
     }
 
     func remove(_ call: Call) async throws(Problem) -> ServerResponse {
         let hosts = try hosts()
         let name = try await ask(call) { () throws(SharingFailure) in try await hosts.remove(host: call["host"]) }
-        records?.note(.removed(host: name))
+        note("host_removed", ["host": name])
         // What it had read is stale afterwards.
         let outcomes = await EverySession(of: broker).refresh(where: hosts.isStale)
         hosts.refreshStale()
@@ -113,17 +122,18 @@ struct HostResource: Resource {
         ])
     }
 
+    private func note(_ event: String, _ names: KeyValuePairs<String, String>, seconds: Int? = nil) {
+        let members = names.map { JSONObject.Member($0.key, .string(RecordKeeper.bounded($0.value))) }
+        records?.audit.write(event, JSONObject(members + (["seconds": seconds] as JSONObject).members))
+    }
+
     private static func isName(_ text: String) -> Bool {
-        let letters = text.utf8.map { byte in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"):
-                (isFirst: true, isRest: true)
-            case UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "-"): (isFirst: false, isRest: true)
-            default: (isFirst: false, isRest: false)
-            }
-        }
-        return letters.first?.isFirst == true && letters.count <= 64 && letters.allSatisfy(\.isRest)
+        text.utf8.count <= 64 && text.utf8.first.map(isLetterOrDigit) == true
+            && text.utf8.allSatisfy { isLetterOrDigit($0) || "._-".utf8.contains($0) }
+    }
+
+    private static func isLetterOrDigit(_ byte: UInt8) -> Bool {
+        (0x30...0x39).contains(byte) || (0x61...0x7A).contains(byte | 0x20)
     }
 
     private func hosts() throws(Problem) -> any VaultHosts {
@@ -161,9 +171,6 @@ extension Host {
 }
 
 extension Component {
-    fileprivate static let joined = Component(
-        "JoinedHost", .required("host", "owner"),
-        .optional("code", text: "What a host that has the key needs to give it to this one"))
     fileprivate static let hosts = Component(
         "VaultHosts", .required("hosts", as: .array(.component(.host))),
         .required(
@@ -176,11 +183,6 @@ extension Component {
     fileprivate static let host = Component(
         "VaultHost", .required("role"), .optional("name", text: "None until it has joined"),
         .required("self", "has_key", as: .boolean), .optional("joined_at", "seen_at", as: .integer))
-    fileprivate static let invitation = Component(
-        "HostInvitation", .required("role", "password"),
-        .required("store", text: "The value of store in [vault] of the host's configuration"),
-        .required("expires_at", "expires_in", as: .integer))
-    fileprivate static let shared = Component("SharedKey", .required("host"))
     fileprivate static let removed = Component(
         "RemovedHost", .required("host"), .required("refreshed", as: .array(.string)),
         .required(

@@ -11,20 +11,19 @@ struct KeptFileResource: Resource {
     static let routes: [Route] = [
         Route(
             .listKeptFiles, "Every file in which a token is kept, in the order of the configuration",
-            .json(.keptFiles), KeptFileResource.listKeptFiles)
+            .json("KeptFiles", .required("files", as: .array(.component(.keptFile)))), KeptFileResource.listKeptFiles)
     ]
 
     func listKeptFiles(_ call: Call) async throws(Problem) -> ServerResponse {
-        ServerResponse(["files": daemon.keptFiles().map(KeptFileResource.json)])
-    }
-
-    private static func json(of view: KeptFileView) -> JSONObject {
-        let file = view.file
-        return [
-            "path": file.path, "account": file.account.rawValue, "format": file.format.rawValue,
-            "state": view.state.rawValue, "scope": file.key.scopes?.joined(separator: " "),
-            "audience": file.key.audience, "detail": view.detail?.sentence, "expires_at": view.expiresAt?.seconds,
-        ]
+        let files = daemon.keptFiles().map { view -> JSONObject in
+            let file = view.file
+            return [
+                "path": file.path, "account": file.account.rawValue, "format": file.format.rawValue,
+                "state": view.state.rawValue, "scope": file.key.scopes?.joined(separator: " "),
+                "audience": file.key.audience, "detail": view.detail?.sentence, "expires_at": view.expiresAt?.seconds,
+            ]
+        }
+        return ServerResponse(["files": files])
     }
 }
 
@@ -38,9 +37,7 @@ extension SocketAPI {
 }
 
 extension Component {
-    fileprivate static let keptFiles = Component("KeptFiles", .required("files", as: .array(.component(.keptFile))))
-
-    private static let keptFile = Component(
+    fileprivate static let keptFile = Component(
         "KeptFile", .required("path", "account"),
         .required("format", as: .words(["token", "id_token", "header", "netrc", "env", "json"])),
         .required("state", as: .oneOf(KeptFileView.State.self)), .optional("scope", "audience"),

@@ -33,7 +33,11 @@ struct LookupResource: Resource {
                 .optional("insecure_skip_tls_verify", as: .boolean, text: "The tool does not check the certificate"),
                 .optional("proxy_url", text: "The tool connects by this proxy"),
                 .optional("interactive", as: .boolean, text: "If signed out, start or join a sign-in and wait for it")),
-            .json(.originCredential),
+            .json(
+                "OriginCredential", .required("account"),
+                .required("headers", as: .array(.string), text: "Lines of a request: Name: value"),
+                .optional("username"), .optional("secret", text: "The token"), .optional("expires_at", as: .integer),
+                .optional("warning", text: "A sentence for the user")),
             errors: .ofAccount.and(.ofProvider).and([
                 .signInRequired, .sessionExpired, .refreshRefused, .stateConflict, .validationFailed, .accessDenied,
                 .flowExpired, .methodUnsupported, .portInUse, .flowNotFound, .notFound,
@@ -104,7 +108,6 @@ extension SocketAPI {
         return ServerResponse(json: response)
     }
 
-    /// Writes to the audit log that a tool told of a refused token.
     private func noteRejection(_ lookup: OriginLookup, _ call: Call) {
         let members: JSONObject = [
             "account": lookup.origin.account.rawValue, "origin": lookup.origin.rule.pattern.text, "tool": lookup.tool,
@@ -114,18 +117,9 @@ extension SocketAPI {
     }
 }
 
-extension Component {
-    fileprivate static let originCredential = Component(
-        "OriginCredential", .required("account"),
-        .required("headers", as: .array(.string), text: "Lines of a request: Name: value"), .optional("username"),
-        .optional("secret", text: "The token"), .optional("expires_at", as: .integer),
-        .optional("warning", text: "A sentence for the user"))
-}
-
 /// A tool's request for the credentials of a server, and the origin that it belongs to.
 struct OriginLookup: Sendable {
     let origin: Origin
-    /// The user name in the tool's request.
     let username: String?
     /// The SHA-256 of a token that the server refused.
     let rejected: [UInt8]?
@@ -133,7 +127,6 @@ struct OriginLookup: Sendable {
     let isGuess: Bool
     /// True if a sign-in may be started and waited for.
     let isInteractive: Bool
-    /// The tool's name, from its request.
     let tool: String?
 
     /// How long an interactive lookup waits for a sign-in.
@@ -167,7 +160,6 @@ struct OriginLookup: Sendable {
         }
     }
 
-    /// What the tool says of its connection.
     private static func settings(_ call: Call) throws(Problem) -> ConnectionSettings {
         var settings = ConnectionSettings()
         settings.withoutScheme = try call.truth("without_scheme")

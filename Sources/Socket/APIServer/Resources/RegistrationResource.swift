@@ -20,7 +20,12 @@ struct RegistrationResource: Resource {
                     text: "Without it, chosen from what the provider offers"),
                 .optional("ca_file", text: "A path"),
                 .optional("replace", as: .boolean, text: "The account may exist: its client is to be replaced"),
-                .secret("initial_access_token")), statuses: [201], .json(.registration), errors: .ofRegistration,
+                .secret("initial_access_token")), statuses: [201],
+            .json(
+                "Registration", .required("account", "issuer", "client_id", "token_endpoint_auth_method", "scopes"),
+                .required("client_secret_registered", "managed", as: .boolean),
+                .optional("client_secret_expires_at", as: .integer),
+                .required("redirect_uris", "redirect_uris_requested", as: .array(.string))), errors: .ofRegistration,
             RegistrationResource.register),
         Route(
             .deleteRegistration, "Delete a registration, at the provider and in the vault",
@@ -32,7 +37,10 @@ struct RegistrationResource: Resource {
                 ),
                 .optional("client_id", text: "Which one at the issuer; without it, one that could not be used"),
                 .optional("ca_file", text: "Certificates to trust instead of the system's")),
-            .json(.registrationDeleted), errors: .ofRegistration.and([.accountNotFound, .notFound]),
+            .json(
+                "RegistrationDeleted", .required("account", "issuer"), .optional("client_id"),
+                .required("deleted_at_provider", as: .boolean)),
+            errors: .ofRegistration.and([.accountNotFound, .notFound]),
             RegistrationResource.deleteRegistration),
     ]
 
@@ -121,15 +129,4 @@ struct RegistrationResource: Resource {
 public struct UntrustedFile: Error, Sendable {
     public let reason: String
     public init(reason: String) { self.reason = reason }
-}
-
-extension Component {
-    fileprivate static let registration = Component(
-        "Registration", .required("account", "issuer", "client_id", "token_endpoint_auth_method", "scopes"),
-        .required("client_secret_registered", "managed", as: .boolean),
-        .optional("client_secret_expires_at", as: .integer),
-        .required("redirect_uris", "redirect_uris_requested", as: .array(.string)))
-    fileprivate static let registrationDeleted = Component(
-        "RegistrationDeleted", .required("account", "issuer"), .optional("client_id"),
-        .required("deleted_at_provider", as: .boolean))
 }

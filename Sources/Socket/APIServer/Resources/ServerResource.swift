@@ -11,7 +11,27 @@ struct MCPServerResource: Resource {
 
     static let routes: [Route] = [
         Route(
-            .getMCPServer, "How the account's MCP server is reached", .json(.mcpServer),
+            .getMCPServer, "How the account's MCP server is reached",
+            .json(
+                "MCPServer", .required("account", "url"),
+                .optional("certificate_authorities", text: "PEM certificates in place of the system's"),
+                .optional("pinned_public_keys", as: .array(.string)),
+                .optional(
+                    "headers", as: .array(.object([.required("name", .string), .required("value", .string)])),
+                    text: "Added to every request"),
+                .optional(
+                    "proxy",
+                    as: .object([.required("url", .string), .optional("user", .string), .optional("password", .string)])
+                ),
+                .optional(
+                    "outside", as: .boolean,
+                    text:
+                        "At the sign-in the server was not on this machine: its name must not lead to this machine now"),
+                .optional(
+                    "sign_in", as: .boolean,
+                    text: "False if the server takes requests without a token: none is sent to it"),
+                .optional(
+                    "exposed_socket", text: "On an exposed socket: its name. Only `account` and `url` are beside it")),
             errors: .ofAccount.and([.methodUnsupported]), MCPServerResource.getMCPServer)
     ]
 
@@ -78,23 +98,4 @@ final class KnownMCPServers: Sendable {
             return entry.body
         }
     }
-}
-
-extension Component {
-    fileprivate static let mcpServer = Component(
-        "MCPServer", .required("account", "url"),
-        .optional("certificate_authorities", text: "PEM certificates in place of the system's"),
-        .optional("pinned_public_keys", as: .array(.string)),
-        .optional(
-            "headers", as: .array(.object([.required("name", .string), .required("value", .string)])),
-            text: "Added to every request"),
-        .optional(
-            "proxy",
-            as: .object([.required("url", .string), .optional("user", .string), .optional("password", .string)])),
-        .optional(
-            "outside", as: .boolean,
-            text: "At the sign-in the server was not on this machine: its name must not lead to this machine now"),
-        .optional(
-            "sign_in", as: .boolean, text: "False if the server takes requests without a token: none is sent to it"),
-        .optional("exposed_socket", text: "On an exposed socket: its name. Only `account` and `url` are beside it"))
 }

@@ -23,8 +23,7 @@ struct SessionResource: Resource {
             .json(.account),
             errors: .ofAccount.and(.ofProvider).and([
                 .validationFailed, .signInRequired, .sessionExpired, .refreshRefused, .stateConflict,
-            ]),
-            SessionResource.refresh),
+            ]), SessionResource.refresh),
         Route(
             .signOut, "Sign out, and revoke the session at the provider",
             query: .members(
@@ -46,12 +45,7 @@ struct SessionResource: Resource {
     }
 
     private func session(of name: AccountName, _ call: Call) async throws(Problem) -> ServerResponse {
-        var query = SessionQuery()
-        query.minValid = try call.duration("min_valid")
-        if let timeout = try call.duration("timeout") { query.timeout = timeout }
-        query.subject = call.query("subject")
-        query.kind = try call.query("kind", as: TokenKind.self) == .idToken ? .idToken : .accessToken
-        query.key = try call.tokenKey()
+        let query = try call.sessionQuery()
         if query.kind == .idToken, query.key != .own {
             throw call.invalid("kind", "an ID token cannot be downscoped: leave scope, audience and resource out")
         }
@@ -80,10 +74,7 @@ struct SessionResource: Resource {
             object["lost_scope"] = .string(lost.joined(separator: " "))
         }
         if extras.contains(.user) { object["user"] = issuedToken.user.map { .object($0) } }
-        if let (expiresAt, remaining) = broker.expiry(of: issuedToken.token) {
-            object["expires_at"] = .integer(expiresAt.seconds)
-            object["expires_in"] = .integer(remaining.wholeSeconds)
-        }
+        api.addExpiry(of: issuedToken, to: &object)
         return ServerResponse(json: .object(object))
     }
 
@@ -133,7 +124,6 @@ struct SessionResource: Resource {
         return extras
     }
 
-    /// What `include` adds to a token.
     private enum Extra: String, CaseIterable {
         case idToken = "id_token"
         case providerToken = "provider_token"
@@ -146,9 +136,10 @@ struct SessionResource: Resource {
     func refresh(_ call: Call) async throws(Problem) -> ServerResponse {
         let isForced = try call.truth("force")
         let rejected = try call.digest("rejected_sha256")
-        return try await account(call) { name throws(BrokerError) in
+        let account = try await call.account { name throws(BrokerError) in
             try await broker.refresh(name, isForced: isForced, rejected: rejected)
         }
+        return ServerResponse(account)
     }
 
     func signOut(_ call: Call) async throws(Problem) -> ServerResponse {
@@ -159,7 +150,7 @@ struct SessionResource: Resource {
         guard scope == .local || isProject else {
             throw Problem(.methodUnsupported, "The provider of \(name) ends single sessions only: use scope=local.")
         }
-        if scope == .others { return try await account(call, broker.supabase.signOutOthers) }
+        if scope == .others { return ServerResponse(try await call.account(broker.supabase.signOutOthers)) }
         // The subject has to be read before the session is closed. The page can be found out afterwards, when readers
         // see no session.
         var ending: EndingSession?
@@ -282,7 +273,25 @@ extension SessionResource {
     }
 }
 
+extension SocketAPI {
+    func addExpiry(of issuedToken: IssuedToken, to object: inout JSONObject) {
+        guard let (expiresAt, remaining) = broker.expiry(of: issuedToken.token) else { return }
+        object["expires_at"] = .integer(expiresAt.seconds)
+        object["expires_in"] = .integer(remaining.wholeSeconds)
+    }
+}
+
 extension Call {
+    func sessionQuery() throws(Problem) -> SessionQuery {
+        var query = SessionQuery()
+        query.minValid = try duration("min_valid")
+        if let timeout = try duration("timeout") { query.timeout = timeout }
+        query.subject = self.query("subject")
+        query.kind = try self.query("kind", as: TokenKind.self) == .idToken ? .idToken : .accessToken
+        query.key = try tokenKey()
+        return query
+    }
+
     /// The token that the query requests. An empty parameter would not downscope anything, so it is rejected.
     func tokenKey() throws(Problem) -> TokenKey {
         let scopes = query("scope").map { $0.split(separator: " ").map(String.init) }

@@ -33,7 +33,6 @@ struct SignInResource: Resource {
         .optional("params", as: .map(.string)), .optional("timeout", as: .range(1...3_600)),
         .optional("switch_subject", as: .boolean), replace, .optional("callback_port", as: .range(1...65_535)))
 
-    /// The members that only sign-ins at Supabase projects have.
     private static let membersAtProjects: [Member] = .members(
         .optional(
             "oauth_provider", "email", "phone", "captcha_token", "id_token", "nonce", "from_account", "access_token",
@@ -82,7 +81,7 @@ extension Resource {
         _ call: Call, _ begin: (AccountName) async throws(BrokerError) -> (flow: FlowView?, isNew: Bool)
     ) async throws(Problem) -> ServerResponse {
         let started = try await call.ask(begin)
-        guard let flow = started.flow else { return try await account(call, broker.account) }
+        guard let flow = started.flow else { return ServerResponse(try await call.account(broker.account)) }
         return ServerResponse(status: started.isNew ? 201 : 200, flow.json(in: call.language))
     }
 }
@@ -99,7 +98,6 @@ extension Schema {
 /// The body of a sign-in, field by field. A field that belongs to another method is rejected: if it were ignored, the
 /// caller would believe that it has an effect.
 extension Call {
-    /// The fields that only sign-ins at a Supabase project have.
     func projectSignIn() throws(Problem) -> SupabaseSignInFields {
         var fields = SupabaseSignInFields()
         fields.oauthProvider = try text("oauth_provider")
@@ -123,7 +121,6 @@ extension Call {
         return fields
     }
 
-    /// The fields that the methods accept, all together.
     static let allProjectFields = SupabaseMethod.allCases.reduce(into: Set<String>()) { $0.formUnion($1.fields) }
 
     /// Rejects fields that do not belong to the method.

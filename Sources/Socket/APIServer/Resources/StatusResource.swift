@@ -15,19 +15,33 @@ struct StatusResource: Resource {
     private static let patience: Duration = .seconds(2)
 
     static let routes: [Route] = [
-        Route(.getStatus, "The daemon", .json(.status), StatusResource.status),
+        Route(
+            .getStatus, "The daemon",
+            .json(
+                "Status", .required("version"),
+                .required("build", text: "The commit that the daemon was built from; `development` in debug builds"),
+                .required("pid", "uptime", "pending_revocations", as: .integer),
+                .required("vault", as: .component(.vault)),
+                .required("accounts", "pending_revocations_by_account", as: .map(.integer)),
+                .required("listeners", "link_listeners", "warnings", as: .array(.string)),
+                .required("confinement", as: .anyObject),
+                .required("file_warnings", as: .array(.string), text: "What is wrong with the kept files"),
+                .optional(
+                    "sealed_sessions", as: .array(.component(.sealedSession)),
+                    text: "Not there while the vault is locked, or the database that hosts share does not answer")),
+            StatusResource.status),
         Route(
             .getPeer, "What the broker sees of the caller", .json(.peer), errors: [.notFound], StatusResource.peer),
         Route(
-            .reload, "Re-read the configuration", .json(.reloaded), errors: [.invalidConfiguration],
+            .reload, "Re-read the configuration",
+            .json(
+                "Reloaded", .required("reloaded", as: .boolean), .required("accounts", as: .array(.string)),
+                .optional("restart_needed", as: .array(.string))), errors: [.invalidConfiguration],
             StatusResource.reload),
     ]
 
     func status(_ call: Call) async throws(Problem) -> ServerResponse {
         let views = await broker.accounts()
-        let counts = AccountState.allCases.map { state in
-            JSONObject.Member(state.rawValue, .integer(views.count { $0.state == state }))
-        }
         let pending = await broker.pendingRevocations()
         let vault = broker.vault.status
         if !vault.isLocked { await broker.openingSettled() }
@@ -38,7 +52,7 @@ struct StatusResource: Resource {
         let sealed = await SealedSessions(of: broker).list(atMost: StatusResource.patience)
         return ServerResponse([
             "version": daemon.version, "build": daemon.build, "pid": Int(getpid()), "uptime": api.uptime,
-            "vault": vault.json, "accounts": JSONObject(counts), "listeners": broker.callbackReceiver.listeners(),
+            "vault": vault.json, "accounts": views.states, "listeners": broker.callbackReceiver.listeners(),
             "confinement": JSONObject(), "link_listeners": api.deepLinks?.heard ?? [], "warnings": warnings,
             "pending_revocations": pending.values.reduce(0, +), "pending_revocations_by_account": JSONObject(byAccount),
             "file_warnings": api.fileTroubles(), "sealed_sessions": sealed?.map(\.members),
@@ -79,44 +93,26 @@ struct StatusResource: Resource {
 }
 
 extension Component {
-    fileprivate static let status = Component(
-        "Status", .required("version"),
-        .required("build", text: "The commit that the daemon was built from; `development` in debug builds"),
-        .required("pid", "uptime", "pending_revocations", as: .integer), .required("vault", as: .component(.vault)),
-        .required("accounts", "pending_revocations_by_account", as: .map(.integer)),
-        .required("listeners", "link_listeners", "warnings", as: .array(.string)),
-        .required("confinement", as: .anyObject),
-        .required("file_warnings", as: .array(.string), text: "What is wrong with the kept files"),
-        .optional(
-            "sealed_sessions", as: .array(.component(.sealedSession)),
-            text: "Not there while the vault is locked, or the database that hosts share does not answer"))
-
     private static let operations = PolicyOperation.allCases.map(\.rawValue).sorted()
 
     fileprivate static let peer = Component(
         "Peer", .required("uid", "pid", as: .integer), .optional("executable", "unit"),
         .required("confidence", as: .words(["verified", "unverified"])),
         .required("operations", as: .array(.words(operations))), .required("policy"))
-
-    fileprivate static let reloaded = Component(
-        "Reloaded", .required("reloaded", as: .boolean), .required("accounts", as: .array(.string)),
-        .optional("restart_needed", as: .array(.string)))
 }
 
 struct DescriptionResource: Resource {
     let api: SocketAPI
 
     static let routes: [Route] = [
-        Route(.getOpenAPI, "This document", .json(.document), DescriptionResource.document)
+        Route(
+            .getOpenAPI, "This document",
+            .json(
+                "Document", .required("openapi"), .required("info", "paths", "components", as: .anyObject),
+                .required("servers", as: .array(.anyObject))), DescriptionResource.document)
     ]
 
     func document(_ call: Call) async throws(Problem) -> ServerResponse {
         ServerResponse(json: OpenAPIDocument.document(version: daemon.version))
     }
-}
-
-extension Component {
-    fileprivate static let document = Component(
-        "Document", .required("openapi"), .required("info", "paths", "components", as: .anyObject),
-        .required("servers", as: .array(.anyObject)))
 }

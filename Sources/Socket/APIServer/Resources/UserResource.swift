@@ -10,35 +10,50 @@ struct UserResource: Resource {
     let api: SocketAPI
 
     static let routes: [Route] = [
-        Route(.getUser, "The user, as the server has it now", .json(.user), errors: .ofSession, UserResource.getUser),
+        Route(
+            .getUser, "The user, as the server has it now", .json("User", .required("user", as: .anyObject)),
+            errors: .ofSession
+        ) { (broker, call) throws(Problem) in ["user": try await call.ask(broker.supabase.user)] },
         Route(
             .updateUser, "Change the user; an address or a number waits for its codes in a flow",
             body: .members(
                 .optional("email", "phone", "nonce"), .optional("data", as: .anyObject),
                 .optional("channel", as: .channel), .secret("password", "password_confirmation", "current_password")),
-            .json(.changedUser), errors: .ofFlow, UserResource.updateUser),
+            .json("ChangedUser", .required("user", as: .anyObject), .optional("flow", as: .component(.flow))),
+            errors: .ofFlow, UserResource.updateUser),
         Route(
             .resetPassword, "Send a mail to a user who forgot the password",
             body: .members(.optional("email", "captcha_token"), SignInResource.replace), statuses: [200, 201],
             .json(.beginning), errors: .ofFlow, UserResource.resetPassword),
         Route(
-            .reauthenticate, "Send the code that a change of the password may require", .json(.sent),
-            errors: .ofSession,
-            UserResource.reauthenticate),
+            .reauthenticate, "Send the code that a change of the password may require",
+            .json("Sent", .required("account"), .required("sent", as: .boolean)), errors: .ofSession
+        ) { (broker, call) throws(Problem) in
+            try await call.ask(broker.supabase.reauthenticate)
+            return ["account": call["account"], "sent": true]
+        },
         Route(
             .callFunction, "Call a function of the project's database that the configuration lists", body: nil,
-            .json(.functionResult), errors: .ofSession, UserResource.callFunction),
+            .json("FunctionResult", .required("result", as: .anything)), errors: .ofSession
+        ) { (broker, call) throws(Problem) in
+            let value = try await call.ask { name throws(BrokerError) in
+                try await broker.supabase.call(name, function: call["function"], arguments: call.wholeBody)
+            }
+            return ["result": value]
+        },
         Route(
-            .migrate, "Store the app's former identifier of this user",
-            body: .members(.optional("from")), .json(.account), errors: .ofSession, UserResource.migrate),
-        Route(
-            .acknowledgeMigration, "The app has moved the user's data", .json(.account), errors: .ofSession,
-            UserResource.acknowledgeMigration),
+            .migrate, "Store the app's former identifier of this user", body: .members(.optional("from")),
+            .json(.account), errors: .ofSession
+        ) { (broker, call) throws(Problem) in
+            let former = try call.required("from")
+            return try await call.account { name throws(BrokerError) in
+                try await broker.supabase.migrate(name, from: former)
+            }
+        },
+        Route(.acknowledgeMigration, "The app has moved the user's data", .json(.account), errors: .ofSession) {
+            (broker, call) throws(Problem) in try await call.account(broker.supabase.acknowledgeMigration)
+        },
     ]
-
-    func getUser(_ call: Call) async throws(Problem) -> ServerResponse {
-        ServerResponse(["user": try await call.ask(broker.supabase.user)])
-    }
 
     func updateUser(_ call: Call) async throws(Problem) -> ServerResponse {
         var changes = UserChanges()
@@ -73,39 +88,6 @@ struct UserResource: Resource {
             try await broker.supabase.resetPassword(name, email: email, captcha: captcha, replaces: replaces)
         }
     }
-
-    func reauthenticate(_ call: Call) async throws(Problem) -> ServerResponse {
-        try await call.ask(broker.supabase.reauthenticate)
-        return ServerResponse(["account": call["account"], "sent": true])
-    }
-
-    func callFunction(_ call: Call) async throws(Problem) -> ServerResponse {
-        let value = try await call.ask { name throws(BrokerError) in
-            try await broker.supabase.call(name, function: call["function"], arguments: call.wholeBody)
-        }
-        return ServerResponse(["result": value])
-    }
-
-    // MARK: Migration
-
-    func migrate(_ call: Call) async throws(Problem) -> ServerResponse {
-        let former = try call.required("from")
-        return try await account(call) { name throws(BrokerError) in
-            try await broker.supabase.migrate(name, from: former)
-        }
-    }
-
-    func acknowledgeMigration(_ call: Call) async throws(Problem) -> ServerResponse {
-        try await account(call, broker.supabase.acknowledgeMigration)
-    }
-}
-
-extension Component {
-    fileprivate static let user = Component("User", .required("user", as: .anyObject))
-    fileprivate static let changedUser = Component(
-        "ChangedUser", .required("user", as: .anyObject), .optional("flow", as: .component(.flow)))
-    fileprivate static let sent = Component("Sent", .required("account"), .required("sent", as: .boolean))
-    fileprivate static let functionResult = Component("FunctionResult", .required("result", as: .anything))
 }
 
 /// The identities of a user at a Supabase project, and the OAuth clients that the user has allowed there.
@@ -113,9 +95,10 @@ struct IdentityResource: Resource {
     let api: SocketAPI
 
     static let routes: [Route] = [
-        Route(
-            .listIdentities, "The user's identities", .json(.identities), errors: .ofSession,
-            IdentityResource.listIdentities),
+        Route(.listIdentities, "The user's identities", .json(.identities), errors: .ofSession) {
+            (broker, call) throws(Problem) in
+            ["identities": try await call.ask(broker.supabase.user)["identities"] ?? []]
+        },
         Route(
             .linkIdentity, "Link an identity, in the browser or by an ID token",
             body: .members(
@@ -123,20 +106,27 @@ struct IdentityResource: Resource {
                 .optional("params", as: .map(.string)), .optional("timeout", as: .range(1...3_600)),
                 SignInResource.replace), statuses: [200, 201], .json(.beginning), errors: .ofFlow,
             IdentityResource.linkIdentity),
+        Route(.unlinkIdentity, "Unlink an identity", .json(.identities), errors: .ofSession) {
+            (broker, call) throws(Problem) in
+            let user = try await call.ask { name throws(BrokerError) in
+                try await broker.supabase.unlink(name, identity: call["id"])
+            }
+            return ["identities": user["identities"] ?? []]
+        },
         Route(
-            .unlinkIdentity, "Unlink an identity", .json(.identities), errors: .ofSession,
-            IdentityResource.unlinkIdentity),
-        Route(
-            .listConsents, "The OAuth clients of the project that the user has allowed", .json(.consents),
-            errors: .ofSession, IdentityResource.listConsents),
+            .listConsents, "The OAuth clients of the project that the user has allowed",
+            .json("Consents", .required("consents", as: .array(.component(.consent)))), errors: .ofSession
+        ) { (broker, call) throws(Problem) in ["consents": try await call.ask(broker.supabase.consents).map(\.json)] },
         Route(
             .revokeConsent, "Revoke the consent for a client: the project ends its sessions of this user",
-            .json(.revokedConsent), errors: .ofSession, IdentityResource.revokeConsent),
+            .json("RevokedConsent", .required("account", "revoked")), errors: .ofSession
+        ) { (broker, call) throws(Problem) in
+            try await call.ask { name throws(BrokerError) in
+                try await broker.supabase.revokeConsent(name, client: call["id"])
+            }
+            return ["account": call["account"], "revoked": call["id"]]
+        },
     ]
-
-    func listIdentities(_ call: Call) async throws(Problem) -> ServerResponse {
-        ServerResponse(["identities": try await call.ask(broker.supabase.user)["identities"] ?? []])
-    }
 
     func linkIdentity(_ call: Call) async throws(Problem) -> ServerResponse {
         try call.refuseStrangers(to: SupabaseMethod.link.method, taking: SupabaseMethod.link.fields)
@@ -149,24 +139,6 @@ struct IdentityResource: Resource {
         let wanted = request
         return try await beginning(call) { name throws(BrokerError) in try await broker.begin(name, wanted) }
     }
-
-    func unlinkIdentity(_ call: Call) async throws(Problem) -> ServerResponse {
-        let user = try await call.ask { name throws(BrokerError) in
-            try await broker.supabase.unlink(name, identity: call["id"])
-        }
-        return ServerResponse(["identities": user["identities"] ?? []])
-    }
-
-    func listConsents(_ call: Call) async throws(Problem) -> ServerResponse {
-        ServerResponse(["consents": try await call.ask(broker.supabase.consents).map(\.json)])
-    }
-
-    func revokeConsent(_ call: Call) async throws(Problem) -> ServerResponse {
-        try await call.ask { name throws(BrokerError) in
-            try await broker.supabase.revokeConsent(name, client: call["id"])
-        }
-        return ServerResponse(["account": call["account"], "revoked": call["id"]])
-    }
 }
 
 extension Component {
@@ -174,6 +146,4 @@ extension Component {
     fileprivate static let consent = Component(
         "Consent", .required("client_id"), .optional("client_name", "client_uri", "granted_at"),
         .required("scopes", as: .array(.string)))
-    fileprivate static let consents = Component("Consents", .required("consents", as: .array(.component(.consent))))
-    fileprivate static let revokedConsent = Component("RevokedConsent", .required("account", "revoked"))
 }

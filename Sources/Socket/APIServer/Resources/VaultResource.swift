@@ -12,53 +12,50 @@ struct VaultResource: Resource {
     static let routes: [Route] = [
         Route(
             .lockVault, "Forget the vault's key: no session is served until it is unlocked", .json(.vault),
-            errors: .ofVault, VaultResource.lockVault),
+            errors: .ofVault
+        ) { (broker, call) throws(Problem) in
+            try await call.ask { () throws(BrokerError) in try await broker.lockVault() }
+            return broker.vault.status.json
+        },
         Route(
             .unlockVault, "Open the vault; its sessions can be used again",
             body: .members(.secret("passphrase", text: "Where the key's source asks for one")), .json(.vault),
-            errors: .ofVault.and([.invalidCredentials, .rateLimited, .validationFailed]), VaultResource.unlockVault),
+            errors: .ofVault.and([.invalidCredentials, .rateLimited, .validationFailed])
+        ) { (broker, call) throws(Problem) in
+            let passphrase = try call.secret("passphrase")
+            try await forUser(call) { () throws(BrokerError) in
+                let pid = call.process ?? 0
+                let caller = UnlockCaller(
+                    process: pid, groups: ProcessFacts.groups(of: pid), sessionStart: ProcessFacts.sessionStart(of: pid)
+                )
+                try await broker.unlockVault(passphrase: passphrase, by: caller)
+            }
+            return broker.vault.status.json
+        },
         Route(
             .rekeyVault, "Move the vault's key to another source",
             body: .members(
                 .required("key_source", as: .oneOf(KeySourceChoice.self)),
                 .secret("passphrase", text: "The new one, for the source passphrase")), .json(.vault),
-            errors: .ofVault.and([.invalidCredentials, .rateLimited, .validationFailed]),
-            VaultResource.rekeyVault),
+            errors: .ofVault.and([.invalidCredentials, .rateLimited, .validationFailed])
+        ) { (broker, call) throws(Problem) in
+            guard let choice = KeySourceChoice(rawValue: try call.required("key_source")) else {
+                let words = KeySourceChoice.allCases.map(\.rawValue).joined(separator: ", ")
+                throw call.invalid("key_source", "must be one of: \(words)")
+            }
+            let passphrase = try call.secret("passphrase")
+            if choice == .passphrase, passphrase == nil {
+                throw call.invalid("passphrase", "it is required for key_source passphrase")
+            }
+            try await forUser(call) { () throws(BrokerError) in
+                try await broker.rekeyVault(to: choice, passphrase: passphrase)
+            }
+            return broker.vault.status.json
+        },
     ]
 
-    func lockVault(_ call: Call) async throws(Problem) -> ServerResponse {
-        try await call.ask { () throws(BrokerError) in try await broker.lockVault() }
-        return ServerResponse(broker.vault.status.json)
-    }
-
-    func unlockVault(_ call: Call) async throws(Problem) -> ServerResponse {
-        let passphrase = try call.secret("passphrase")
-        try await forUser(call) { () throws(BrokerError) in
-            let pid = call.process ?? 0
-            let caller = UnlockCaller(
-                process: pid, groups: ProcessFacts.groups(of: pid), sessionStart: ProcessFacts.sessionStart(of: pid))
-            try await broker.unlockVault(passphrase: passphrase, by: caller)
-        }
-        return ServerResponse(broker.vault.status.json)
-    }
-
-    func rekeyVault(_ call: Call) async throws(Problem) -> ServerResponse {
-        guard let choice = KeySourceChoice(rawValue: try call.required("key_source")) else {
-            let words = KeySourceChoice.allCases.map(\.rawValue).joined(separator: ", ")
-            throw call.invalid("key_source", "must be one of: \(words)")
-        }
-        let passphrase = try call.secret("passphrase")
-        if choice == .passphrase, passphrase == nil {
-            throw call.invalid("passphrase", "it is required for key_source passphrase")
-        }
-        try await forUser(call) { () throws(BrokerError) in
-            try await broker.rekeyVault(to: choice, passphrase: passphrase)
-        }
-        return ServerResponse(broker.vault.status.json)
-    }
-
     /// A user has requested this, so a locked keyring may show its prompt.
-    private func forUser(
+    private static func forUser(
         _ call: Call, _ body: @Sendable () async throws(BrokerError) -> Void
     ) async throws(Problem) {
         let outcome: Result<Void, Problem> = await KeyRequest.$isInteractive.withValue(true) {
@@ -120,24 +117,24 @@ struct SealedSessionResource: Resource {
         Route(
             .removeSealedSessions, "Remove an account's sessions that belong to no configured account",
             query: .optional("skip_revocation", as: .boolean, text: "Do not revoke the sessions at the provider"),
-            .json(.removedSessions),
-            errors: .ofProvider.and([.accountNotFound, .notFound, .stateConflict, .validationFailed]),
-            SealedSessionResource.remove)
+            .json(
+                "RemovedSessions", .required("account"),
+                .required("sessions", as: .array(.component(.removedSession)))),
+            errors: .ofProvider.and([.accountNotFound, .notFound, .stateConflict, .validationFailed])
+        ) { (broker, call) throws(Problem) in
+            let revokes = try !call.flag("skip_revocation")
+            let removed = try await call.ask { name throws(BrokerError) in
+                try await SealedSessions(of: broker).remove(of: name, revokes: revokes)
+            }
+            let sessions = removed.map { removed in
+                var object = removed.session.members
+                object["revocation"] = .string(removed.revocation.rawValue)
+                object["error"] = removed.error.map { Problem($0, language: call.language).json }
+                return object
+            }
+            return ["account": call["account"], "sessions": sessions]
+        }
     ]
-
-    func remove(_ call: Call) async throws(Problem) -> ServerResponse {
-        let revokes = try !call.flag("skip_revocation")
-        let removed = try await call.ask { name throws(BrokerError) in
-            try await SealedSessions(of: broker).remove(of: name, revokes: revokes)
-        }
-        let sessions = removed.map { removed in
-            var object = removed.session.members
-            object["revocation"] = .string(removed.revocation.rawValue)
-            object["error"] = removed.error.map { Problem($0, language: call.language).json }
-            return object
-        }
-        return ServerResponse(["account": call["account"], "sessions": sessions])
-    }
 }
 
 extension SealedSession {
@@ -161,10 +158,7 @@ extension Component {
 
     static let sealedSession = Component("SealedSession", ofSealedSession)
 
-    private static let removedSession = Component(
+    fileprivate static let removedSession = Component(
         "RemovedSession", ofSealedSession, .required("revocation", as: .oneOf(RemovedSession.Revocation.self)),
         .optional("error", as: .component(.problem)))
-
-    fileprivate static let removedSessions = Component(
-        "RemovedSessions", .required("account"), .required("sessions", as: .array(.component(.removedSession))))
 }

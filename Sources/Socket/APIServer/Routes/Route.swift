@@ -23,6 +23,11 @@ struct Route: Sendable {
             case .text: nil
             }
         }
+
+        /// A document that only this route has.
+        static func json(_ name: String, _ members: [Member]...) -> Content {
+            .json(Component(name, .object(members.flatMap { $0 })))
+        }
     }
 
     let endpoint: Endpoint
@@ -38,23 +43,35 @@ struct Route: Sendable {
     let errors: Set<ErrorCode>
     let handler: Handler
 
+    /// The names of the body's members, sorted; nil if it may have any.
+    var bodyMembers: [String]? { body?.map(\.name).sorted() }
+}
+
+extension Route {
     init<Owner: Resource>(
         _ endpoint: Endpoint, _ summary: String, query: [Member] = [], body: [Member]? = [], statuses: [Int] = [200],
         _ content: Content, errors: Set<ErrorCode> = [],
         _ handler: @escaping @Sendable (Owner) -> @Sendable (Call) async throws(Problem) -> ServerResponse
     ) {
-        self.endpoint = endpoint
-        self.summary = summary
-        self.query = query
-        self.body = body
-        self.statuses = statuses
-        self.content = content
-        self.errors = errors
-        self.handler = { (api, call) async throws(Problem) in try await handler(Owner(api: api))(call) }
+        self.init(
+            endpoint: endpoint, summary: summary, query: query, body: body, statuses: statuses, content: content,
+            errors: errors,
+            handler: { (api, call) async throws(Problem) in try await handler(Owner(api: api))(call) })
     }
 
-    /// The names of the body's members, sorted; nil if it may have any.
-    var bodyMembers: [String]? { body?.map(\.name).sorted() }
+    /// A route whose response the broker alone determines.
+    init(
+        _ endpoint: Endpoint, _ summary: String, query: [Member] = [], body: [Member]? = [], status: Int = 200,
+        _ content: Content, errors: Set<ErrorCode> = [],
+        _ members: @escaping @Sendable (Broker, Call) async throws(Problem) -> JSONObject
+    ) {
+        self.init(
+            endpoint: endpoint, summary: summary, query: query, body: body, statuses: [status], content: content,
+            errors: errors,
+            handler: { (api, call) async throws(Problem) in
+                ServerResponse(status: status, try await members(api.broker, call))
+            })
+    }
 }
 
 /// A resource of the API: its routes, and their handlers in the same file.
@@ -69,20 +86,6 @@ extension Resource {
     var broker: Broker { api.broker }
     var daemon: SocketAPI.Daemon { api.daemon }
     var records: RecordKeeper? { api.records }
-
-    /// Runs a call of the broker for the account of the path, and responds with the account as it is then.
-    func account(
-        _ call: Call, _ body: (AccountName) async throws(BrokerError) -> AccountView
-    ) async throws(Problem) -> ServerResponse {
-        ServerResponse(try await call.ask(body).json(in: call.language))
-    }
-
-    /// Runs a call of the broker, and responds with the flow as it is then.
-    func flow(
-        _ call: Call, _ body: () async throws(BrokerError) -> FlowView
-    ) async throws(Problem) -> ServerResponse {
-        ServerResponse(try await call.ask(body).json(in: call.language))
-    }
 }
 
 /// Finds the route of a request. It is made once, from the lists of all resources.
@@ -96,7 +99,6 @@ struct Router: Sendable {
         case nothing
     }
 
-    /// A route with its path in segments.
     private struct Row: Sendable {
         let route: Route
         let method: String
@@ -157,7 +159,6 @@ struct Router: Sendable {
         return methods.isEmpty ? .nothing : .otherMethods(methods)
     }
 
-    /// The values of a pattern's parameters; nil if the path is another one.
     private static func parameters(of path: [Substring], _ pattern: [Segment]) -> [String: String]? {
         guard pattern.count == path.count else { return nil }
         var parameters: [String: String] = [:]
@@ -174,7 +175,6 @@ struct Router: Sendable {
 }
 
 extension Router {
-    /// The router of the socket API.
     static let shared = Router([
         DescriptionResource.self, StatusResource.self, AccountResource.self, SignInResource.self, FlowResource.self,
         CallbackResource.self, SessionResource.self, UserResource.self, IdentityResource.self, FactorResource.self,
@@ -205,6 +205,5 @@ extension Set<ErrorCode> {
     static let ofVault: Set<ErrorCode> = [.vaultLocked, .vaultUnreachable, .stateConflict, .shuttingDown, .timeout]
     static let ofRegistration = ofProvider.and([.validationFailed, .stateConflict])
 
-    /// Both sets.
     func and(_ others: Set<ErrorCode>) -> Set<ErrorCode> { union(others) }
 }

@@ -8,14 +8,11 @@ indirect enum Schema: Sendable, Equatable {
     case pattern(String)
     /// A string with a least and a greatest length.
     case lengths(ClosedRange<Int>)
-    /// A string that is one of some words.
     case words([String])
     case integer
     case range(ClosedRange<Int>)
     case boolean
-    /// Any value.
     case anything
-    /// An object with any members.
     case anyObject
     /// An object with any names, and values of one shape.
     case map(Schema)
@@ -65,7 +62,6 @@ struct Member: Sendable, Equatable {
     }
 }
 
-/// Members with the same schema, in one row.
 extension [Member] {
     static func required(_ names: String..., as schema: Schema = .string, text: String? = nil) -> [Member] {
         names.map { .required($0, schema, text) }
@@ -80,7 +76,6 @@ extension [Member] {
         names.map { Member(name: $0, schema: .string, isRequired: false, text: text, isSecret: true) }
     }
 
-    /// All rows.
     static func members(_ rows: [Member]...) -> [Member] { rows.flatMap { $0 } }
 }
 
@@ -146,7 +141,6 @@ extension Member {
         return .object(object)
     }
 
-    /// The member as a parameter of a query.
     var queryParameter: JSON {
         var object = JSONObject([
             .init("name", .string(name)), .init("in", "query"), .init("required", .bool(isRequired)),

@@ -34,18 +34,18 @@ extension BrokerClient {
     /// - Throws: `invalid_credentials` or another error of the project; or the reason why there is no session.
     @discardableResult
     public func verify(_ flow: Flow, code: String) async throws(RingbackError) -> Account {
-        try await verify(flow, "code", code)
+        try await verify(flow, ["code": code])
     }
 
     /// The same with the hash that a mail's link carries, if the project's mail template leads to the app.
     @discardableResult
     public func verify(_ flow: Flow, tokenHash: String) async throws(RingbackError) -> Account {
-        try await verify(flow, "token_hash", tokenHash)
+        try await verify(flow, ["token_hash": tokenHash])
     }
 
-    private func verify(_ flow: Flow, _ name: String, _ secret: String) async throws(RingbackError) -> Account {
+    func verify(_ flow: Flow, _ proof: JSONObject) async throws(RingbackError) -> Account {
         try await run { calls throws(RingbackError) in
-            let ended = try calls.verify(flow: flow.id, name, secret).0
+            let ended = try calls.verify(flow: flow.id, proof).0
             if let failure = ended.failure { throw failure }
             return try Account(reading: try calls.account(flow.account))
         }
@@ -85,7 +85,7 @@ extension BrokerClient {
     @discardableResult
     public func confirm(_ flow: Flow, code: String) async throws(RingbackError) -> Flow {
         try await run { calls throws(RingbackError) in
-            let known = try calls.verify(flow: flow.id, "code", code).0
+            let known = try calls.verify(flow: flow.id, ["code": code]).0
             if let failure = known.failure { throw failure }
             return known
         }
@@ -159,9 +159,9 @@ extension BrokerClient {
     public func verifyFactor(
         _ account: String, _ factor: String, code: String, challenge: String? = nil
     ) async throws(RingbackError) -> Account {
-        try await run { calls throws(RingbackError) in
-            try Account(reading: try calls.verifyFactor(account, factor, code: code, challenge: challenge))
-        }
+        try await project(
+            .verifyFactor, account, [factor], body: ["code": code, "challenge_id": challenge],
+            reading: Account.init(reading:))
     }
 
     /// Removes a factor. Returns the account with the level that its session has then.
@@ -233,9 +233,9 @@ extension BrokerCalls {
         return .done(answer)
     }
 
-    /// Redeems what was typed: `code`, or `token_hash`. A wrong value leaves the flow pending.
-    package func verify(flow id: String, _ name: String, _ secret: String) throws(RingbackError) -> (Flow, JSON) {
-        try flow(after: .verifyFlow, id, [name: secret])
+    /// Redeems a `code`, a `token_hash` or a `credential`. A wrong code leaves the flow pending.
+    package func verify(flow id: String, _ proof: JSONObject) throws(RingbackError) -> (Flow, JSON) {
+        try flow(after: .verifyFlow, id, proof)
     }
 
     /// Sends a flow's message again. A project may ask for the proof of a CAPTCHA each time.
@@ -243,17 +243,9 @@ extension BrokerCalls {
         try flow(after: .resendFlow, id, ["captcha_token": captcha])
     }
 
-    func flow(after deed: Endpoint, _ id: String, _ body: JSONObject) throws(RingbackError) -> (Flow, JSON) {
-        let answer = try call(
-            deed, [id], body: .object(body), timeout: BrokerCalls.patience)
+    private func flow(after deed: Endpoint, _ id: String, _ body: JSONObject) throws(RingbackError) -> (Flow, JSON) {
+        let answer = try call(deed, [id], body: .object(body), timeout: BrokerCalls.patience)
         guard let flow = Flow(reading: answer) else { throw .missing("id", in: "flow") }
         return (flow, answer)
-    }
-
-    /// Verifies a factor. For a factor whose code is sent in a message, pass the challenge that sent it.
-    package func verifyFactor(
-        _ account: String, _ id: String, code: String, challenge: String?
-    ) throws(RingbackError) -> JSON {
-        try project(.verifyFactor, account, id, body: ["code": code, "challenge_id": challenge])
     }
 }

@@ -35,31 +35,6 @@ public struct PasskeyChallenge: Sendable, Equatable {
     }
 }
 
-extension BrokerCalls {
-    package func passkeys(_ account: String) throws(RingbackError) -> JSON {
-        try project(.listPasskeys, account)
-    }
-
-    package func beginPasskey(_ account: String) throws(RingbackError) -> JSON {
-        try project(.beginPasskey, account, body: JSONObject())
-    }
-
-    package func registerPasskey(
-        _ account: String, challenge: String, credential: JSONObject
-    ) throws(RingbackError) -> JSON {
-        try project(.registerPasskey, account, body: ["challenge_id": challenge, "credential": credential])
-    }
-
-    package func renamePasskey(_ account: String, _ id: String, to name: String) throws(RingbackError) -> JSON {
-        try project(.renamePasskey, account, id, body: ["friendly_name": name])
-    }
-
-    /// Finishes a sign-in with an authenticator's response.
-    package func verify(flow id: String, credential: JSONObject) throws(RingbackError) -> (Flow, JSON) {
-        try flow(after: .verifyFlow, id, ["credential": credential])
-    }
-}
-
 extension BrokerClient {
     /// Finishes a sign-in that ``SupabaseSignInFields/passkey()`` has begun. A wrong response ends it: the project
     /// accepts one only.
@@ -69,12 +44,7 @@ extension BrokerClient {
     /// - Throws: `invalid_credentials` or another error of the project; or the reason why there is no session.
     @discardableResult
     public func verify(_ flow: Flow, credential: String) async throws(RingbackError) -> Account {
-        let credential = try JSONText.object(credential)
-        return try await run { calls throws(RingbackError) in
-            let ended = try calls.verify(flow: flow.id, credential: credential).0
-            if let failure = ended.failure { throw failure }
-            return try Account(reading: try calls.account(flow.account))
-        }
+        try await verify(flow, ["credential": try JSONText.object(credential)])
     }
 
     /// The user's passkeys.
@@ -97,10 +67,10 @@ extension BrokerClient {
     public func registerPasskey(
         _ account: String, challenge: String, credential: String
     ) async throws(RingbackError) -> Passkey {
-        let credential = try JSONText.object(credential)
-        return try await run { calls throws(RingbackError) in
-            try Passkey(reading: try calls.registerPasskey(account, challenge: challenge, credential: credential))
-        }
+        try await project(
+            .registerPasskey, account,
+            body: ["challenge_id": challenge, "credential": try JSONText.object(credential)],
+            reading: Passkey.init(reading:))
     }
 
     /// Names a passkey: 1 to 120 bytes.
@@ -127,9 +97,7 @@ public struct RelyingParty: Sendable, Equatable {
         self.origins = origins
     }
 
-    fileprivate var members: [JSONObject.Member] {
-        (["rp_id": id, "rp_origins": origins] as JSONObject).members
-    }
+    fileprivate var members: [JSONObject.Member] { (["rp_id": id, "rp_origins": origins] as JSONObject).members }
 }
 
 /// The challenge for an authenticator that is a second factor, at a Supabase project.
@@ -152,17 +120,6 @@ public struct FactorChallenge: Sendable, Equatable {
         makesKey = json["webauthn"]?["type"] == "create"
         self.options = options.visibleText
         expiresAt = WallInstant(json["expires_at"])
-    }
-}
-
-extension BrokerCalls {
-    /// Verifies a factor with an authenticator's response.
-    package func verifyFactor(
-        _ account: String, _ id: String, credential: JSONObject, challenge: String, party: RelyingParty? = nil
-    ) throws(RingbackError) -> JSON {
-        let body: JSONObject = ["challenge_id": challenge, "credential": credential]
-        return try project(
-            .verifyFactor, account, id, body: JSONObject(body.members + (party?.members ?? [])))
     }
 }
 
@@ -197,11 +154,9 @@ extension BrokerClient {
     public func verifyFactor(
         _ account: String, _ factor: String, credential: String, challenge: String, party: RelyingParty? = nil
     ) async throws(RingbackError) -> Account {
-        let credential = try JSONText.object(credential)
-        return try await run { calls throws(RingbackError) in
-            try Account(
-                reading: try calls.verifyFactor(
-                    account, factor, credential: credential, challenge: challenge, party: party))
-        }
+        let body: JSONObject = ["challenge_id": challenge, "credential": try JSONText.object(credential)]
+        return try await project(
+            .verifyFactor, account, [factor], body: JSONObject(body.members + (party?.members ?? [])),
+            reading: Account.init(reading:))
     }
 }

@@ -1,6 +1,5 @@
 package import RingbackAPI
 
-/// A header field of a request or a response.
 package struct HeaderField: Sendable, Equatable {
     package let name: String
     package let value: String
@@ -27,7 +26,6 @@ package final class HTTPExchange {
         try connection.send(HTTPExchange.bytes(method, target, fields: fields, body: body))
     }
 
-    /// A request as it is sent.
     static func bytes(_ method: String, _ target: String, fields: [HeaderField], body: [UInt8]? = nil) -> [UInt8] {
         var head = "\(method) \(target) HTTP/1.1\r\n"
         for field in fields { head += "\(field.name): \(field.value)\r\n" }
@@ -50,7 +48,6 @@ package final class HTTPExchange {
         return piece
     }
 
-    /// The whole body.
     package func readBody(limit: Int = 8 << 20) throws(RingbackError) -> [UInt8] {
         var body: [UInt8] = []
         while let piece = try nextPiece() {
@@ -167,7 +164,6 @@ struct HTTPResponseReader {
     enum Step {
         /// Comes once, first. Interim responses (1xx) are skipped.
         case head(HTTPExchange.Head)
-        /// Bytes of the body, at least one.
         case piece([UInt8])
         /// The body is whole.
         case end
@@ -201,7 +197,6 @@ struct HTTPResponseReader {
     private var isClosed = false
     private var state = State.head
 
-    /// Takes bytes that came.
     mutating func append(_ bytes: [UInt8]) {
         buffer.removeFirst(position)
         scanned = max(0, scanned - position)
@@ -216,7 +211,6 @@ struct HTTPResponseReader {
         (position, scanned, state) = (0, 0, .head)
     }
 
-    /// Reports that the server has closed the connection.
     mutating func close() { isClosed = true }
 
     /// - Throws: `bad_response` if this is not an HTTP response, `no_daemon` if nothing came at all.

@@ -2,7 +2,6 @@ internal import RingbackBase
 
 /// Parses a stream of server-sent events (WHATWG HTML section 9.2) as its bytes arrive.
 package struct ServerSentEvents {
-    /// One event.
     package struct Event: Sendable, Equatable {
         package var id: String?
         package var name = "message"
@@ -56,7 +55,6 @@ package struct ServerSentEvents {
     /// - Throws: `bad_response` for a line or an event without end.
     package mutating func append(_ bytes: [UInt8]) throws(RingbackError) -> [Event] { try append(bytes[...]) }
 
-    /// The same for a part of an array.
     package mutating func append(_ bytes: ArraySlice<UInt8>) throws(RingbackError) -> [Event] {
         var events: [Event] = []
         var place = bytes.startIndex
@@ -161,8 +159,8 @@ protocol EventSource: Sendable {
         _ interruption: Interruption, hasConnected: () -> Void, _ deliver: (Element) -> Void
     ) throws(RingbackError) -> Bool
 
-    /// True for an error that another connection does not mend: the consumer gets it.
-    static func isFinal(_ error: RingbackError) -> Bool
+    /// The errors that another connection does not mend: the consumer gets them.
+    static var finalErrors: [RingbackError.Kind] { get }
 }
 
 /// Follows a stream of events on a thread of its own, and connects again after every break.
@@ -186,7 +184,7 @@ struct EventPump<Source: EventSource>: Sendable {
             } catch {
                 // A consumer that has gone is told nothing.
                 if error.kind == .cancelled || interruption.isInterrupted { return }
-                if Source.isFinal(error) { return deliver(.failure(error)) }
+                if Source.finalErrors.contains(error.kind) { return deliver(.failure(error)) }
             }
             // Half of the pause is random, or every app on the machine would connect in the same instant.
             let longest = min(longestPause, pause * (1 << min(failures, 10)))

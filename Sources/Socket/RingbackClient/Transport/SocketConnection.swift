@@ -36,11 +36,7 @@ package final class SocketConnection {
         let wait = max(1, Interruption.milliseconds(until: deadline))
         var bound = timeval(tv_sec: Int(wait / 1_000), tv_usec: Int(wait % 1_000) * 1_000)
         unsafe setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &bound, socklen_t(MemoryLayout<timeval>.size))
-        let failure = unsafe withUnsafePointer(to: &address) {
-            unsafe $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                unsafe SocketConnection.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-            }
-        }
+        let failure = unsafe withUnsafeBytes(of: &address) { unsafe SocketConnection.connect(descriptor, $0) }
         guard failure == 0 else { throw SocketConnection.noDaemon(at: path, failure) }
         try checkOwner(path)
         makeNonBlocking()
@@ -64,21 +60,13 @@ package final class SocketConnection {
             address.sin6_family = sa_family_t(AF_INET6)
             address.sin6_port = port.bigEndian
             address.sin6_addr = in6addr_loopback
-            failure = unsafe withUnsafePointer(to: &address) {
-                unsafe $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    unsafe SocketConnection.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in6>.size))
-                }
-            }
+            failure = unsafe withUnsafeBytes(of: &address) { unsafe SocketConnection.connect(descriptor, $0) }
         } else {
             var address = sockaddr_in()
             address.sin_family = sa_family_t(AF_INET)
             address.sin_port = port.bigEndian
             address.sin_addr = in_addr(s_addr: UInt32(0x7F00_0001).bigEndian)
-            failure = unsafe withUnsafePointer(to: &address) {
-                unsafe $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    unsafe SocketConnection.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-                }
-            }
+            failure = unsafe withUnsafeBytes(of: &address) { unsafe SocketConnection.connect(descriptor, $0) }
         }
         guard failure == 0 else {
             let reason = unsafe String(cString: strerror(failure))
@@ -89,7 +77,6 @@ package final class SocketConnection {
 
     deinit { if descriptor >= 0 { close(descriptor) } }
 
-    /// Sends all of it.
     package func send(_ bytes: [UInt8]) throws(RingbackError) {
         var sent = 0
         while sent < bytes.count {
@@ -202,9 +189,10 @@ package final class SocketConnection {
     private func makeNonBlocking() { _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK) }
 
     /// 0, or an errno. An interrupted connect continues; calling it again tells how it ended.
-    private static func connect(_ descriptor: Int32, _ address: UnsafePointer<sockaddr>, _ length: socklen_t) -> Int32 {
+    private static func connect(_ descriptor: Int32, _ address: UnsafeRawBufferPointer) -> Int32 {
         while true {
-            if unsafe Glibc.connect(descriptor, address, length) == 0 { return 0 }
+            let start = unsafe address.assumingMemoryBound(to: sockaddr.self).baseAddress
+            if unsafe Glibc.connect(descriptor, start, socklen_t(address.count)) == 0 { return 0 }
             let number = errno
             if number == EISCONN { return 0 }
             if number != EINTR, number != EALREADY { return number }
@@ -310,7 +298,6 @@ package enum SocketPlace {
     /// True if systemd is this machine's init, as sd_booted(3) finds out.
     package static var hasSystemd: Bool { unsafe access("/run/systemd/system", F_OK) == 0 }
 
-    /// A variable of this process's environment.
     package static func variable(_ name: String) -> String? {
         unsafe getenv(name).map { unsafe String(cString: $0) }
     }
@@ -319,7 +306,6 @@ package enum SocketPlace {
 /// A connection to the daemon that is kept for many calls, for a loop that waits for other things too: only its making may
 /// take a moment. Only GET requests are sent over it: one that was lost with the connection can be sent again.
 package final class KeptConnection {
-    /// A response of any status.
     package struct Response: Sendable {
         let head: HTTPExchange.Head
         package let body: [UInt8]
@@ -339,7 +325,6 @@ package final class KeptConnection {
     /// True as long as the daemon has not said that it closes it.
     package private(set) var isKept = true
 
-    /// - Throws: as ``SocketConnection`` does.
     package init(_ calls: BrokerCalls) throws(RingbackError) {
         connection = try SocketConnection(unixPath: calls.socket, deadline: .now + KeptConnection.acceptBound)
     }

@@ -139,15 +139,6 @@ import Testing
         #expect(house.project.last("POST /factors/challenge") == nil)
     }
 
-    @Test func `with a credential that the project does not believe show its words`() async throws {
-        let house = try await SupabaseHouse.signedIn()
-        house.project.refuse("POST /factors/verify", 500, "unexpected_failure")
-        let body = #"{"challenge_id":"\#(AgreeableSupabase.id(7))","credential":\#(Self.credential)}"#
-        let answer = await house.ask("POST", "\(totp)/verify", body)
-        #expect(answer.code == "provider_error" && answer["provider_code"] == "unexpected_failure", "\(answer.text)")
-        #expect(await house.ask("GET", "")["state"] == "authenticated")
-    }
-
     @Test func `with a wrong code say so to the person`() async throws {
         let house = try await SupabaseHouse.signedIn()
         house.project.refuse("POST /factors/verify", 422, "mfa_verification_failed")

@@ -48,34 +48,6 @@ import Testing
         #expect(await house.ask("GET", "")["state"] == "authenticated")
     }
 
-    @Test func `that the project does not believe end the sign-in: it takes one answer`() async throws {
-        let house = try await SupabaseHouse()
-        let id = await asking(house)
-        house.project.refuse(Self.verify, 400, "webauthn_verification_failed")
-        let flow = await answer(id, #"{"credential":\#(Self.credential)}"#, house)
-        #expect(flow.status == 200 && flow["status"] == "failed")
-        #expect(flow["error"]?["code"] == "invalid_credentials")
-        #expect(flow["error"]?["provider_code"] == "webauthn_verification_failed")
-        #expect(flow["user_message"] == "Sign in failed. Please try again.")
-        let again = await answer(id, #"{"credential":\#(Self.credential)}"#, house)
-        #expect(again.status >= 400)
-        #expect(house.project.requests.count { $0.kind == Self.verify } == 1)
-        #expect(await house.ask("GET", "")["state"] == "unauthenticated")
-    }
-
-    @Test func `that did not reach the project may be sent again`() async throws {
-        let house = try await SupabaseHouse()
-        let id = await asking(house)
-        house.project.answer(Self.verify, 503, [:])
-        house.project.refuse(Self.verify, 429, "over_request_rate_limit")
-        #expect(await answer(id, #"{"credential":\#(Self.credential)}"#, house).code == "provider_unreachable")
-        #expect(await answer(id, #"{"credential":\#(Self.credential)}"#, house).code == "rate_limited")
-        #expect(await house.ask("GET", "/v1/flows/\(id)")["status"] == "pending")
-        house.project.answer(Self.verify, 200, house.project.session())
-        let flow = await answer(id, #"{"credential":\#(Self.credential)}"#, house)
-        #expect(flow["status"] == "completed")
-    }
-
     @Test(arguments: [
         "{}", #"{"code":"123456"}"#, #"{"credential":{}}"#, #"{"credential":"x"}"#, #"{"credential":{"id":"x"}}"#,
         #"{"credential":\#(credential),"code":"123456"}"#,

@@ -157,15 +157,6 @@ import Testing
         #expect(away["detail"]?.string?.contains("id.example") == true)
     }
 
-    @Test func `a caller without min_valid gets what is left, one with it the reason`() async throws {
-        let house = try await house()
-        house.clock.advance(by: 3_590)
-        house.provider.goAway()
-        #expect(await house.ask("GET", target)["expires_in"] == 10)
-        #expect(await house.ask("GET", target + "?min_valid=60").code == "provider_unreachable")
-        #expect(await house.ask("GET", target + "?min_valid=5")["expires_in"] == 10)
-    }
-
     @Test func `a session that waits for a sign-in gets it`() async throws {
         let house = try await APIHouse()
         #expect(await house.ask("GET", target).code == "sign_in_required")
@@ -220,21 +211,6 @@ import Testing
         let answer = await house.ask("POST", "/v1/accounts/work/refresh", body)
         #expect(answer.code == "validation_failed")
         #expect(house.provider.tokenRequests == 1)
-    }
-
-    @Test func `a refresh says what is wrong`() async throws {
-        let house = try await APIHouse()
-        let refresh = "/v1/accounts/work/refresh"
-        #expect(await house.ask("POST", refresh).code == "sign_in_required")
-        try await house.signIn()
-        house.provider.answerNext(.init(status: 429, retryAfter: 30))
-        #expect(await house.ask("POST", refresh, #"{"force":true}"#).status == 429)
-        let early = await house.ask("POST", refresh, #"{"force":true}"#)
-        #expect(early.code == "rate_limited")
-        #expect(early.response.fields["Retry-After"] == "30")
-        house.clock.advance(by: 30)
-        house.provider.answerNext(.init(status: 400, body: #"{"error":"invalid_grant"}"#))
-        #expect(await house.ask("POST", refresh).code == "session_expired")
     }
 
     @Test func `a session without a refresh token cannot be refreshed`() async throws {

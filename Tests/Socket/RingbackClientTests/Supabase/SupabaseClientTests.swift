@@ -215,3 +215,144 @@ import Testing
             ])
     }
 }
+
+@Suite(.timeLimit(.minutes(5))) struct `A client with consents` {
+    @Test func `lists them and revokes one`() async throws {
+        let consent = #"{"client_id":"c","client_name":"Notes","scopes":["email"],"granted_at":"2026-01-02T03:04:05Z"}"#
+        let daemon = try FakeDaemon { request in
+            request.hasPrefix("GET")
+                ? .json(200, #"{"consents":[\#(consent)]}"#) : .json(200, #"{"account":"app","revoked":"c"}"#)
+        }
+        let broker = daemon.client
+        let list = try await broker.consents("app")
+        #expect(list.map(\.clientID) == ["c"] && list.first?.clientName == "Notes" && list.first?.clientURI == nil)
+        #expect(list.first?.scopes == ["email"] && list.first?.grantedAt?.description == "2026-01-02T03:04:05Z")
+        #expect(daemon.requests.last?.hasPrefix("GET /v1/accounts/app/oauth-consents ") == true)
+        try await broker.revokeConsent("app", client: "c")
+        #expect(daemon.requests.last?.hasPrefix("DELETE /v1/accounts/app/oauth-consents/c ") == true)
+    }
+}
+
+@Suite(.timeLimit(.minutes(5))) struct `A client with an authenticator as second factor` {
+    private func daemon(type: String = "create") throws -> FakeDaemon {
+        try FakeDaemon { request in
+            if request.contains("/challenge ") {
+                return .json(
+                    200,
+                    #"{"id":"c","factor":"f","expires_at":7,"#
+                        + #""webauthn":{"type":"\#(type)","options":{"challenge":"YQ"}}}"#)
+            }
+            if request.contains("/verify ") {
+                return .json(200, #"{"name":"app","state":"authenticated","aal":"aal2","next_aal":"aal2"}"#)
+            }
+            return .json(201, #"{"id":"f","factor_type":"webauthn","status":"unverified","friendly_name":"Key"}"#)
+        }
+    }
+
+    private func bodies(_ daemon: FakeDaemon) -> [String] {
+        daemon.requests.map { String($0.split(separator: "\r\n\r\n").dropFirst().first ?? "") }
+    }
+
+    @Test func `adds it, asks what it is to sign, and proves it`() async throws {
+        let daemon = try daemon()
+        let broker = daemon.client
+        let enrolment = try await broker.enrollWebAuthnFactor("app", name: "Key")
+        #expect(enrolment.factor.kind == "webauthn" && enrolment.factor.name == "Key" && enrolment.uri == nil)
+        let challenge = try await broker.webAuthnChallenge("app", "f")
+        #expect(challenge.id == "c" && challenge.makesKey && challenge.options == #"{"challenge":"YQ"}"#)
+        #expect(challenge.expiresAt?.secondsSince1970 == 7)
+        let account = try await broker.verifyFactor("app", "f", credential: #"{"id":"k"}"#, challenge: challenge.id)
+        #expect(account.assurance == "aal2")
+        #expect(
+            bodies(daemon) == [
+                #"{"factor_type":"webauthn","friendly_name":"Key"}"#, "{}",
+                #"{"challenge_id":"c","credential":{"id":"k"}}"#,
+            ])
+    }
+
+    @Test func `says whom the credential is for`() async throws {
+        let daemon = try daemon(type: "request")
+        let broker = daemon.client
+        let party = RelyingParty(id: "app.example.org", origins: ["https://app.example.org"])
+        let challenge = try await broker.webAuthnChallenge("app", "f", party: party)
+        #expect(!challenge.makesKey)
+        try await broker.verifyFactor("app", "f", credential: "{}", challenge: "c", party: party)
+        let members = #""rp_id":"app.example.org","rp_origins":["https://app.example.org"]"#
+        #expect(bodies(daemon) == ["{\(members)}", #"{"challenge_id":"c","credential":{},\#(members)}"#])
+    }
+
+    @Test func `reads nothing into a challenge that is for a code, or a credential that is none`() async throws {
+        let daemon = try FakeDaemon { _ in .json(200, #"{"id":"c","factor":"f"}"#) }
+        let broker = daemon.client
+        await #expect(throws: RingbackError.self) { _ = try await broker.webAuthnChallenge("app", "f") }
+        await #expect(throws: RingbackError("validation_failed", "A JSON object is expected.")) {
+            try await broker.verifyFactor("app", "f", credential: "x", challenge: "c")
+        }
+        #expect(daemon.requests.count == 1)
+    }
+}
+
+@Suite(.timeLimit(.minutes(5))) struct `A client with passkeys` {
+    @Test func `signs in by one`() async throws {
+        let daemon = try FakeDaemon { request in
+            if request.contains("/sign-in") {
+                return .json(
+                    201,
+                    #"{"id":"f1","account":"app","method":"passkey","status":"pending","waiting_for":"passkey","#
+                        + #""challenge_id":"c","options":{"challenge":"YQ"}}"#)
+            }
+            if request.hasPrefix("GET /v1/accounts/app ") {
+                return .json(200, #"{"name":"app","state":"authenticated"}"#)
+            }
+            if request.contains("\"wrong\"") {
+                return .json(
+                    200,
+                    #"{"id":"f1","account":"app","status":"failed","error":{"code":"invalid_credentials","status":401}}"#
+                )
+            }
+            return .json(200, #"{"id":"f1","account":"app","status":"completed"}"#)
+        }
+        let broker = daemon.client
+        guard case .pending(let flow) = try await broker.signIn("app", with: .passkey()) else {
+            Issue.record("a passkey's answer is awaited")
+            return
+        }
+        #expect(flow.passkeyOptions == #"{"challenge":"YQ"}"#)
+        #expect(try await broker.verify(flow, credential: #"{"id":"right"}"#).state == .authenticated)
+        #expect(daemon.requests[1].hasSuffix(#"{"credential":{"id":"right"}}"#))
+        do {
+            try await broker.verify(flow, credential: #"{"id":"wrong"}"#)
+            Issue.record("a wrong answer fails")
+        } catch {
+            #expect(error.kind == .invalidCredentials)
+        }
+        await #expect(throws: RingbackError("validation_failed", "A JSON object is expected.")) {
+            _ = try await broker.verify(flow, credential: "x")
+        }
+    }
+
+    @Test func `adds, lists, names and removes them`() async throws {
+        let passkey = #"{"id":"p","friendly_name":"Key","created_at":"2026-01-02T03:04:05Z"}"#
+        let daemon = try FakeDaemon { request in
+            if request.contains("/passkey-options") {
+                return .json(200, #"{"challenge_id":"c","options":{"rp":{}},"expires_at":7}"#)
+            }
+            if request.hasPrefix("GET") { return .json(200, #"{"passkeys":[\#(passkey)]}"#) }
+            if request.hasPrefix("DELETE") { return .json(200, #"{"account":"app","removed":"p"}"#) }
+            return .json(request.hasPrefix("POST") ? 201 : 200, passkey)
+        }
+        let broker = daemon.client
+        let challenge = try await broker.passkeyRegistration("app")
+        #expect(challenge.id == "c" && challenge.options == #"{"rp":{}}"# && challenge.expiresAt?.secondsSince1970 == 7)
+        let added = try await broker.registerPasskey("app", challenge: "c", credential: #"{"id":"k"}"#)
+        #expect(
+            added.id == "p" && added.name == "Key" && added.lastUsedAt == nil
+                && added.createdAt?.description == "2026-01-02T03:04:05Z")
+        #expect(daemon.requests.last?.hasSuffix(#"{"challenge_id":"c","credential":{"id":"k"}}"#) == true)
+        #expect(try await broker.passkeys("app") == [added])
+        #expect(try await broker.renamePasskey("app", "p", to: "Key") == added)
+        #expect(daemon.requests.last?.hasPrefix("PATCH /v1/accounts/app/passkeys/p ") == true)
+        try await broker.removePasskey("app", "p")
+        #expect(daemon.requests.last?.hasPrefix("DELETE /v1/accounts/app/passkeys/p ") == true)
+    }
+}

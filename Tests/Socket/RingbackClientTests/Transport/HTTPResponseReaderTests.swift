@@ -1,3 +1,5 @@
+import RingbackAPI
+import RingbackBase
 import Testing
 
 @testable import RingbackClient
@@ -167,5 +169,71 @@ private func answer(_ fields: String, _ body: String = "hello") -> String { "HTT
         for size in [1, 1_000_000] {
             #expect(Reading(longest + "x\r\n\r\nhello", cutInto: size).failure == .badResponse)
         }
+    }
+}
+
+@Suite struct `Request target` {
+    @Test(arguments: ["work", "a", "0", "org.swisscoin.app", "a-b_c.d", String(repeating: "a", count: 64)])
+    func `an account's name is taken as it is`(name: String) throws {
+        #expect(try RequestTarget.of(.getSession, [name]) == "/v1/accounts/\(name)/session")
+    }
+
+    @Test(arguments: [
+        "", "Work", "-a", ".a", "a/b", "a b", "a?b", "../status", "é", "a\n", String(repeating: "a", count: 65),
+    ])
+    func `what no account can be called is refused before it is sent`(name: String) {
+        #expect(kind { () throws(RingbackError) in try RequestTarget.of(.getAccount, [name]) } == .accountNotFound)
+    }
+
+    @Test func `a value in a path cannot become another path`() throws {
+        let target = try RequestTarget.of(.removeFactor, ["work", "../x?y"], query: [("a", "b")])
+        #expect(target == "/v1/accounts/work/factors/..%2Fx%3Fy?a=b")
+        #expect(kind { () throws(RingbackError) in try RequestTarget.of(.getAccount) } == .accountNotFound)
+        for endpoint in Endpoint.allCases {
+            let values = endpoint.parameters.map { "v-\($0)" }
+            let path = try RequestTarget.of(endpoint, values)
+            #expect(values.allSatisfy(path.contains) && !path.contains("{"), "\(endpoint)")
+        }
+    }
+
+    @Test func `a value cannot become another parameter`() throws {
+        let target = try RequestTarget.of(
+            .streamEvents, query: [("scope", "a b&c=d"), ("x", nil), ("y", "é+~-._%"), ("z", "\n")])
+        #expect(target == "/v1/events?scope=a%20b%26c%3Dd&y=%C3%A9%2B~-._%25&z=%0A")
+        #expect(try RequestTarget.of(.streamEvents, query: [("x", nil)]) == "/v1/events")
+    }
+}
+
+@Suite struct `A kept connection to the daemon` {
+    /// The next response, however long it takes to come.
+    private func next(_ connection: KeptConnection) throws(RingbackError) -> KeptConnection.Response {
+        while true { if let response = try connection.next() { return response } }
+    }
+
+    @Test func `brings the responses in order, and says when it has ended`() throws {
+        let head = "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n"
+        let daemon = try FakeDaemon { _ in .bytes("\(head){\"a\":1}HTTP/1.1 204 No\r\n\r\n\(head){\"a\":2}") }
+        let calls = BrokerCalls(socket: daemon.path, application: "test")
+        let connection = try KeptConnection(calls)
+        #expect(!connection.hasServed)
+        #expect(connection.send(try calls.request(.getSession, ["work"])))
+        #expect(try BrokerCalls.json(next(connection))["a"] == 1)
+        #expect(connection.hasServed && connection.isKept)
+        #expect(try next(connection).body.isEmpty)
+        #expect(try BrokerCalls.json(next(connection))["a"] == 2)
+        #expect(kind { () throws(RingbackError) in try next(connection) } == .noDaemon)
+        #expect(!connection.isKept)
+        #expect(daemon.requests.first?.hasPrefix("GET /v1/accounts/work/session HTTP/1.1\r\n") == true)
+    }
+
+    @Test func `is not kept when the daemon closes it`() throws {
+        let daemon = try FakeDaemon { _ in
+            .hold("HTTP/1.1 503 No\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}")
+        }
+        let calls = BrokerCalls(socket: daemon.path, application: "test")
+        let connection = try KeptConnection(calls)
+        #expect(connection.send(try calls.request(.getMCPServer, ["work"])))
+        #expect(kind { () throws(RingbackError) in try BrokerCalls.json(next(connection)) } != nil)
+        #expect(connection.hasServed && !connection.isKept)
     }
 }
