@@ -84,7 +84,7 @@ internal import RingbackBase
     }
 
     /// The outcome for the caller after libcurl has finished.
-    func outcome(of result: CURLcode) -> Reply.Outcome {
+    func outcome(of result: CURLcode) -> TransferOutcome {
         guard let failure = failure(result) else {
             // libcurl treats a head that is cut off as a response without a body.
             guard head.isComplete, let status else { return .failure(.malformed(host: host)) }
@@ -101,7 +101,7 @@ internal import RingbackBase
     }
 
     /// The response with a decoded body; `failure` is why it is not complete.
-    private func decoded(_ status: Int, _ failure: HTTPClientError?) -> Reply.Outcome {
+    private func decoded(_ status: Int, _ failure: HTTPClientError?) -> TransferOutcome {
         var response = HTTPResponse(status: status, fields: head.fields, truncation: failure, peer: peer)
         if failure == nil { response.address = address }
         let mayBreakOff = keepsPartialBody && (200..<300).contains(status)
