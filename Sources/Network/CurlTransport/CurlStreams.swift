@@ -185,12 +185,13 @@ public import RingbackBase
         if let length {
             options.set(CURLOPT_POST, 1)
             options.set(CURLOPT_POSTFIELDSIZE, length)
-            unsafe options.setSender(context, body: sendBody)
+            unsafe options.set(CURLOPT_READFUNCTION, sendBody)
+            unsafe options.set(CURLOPT_READDATA, context)
         } else {
             options.set(CURLOPT_HTTPGET, 1)
         }
         options.set(CURLOPT_CUSTOMREQUEST, request.method)
-        unsafe options.setFields(fieldList)
+        unsafe options.set(CURLOPT_HTTPHEADER, fieldList)
         unsafe options.setReceiver(context, head: receiveHead, body: receiveBody)
         unsafe options.eraseSent(isSent)
         guard options.areAllSet else { return nil }
