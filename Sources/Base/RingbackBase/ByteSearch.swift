@@ -62,6 +62,27 @@ public enum ByteSearch {
     private static func zeros(_ word: UInt64) -> UInt64 { (word &- ones) & ~word & tops }
 }
 
+/// The classes of ASCII characters that formats are made of.
+extension UInt8 {
+    package var isDigit: Bool { (0x30...0x39).contains(self) }
+    package var isLetter: Bool { (0x61...0x7A).contains(self | 0x20) }
+    package var isLetterOrDigit: Bool { isLetter || isDigit }
+    /// An unreserved character (RFC 3986 section 2.3).
+    package var isUnreserved: Bool { isLetterOrDigit || "-._~".utf8.contains(self) }
+
+    /// The value of a hexadecimal digit; nil for another byte.
+    package var hexValue: UInt8? {
+        if isDigit { return self - 0x30 }
+        return (0x61...0x66).contains(self | 0x20) ? (self | 0x20) - 0x61 + 10 : nil
+    }
+
+    /// `%XX` (RFC 3986 section 2.1).
+    package var percentEscape: [UInt8] {
+        let digits = Array("0123456789ABCDEF".utf8)
+        return [UInt8(ascii: "%"), digits[Int(self >> 4)], digits[Int(self & 15)]]
+    }
+}
+
 /// Text of servers that do not send what RFC 8259 section 8.1 requires: UTF-8 without a byte order mark.
 public enum UnicodeText {
     /// The bytes as UTF-8 without a byte order mark. UTF-16 is known by its mark, or because one of the first two bytes

@@ -54,7 +54,7 @@ public enum FormEncoding {
         var output: [UInt8] = []
         var rest = piece
         while let byte = rest.popFirst() {
-            let digits = rest.prefix(2).compactMap(hexValue)
+            let digits = rest.prefix(2).compactMap(\.hexValue)
             if byte == UInt8(ascii: "%"), digits.count == 2, digits != [0, 0] {
                 output.append(digits[0] << 4 | digits[1])
                 rest = rest.dropFirst(2)
@@ -73,14 +73,9 @@ public enum FormEncoding {
             return url
         }
         let query = url.utf8[mark...].map { byte in
-            byte > 0x7F || "\"<>\\^`{|}".utf8.contains(byte) ? escaped(byte) : [byte]
+            byte > 0x7F || "\"<>\\^`{|}".utf8.contains(byte) ? byte.percentEscape : [byte]
         }
         return String(url[..<mark]) + String(decoding: query.joined(), as: UTF8.self)
-    }
-
-    private static func escaped(_ byte: UInt8) -> [UInt8] {
-        let digits = Array("0123456789ABCDEF".utf8)
-        return [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
     }
 
     /// Parses text in the same way, see ``parse(_:maxPairs:)``. Throws ``Failure``.
@@ -100,25 +95,15 @@ public enum FormEncoding {
         var output: [UInt8] = []
         output.reserveCapacity(text.utf8.count)
         for byte in text.utf8 {
-            if isUnreserved(byte) {
+            if byte.isUnreserved {
                 output.append(byte)
             } else if byte == 0x20, spaceAsPlus {
                 output.append(UInt8(ascii: "+"))
             } else {
-                output += escaped(byte)
+                output += byte.percentEscape
             }
         }
         return String(decoding: output, as: UTF8.self)
-    }
-
-    private static func isUnreserved(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-            UInt8(ascii: "~"):
-            true
-        default: false
-        }
     }
 
     private static func decode(_ piece: ArraySlice<UInt8>) throws(Failure) -> String {
@@ -130,8 +115,8 @@ public enum FormEncoding {
             switch byte {
             case UInt8(ascii: "+"): output.append(0x20)
             case UInt8(ascii: "%"):
-                guard index + 2 < piece.endIndex, let high = hexValue(piece[index + 1]),
-                    let low = hexValue(piece[index + 2])
+                guard index + 2 < piece.endIndex, let high = piece[index + 1].hexValue,
+                    let low = piece[index + 2].hexValue
                 else { throw .malformed }
                 let decoded = high << 4 | low
                 guard decoded != 0 else { throw .malformed }
@@ -144,14 +129,5 @@ public enum FormEncoding {
         }
         guard let text = String(validating: output, as: UTF8.self) else { throw .malformed }
         return text
-    }
-
-    private static func hexValue(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
-        default: nil
-        }
     }
 }

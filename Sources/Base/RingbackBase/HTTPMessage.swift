@@ -209,10 +209,7 @@ public struct HTTPFields: Sendable {
 
     /// True for a character of a token, such as a field's name (RFC 9110 section 5.6.2).
     public static func isTokenByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-        default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
-        }
+        byte.isLetterOrDigit || "!#$%&'*+-.^_`|~".utf8.contains(byte)
     }
 
     private static func lowered(_ byte: UInt8) -> UInt8 {
@@ -277,6 +274,6 @@ public enum HTTPDate {
     private static func two(_ number: Int) -> String { number < 10 ? "0\(number)" : String(number) }
 
     private static func number(_ text: Substring) -> Int? {
-        text.utf8.allSatisfy { (0x30...0x39).contains($0) } ? Int(text) : nil
+        text.utf8.allSatisfy(\.isDigit) ? Int(text) : nil
     }
 }

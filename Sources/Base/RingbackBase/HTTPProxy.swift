@@ -36,7 +36,7 @@ public struct HTTPProxy: Sendable, Equatable {
     }
 
     private static func isAddress(_ text: String) -> Bool {
-        text.contains(":") || text.utf8.allSatisfy { $0 == 0x2E || (0x30...0x39).contains($0) }
+        text.contains(":") || text.utf8.allSatisfy { $0 == 0x2E || $0.isDigit }
     }
 }
 
@@ -83,7 +83,7 @@ public struct ConnectionSettings: Sendable, Hashable {
 
     /// A SHA-256 in lower-case hexadecimal digits; nil for any other text.
     public static func digest(_ text: String) -> String? {
-        guard text.utf8.count == 64, text.utf8.allSatisfy({ Character(UnicodeScalar($0)).isHexDigit }) else {
+        guard text.utf8.count == 64, text.utf8.allSatisfy({ $0.hexValue != nil }) else {
             return nil
         }
         return text.lowercased()
@@ -91,12 +91,7 @@ public struct ConnectionSettings: Sendable, Hashable {
 
     /// A host name or an address in lower-case letters; nil for any other text.
     public static func serverName(_ text: String) -> String? {
-        let isName = text.utf8.allSatisfy { byte in
-            switch byte {
-            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-            default: "-._:".utf8.contains(byte)
-            }
-        }
+        let isName = text.utf8.allSatisfy { $0.isLetterOrDigit || "-._:".utf8.contains($0) }
         return isName && (1...253).contains(text.utf8.count) ? text.lowercased() : nil
     }
 

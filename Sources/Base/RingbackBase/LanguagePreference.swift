@@ -51,8 +51,8 @@ public struct LanguagePreference: Sendable {
     private static func primarySubtag(_ tag: Substring.UTF8View) -> String? {
         if tag.elementsEqual("*".utf8) { return "*" }
         let subtags = tag.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
-        guard let first = subtags.first, first.allSatisfy(isLetter),
-            subtags.allSatisfy({ (1...8).contains($0.count) && $0.allSatisfy { isLetter($0) || isDigit($0) } })
+        guard let first = subtags.first, first.allSatisfy(\.isLetter),
+            subtags.allSatisfy({ (1...8).contains($0.count) && $0.allSatisfy(\.isLetterOrDigit) })
         else { return nil }
         return String(decoding: first.map { $0 | 0x20 }, as: UTF8.self)
     }
@@ -66,7 +66,7 @@ public struct LanguagePreference: Sendable {
         let decimals = number.dropFirst(2)
         guard let whole = number.first, whole == UInt8(ascii: "0") || whole == UInt8(ascii: "1"),
             number.dropFirst().first ?? UInt8(ascii: ".") == UInt8(ascii: "."), decimals.count <= 3,
-            decimals.allSatisfy(isDigit)
+            decimals.allSatisfy(\.isDigit)
         else { return nil }
         var thousandths = 0
         for place in 0..<3 {
@@ -75,10 +75,6 @@ public struct LanguagePreference: Sendable {
         guard whole == UInt8(ascii: "1") else { return thousandths }
         return thousandths == 0 ? 1_000 : nil
     }
-
-    private static func isLetter(_ byte: UInt8) -> Bool { (0x61...0x7A).contains(byte | 0x20) }
-
-    private static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
 }
 
 /// The languages of the messages to the user. Raw values are their language tags (RFC 5646).

@@ -51,10 +51,7 @@ public struct OriginPattern: Sendable, Hashable {
     }
 
     private static func isHostByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case 0x30...0x39, 0x61...0x7A: true
-        default: ".-_:".utf8.contains(byte)
-        }
+        byte.isDigit || (0x61...0x7A).contains(byte) || ".-_:".utf8.contains(byte)
     }
 
     /// The pattern in canonical form, with `/*` at its end.

@@ -59,16 +59,12 @@ public struct OriginPlace: Sendable, Equatable {
                 output.append(byte)
                 continue
             }
-            guard let high = rest.popFirst().flatMap(digit), let low = rest.popFirst().flatMap(digit) else {
-                return nil
-            }
+            guard let high = rest.popFirst()?.hexValue, let low = rest.popFirst()?.hexValue else { return nil }
             let decoded = high << 4 | low
             switch decoded {
             case UInt8(ascii: "/"), UInt8(ascii: "\\"), UInt8(ascii: "%"), 0..<0x20, 0x7F: return nil
-            case _ where isUnreserved(decoded): output.append(decoded)
-            default:
-                let digits = Array("0123456789ABCDEF".utf8)
-                output += [UInt8(ascii: "%"), digits[Int(high)], digits[Int(low)]]
+            case _ where decoded.isUnreserved: output.append(decoded)
+            default: output += decoded.percentEscape
             }
         }
         return String(decoding: output, as: UTF8.self)
@@ -80,22 +76,5 @@ public struct OriginPlace: Sendable, Equatable {
         let rest = segment.drop { $0 == "." }
         let dots = segment.count - rest.count
         return (1...2).contains(dots) && (rest.isEmpty || [";", "%3B", " ", "%20"].contains { rest.hasPrefix($0) })
-    }
-
-    /// True for an unreserved character (RFC 3986 section 2.3).
-    private static func isUnreserved(_ byte: UInt8) -> Bool {
-        switch byte {
-        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-        default: "-._~".utf8.contains(byte)
-        }
-    }
-
-    private static func digit(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case 0x30...0x39: byte - 0x30
-        case 0x41...0x46: byte - 0x41 + 10
-        case 0x61...0x66: byte - 0x61 + 10
-        default: nil
-        }
     }
 }

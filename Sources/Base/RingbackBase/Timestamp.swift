@@ -28,7 +28,7 @@ public enum Timestamp {
     private static func offset(_ bytes: ArraySlice<UInt8>) -> Int? {
         var rest = bytes
         if rest.first == UInt8(ascii: ".") {
-            let digits = rest.dropFirst().prefix { isDigit($0) }
+            let digits = rest.dropFirst().prefix(while: \.isDigit)
             guard !digits.isEmpty else { return nil }
             rest = rest.dropFirst(digits.count + 1)
         }
@@ -41,11 +41,9 @@ public enum Timestamp {
     }
 
     private static func number(_ digits: ArraySlice<UInt8>) -> Int? {
-        guard digits.allSatisfy({ isDigit($0) }) else { return nil }
+        guard digits.allSatisfy(\.isDigit) else { return nil }
         return digits.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) }
     }
-
-    private static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
 
     private static func padded(_ number: Int, _ width: Int) -> String {
         let text = String(number)
@@ -92,7 +90,7 @@ public enum TimeSpan {
     /// The seconds of `90s`, `15m`, `8h`, `7d` or `2w`; nil for anything else.
     public static func seconds(of text: String) -> Int? {
         let units: [Character: Int] = ["s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800]
-        guard let unit = text.last.flatMap({ units[$0] }), text.utf8.dropLast().allSatisfy({ 0x30...0x39 ~= $0 }),
+        guard let unit = text.last.flatMap({ units[$0] }), text.utf8.dropLast().allSatisfy(\.isDigit),
             let count = Int(text.dropLast())
         else { return nil }
         let (seconds, isTooMuch) = count.multipliedReportingOverflow(by: unit)

@@ -25,14 +25,9 @@ public enum TokenDownscoping {
         else { return false }
         // A scheme (RFC 3986 section 3.1) with text after it.
         let scheme = text.utf8[..<colon]
-        let isScheme = scheme.allSatisfy { byte in
-            switch byte {
-            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2B, 0x2D, 0x2E: true
-            default: false
-            }
-        }
-        let first = scheme.first.map { $0 | 0x20 } ?? 0
-        return isScheme && (0x61...0x7A).contains(first) && text.utf8.index(after: colon) != text.utf8.endIndex
+        return scheme.first?.isLetter == true
+            && scheme.allSatisfy { $0.isLetterOrDigit || "+-.".utf8.contains($0) }
+            && text.utf8.index(after: colon) != text.utf8.endIndex
     }
 }
 

@@ -33,8 +33,8 @@ public struct WebURL: Sendable, Equatable {
         }
         guard let colon = text.firstIndex(of: ":") else { throw .noScheme }
         let scheme = text[..<colon]
-        guard let first = scheme.utf8.first, WebURL.isLetter(first),
-            scheme.utf8.allSatisfy({ WebURL.isLetter($0) || WebURL.isDigit($0) || "+-.".utf8.contains($0) })
+        guard scheme.utf8.first?.isLetter == true,
+            scheme.utf8.allSatisfy({ $0.isLetterOrDigit || "+-.".utf8.contains($0) })
         else { throw .noScheme }
         var rest = text[text.index(after: colon)...]
         var fragment: String?
@@ -86,7 +86,7 @@ public struct WebURL: Sendable, Equatable {
         }
         guard !tail.isEmpty else { return (host.lowercased(), nil) }
         let digits = tail.dropFirst()
-        guard tail.hasPrefix(":"), !digits.isEmpty, digits.utf8.count <= 5, digits.utf8.allSatisfy(isDigit),
+        guard tail.hasPrefix(":"), !digits.isEmpty, digits.utf8.count <= 5, digits.utf8.allSatisfy(\.isDigit),
             let port = Int(digits), port <= 65_535
         else { throw .invalidPort }
         return (host.lowercased(), port)
@@ -121,14 +121,11 @@ public struct WebURL: Sendable, Equatable {
 
     /// 0 to 255 without leading zeros. Some parsers read a number with a leading zero as octal.
     private static func isDecimalByte(_ text: Substring) -> Bool {
-        guard (1...3).contains(text.utf8.count), text.utf8.allSatisfy(isDigit), let number = Int(text) else {
+        guard (1...3).contains(text.utf8.count), text.utf8.allSatisfy(\.isDigit), let number = Int(text) else {
             return false
         }
         return number < 256 && (number == 0 ? text.utf8.count == 1 : text.utf8.first != UInt8(ascii: "0"))
     }
-
-    private static func isLetter(_ byte: UInt8) -> Bool { (byte | 0x20) >= 0x61 && (byte | 0x20) <= 0x7A }
-    private static func isDigit(_ byte: UInt8) -> Bool { byte >= 0x30 && byte <= 0x39 }
 }
 
 /// A private-use URI scheme that an app may claim (RFC 3986 section 3.1, RFC 8252 section 7.1). It is well-formed and
@@ -164,8 +161,8 @@ public struct URLScheme: Hashable, Sendable, Comparable, CustomStringConvertible
 
     /// Reads a scheme without its colon. Throws ``Failure`` if it is malformed or reserved.
     public init(parsing text: String) throws(Failure) {
-        guard text.utf8.count <= URLScheme.maxLength, let first = text.utf8.first, URLScheme.isLetter(first),
-            text.utf8.allSatisfy({ URLScheme.isLetter($0) || (0x30...0x39).contains($0) || "+-.".utf8.contains($0) })
+        guard text.utf8.count <= URLScheme.maxLength, text.utf8.first?.isLetter == true,
+            text.utf8.allSatisfy({ $0.isLetterOrDigit || "+-.".utf8.contains($0) })
         else { throw .malformed }
         let name = text.lowercased()
         guard !URLScheme.reserved.contains(name) else { throw .reserved(name) }
@@ -181,8 +178,6 @@ public struct URLScheme: Hashable, Sendable, Comparable, CustomStringConvertible
 
     public var description: String { name }
     public static func < (left: URLScheme, right: URLScheme) -> Bool { left.name < right.name }
-
-    private static func isLetter(_ byte: UInt8) -> Bool { (0x61...0x7A).contains(byte | 0x20) }
 }
 
 extension WebURL {

@@ -5,6 +5,8 @@ internal import Dispatch
 public import RingbackBase
 internal import Synchronization
 
+typealias Reply = OneOutcome<Result<PostgresRows, PostgresFailure>>
+
 /// Runs statements at one database, on a few connections, each with a thread of its own. A connection is made when it is
 /// needed and closed when it was not used for some time.
 public final class PostgresClient: Sendable {

@@ -1,3 +1,5 @@
+internal import CLinux
+internal import RingbackBase
 internal import Synchronization
 
 /// A connection that waits for notifications and asks a short question now and then, so that it notices when the server
@@ -49,7 +51,7 @@ public final class PostgresListener: Sendable {
         self.plan = plan
         self.report = report
         wake = Wake()
-        guard let wake, BlockingThread.start("rb-listen", { self.run(wake) }) else {
+        guard let wake, BlockingThread.start({ self.run(wake) }) == 0 else {
             report(.lost(.busy))
             return
         }
@@ -65,6 +67,7 @@ public final class PostgresListener: Sendable {
     public func tryAgain() { wake?.call() }
 
     private func run(_ wake: Wake) {
+        unsafe clinux_name_thread("rb-listen")
         var backoff = Backoff()
         while !isStopped.withLock({ $0 }) {
             do throws(PostgresFailure) {

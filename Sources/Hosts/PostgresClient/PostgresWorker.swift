@@ -1,5 +1,6 @@
 internal import CLinux
 internal import Glibc
+internal import RingbackBase
 internal import Synchronization
 
 /// One thread with its connection.
@@ -19,9 +20,10 @@ final class PostgresWorker: Sendable {
         self.client = client
     }
 
-    func start() -> Bool { BlockingThread.start("rb-postgres") { self.run() } }
+    func start() -> Bool { BlockingThread.start { self.run() } == 0 }
 
     private func run() {
+        unsafe clinux_name_thread("rb-postgres")
         var session: Session?
         var hasRested = false
         var lastUse = ContinuousClock.now
@@ -138,90 +140,5 @@ final class Wake: Sendable {
     static func milliseconds(_ duration: Duration) -> Int32 {
         guard duration > .zero else { return 0 }
         return Int32(min(duration / .milliseconds(1), 60_000).rounded(.up))
-    }
-}
-
-/// A thread for what blocks. It blocks every signal: a connection that is reset must not end the process by SIGPIPE, and
-/// other signals are handled by the thread that waits for them.
-enum BlockingThread {
-    private final class Body: Sendable {
-        let run: @Sendable () -> Void
-        init(_ run: @escaping @Sendable () -> Void) { self.run = run }
-    }
-
-    /// Starts it; false if the system has no more threads.
-    static func start(_ name: String, _ body: @escaping @Sendable () -> Void) -> Bool {
-        var all = sigset_t()
-        var previous = sigset_t()
-        unsafe sigfillset(&all)
-        unsafe pthread_sigmask(SIG_SETMASK, &all, &previous)
-        defer { unsafe pthread_sigmask(SIG_SETMASK, &previous, nil) }
-        var thread = pthread_t()
-        let retained = unsafe Unmanaged.passRetained(
-            Body {
-                unsafe clinux_name_thread(name)
-                body()
-            })
-        let entry: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = { context in
-            if let context = unsafe context { unsafe Unmanaged<Body>.fromOpaque(context).takeRetainedValue().run() }
-            return nil
-        }
-        guard unsafe pthread_create(&thread, nil, entry, retained.toOpaque()) == 0 else {
-            unsafe retained.release()
-            return false
-        }
-        pthread_detach(thread)
-        return true
-    }
-}
-
-// The outcome of a statement is set once: the first one that is given counts, from the connection, the timer or a
-// cancellation.
-
-/// Passes the outcome of a statement to the waiting caller.
-final class Reply: Sendable {
-    typealias Outcome = Result<PostgresRows, PostgresFailure>
-
-    private enum State {
-        case open
-        case awaited(CheckedContinuation<Outcome, Never>)
-        case given(Outcome)
-    }
-
-    private let state = Mutex(State.open)
-
-    /// True once the outcome is set: no caller waits for the statement any more.
-    var isGiven: Bool {
-        state.withLock { state in
-            if case .given = state { true } else { false }
-        }
-    }
-
-    /// Sets the outcome and resumes the caller. Without effect if one is set already.
-    func give(_ outcome: Outcome) {
-        let waiter: CheckedContinuation<Outcome, Never>? = state.withLock { state in
-            switch state {
-            case .given: return nil
-            case .open:
-                state = .given(outcome)
-                return nil
-            case .awaited(let continuation):
-                state = .given(outcome)
-                return continuation
-            }
-        }
-        waiter?.resume(returning: outcome)
-    }
-
-    /// Waits for the outcome. Must be called only once.
-    func outcome() async -> Outcome {
-        await withCheckedContinuation { continuation in
-            let early: Outcome? = state.withLock { state in
-                if case .given(let outcome) = state { return outcome }
-                state = .awaited(continuation)
-                return nil
-            }
-            if let early { continuation.resume(returning: early) }
-        }
     }
 }

@@ -75,62 +75,56 @@ CURLcode ccurl_set_blob(CURL *easy, CURLoption option, void *bytes, size_t count
     struct curl_blob blob = {.data = bytes, .len = count, .flags = CURL_BLOB_COPY};
     return curl.easy_setopt(easy, option, &blob);
 }
-// Loopback, link-local and unspecified addresses, also when mapped into IPv6 (::ffff:a.b.c.d).
+
+static const struct in6_addr *six_of(const struct sockaddr *address) {
+    return address->sa_family == AF_INET6 ? &((const struct sockaddr_in6 *)address)->sin6_addr : NULL;
+}
+
+// The four bytes of an IPv4 address, also of one that is mapped into IPv6 (::ffff:a.b.c.d); NULL for others.
+static const unsigned char *four_of(const struct sockaddr *address) {
+    if (address->sa_family == AF_INET)
+        return (const unsigned char *)&((const struct sockaddr_in *)address)->sin_addr;
+    const struct in6_addr *six = six_of(address);
+    return six != NULL && IN6_IS_ADDR_V4MAPPED(six) ? &six->s6_addr[12] : NULL;
+}
+
+// Loopback, link-local and unspecified addresses.
 static bool is_inside(const struct sockaddr *address) {
-    if (address->sa_family == AF_INET) {
-        const unsigned char *bytes = (const unsigned char *)&((const struct sockaddr_in *)address)->sin_addr;
-        return bytes[0] == 0 || bytes[0] == 127 || (bytes[0] == 169 && bytes[1] == 254);
-    }
-    if (address->sa_family != AF_INET6) return true;
-    const struct in6_addr *six = &((const struct sockaddr_in6 *)address)->sin6_addr;
-    if (IN6_IS_ADDR_LOOPBACK(six) || IN6_IS_ADDR_UNSPECIFIED(six) || IN6_IS_ADDR_LINKLOCAL(six)) return true;
-    if (!IN6_IS_ADDR_V4MAPPED(six)) return false;
-    return six->s6_addr[12] == 0 || six->s6_addr[12] == 127 || (six->s6_addr[12] == 169 && six->s6_addr[13] == 254);
+    const unsigned char *four = four_of(address);
+    if (four != NULL) return four[0] == 0 || four[0] == 127 || (four[0] == 169 && four[1] == 254);
+    const struct in6_addr *six = six_of(address);
+    return six == NULL || IN6_IS_ADDR_LOOPBACK(six) || IN6_IS_ADDR_UNSPECIFIED(six) || IN6_IS_ADDR_LINKLOCAL(six);
 }
 
 // True for an address of one of this machine's interfaces. A server that listens on all interfaces is reachable there
 // as it is on loopback.
 static bool is_own(const struct sockaddr *address) {
+    const unsigned char *four = four_of(address);
+    const struct in6_addr *six = six_of(address);
     struct ifaddrs *interfaces;
     // Where the interfaces cannot be listed, no address is known to be another machine's.
     if (getifaddrs(&interfaces) != 0) return true;
     bool found = false;
     for (struct ifaddrs *each = interfaces; each != NULL && !found; each = each->ifa_next) {
-        const struct sockaddr *own = each->ifa_addr;
-        if (own == NULL) continue;
-        struct in_addr four;
-        bool is_four = address->sa_family == AF_INET;
-        if (is_four) four = ((const struct sockaddr_in *)address)->sin_addr;
-        if (address->sa_family == AF_INET6) {
-            const struct in6_addr *six = &((const struct sockaddr_in6 *)address)->sin6_addr;
-            if (IN6_IS_ADDR_V4MAPPED(six)) {
-                memcpy(&four, &six->s6_addr[12], sizeof four);
-                is_four = true;
-            } else if (own->sa_family == AF_INET6) {
-                found = memcmp(six, &((const struct sockaddr_in6 *)own)->sin6_addr, sizeof *six) == 0;
-            }
+        if (each->ifa_addr == NULL) continue;
+        if (four != NULL && each->ifa_addr->sa_family == AF_INET) {
+            found = memcmp(four, four_of(each->ifa_addr), 4) == 0;
+        } else if (four == NULL && six != NULL && each->ifa_addr->sa_family == AF_INET6) {
+            found = memcmp(six, six_of(each->ifa_addr), sizeof *six) == 0;
         }
-        if (is_four && own->sa_family == AF_INET)
-            found = four.s_addr == ((const struct sockaddr_in *)own)->sin_addr.s_addr;
     }
     freeifaddrs(interfaces);
     return found;
 }
 
-// Private networks (RFC 1918), shared addresses of carriers (RFC 6598) and unique local addresses (RFC 4193), also when
-// mapped into IPv6.
+// Private networks (RFC 1918), shared addresses of carriers (RFC 6598) and unique local addresses (RFC 4193).
 static bool is_private(const struct sockaddr *address) {
-    const unsigned char *bytes;
-    if (address->sa_family == AF_INET) {
-        bytes = (const unsigned char *)&((const struct sockaddr_in *)address)->sin_addr;
-    } else {
-        if (address->sa_family != AF_INET6) return true;
-        const struct in6_addr *six = &((const struct sockaddr_in6 *)address)->sin6_addr;
-        if (!IN6_IS_ADDR_V4MAPPED(six)) return (six->s6_addr[0] & 0xFE) == 0xFC;
-        bytes = &six->s6_addr[12];
-    }
-    return bytes[0] == 10 || (bytes[0] == 172 && (bytes[1] & 0xF0) == 16) || (bytes[0] == 192 && bytes[1] == 168) ||
-           (bytes[0] == 100 && (bytes[1] & 0xC0) == 64);
+    const unsigned char *four = four_of(address);
+    if (four != NULL)
+        return four[0] == 10 || (four[0] == 172 && (four[1] & 0xF0) == 16) || (four[0] == 192 && four[1] == 168) ||
+               (four[0] == 100 && (four[1] & 0xC0) == 64);
+    const struct in6_addr *six = six_of(address);
+    return six == NULL || (six->s6_addr[0] & 0xFE) == 0xFC;
 }
 
 static int place_of(const char *text) {

@@ -142,7 +142,7 @@ struct ContentDecoder {
     private let coding: Coding
     private var phase = Phase.start
     private var decoder: OpaquePointer?
-    private var input = StreamBuffer()
+    private var input = ByteQueue()
 
     init(_ coding: Coding) { self.coding = coding }
 

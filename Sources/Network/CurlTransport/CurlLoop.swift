@@ -8,6 +8,9 @@ internal import Synchronization
 // called under the mailbox's lock, and the thread removes the handle from the mailbox under the same lock before it
 // destroys it.
 
+typealias TransferOutcome = Result<HTTPResponse, HTTPClientError>
+typealias Reply = OneOutcome<TransferOutcome>
+
 /// The thread that performs all transfers. It starts with the first one and ends after some time without any, so that
 /// an idle daemon holds no connections to providers and no parsed certificates.
 final class CurlLoop: Sendable {
@@ -65,7 +68,8 @@ final class CurlLoop: Sendable {
                 }
                 box.phase = unsafe .running(multi)
                 box.jobs.append(job)
-                guard unsafe startThread(owning: multi) else {
+                nonisolated(unsafe) let owned = unsafe multi
+                guard BlockingThread.start({ [self] in unsafe run(owned) }) == 0 else {
                     box.phase = .resting
                     box.jobs = []
                     unsafe ccurl_multi_cleanup(multi)
@@ -95,42 +99,6 @@ final class CurlLoop: Sendable {
     }
 
     // MARK: The thread
-
-    /// The argument of the new thread.
-    @safe private final class Inheritance {
-        let loop: CurlLoop
-        let multi: UnsafeMutableRawPointer
-
-        init(loop: CurlLoop, multi: UnsafeMutableRawPointer) {
-            self.loop = loop
-            unsafe self.multi = multi
-        }
-    }
-
-    private func startThread(owning multi: UnsafeMutableRawPointer) -> Bool {
-        // The thread inherits a mask that blocks every signal: a broken TLS connection must not end the process by
-        // SIGPIPE, and other signals are handled by the thread that waits for them.
-        var all = sigset_t()
-        var previous = sigset_t()
-        unsafe sigfillset(&all)
-        unsafe pthread_sigmask(SIG_SETMASK, &all, &previous)
-        defer { unsafe pthread_sigmask(SIG_SETMASK, &previous, nil) }
-        var thread = pthread_t()
-        let retained = unsafe Unmanaged.passRetained(Inheritance(loop: self, multi: multi))
-        let entry: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = { context in
-            if let context = unsafe context {
-                let inheritance = unsafe Unmanaged<Inheritance>.fromOpaque(context).takeRetainedValue()
-                unsafe inheritance.loop.run(inheritance.multi)
-            }
-            return nil
-        }
-        guard unsafe pthread_create(&thread, nil, entry, retained.toOpaque()) == 0 else {
-            unsafe retained.release()
-            return false
-        }
-        pthread_detach(thread)
-        return true
-    }
 
     private func run(_ multi: UnsafeMutableRawPointer) {
         let transfers = unsafe TransferSet(multi: multi, userAgent: userAgent)

@@ -60,7 +60,7 @@ internal import RingbackBase
         }
         if proxy == nil, let address = job.request.address {
             unsafe placeList = EasyOptions.places(address)
-            unsafe options.setPlaces(placeList)
+            unsafe options.set(CURLOPT_CONNECT_TO, placeList)
         }
         options.setTrust(job.request.trust)
         if let limit = job.request.limits.sendsWithin, let sending = unsafe sending {
@@ -69,9 +69,9 @@ internal import RingbackBase
         if let age = job.authoritiesAge { options.setAuthoritiesAge(age) }
         options.setMethod(job.request.method, body: job.request.body)
         options.set(CURLOPT_USERAGENT, userAgent)
-        unsafe options.setFields(fieldList)
+        unsafe options.set(CURLOPT_HTTPHEADER, fieldList)
         unsafe options.setReceiver(Unmanaged.passUnretained(self).toOpaque(), head: receiveHead, body: receiveBody)
-        unsafe options.setErrorWords(words)
+        unsafe options.set(CURLOPT_ERRORBUFFER, words)
         guard options.areAllSet else { return nil }
     }
 
@@ -84,7 +84,7 @@ internal import RingbackBase
     }
 
     /// The outcome for the caller after libcurl has finished.
-    func outcome(of result: CURLcode) -> Reply.Outcome {
+    func outcome(of result: CURLcode) -> TransferOutcome {
         guard let failure = failure(result) else {
             // libcurl treats a head that is cut off as a response without a body.
             guard head.isComplete, let status else { return .failure(.malformed(host: host)) }
@@ -101,7 +101,7 @@ internal import RingbackBase
     }
 
     /// The response with a decoded body; `failure` is why it is not complete.
-    private func decoded(_ status: Int, _ failure: HTTPClientError?) -> Reply.Outcome {
+    private func decoded(_ status: Int, _ failure: HTTPClientError?) -> TransferOutcome {
         var response = HTTPResponse(status: status, fields: head.fields, truncation: failure, peer: peer)
         if failure == nil { response.address = address }
         let mayBreakOff = keepsPartialBody && (200..<300).contains(status)
@@ -317,17 +317,8 @@ private let receiveBody: ccurl_data_callback = { bytes, size, count, context in
         set(CURLOPT_FRESH_CONNECT, 1)
     }
 
-    /// The connection goes to an address, whatever the name resolves to. The list belongs to the caller and must outlive the
-    /// transfer; nil means that it could not be allocated.
-    mutating func setPlaces(_ list: UnsafeMutablePointer<curl_slist>?) {
-        guard let list = unsafe list else {
-            areAllSet = false
-            return
-        }
-        note(unsafe ccurl_set_list(easy, CURLOPT_CONNECT_TO, list))
-    }
-
-    /// The list for one address, at the port of the URL.
+    /// The value of `CURLOPT_CONNECT_TO` by which the connection goes to an address, at the port of the URL, whatever the
+    /// name resolves to.
     static func places(_ address: String) -> UnsafeMutablePointer<curl_slist>? {
         let host = address.utf8.contains(UInt8(ascii: ":")) ? "[\(address)]" : address
         return unsafe ccurl_slist_append(nil, "::\(host):")
@@ -380,40 +371,38 @@ private let receiveBody: ccurl_data_callback = { bytes, size, count, context in
         }
     }
 
-    /// The header fields. The list belongs to the caller and must outlive the transfer; nil means that it could not be
-    /// allocated.
-    mutating func setFields(_ list: UnsafeMutablePointer<curl_slist>?) {
+    /// A list, such as the header fields. It belongs to the caller and must outlive the transfer; nil means that it could
+    /// not be allocated.
+    mutating func set(_ option: CURLoption, _ list: UnsafeMutablePointer<curl_slist>?) {
         guard let list = unsafe list else {
             areAllSet = false
             return
         }
-        note(unsafe ccurl_set_list(easy, CURLOPT_HTTPHEADER, list))
+        note(unsafe ccurl_set_list(easy, option, list))
     }
 
     /// The callbacks that receive head and body.
     mutating func setReceiver(
         _ context: UnsafeMutableRawPointer, head: ccurl_data_callback, body: ccurl_data_callback
     ) {
-        note(unsafe ccurl_set_data_callback(easy, CURLOPT_HEADERFUNCTION, head))
-        note(unsafe ccurl_set_pointer(easy, CURLOPT_HEADERDATA, context))
-        note(unsafe ccurl_set_data_callback(easy, CURLOPT_WRITEFUNCTION, body))
-        note(unsafe ccurl_set_pointer(easy, CURLOPT_WRITEDATA, context))
+        unsafe set(CURLOPT_HEADERFUNCTION, head)
+        unsafe set(CURLOPT_HEADERDATA, context)
+        unsafe set(CURLOPT_WRITEFUNCTION, body)
+        unsafe set(CURLOPT_WRITEDATA, context)
+    }
+
+    mutating func set(_ option: CURLoption, _ callback: ccurl_data_callback) {
+        note(unsafe ccurl_set_data_callback(easy, option, callback))
+    }
+
+    /// What the pointer leads to must outlive the transfer.
+    mutating func set(_ option: CURLoption, _ pointer: UnsafeMutableRawPointer) {
+        note(unsafe ccurl_set_pointer(easy, option, pointer))
     }
 
     /// The head of the request is zeroed where it was sent from; then `isSent` is true. It must outlive the transfer.
     mutating func eraseSent(_ isSent: UnsafeMutablePointer<Bool>) {
         note(unsafe ccurl_erase_sent(easy, isSent))
-    }
-
-    /// The callback that gives the request's body.
-    mutating func setSender(_ context: UnsafeMutableRawPointer, body: ccurl_data_callback) {
-        note(unsafe ccurl_set_data_callback(easy, CURLOPT_READFUNCTION, body))
-        note(unsafe ccurl_set_pointer(easy, CURLOPT_READDATA, context))
-    }
-
-    /// Where libcurl writes its words about a failure: `CURL_ERROR_SIZE` bytes, which must outlive the transfer.
-    mutating func setErrorWords(_ words: UnsafeMutablePointer<CChar>) {
-        note(unsafe ccurl_set_pointer(easy, CURLOPT_ERRORBUFFER, words))
     }
 
     mutating func set(_ option: CURLoption, _ value: Int) {

@@ -1,12 +1,13 @@
+internal import RingbackBase
 internal import Synchronization
 
 /// Counts running work and lets one waiter wait until the count is zero.
 final class Outstanding: Sendable {
-    fileprivate struct State {
+    private struct State {
         var count = 0
-        var isReleased = false
-        var waiter: CheckedContinuation<Void, Never>?
+        var end: OneOutcome<Void>?
     }
+
     private let state = Mutex(State())
 
     func enter() { state.withLock { $0.count += 1 } }
@@ -14,43 +15,27 @@ final class Outstanding: Sendable {
     func leave() {
         state.withLock { state in
             state.count -= 1
-            return state.count == 0 ? state.takeWaiter() : nil
-        }?.resume()
+            return state.count == 0 ? state.end : nil
+        }?.give(())
     }
 
-    /// Returns when the count is zero or when the time has passed.
+    /// Returns when the count is zero, when the time has passed, or when the task is cancelled.
     func wait(atMost bound: Duration) async {
-        await withTaskGroup(of: Void.self) { group in
-            group.addTask { await self.waitUntilEmpty() }
-            group.addTask { try? await Task.sleep(for: bound) }
-            await group.next()
-            release()
-            group.cancelAll()
+        let end = OneOutcome<Void>()
+        let isOver = state.withLock { state in
+            state.end = end
+            return state.count == 0
         }
-    }
-
-    private func waitUntilEmpty() async {
-        await withCheckedContinuation { continuation in
-            let isOver = state.withLock { state in
-                let isOver = state.count == 0 || state.isReleased
-                if !isOver { state.waiter = continuation }
-                return isOver
-            }
-            if isOver { continuation.resume() }
+        guard !isOver else { return }
+        let timer = Task {
+            try? await Task.sleep(for: bound)
+            end.give(())
         }
-    }
-
-    private func release() {
-        state.withLock { state in
-            state.isReleased = true
-            return state.takeWaiter()
-        }?.resume()
-    }
-}
-
-extension Outstanding.State {
-    fileprivate mutating func takeWaiter() -> CheckedContinuation<Void, Never>? {
-        defer { waiter = nil }
-        return waiter
+        await withTaskCancellationHandler {
+            await end.outcome()
+        } onCancel: {
+            end.give(())
+        }
+        timer.cancel()
     }
 }

@@ -1,3 +1,4 @@
+internal import RingbackBase
 internal import RingbackClient
 public import Terminal
 
@@ -115,7 +116,7 @@ public struct Bridge: Sendable {
         case .line(.message(let bytes)): take(bytes)
         case .line(.tooLong(let id)):
             let sentence = "The message is larger than \(JSONLines.limit >> 20) MiB."
-            write(ErrorResponse.bytes(id, code: -32600, message: sentence, data: [("code", "message_too_long")]))
+            write(ErrorResponse.bytes(id, code: -32600, message: sentence, data: ["code": "message_too_long"]))
         case .inputEnded: endInput()
         case .reply(let number, let reply): take(reply, of: number)
         case .broke(let number):

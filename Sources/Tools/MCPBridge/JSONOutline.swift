@@ -149,10 +149,7 @@ struct JSONOutline {
             return 2
         case UInt8(ascii: "u"):
             guard place + 5 < end else { return nil }
-            let isHex = bytes[(place + 2)...(place + 5)].allSatisfy { byte in
-                (0x30...0x39).contains(byte) || (0x61...0x66).contains(byte | 0x20)
-            }
-            return isHex ? 6 : nil
+            return bytes[(place + 2)...(place + 5)].allSatisfy { $0.hexValue != nil } ? 6 : nil
         default: return nil
         }
     }

@@ -1,4 +1,4 @@
-internal import RingbackBase
+public import RingbackBase
 internal import Terminal
 
 /// A JSON-RPC message and what a bridge has to know of it. Its bytes are passed on as they are.
@@ -171,15 +171,8 @@ public enum ErrorResponse {
     /// - Parameters:
     ///   - code: of JSON-RPC, or from -32000 to -32099.
     ///   - data: members for programs.
-    public static func bytes(
-        _ id: MessageID?, code: Int, message: String, data: [(String, String)] = []
-    ) -> [UInt8] {
-        bytes(id, code: code, message: message, JSONObject(data.map { .init($0.0, .string($0.1)) }))
-    }
-
-    static func bytes(_ id: MessageID?, code: Int, message: String, _ data: JSONObject) -> [UInt8] {
-        var error = JSONObject([.init("code", .integer(code)), .init("message", .string(message))])
-        if !data.members.isEmpty { error["data"] = .object(data) }
+    public static func bytes(_ id: MessageID?, code: Int, message: String, data: JSONObject = [:]) -> [UInt8] {
+        let error: JSONObject = ["code": code, "message": message, "data": data.members.isEmpty ? nil : data]
         return Array("{\"jsonrpc\":\"2.0\",\"id\":".utf8) + (id ?? .none).bytes + Array(",\"error\":".utf8)
             + JSON.object(error).serialized() + [0x7D]
     }

@@ -50,14 +50,10 @@ public struct RelayRequest: Sendable, Equatable {
 
     /// The line, with its line feed.
     public var line: [UInt8] {
-        var object = JSONObject([
-            .init("account", .string(account)), .init("method", .string(method)),
-            .init("fields", .array(fields.map(\.json))),
-            .init("length", .integer(length)),
-        ])
-        object["rejected"] = rejected.map { .string($0) }
-        object["sign_in_wait"] = signInWait.map { .integer($0) }
-        if togglesSlash { object["slash"] = true }
+        let object: JSONObject = [
+            "account": account, "method": method, "fields": fields.map(\.json), "length": length,
+            "rejected": rejected, "sign_in_wait": signInWait, "slash": togglesSlash ? true : nil,
+        ]
         return JSON.object(object).serialized() + [10]
     }
 
@@ -76,13 +72,10 @@ public struct RelayRequest: Sendable, Equatable {
         else { return nil }
         self.init(account: account, method: method, fields: fields, length: length)
         rejected = json["rejected"]?.string
-        if let rejected, rejected.utf8.count != 64 || !rejected.utf8.allSatisfy(RelayRequest.isHexDigit) { return nil }
+        let digits = "0123456789abcdef".utf8
+        if let rejected, rejected.utf8.count != 64 || !rejected.utf8.allSatisfy(digits.contains) { return nil }
         signInWait = json["sign_in_wait"]?.integer.map { min(max($0, 0), 60) }
         togglesSlash = json["slash"]?.bool ?? false
-    }
-
-    private static func isHexDigit(_ byte: UInt8) -> Bool {
-        (0x30...0x39).contains(byte) || (0x61...0x66).contains(byte)
     }
 }
 
@@ -141,13 +134,10 @@ public struct RelayHead: Sendable, Equatable {
     }
 
     fileprivate var json: JSON {
-        var object = JSONObject([
-            .init("status", .integer(status)),
-            .init("fields", .array(fields.map(\.json))),
-        ])
-        object["token"] = token.map { .string($0) }
-        if movesSlash { object["slash"] = true }
-        object["missing_scope"] = missingScope.map { .string($0) }
+        let object: JSONObject = [
+            "status": status, "fields": fields.map(\.json), "token": token, "slash": movesSlash ? true : nil,
+            "missing_scope": missingScope,
+        ]
         return .object(object)
     }
 

@@ -300,10 +300,7 @@ extension Bridge {
     mutating func fail(
         _ outgoing: OutgoingRequest, _ sentence: String, code: String? = nil, shown: ShownCommand? = nil
     ) {
-        var data = JSONObject()
-        data["code"] = code.map { .string($0) }
-        data["command"] = shown.map { .string($0.description) }
-        fail(outgoing, sentence, number: nil, data)
+        fail(outgoing, sentence, number: nil, ["code": code, "command": shown?.description])
     }
 
     /// The request gets no response from the server: the client gets an error in its place.
@@ -322,7 +319,7 @@ extension Bridge {
             }
             return
         }
-        answer(outgoing, ErrorResponse.bytes(id, code: number ?? -32_000, message: sentence, data))
+        answer(outgoing, ErrorResponse.bytes(id, code: number ?? -32_000, message: sentence, data: data))
     }
 
     private mutating func answer(_ outgoing: OutgoingRequest, _ bytes: [UInt8]) {

@@ -25,8 +25,6 @@ final class Conversation: RelayConnection {
     /// Bytes of the request's body that have not come yet.
     private var unread = 0
     private var hasServed = false
-    var wantsOutput: Bool { !isOver && hasOutput }
-
     /// True if the bridge has got its response, and has not sent another request.
     var isIdle: Bool {
         if case .line = state { hasServed && input.isEmpty && output.isEmpty } else { false }

@@ -95,6 +95,8 @@ class RelayConnection {
 
     var hasOutput: Bool { !output.isEmpty }
 
+    final var wantsOutput: Bool { !isOver && hasOutput }
+
     /// Sends what the socket takes now. True if it took something.
     func flush() -> Bool {
         var hasMoved = false

@@ -22,28 +22,18 @@ final class RestrictedConversation: RelayConnection {
     private static let patience = Duration.seconds(60)
 
     let peer: (uid: Int, pid: Int)
-    private let orders: RestrictedOrders
-    private let ids: BoundIDs
-    private let refused: RefusedTokens
-    private let tools: LearnedTools
+    private let memory: SocketMemory
+    private var orders: RestrictedOrders { memory.orders }
     private var state = State.line
     private var denials: [MessageRule.Refusal] = []
     private var withheld: [ResponseRule.Reason] = []
     private let begin = ContinuousClock.now
 
-    init(
-        _ descriptor: Int32, number: Int, peer: (uid: Int, pid: Int), _ orders: RestrictedOrders, _ ids: BoundIDs,
-        _ refused: RefusedTokens, _ tools: LearnedTools
-    ) {
+    init(_ descriptor: Int32, number: Int, peer: (uid: Int, pid: Int), _ memory: SocketMemory) {
         self.peer = peer
-        self.orders = orders
-        self.ids = ids
-        self.refused = refused
-        self.tools = tools
+        self.memory = memory
         super.init(descriptor, number: number)
     }
-
-    var wantsOutput: Bool { !isOver && hasOutput }
 
     /// Input is also the way to learn that the program has gone.
     var wantsInput: Bool {
@@ -126,10 +116,10 @@ final class RestrictedConversation: RelayConnection {
 
     private func judge(_ asked: RelayRequest, _ body: [UInt8], _ lookup: AccessLookup) {
         do throws(RestrictedRequest.Refusal) {
-            let request = try RestrictedRequest(asked, body: body, orders.rule, ids, tools.parameters)
+            let request = try RestrictedRequest(asked, body: body, orders.rule, memory.ids, memory.parameters)
             var question = RelayRequest(account: orders.account, method: request.method)
             // Only what the server itself refused. Nobody is asked to sign in from here.
-            question.rejected = asked.rejected.flatMap { refused.contains($0) ? $0 : nil }
+            question.rejected = asked.rejected.flatMap { memory.refused.contains($0) ? $0 : nil }
             state = .token(request, togglesSlash: asked.togglesSlash)
             lookup.ask(question, for: number)
         } catch {
@@ -173,7 +163,7 @@ final class RestrictedConversation: RelayConnection {
         let token = (access.authorization?.revealed() ?? "").split(separator: " ").last.map { String($0) } ?? ""
         let secrets = (token.isEmpty ? [] : [token]) + server.headers.map(\.1)
         let response = RestrictedResponse(
-            ResponseRule(orders.rule, secrets: secrets), ids, request: request.id, listsTools: request.listsTools)
+            ResponseRule(orders.rule, secrets: secrets), memory.ids, request: request.id, listsTools: request.listsTools)
         state = .streaming(transfer, AccessLookup.Sent(url: server.url, token: access.digest), response)
     }
 
@@ -195,7 +185,7 @@ final class RestrictedConversation: RelayConnection {
         if !hasHead, let (status, fields) = transfer.response {
             hasHead = true
             hasMoved = true
-            output.append(RelayReply.head(RestrictedHead.make(status, fields, sent, &response, refused)).bytes)
+            output.append(RelayReply.head(head(status, fields, sent, &response)).bytes)
         }
         while hasHead, output.count < RestrictedConversation.window {
             if output.held + response.held + min(transfer.available, RelayReply.maxPiece) > room {
@@ -219,7 +209,7 @@ final class RestrictedConversation: RelayConnection {
         }
         withheld += response.takeWithheld()
         guard let outcome = transfer.outcome, transfer.isEmpty, !isOver else {
-            tools.learn(from: response.takeLists())
+            memory.learn(from: response.takeLists())
             state = .streaming(transfer, sent, response)
             return hasMoved
         }
@@ -231,8 +221,23 @@ final class RestrictedConversation: RelayConnection {
         case .notSent where !hasHead: refuse("server_unreachable", "The MCP server cannot be reached.")
         case .notSent, .broken: break
         }
-        tools.learn(from: response.takeLists())
+        memory.learn(from: response.takeLists())
         return true
+    }
+
+    /// The head of the server's response as the program gets it.
+    private func head(
+        _ status: Int, _ fields: HTTPFields, _ sent: AccessLookup.Sent, _ response: inout RestrictedResponse
+    ) -> RelayHead {
+        var head = response.head(
+            status: status, contentType: fields["content-type"], session: fields["mcp-session-id"],
+            retryAfter: fields["retry-after"])
+        if status == 401 {
+            if let token = sent.token { memory.noteRefused(token) }
+            head.token = sent.token
+        }
+        head.note(fields, sent, allows: response.allows(text:))
+        return head
     }
 
     private func send(_ bytes: [UInt8]) {

@@ -4,7 +4,6 @@ import CurlTransport
 import Glibc
 import LocalHTTP
 import MCPBridge
-import OAuth
 import RingbackBase
 
 /// The relay of one exposed socket, with one thread for all its connections. It ends when the daemon closes descriptor 3.
@@ -17,13 +16,11 @@ final class RestrictedServer {
     /// Bytes of a response that may be held in any case: small ones need not wait for the large ones of others.
     private static let alwaysHeld = 128 << 10
 
-    private let orders: RestrictedOrders
+    private let memory: SocketMemory
+    private var orders: RestrictedOrders { memory.orders }
     private let listeners: [Int32]
     private let streams: CurlStreams
     private let lookup: AccessLookup
-    private let ids: BoundIDs
-    private let refused = RefusedTokens()
-    private let tools = LearnedTools()
     private var conversations: [Int32: RestrictedConversation] = [:]
     private var nextNumber = 1
     /// Users who were turned away, each told once.
@@ -54,16 +51,14 @@ final class RestrictedServer {
         }
         // The daemon removes them when the exposed socket is closed.
         RestrictedServer.tell("listening", .array(files))
-        self.orders = orders
         self.listeners = listeners
         self.streams = streams
         lookup = AccessLookup(
             daemon: options.daemon, waker: streams.waker, application: "exposed socket \(orders.name)")
         // New for each process: after a restart the bridges begin their sessions again.
         let key = RandomToken.bytes(32)
-        ids = BoundIDs { text in
-            Digest.hex(Digest.sha256(key + Digest.sha256(key + Array(text.utf8))))
-        }
+        memory = SocketMemory(
+            orders, BoundIDs { text in Digest.hex(Digest.sha256(key + Digest.sha256(key + Array(text.utf8)))) })
     }
 
     func run() {
@@ -118,7 +113,7 @@ final class RestrictedServer {
                 continue
             }
             conversations[descriptor] = RestrictedConversation(
-                descriptor, number: nextNumber, peer: (Int(uid), Int(pid)), orders, ids, refused, tools)
+                descriptor, number: nextNumber, peer: (Int(uid), Int(pid)), memory)
             nextNumber += 1
         }
     }
@@ -126,12 +121,11 @@ final class RestrictedServer {
     /// Tells the daemon what was not let through, for the audit log.
     private func report(_ conversation: RestrictedConversation) {
         for denial in conversation.takeDenials() {
-            var members = JSONObject([
-                .init("method", .string(RestrictedServer.bounded(denial.method ?? ""))),
-                .init("reason", .string(denial.sentence)), .init("uid", .integer(conversation.peer.uid)),
-                .init("pid", .integer(conversation.peer.pid)),
-            ])
-            members["tool"] = denial.tool.map { .string(RestrictedServer.bounded($0)) }
+            let members: JSONObject = [
+                "method": RestrictedServer.bounded(denial.method ?? ""), "reason": denial.sentence,
+                "uid": conversation.peer.uid, "pid": conversation.peer.pid,
+                "tool": denial.tool.map(RestrictedServer.bounded),
+            ]
             RestrictedServer.tell("denied", .object(members))
         }
         for reason in conversation.takeWithheld() { RestrictedServer.tell("withheld", .string(reason.rawValue)) }
@@ -146,44 +140,26 @@ final class RestrictedServer {
     }
 }
 
-/// The head of a server's response as a program of an exposed socket gets it.
-enum RestrictedHead {
-    static func make(
-        _ status: Int, _ fields: HTTPFields, _ sent: AccessLookup.Sent, _ response: inout RestrictedResponse,
-        _ refused: RefusedTokens
-    ) -> RelayHead {
-        var head = response.head(
-            status: status, contentType: fields["content-type"], session: fields["mcp-session-id"],
-            retryAfter: fields["retry-after"])
-        if status == 401 {
-            if let token = sent.token { refused.add(token) }
-            head.token = sent.token
-        }
-        head.note(fields, sent, allows: response.allows(text:))
-        return head
-    }
-}
-
-/// The SHA-256 of tokens that the server refused here. A program can have only those refreshed.
-final class RefusedTokens {
-    private var digests: [String] = []
-    private static let most = 16
-
-    func add(_ digest: String) {
-        guard !digests.contains(digest) else { return }
-        digests.append(digest)
-        if digests.count > RefusedTokens.most { digests.removeFirst() }
-    }
-
-    func contains(_ digest: String) -> Bool { digests.contains(digest) }
-}
-
-/// What the server's lists of tools say of the fields that repeat parameters, of all conversations of the socket.
-final class LearnedTools {
+/// What all conversations of an exposed socket share. Used on the server's thread.
+final class SocketMemory {
+    let orders: RestrictedOrders
+    let ids: BoundIDs
+    /// What the server's lists of tools say of the fields that repeat parameters.
     private(set) var parameters = ToolParameters()
+    /// The SHA-256 of tokens that the server refused here. A program can have only those refreshed.
+    private(set) var refused: [String] = []
+    private static let mostRefused = 16
+
+    init(_ orders: RestrictedOrders, _ ids: BoundIDs) { (self.orders, self.ids) = (orders, ids) }
 
     func learn(from lists: [[UInt8]]) {
         for list in lists { parameters.learn(from: list) }
+    }
+
+    func noteRefused(_ digest: String) {
+        guard !refused.contains(digest) else { return }
+        refused.append(digest)
+        if refused.count > SocketMemory.mostRefused { refused.removeFirst() }
     }
 }
 

@@ -37,13 +37,12 @@ struct SealingKey: Sendable {
 
 /// The content of one sealed file, and its encoding.
 struct SealedFile: Sendable, Equatable {
-    enum Kind: UInt8 {
-        case session = 0x53
-        case registration = 0x52
-        case people = 0x50
-        case provider = 0x4F
-        case hostsKey = 0x48
-        case vaultKey = 0x4B
+    /// What a file holds, as in its byte 8.
+    struct Kind: Equatable {
+        static let session = Kind(.session)
+        static let vaultKey = Kind(rawValue: 0x4B)
+
+        let rawValue: UInt8
     }
 
     /// The result of reading a sealed file.

@@ -64,10 +64,8 @@ extension SealedFileVault {
         guard text.count <= SealedFile.maximumText else {
             throw .refused(.tooLarge(slot.kind, account: slot.account))
         }
-        do throws(CryptographyError) {
-            return try SealedFile(header: SlotFiles.header(slot), text: text).sealed(files.kind, with: vault.key)
-        } catch {
-            throw VaultError(error)
+        return try VaultError.mapping { () throws(CryptographyError) in
+            try SealedFile(header: SlotFiles.header(slot), text: text).sealed(.init(files.kind), with: vault.key)
         }
     }
 
@@ -205,11 +203,8 @@ extension SealedFileVault {
         }
         guard let bytes = found else { return nil }
         let place = "\(vault.directory.path)/\(files.live)"
-        let reading: SealedFile.Reading
-        do throws(CryptographyError) {
-            reading = try SealedFile.read(bytes, files.kind, key: vault.key)
-        } catch {
-            throw VaultError(error)
+        let reading = try VaultError.mapping { () throws(CryptographyError) in
+            try SealedFile.read(bytes, .init(files.kind), key: vault.key)
         }
         switch reading {
         case .file(let file):
@@ -241,7 +236,7 @@ extension SealedFileVault {
         }
         return .damaged(
             .damaged(
-                path: place, damage, kind: VaultSlot.Kind(files.kind) ?? .session,
+                path: place, damage, kind: files.kind,
                 place: "\(vault.directory.path)/\(files.damaged(number))"))
     }
 
@@ -274,8 +269,7 @@ struct KeyChange: Sendable {
 
     /// Writes the note durably. Returns its file name.
     func write(in directory: SyncedDirectory) throws(FileFailure) -> String {
-        var note = JSONObject([JSONObject.Member("made", .object(made.header))])
-        if let replaced { note.members.append(JSONObject.Member("replaced", .object(replaced.header))) }
+        let note: JSONObject = ["made": made.header, "replaced": replaced?.header]
         try directory.write(JSON.object(note).serialized(), as: KeyChange.name)
         let numbered = "\(KeyChange.name)-\(directory.inode(KeyChange.name))"
         try directory.move(KeyChange.name, to: numbered)
@@ -372,14 +366,14 @@ extension SealedFileVault {
 
     public func slots(of kind: VaultSlot.Kind, besides known: Set<VaultSlot>) async throws(VaultError) -> [VaultSlot] {
         if let memory { return await memory.slots(of: kind, besides: known) }
-        let (vault, kind) = (try opened(), SealedFile.Kind(kind))
+        let vault = try opened()
         var skipped: Set<String> = []
         for slot in known { skipped.insert(try SlotFiles(slot).live) }
         let names = try onDisk { () throws(FileFailure) in try vault.directory.names() }
         let others = names.filter { SlotFiles.kind(ofLive: $0) == kind && !skipped.contains($0) }
         return others.sorted().compactMap { name in
             guard let bytes = try? vault.directory.read(name, atMost: SealedFile.maximumSize),
-                case .file(let file) = try? SealedFile.read(bytes, kind, key: vault.key),
+                case .file(let file) = try? SealedFile.read(bytes, .init(kind), key: vault.key),
                 let slot = SlotFiles.slot(file.header, kind), (try? SlotFiles(slot))?.live == name
             else { return nil }
             return slot

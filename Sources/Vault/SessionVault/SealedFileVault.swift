@@ -170,7 +170,9 @@ public actor SealedFileVault: Vault {
 extension VaultError {
     init(_ failure: FileFailure) { self = .unwritable(.file(failure)) }
 
-    init(_ failure: CryptographyError) { self = .refused(.cryptography) }
+    static func mapping<Value>(_ body: () throws(CryptographyError) -> Value) throws(VaultError) -> Value {
+        do throws(CryptographyError) { return try body() } catch { throw .refused(.cryptography) }
+    }
 }
 
 extension SealedFileVault {
@@ -234,7 +236,7 @@ extension SealedFileVault {
             if check.elementsEqual(key.check) { return }
             // The check value is not authenticated and may be the only damaged part.
             if let bytes = try? folder.read(name, atMost: SealedFile.maximumSize),
-                case .file = try? SealedFile.read(bytes, SlotFiles.kind(ofLive: name) ?? .session, key: key)
+                case .file = try? SealedFile.read(bytes, .init(SlotFiles.kind(ofLive: name) ?? .session), key: key)
             {
                 return
             }
@@ -250,7 +252,8 @@ extension SealedFileVault {
     /// announcement and is left as it is.
     func finishStore(_ live: String, next: String, _ folder: SyncedDirectory, _ key: SealingKey) {
         guard let bytes = try? folder.read(next, atMost: SealedFile.maximumSize),
-            let kind = SlotFiles.kind(ofLive: live), case .file(let file) = try? SealedFile.read(bytes, kind, key: key),
+            let kind = SlotFiles.kind(ofLive: live),
+            case .file(let file) = try? SealedFile.read(bytes, .init(kind), key: key),
             let slot = SlotFiles.slot(file.header, kind), let files = try? SlotFiles(slot), files.live == live
         else { return }
         guard (try? folder.syncFile(next)) != nil, (try? folder.move(next, to: live)) != nil else { return }
@@ -397,8 +400,7 @@ extension SealedFileVault {
     private func create(
         _ directory: SyncedDirectory, _ choice: KeySourceChoice, _ passphrase: Secret?
     ) async throws(VaultError) {
-        let dataKey: SealingKey
-        do throws(CryptographyError) { dataKey = try SealingKey.random() } catch { throw VaultError(error) }
+        let dataKey = try VaultError.mapping { () throws(CryptographyError) in try SealingKey.random() }
         // The folder is created first. If that fails, no key is made in the source.
         _ = try onDisk { () throws(FileFailure) in try directory.subdirectory(Self.folder, isMade: true) }
         let written = try await writeKeyFile(directory, choice, dataKey, passphrase, replacing: nil)
@@ -464,11 +466,8 @@ extension SealedFileVault {
     private func write(
         _ keyFile: VaultKeyFile, _ dataKey: SealingKey, _ wrappingKey: Secret, _ directory: SyncedDirectory
     ) throws(VaultError) {
-        let bytes: [UInt8]
-        do throws(CryptographyError) {
-            bytes = try keyFile.sealed(dataKey, with: wrappingKey)
-        } catch {
-            throw VaultError(error)
+        let bytes = try VaultError.mapping { () throws(CryptographyError) in
+            try keyFile.sealed(dataKey, with: wrappingKey)
         }
         try onDisk { () throws(FileFailure) in try directory.write(bytes, as: VaultKeyFile.name) }
     }

@@ -18,10 +18,10 @@ internal import RingbackBase
 /// The file names and the header of one slot.
 struct SlotFiles: Equatable {
     let live: String
-    let kind: SealedFile.Kind
+    let kind: VaultSlot.Kind
     var next: String { live + SlotFiles.nextSuffix }
 
-    private static let suffixes: [(kind: SealedFile.Kind, text: String)] = [
+    private static let suffixes: [(kind: VaultSlot.Kind, text: String)] = [
         (.session, sealedSuffix), (.registration, ".registration"), (.people, ".people"),
         (.provider, ".provider"), (.hostsKey, ".hostskey"),
     ]
@@ -43,10 +43,9 @@ struct SlotFiles: Equatable {
             throw .refused(.bindingTooLong(account: slot.account))
         }
         let hash = Digest.hex(Digest.sha256(slot.binding).prefix(16))
-        let kind = SealedFile.Kind(slot.kind)
-        let suffix = SlotFiles.suffixes.first { $0.kind == kind }?.text ?? SlotFiles.sealedSuffix
+        let suffix = SlotFiles.suffixes.first { $0.kind == slot.kind }?.text ?? SlotFiles.sealedSuffix
         live = "\(slot.account)+\(hash)\(suffix)"
-        self.kind = kind
+        kind = slot.kind
     }
 
     func retired(_ number: Int) -> String {
@@ -57,16 +56,11 @@ struct SlotFiles: Equatable {
 
     func damaged(_ number: Int) -> String { "\(live).damaged-\(number)" }
 
-    static func header(_ slot: VaultSlot) -> JSONObject {
-        JSONObject([
-            JSONObject.Member("account", .string(slot.account)), JSONObject.Member("binding", .string(slot.binding)),
-        ])
-    }
+    static func header(_ slot: VaultSlot) -> JSONObject { ["account": slot.account, "binding": slot.binding] }
 
     /// The slot that a sealed file belongs to, by its header.
-    static func slot(_ header: JSONObject, _ kind: SealedFile.Kind = .session) -> VaultSlot? {
+    static func slot(_ header: JSONObject, _ kind: VaultSlot.Kind = .session) -> VaultSlot? {
         guard let account = header["account"]?.string, let binding = header["binding"]?.string else { return nil }
-        guard let kind = VaultSlot.Kind(kind) else { return nil }
         return VaultSlot(account: account, binding: binding, kind: kind)
     }
 
@@ -80,7 +74,7 @@ struct SlotFiles: Equatable {
     }
 
     /// The kind of a live file; nil for other files.
-    static func kind(ofLive name: String) -> SealedFile.Kind? {
+    static func kind(ofLive name: String) -> VaultSlot.Kind? {
         parts(name) == 2 ? suffixes.first { name.hasSuffix($0.text) }?.kind : nil
     }
 
@@ -110,38 +104,11 @@ struct SlotFiles: Equatable {
         return Int(name.dropFirst(retiredPrefix.count).prefix { $0 != "+" })
     }
 
-    private static func isLetterOrDigit(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
-        default: false
-        }
-    }
+    private static func isLetterOrDigit(_ byte: UInt8) -> Bool { byte.isDigit || (0x61...0x7A).contains(byte) }
 
     private static func parts(_ name: String) -> Int { name.split(separator: "+").count }
 }
 
 extension SealedFile.Kind {
-    init(_ kind: VaultSlot.Kind) {
-        switch kind {
-        case .session: self = .session
-        case .registration: self = .registration
-        case .people: self = .people
-        case .provider: self = .provider
-        case .hostsKey: self = .hostsKey
-        }
-    }
-}
-
-extension VaultSlot.Kind {
-    /// Nil for a kind that is not stored in a slot.
-    init?(_ kind: SealedFile.Kind) {
-        switch kind {
-        case .session: self = .session
-        case .registration: self = .registration
-        case .people: self = .people
-        case .provider: self = .provider
-        case .hostsKey: self = .hostsKey
-        case .vaultKey: return nil
-        }
-    }
+    init(_ kind: VaultSlot.Kind) { rawValue = kind.rawValue }
 }

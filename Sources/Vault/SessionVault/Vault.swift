@@ -149,18 +149,19 @@ extension Vault {
 /// changed back.
 public struct VaultSlot: Hashable, Sendable {
     /// What a slot contains. Slots of different kinds are different slots.
-    public enum Kind: Sendable, CaseIterable {
-        case session
+    /// The raw values are those of sealed files.
+    public enum Kind: UInt8, Sendable, CaseIterable {
+        case session = 0x53
         /// The result of a dynamic client registration. It is never retired.
-        case registration
+        case registration = 0x52
         /// The known users who have signed in. They are never retired. If the vault's key is lost, they need not be
         /// recovered, because they are collected again.
-        case people
+        case people = 0x50
         /// What was learned of a provider, whichever account uses it. It is never retired, and is learned again if the
         /// vault's key is lost.
-        case provider
+        case provider = 0x4F
         /// The data key of a vault that hosts share.
-        case hostsKey
+        case hostsKey = 0x48
     }
 
     public let account: String

@@ -90,7 +90,7 @@ extension VaultReason {
             "\(path) was written by a newer ringbackd (format \(version)) and was not changed. Update ringbackd."
         case .tooLong(let path, let limit): "\(path) is longer than \(limit) bytes, so Ringback did not write it."
         case .damagedKeyFile(let path, let folder, let damage):
-            "\(path) is damaged: \(damage.sentence). It was not changed. Restore it from a backup. Without this file "
+            "\(path) is damaged: \(damage.rawValue). It was not changed. Restore it from a backup. Without this file "
                 + "the sealed sessions cannot be read. To give them up, move \(path) and \(folder) away."
         case .otherKey(let source, let path, let folder):
             "The key that \(source.rawValue) gives is not the one that \(path) was made with. Restore the right key. "
@@ -141,48 +141,29 @@ extension VaultReason {
             "The vault's database has a record that was not sealed for this place. It was not used. If it stays so, sign in "
                 + "again."
         case .damaged(let path, let damage, let kind, let place):
-            "\(path) cannot be read: \(damage.sentence). It was renamed to \(place); \(kind.remedy)."
+            "\(path) cannot be read: \(damage.rawValue). It was renamed to \(place); \(kind.remedy)."
         case .damagedInPlace(let path, let damage, let failure):
-            "\(path) cannot be read: \(damage.sentence). \(failure.sentence)"
+            "\(path) cannot be read: \(damage.rawValue). \(failure.sentence)"
         }
     }
 }
 
-/// What is wrong with a sealed file.
-public enum FileDamage: Sendable, Equatable {
-    case tooShort
-    case otherKind
-    case invalidVersion
-    case invalidLengths
-    case changed
-    case invalidHeader
-    case otherAccount
+/// What is wrong with a sealed file. The raw values end a sentence, without a full stop.
+public enum FileDamage: String, Sendable {
+    case tooShort = "it is too short"
+    case otherKind = "it is not a file of this kind"
+    case invalidVersion = "its version number is invalid"
+    case invalidLengths = "its lengths do not fit"
+    case changed = "its content was changed"
+    case invalidHeader = "its header is no JSON object"
+    case otherAccount = "it belongs to another account"
 
     // MARK: The vault's key
 
-    case noKeySource
-    case noKeyName
-    case noParameters
-    case noKey
-}
-
-extension FileDamage {
-    /// Ends a sentence, without a full stop.
-    package var sentence: String {
-        switch self {
-        case .tooShort: "it is too short"
-        case .otherKind: "it is not a file of this kind"
-        case .invalidVersion: "its version number is invalid"
-        case .invalidLengths: "its lengths do not fit"
-        case .changed: "its content was changed"
-        case .invalidHeader: "its header is no JSON object"
-        case .otherAccount: "it belongs to another account"
-        case .noKeySource: "it names no key source"
-        case .noKeyName: "it names no key"
-        case .noParameters: "it has no parameters"
-        case .noKey: "it holds no key"
-        }
-    }
+    case noKeySource = "it names no key source"
+    case noKeyName = "it names no key"
+    case noParameters = "it has no parameters"
+    case noKey = "it holds no key"
 }
 
 /// What the sealed texts are protected by.

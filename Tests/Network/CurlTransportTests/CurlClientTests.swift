@@ -33,10 +33,7 @@ private struct Answer: CustomTestStringConvertible, Sendable {
     // MARK: Where it goes
 
     @Test func `PR-04, MD-05: a name that somebody else chose leads to nobody on this machine`() async throws {
-        let server = ScriptedServer { connection in
-            _ = connection.readRequest()
-            connection.answer("200 OK", fields: "", body: "inside")
-        }
+        let server = ScriptedServer.answering("200 OK", fields: "", body: "inside")
         let url = server.url("/").replacing("127.0.0.1", with: "localhost")
         var request = HTTPRequest(url: url)
         #expect(try await client.send(request).status == 200)
@@ -158,14 +155,8 @@ private struct Answer: CustomTestStringConvertible, Sendable {
     /// In processes of their own: the environment is not for changing while threads run.
     @Test func `goes past the environment's proxy`() async {
         await #expect(processExitsWith: .success) {
-            let proxy = ScriptedServer { connection in
-                _ = connection.readRequest()
-                connection.answer(body: "proxy")
-            }
-            let server = ScriptedServer { connection in
-                _ = connection.readRequest()
-                connection.answer(body: "server")
-            }
+            let proxy = ScriptedServer.answering(body: "proxy")
+            let server = ScriptedServer.answering(body: "server")
             for name in ["http_proxy", "all_proxy", "ALL_PROXY"] {
                 unsafe setenv(name, "http://127.0.0.1:\(proxy.port)", 1)
             }
@@ -187,15 +178,9 @@ private struct Answer: CustomTestStringConvertible, Sendable {
 
     @Test(arguments: [301, 302, 303, 307, 308])
     func `PR-03, ADV-20: a redirect is an answer`(status: Int) async throws {
-        let other = ScriptedServer { connection in
-            _ = connection.readRequest()
-            connection.answer()
-        }
+        let other = ScriptedServer.answering()
         let location = other.url("/stolen")
-        let server = ScriptedServer { connection in
-            _ = connection.readRequest()
-            connection.answer("\(status) Elsewhere", fields: "Location: \(location)\r\n")
-        }
+        let server = ScriptedServer.answering("\(status) Elsewhere", fields: "Location: \(location)\r\n")
         let request = HTTPRequest(method: "POST", url: server.url(), body: Secret("refresh_token=R"))
         let response = try await client.send(request)
         #expect(response.status == status)
@@ -239,10 +224,7 @@ private struct Answer: CustomTestStringConvertible, Sendable {
 
     @Test func `a body of exactly the limit is taken`() async throws {
         let body = String(repeating: "x", count: 100_000)
-        let server = ScriptedServer { connection in
-            _ = connection.readRequest()
-            connection.answer(body: body)
-        }
+        let server = ScriptedServer.answering(body: body)
         let limits = HTTPLimits(timeout: .seconds(60), maxBody: 100_000)
         #expect(text(try await client.send(HTTPRequest(url: server.url(), limits: limits))) == body)
     }
@@ -265,10 +247,7 @@ private struct Answer: CustomTestStringConvertible, Sendable {
         Answer("another protocol", "SSH-2.0-OpenSSH_9.2\r\n"),
     ])
     private func `an answer that breaks HTTP or ends early is malformed`(answer: Answer) async {
-        let server = ScriptedServer { connection in
-            _ = connection.readRequest()
-            connection.write(answer.text)
-        }
+        let server = ScriptedServer.writing(answer.text)
         #expect(await failure(client, HTTPRequest(url: server.url())) == .malformed(host: "127.0.0.1:\(server.port)"))
     }
 

@@ -60,10 +60,7 @@ import Testing
     }
 
     @Test func `a response says that its server is on this machine`() async throws {
-        let server = ScriptedServer { connection in
-            _ = connection.readRequest()
-            connection.answer("200 OK", fields: "", body: "here")
-        }
+        let server = ScriptedServer.answering("200 OK", fields: "", body: "here")
         #expect(try await client.send(HTTPRequest(url: server.url("/"))).peer == .inside)
     }
 }

@@ -138,10 +138,7 @@ struct `Requests through a proxy` {
         client.configure(proxy: HTTPProxy(url: try WebURL(parsing: "http://127.0.0.1:\(nobody.number)")))
         #expect(
             reason(await send(request(server))) == "the connection to the proxy 127.0.0.1:\(nobody.number) was refused")
-        let noProxy = ScriptedServer { connection in
-            _ = connection.readRequest()
-            connection.write("hello\r\n\r\n")
-        }
+        let noProxy = ScriptedServer.writing("hello\r\n\r\n")
         client.configure(proxy: HTTPProxy(url: try WebURL(parsing: "http://127.0.0.1:\(noProxy.port)")))
         #expect(reason(await send(request(server))).contains("does not respond like an HTTP proxy"))
     }

@@ -43,6 +43,24 @@ final class ScriptedServer: Sendable {
         shutdown(listener, Int32(SHUT_RDWR))
     }
 
+    /// One that answers the first request of each connection.
+    static func answering(
+        _ status: String = "200 OK", fields: String = "", body: String = ""
+    ) -> ScriptedServer {
+        ScriptedServer { connection in
+            _ = connection.readRequest()
+            connection.answer(status, fields: fields, body: body)
+        }
+    }
+
+    /// One that writes this after the first request of each connection.
+    static func writing(_ text: String) -> ScriptedServer {
+        ScriptedServer { connection in
+            _ = connection.readRequest()
+            connection.write(text)
+        }
+    }
+
     var connectionCount: Int { connections.withLock { $0 } }
 
     func url(_ path: String = "/") -> String { "http://127.0.0.1:\(port)\(path)" }

@@ -178,10 +178,7 @@ struct `Trust in a server` {
         "Client sent an HTTP request to an HTTPS server.\n",
     ])
     func `a server that speaks TLS and is asked by plain HTTP is named as such`(body: String) async {
-        let server = ScriptedServer { connection in
-            _ = connection.readRequest()
-            connection.answer("400 Bad Request", body: body)
-        }
+        let server = ScriptedServer.answering("400 Bad Request", body: body)
         let error = await failure("http://127.0.0.1:\(server.port)/", .system)
         #expect(error == .wrongScheme(host: "127.0.0.1:\(server.port)", speaksTLS: true))
     }

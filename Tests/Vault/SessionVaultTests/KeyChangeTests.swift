@@ -26,8 +26,7 @@ import Testing
 
     /// A vault with a session, before and after a rekey from key file to key file. It stands as after it.
     private func rekeyed() async throws -> (old: Key, new: Key) {
-        let vault = try await house.opened()
-        try await vault.store(Secret("text"), in: slot)
+        let vault = try await house.opened(holding: "text")
         house.write([1], "\(house.keys)/\(foreign)")
         let old = try current()
         try await vault.rekey(to: .keyFile, passphrase: nil)

@@ -142,8 +142,7 @@ import Testing
     // MARK: vault.key itself
 
     @Test(arguments: [true, false]) func `is not decided anew beside sealed sessions`(isRetired: Bool) async throws {
-        let first = try await house.opened()
-        try await first.store(Secret("text"), in: slot)
+        let first = try await house.opened(holding: "text")
         if isRetired { _ = try await first.retire(slot) }
         let files = house.names(house.folder)
         house.move(house.keyFile, house.path + "/backup")
@@ -161,8 +160,7 @@ import Testing
     }
 
     @Test func `is decided anew where all sealed sessions are gone`() async throws {
-        let first = try await house.opened()
-        try await first.store(Secret("text"), in: slot)
+        let first = try await house.opened(holding: "text")
         house.write([0], house.sealed)
         _ = await failure { _ = try await first.load(slot) }
         house.remove(house.keyFile)

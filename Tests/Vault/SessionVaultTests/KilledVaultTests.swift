@@ -10,8 +10,7 @@ import Testing
     private let old = Secret("old")
 
     private func prepared(announced: Bool) async throws -> (place: String, new: [UInt8]) {
-        let vault = try await house.opened()
-        try await vault.store(Secret("new and longer"), in: slot)
+        let vault = try await house.opened(holding: "new and longer")
         let new = house.content(house.sealed)
         try await vault.store(old, in: slot)
         if announced { try await vault.announce(slot) }

@@ -12,8 +12,7 @@ private let people = VaultSlot(account: slot.account, binding: slot.binding, kin
     private var sealed: [String] { house.names(house.folder).filter { $0.hasSuffix(".people") } }
 
     @Test func `rests beside the session, and stays when that goes`() async throws {
-        let vault = try await house.opened()
-        try await vault.store(Secret("session"), in: slot)
+        let vault = try await house.opened(holding: "session")
         try await vault.store(Secret("known"), in: people)
         #expect(sealed.count == 1 && house.mode("\(house.folder)/\(sealed[0])") == 0o600)
         let retired = try #require(try await vault.retire(slot))

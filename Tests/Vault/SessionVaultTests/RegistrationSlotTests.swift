@@ -12,8 +12,7 @@ private let registration = VaultSlot(account: slot.account, binding: slot.bindin
     private var sealed: [String] { house.names(house.folder).filter { $0.hasSuffix(".registration") } }
 
     @Test func `rests beside the session of the same account and binding, and is another thing`() async throws {
-        let vault = try await house.opened()
-        try await vault.store(Secret("session"), in: slot)
+        let vault = try await house.opened(holding: "session")
         try await vault.store(Secret("registered"), in: registration)
         #expect(try await vault.load(slot)?.text == Secret("session"))
         #expect(try await vault.load(registration)?.text == Secret("registered"))
@@ -27,33 +26,8 @@ private let registration = VaultSlot(account: slot.account, binding: slot.bindin
         #expect(sealed.isEmpty)
     }
 
-    @Test func `survives a restart, a rekeying and its own replacement`() async throws {
-        let vault = try await house.opened()
-        try await vault.store(Secret("first"), in: registration)
-        try await vault.store(Secret("second"), in: registration)
-        try await vault.rekey(to: .keyFile, passphrase: nil)
-        let next = try await house.opened()
-        #expect(try await next.load(registration) == VaultEntry(text: Secret("second")))
-        #expect(try await next.load(slot) == nil)
-    }
-
-    @Test func `is announced and settled as a session is`() async throws {
-        let vault = try await house.opened()
-        try await vault.announce(registration)
-        #expect(sealed.isEmpty && house.names(house.folder).count == 1)
-        // As after a kill.
-        let next = try await house.opened()
-        #expect(try await next.load(registration) == nil)
-        try await next.store(Secret("text"), in: registration)
-        #expect(house.names(house.folder) == sealed)
-        try await next.announce(registration)
-        try await next.settle(registration)
-        #expect(house.names(house.folder) == sealed && sealed.count == 1)
-    }
-
     @Test func `cannot pass for a session under its name, nor a session for it`() async throws {
-        let vault = try await house.opened()
-        try await vault.store(Secret("session"), in: slot)
+        let vault = try await house.opened(holding: "session")
         let session = house.sealed
         try await vault.store(Secret("registered"), in: registration)
         let path = "\(house.folder)/\(sealed[0])"

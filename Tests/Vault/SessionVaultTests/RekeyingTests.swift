@@ -118,24 +118,6 @@ import Testing
         #expect(try await house.opened(.keyFile, sources).load(slot)?.text == Secret("text"))
     }
 
-    /// The new key is made, then `vault.key` is replaced, then the old key goes.
-    @Test func `killed at any point leaves a vault that opens`() async throws {
-        let vault = try await house.opened(.secretService, sources)
-        try await vault.store(Secret("text"), in: slot)
-        let oldFile = house.content(house.keyFile)
-        let oldKeys = keyring.state.withLock { $0.keys }
-        try await vault.rekey(to: .keyFile, passphrase: nil)
-        // Before vault.key was replaced: both keys are there, the old file is.
-        let newFile = house.content(house.keyFile)
-        keyring.state.withLock { $0.keys = oldKeys }
-        house.write(oldFile, house.keyFile)
-        house.write(Array(newFile.prefix(50)), house.keyFile + ".tmp")
-        #expect(try await house.opened(.auto, sources).load(slot)?.text == Secret("text"))
-        // After it was: both keys are there, the new file is.
-        house.write(newFile, house.keyFile)
-        #expect(try await house.opened(.auto, sources).load(slot)?.text == Secret("text"))
-    }
-
     // MARK: A passphrase from the first start
 
     @Test func `is not needed where a passphrase is named, but the passphrase is`() async throws {

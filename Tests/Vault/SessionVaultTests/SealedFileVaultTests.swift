@@ -18,8 +18,7 @@ private final class End: Sendable {
     @Test func `DU-08, DU-10: whoever reads the file while it is stored gets the old text or the new, whole`()
         async throws
     {
-        let vault = try await house.opened()
-        try await vault.store(Secret("of the beginning"), in: slot)
+        let vault = try await house.opened(holding: "of the beginning")
         let path = house.sealed
         // A file that is open is never written to again.
         let former = unsafe open(path, O_RDONLY | O_CLOEXEC)
@@ -44,8 +43,7 @@ private final class End: Sendable {
     // MARK: Places
 
     @Test func `keeps everything to its user`() async throws {
-        let vault = try await house.opened()
-        try await vault.store(Secret("text"), in: slot)
+        let vault = try await house.opened(holding: "text")
         try await vault.announce(slot)
         #expect(house.mode(house.folder) == 0o700)
         #expect(house.mode(house.keyFile) == 0o600)
@@ -56,8 +54,7 @@ private final class End: Sendable {
     }
 
     @Test func `shows nothing of a session but whose it is`() async throws {
-        let vault = try await house.opened()
-        try await vault.store(Secret("refresh-token-canary"), in: slot)
+        _ = try await house.opened(holding: "refresh-token-canary")
         // By bytes: what follows at random may be an accent on the last of them.
         let content = Array(house.content(house.sealed))
         #expect(!content.contains(Array("canary".utf8)))
@@ -87,8 +84,7 @@ private final class End: Sendable {
 
     @Test(arguments: ["../vault.key", "work+00.sealed", "retired-1+a+b.sealed/../../../vault.key", "", "."])
     func `discards retired sessions and nothing else`(id: String) async throws {
-        let vault = try await house.opened()
-        try await vault.store(Secret("x"), in: slot)
+        let vault = try await house.opened(holding: "x")
         try await vault.discard(id)
         #expect(house.exists(house.keyFile))
         #expect(try await vault.load(slot) != nil)
@@ -97,8 +93,7 @@ private final class End: Sendable {
     // MARK: Locked
 
     @Test func `gives and takes nothing while it is closed`() async throws {
-        let vault = try await house.opened()
-        try await vault.store(Secret("text"), in: slot)
+        let vault = try await house.opened(holding: "text")
         try await vault.close()
         try await vault.close()
         #expect(vault.status.isLocked)
@@ -129,8 +124,7 @@ private final class End: Sendable {
     // MARK: Damage
 
     @Test func `DU-05: sets a damaged session aside and says where, and the others are as they were`() async throws {
-        let vault = try await house.opened()
-        try await vault.store(Secret("text"), in: slot)
+        let vault = try await house.opened(holding: "text")
         let place = house.sealed
         var damaged = house.content(place)
         damaged[damaged.count - 1] ^= 1
@@ -153,8 +147,7 @@ private final class End: Sendable {
     }
 
     @Test func `retires no session that it cannot read`() async throws {
-        let vault = try await house.opened()
-        try await vault.store(Secret("text"), in: slot)
+        let vault = try await house.opened(holding: "text")
         house.write([1, 2, 3], house.sealed)
         #expect(await failure { _ = try await vault.retire(slot) }?.isDamaged == true)
         #expect(try await vault.retired() == [])
@@ -186,8 +179,7 @@ private final class End: Sendable {
     }
 
     @Test func `DU-07: leaves a session of a newer version as it is`() async throws {
-        let vault = try await house.opened()
-        try await vault.store(Secret("text"), in: slot)
+        let vault = try await house.opened(holding: "text")
         var newer = house.content(house.sealed)
         newer[9] = 9
         house.write(newer, house.sealed)
@@ -213,8 +205,7 @@ private final class End: Sendable {
     }
 
     @Test func `DU-05: a flipped bit never gives another text, whatever it hits`() async throws {
-        let vault = try await house.opened()
-        try await vault.store(Secret("text"), in: slot)
+        let vault = try await house.opened(holding: "text")
         let place = house.sealed
         let good = house.content(place)
         var wrong = 0

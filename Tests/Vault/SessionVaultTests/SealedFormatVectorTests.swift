@@ -62,7 +62,7 @@ import Testing
             #expect(file.text.revealed() == vector.fields["text"] ?? "")
         case .newer(let version): #expect(vector.expectation == "newer \(version)")
         case .foreign: #expect(vector.expectation == "foreign")
-        case .damaged(let damage): #expect(vector.expectation == "damaged \(Self.words[damage] ?? "")")
+        case .damaged(let damage): #expect(vector.expectation == "damaged \(damage.rawValue)")
         }
     }
 
@@ -90,16 +90,7 @@ import Testing
     private func expect(_ failure: SealedFile.SplitFailure, _ vector: Vector) {
         switch failure {
         case .newer(let version): #expect(vector.expectation == "newer \(version)")
-        case .damaged(let damage): #expect(vector.expectation == "damaged \(Self.words[damage] ?? "")")
+        case .damaged(let damage): #expect(vector.expectation == "damaged \(damage.rawValue)")
         }
     }
-
-    /// The words of the vectors.
-    private static let words: [FileDamage: String] = [
-        .tooShort: "it is too short", .otherKind: "it is not a file of this kind",
-        .invalidVersion: "its version number is invalid", .invalidLengths: "its lengths do not fit",
-        .changed: "its content was changed", .invalidHeader: "its header is no JSON object",
-        .noKeySource: "it names no key source", .noKeyName: "it names no key", .noParameters: "it has no parameters",
-        .noKey: "it holds no key",
-    ]
 }

@@ -25,16 +25,7 @@ final class VaultHouse: Sendable {
     var keyFile: String { state + "/vault.key" }
 
     func names(_ directory: String) -> [String] {
-        guard let stream = unsafe opendir(directory) else { return [] }
-        defer { unsafe closedir(stream) }
-        var names: [String] = []
-        while let entry = unsafe readdir(stream) {
-            let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
-                unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            if name != "." && name != ".." { names.append(name) }
-        }
-        return names.sorted()
+        Directory.names(in: directory).sorted()
     }
 
     func remove(_ path: String) {
@@ -84,6 +75,13 @@ final class VaultHouse: Sendable {
     func opened(_ choice: KeySourceChoice = .auto, _ sources: [any KeySource]? = nil) async throws -> SealedFileVault {
         let vault = vault(choice, sources)
         try await vault.open(passphrase: nil)
+        return vault
+    }
+
+    /// The same, with a text in ``slot``.
+    func opened(holding text: String) async throws -> SealedFileVault {
+        let vault = try await opened()
+        try await vault.store(Secret(text), in: slot)
         return vault
     }
 }

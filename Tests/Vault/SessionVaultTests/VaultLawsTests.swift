@@ -68,6 +68,8 @@ import Testing
             slot, otherSlot, VaultSlot(account: "work", binding: "another client"),
             VaultSlot(account: "mail", binding: slot.binding), VaultSlot(account: "work", binding: ""),
             VaultSlot(account: "retired-0000000000001", binding: "x"), VaultSlot(account: "a.b_c-d", binding: "x\ny\0"),
+            VaultSlot(account: "work", binding: slot.binding, kind: .registration),
+            VaultSlot(account: "work", binding: slot.binding, kind: .people),
         ]
         for (index, slot) in slots.enumerated() { try await subject.vault.store(Secret("\(index)"), in: slot) }
         for (index, slot) in slots.enumerated() {
@@ -79,8 +81,10 @@ import Testing
         #expect(try await subject.vault.retired() == [])
     }
 
-    @Test(arguments: Kind.allCases) func `an announcement is told until it is over`(kind: Kind) async throws {
+    @Test(arguments: Kind.allCases, VaultSlot.Kind.allCases)
+    func `an announcement is told until it is over`(kind: Kind, content: VaultSlot.Kind) async throws {
         let subject = try await Subject(kind)
+        let slot = VaultSlot(account: "work", binding: "a client", kind: content)
         try await subject.vault.store(Secret("old"), in: slot)
         try await subject.vault.announce(slot)
         #expect(try await subject.vault.load(slot) == VaultEntry(text: Secret("old"), isInterrupted: true))

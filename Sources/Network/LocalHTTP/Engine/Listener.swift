@@ -211,8 +211,8 @@ package struct ListeningSocket: ~Copyable {
         }
         // With SO_REUSEADDR two sockets may be bound to the same address, but only one of them can listen.
         try listen(descriptor.number, .portInUse(port))
-        let bound = boundPort(descriptor.number)
-        return ListeningSocket(descriptor, port: bound)
+        let bound = unsafe SocketAddress(of: descriptor.number, getsockname)
+        return ListeningSocket(descriptor, port: Int(bound?.port ?? 0))
     }
 
     // MARK: Calls
@@ -240,18 +240,6 @@ package struct ListeningSocket: ~Copyable {
         guard Glibc.listen(descriptor, backlog) == 0 else {
             throw errno == EADDRINUSE ? taken : .system(call: "listen", errno: errno)
         }
-    }
-
-    private static func boundPort(_ descriptor: Int32) -> Int {
-        var storage = sockaddr_storage()
-        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-        _ = unsafe withUnsafeMutablePointer(to: &storage) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                unsafe getsockname(descriptor, $0, &length)
-            }
-        }
-        // In both address families the port is at the same offset, after the two bytes of the family.
-        return unsafe withUnsafeBytes(of: &storage) { Int(unsafe $0[2]) << 8 | Int(unsafe $0[3]) }
     }
 }
 

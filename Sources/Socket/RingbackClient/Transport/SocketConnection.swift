@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import RingbackBase
 package import RingbackAPI
 
 /// A blocking stream socket on which every wait has a deadline. Before a byte is sent to a Unix socket, the kernel is
@@ -463,28 +464,8 @@ package enum Blocking {
 
     /// Starts a thread: 0, or an errno.
     package static func start(_ body: @escaping @Sendable () -> Void) -> Int32 {
-        var attributes = pthread_attr_t()
-        unsafe pthread_attr_init(&attributes)
-        defer { unsafe pthread_attr_destroy(&attributes) }
-        unsafe pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
         // The deepest recursion here is JSON of 32 levels at most.
-        unsafe pthread_attr_setstacksize(&attributes, 512 << 10)
-        let box = unsafe Unmanaged.passRetained(Box(body))
-        var thread = pthread_t()
-        let failure = unsafe pthread_create(
-            &thread, &attributes,
-            { argument in
-                guard let argument = unsafe argument else { return nil }
-                unsafe Unmanaged<Box>.fromOpaque(argument).takeRetainedValue().body()
-                return nil
-            }, box.toOpaque())
-        if failure != 0 { unsafe box.release() }
-        return failure
-    }
-
-    private final class Box: Sendable {
-        let body: @Sendable () -> Void
-        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+        BlockingThread.start(stackSize: 512 << 10, blocksSignals: false, body)
     }
 }
 

@@ -217,7 +217,7 @@ public struct ResponseRule: Sendable {
             case .secret: "The MCP server's response has the access token in it, so it is not passed on."
             case .crowded: "This exposed socket has too many large responses at a time. Try again later."
             }
-        return ErrorResponse.bytes(id, code: -32_000, message: sentence, data: [("code", "response_withheld")])
+        return ErrorResponse.bytes(id, code: -32_000, message: sentence, data: ["code": "response_withheld"])
     }
 
     /// True for a text that may be passed on: a value of a field, or a part of an event.

@@ -207,10 +207,7 @@ struct VaultKeyFile: Sendable, Equatable {
     }
 
     var header: JSONObject {
-        JSONObject([
-            JSONObject.Member("source", .string(source.rawValue)), JSONObject.Member("id", .string(keyID)),
-            JSONObject.Member("parameters", .object(parameters)),
-        ])
+        ["source": source.rawValue, "id": keyID, "parameters": parameters]
     }
 
     /// The content of the file with the wrapped data key.

@@ -138,11 +138,9 @@ public struct PassphraseSource: KeySource {
     ) async throws(KeySourceError) -> (key: Secret, parameters: JSONObject) {
         guard let passphrase, !passphrase.isEmpty else { throw .needsPassphrase }
         let salt = RandomToken.bytes(PassphraseSource.saltLength)
-        let parameters = JSONObject([
-            JSONObject.Member("kdf", "scrypt"), JSONObject.Member("salt", .string(Base64URL.encode(salt))),
-            JSONObject.Member("n", .integer(cost.n)), JSONObject.Member("r", .integer(cost.r)),
-            JSONObject.Member("p", .integer(cost.p)),
-        ])
+        let parameters: JSONObject = [
+            "kdf": "scrypt", "salt": Base64URL.encode(salt), "n": cost.n, "r": cost.r, "p": cost.p,
+        ]
         return (try PassphraseSource.derive(passphrase, salt, cost), parameters)
     }
 
@@ -259,9 +257,7 @@ public struct SystemdCredentialSource: KeySource {
         _ id: String, passphrase: Secret?
     ) async throws(KeySourceError) -> (key: Secret, parameters: JSONObject) {
         let credential = try read()
-        let parameters = JSONObject([
-            JSONObject.Member("credential", .string(try SystemdCredentialSource.identifier(credential)))
-        ])
+        let parameters: JSONObject = ["credential": try SystemdCredentialSource.identifier(credential)]
         return (try SystemdCredentialSource.derive(credential, "key 1 \(id)", 32), parameters)
     }
 

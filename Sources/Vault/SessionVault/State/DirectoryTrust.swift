@@ -94,17 +94,10 @@ public enum DirectoryTrust {
 
     /// The overflow uid, if there are unmapped uids; nil outside of user namespaces.
     private static let overflow: UInt32? = {
-        let map = text(of: "/proc/self/uid_map").split { $0 == " " || $0 == "\n" }
+        let map = FileBytes.text(of: "/proc/self/uid_map").split { $0 == " " || $0 == "\n" }
         guard map.count >= 3, map != ["0", "0", "4294967295"] else { return nil }
-        return UInt32(text(of: "/proc/sys/kernel/overflowuid").prefix { $0 != "\n" })
+        return UInt32(FileBytes.text(of: "/proc/sys/kernel/overflowuid").prefix { $0 != "\n" })
     }()
-
-    private static func text(of path: String) -> String {
-        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return "" }
-        defer { close(descriptor) }
-        return String(decoding: FileBytes.read(descriptor, atMost: 4_096), as: UTF8.self)
-    }
 
     private static func target(of link: String) -> String? {
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))

@@ -264,7 +264,7 @@ struct StateLease: Sendable, Equatable {
         var name = utsname()
         unsafe uname(&name)
         let bytes = unsafe withUnsafeBytes(of: &name.nodename) { unsafe Array($0.prefix { $0 != 0 }) }
-        let boot = readText("/proc/sys/kernel/random/boot_id").filter { $0.isHexDigit || $0 == "-" }
+        let boot = FileBytes.text(of: "/proc/sys/kernel/random/boot_id").filter { $0.isHexDigit || $0 == "-" }
         return StateLease(
             host: StateLease.name(ofHost: bytes, boot: boot), boot: boot, pid: Int(getpid()),
             start: startTime(of: Int(getpid())) ?? 0)
@@ -275,10 +275,8 @@ struct StateLease: Sendable, Equatable {
     /// another host without a name.
     static func name(ofHost bytes: [UInt8], boot: String) -> String {
         guard !bytes.isEmpty else { return "unnamed-\(boot)" }
-        let digits = Array("0123456789ABCDEF".utf8)
         let escaped = bytes.prefix(64).flatMap { byte in
-            StateLease.isPrintable(byte) && byte != 0x25
-                ? [byte] : [0x25, digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            StateLease.isPrintable(byte) && byte != 0x25 ? [byte] : byte.percentEscape
         }
         return String(decoding: escaped, as: UTF8.self)
     }
@@ -321,35 +319,41 @@ struct StateLease: Sendable, Equatable {
     /// Field 22 of `/proc/PID/stat`; nil if there is no such process.
     static func startTime(of pid: Int) -> Int? {
         // The second field is the name in parentheses, which may itself contain parentheses. Count from the last one.
-        let text = readText("/proc/\(pid)/stat")
+        let text = FileBytes.text(of: "/proc/\(pid)/stat")
         guard let close = text.lastIndex(of: ")") else { return nil }
         let fields = text[text.index(after: close)...].split(separator: " ")
         return fields.count > 19 ? Int(fields[19]) : nil
-    }
-
-    private static func readText(_ path: String) -> String {
-        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return "" }
-        defer { close(descriptor) }
-        return String(decoding: FileBytes.read(descriptor, atMost: 4_096), as: UTF8.self)
     }
 }
 
 /// Reads and writes small files as a whole.
 enum FileBytes {
-    /// Reads from the start of the file.
-    static func read(_ descriptor: Int32, atMost limit: Int) -> [UInt8] {
+    /// The bytes from the start of the file, as far as they can be read.
+    static func read(_ descriptor: Int32, atMost limit: Int) -> [UInt8] { contents(descriptor, atMost: limit).bytes }
+
+    /// The first bytes of a small file as text; empty if it cannot be opened.
+    static func text(of path: String) -> String {
+        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return "" }
+        defer { close(descriptor) }
+        return String(decoding: read(descriptor, atMost: 4_096), as: UTF8.self)
+    }
+
+    /// Reads from the start of the file. The code is 0 or the errno that ended the reading.
+    static func contents(_ descriptor: Int32, atMost limit: Int) -> (bytes: [UInt8], code: Int32) {
         var bytes = [UInt8](repeating: 0, count: limit)
-        var filled = 0
+        var (filled, code): (Int, Int32) = (0, 0)
         while filled < limit {
             let count = unsafe bytes.withUnsafeMutableBytes { buffer in
                 unsafe pread(descriptor, buffer.baseAddress.map { unsafe $0 + filled }, limit - filled, filled)
             }
-            if count < 0, errno == EINTR { continue }
+            code = count < 0 ? errno : 0
+            if code == EINTR { continue }
             guard count > 0 else { break }
             filled += count
         }
-        return Array(bytes[..<filled])
+        bytes.removeLast(limit - filled)
+        return (bytes, code)
     }
 
     /// Writes at the start of the file. Returns 0 or an errno.

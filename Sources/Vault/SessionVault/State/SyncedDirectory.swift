@@ -82,21 +82,9 @@ final class SyncedDirectory: Sendable {
         var status = stat()
         guard unsafe fstat(file, &status) == 0 else { throw failure(.read, name, errno) }
         guard status.st_mode & S_IFMT == S_IFREG else { throw failure(.read, name, EISDIR) }
-        var bytes = [UInt8](repeating: 0, count: min(max(0, Int(status.st_size)), limit + 1))
-        var filled = 0
-        while filled < bytes.count {
-            let wanted = bytes.count - filled
-            let count = unsafe bytes.withUnsafeMutableBytes { buffer in
-                unsafe pread(file, buffer.baseAddress.map { unsafe $0 + filled }, wanted, filled)
-            }
-            let code = errno
-            if count < 0, code == EINTR { continue }
-            guard count >= 0 else { throw failure(.read, name, code) }
-            guard count > 0 else { break }
-            filled += count
-        }
-        bytes.removeLast(bytes.count - filled)
-        return bytes
+        let found = FileBytes.contents(file, atMost: min(max(0, Int(status.st_size)), limit + 1))
+        guard found.code == 0 else { throw failure(.read, name, found.code) }
+        return found.bytes
     }
 
     /// True if there is an entry with this name. Also true if that cannot be determined.
@@ -106,52 +94,40 @@ final class SyncedDirectory: Sendable {
 
     /// The file's size in bytes; 0 if there is no file.
     func size(_ name: String) -> Int {
-        var status = stat()
-        return unsafe fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? Int(status.st_size) : 0
+        status(name).map { Int($0.st_size) } ?? 0
     }
 
     /// The file's inode number; 0 if there is no file.
     func inode(_ name: String) -> UInt64 {
-        var status = stat()
-        return unsafe fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? UInt64(status.st_ino) : 0
+        status(name).map { UInt64($0.st_ino) } ?? 0
     }
 
     /// True if this entry (`.` is the directory itself) belongs to us and is closed to others.
     func isPrivate(_ name: String) -> Bool {
+        status(name).map { $0.st_uid == geteuid() && $0.st_mode & 0o077 == 0 } ?? false
+    }
+
+    private func status(_ name: String) -> stat? {
         var status = stat()
-        guard unsafe fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { return false }
-        return status.st_uid == geteuid() && status.st_mode & 0o077 == 0
+        return unsafe fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? status : nil
     }
 
     // MARK: Writing
 
-    /// Replaces the file or creates it, durably.
-    func write(_ bytes: [UInt8], as name: String) throws(FileFailure) {
+    /// Replaces the file or creates it, durably. If the process is killed, the file has the old content or the new one;
+    /// if the change is not synced, a power failure may undo it.
+    func write(_ bytes: [UInt8], as name: String, isSynced: Bool = true) throws(FileFailure) {
         let temporary = name + SyncedDirectory.temporarySuffix
         let file = try create(temporary, for: name)
         defer { close(file) }
         do throws(FileFailure) {
-            try write(bytes, to: file, name)
+            try write(bytes, to: file, name, isSynced: isSynced)
             try move(temporary, to: name, as: .write)
         } catch {
             _ = unsafe unlinkat(descriptor, temporary, 0)
             throw error
         }
-        try syncAfter(.write, name)
-    }
-
-    /// Replaces the file or creates it. If the process is killed, the file has the old content or the new one; a power
-    /// failure may undo the change.
-    func writeUnsynced(_ bytes: [UInt8], as name: String) throws(FileFailure) {
-        let temporary = name + SyncedDirectory.temporarySuffix
-        let file = try create(temporary, for: name)
-        defer { close(file) }
-        let code = FileBytes.write(bytes, to: file)
-        guard code == 0 else {
-            _ = unsafe unlinkat(descriptor, temporary, 0)
-            throw failure(.write, name, code)
-        }
-        try move(temporary, to: name, as: .write)
+        if isSynced { try syncAfter(.write, name) }
     }
 
     /// Creates a file with reserved space. An existing one keeps its content. If it throws, no new file is left.
@@ -249,10 +225,12 @@ final class SyncedDirectory: Sendable {
         try flush(file, name)
     }
 
-    private func write(_ bytes: [UInt8], to file: Int32, _ name: String) throws(FileFailure) {
+    private func write(
+        _ bytes: [UInt8], to file: Int32, _ name: String, isSynced: Bool = true
+    ) throws(FileFailure) {
         let code = FileBytes.write(bytes, to: file)
         guard code == 0 else { throw failure(.write, name, code) }
-        try flush(file, name)
+        if isSynced { try flush(file, name) }
     }
 
     private func flush(_ file: Int32, _ name: String) throws(FileFailure) {
@@ -317,7 +295,9 @@ extension SyncedDirectory {
 public struct FileFailure: Error, Sendable, Equatable {
     /// What was tried.
     public enum Action: String, Sendable, CaseIterable {
-        case make, makeRoom, move, open, read, remove, setAside, sync, use, write
+        case make, move, open, read, remove, sync, use, write
+        case makeRoom = "make room in"
+        case setAside = "set aside"
     }
 
     public let action: Action
@@ -340,7 +320,7 @@ extension FileFailure {
     package var sentence: String {
         let doubt = isInDoubt ? " (it is written, but may not survive a power cut)" : ""
         let reason = unsafe String(cString: strerror(code))
-        return "Cannot \(action.verb) \(path): \(reason)\(doubt); \(advice)."
+        return "Cannot \(action.rawValue) \(path): \(reason)\(doubt); \(advice)."
     }
 
     private var advice: String {
@@ -354,16 +334,6 @@ extension FileFailure {
         case ENOENT, ESTALE: "it existed before: restore it if it was moved, and restart the daemon"
         case ELOOP, EISDIR, ENOTDIR: "a file of another kind is in its place: move it away"
         default: "try again"
-        }
-    }
-}
-
-extension FileFailure.Action {
-    fileprivate var verb: String {
-        switch self {
-        case .makeRoom: "make room in"
-        case .setAside: "set aside"
-        default: rawValue
         }
     }
 }
@@ -441,7 +411,7 @@ public enum EventNumbers {
         let first = last > now ? last + room : now
         // Not synced: a power failure may undo the write, but it also ends every program that has seen event numbers. A
         // sync would be the longest part of a start.
-        try? place.writeUnsynced(Array("\(first)\n".utf8), as: file)
+        try? place.write(Array("\(first)\n".utf8), as: file, isSynced: false)
         return first
     }
 }

@@ -1,4 +1,5 @@
 import Glibc
+import RingbackBase
 import Testing
 
 @testable import SessionVault
@@ -20,15 +21,7 @@ private final class Scratch {
     var lock: String { state + "/lock" }
 
     private func remove(_ path: String) {
-        if let directory = unsafe opendir(path) {
-            while let entry = unsafe readdir(directory) {
-                let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
-                    unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-                }
-                if name != "." && name != ".." { remove(path + "/" + name) }
-            }
-            unsafe closedir(directory)
-        }
+        for name in Directory.names(in: path) { remove(path + "/" + name) }
         if unsafe rmdir(path) != 0 { unsafe unlink(path) }
     }
 

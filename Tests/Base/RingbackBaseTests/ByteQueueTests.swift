@@ -1,4 +1,4 @@
-import MCPBridge
+import RingbackBase
 import Testing
 
 @Suite struct `a queue of bytes` {
