@@ -439,7 +439,7 @@ extension KeptFile {
             }
             return Array("Authorization: \(type.lowercased() == "bearer" ? "Bearer" : type) \(token)\n".utf8)
         case .netrc:
-            do throws(TokenLine.Failure) {
+            do throws(AdapterFailure) {
                 return Array("\(try TokenLine.netrc(host: host, user: username, token: token))\n".utf8)
             } catch {
                 throw FileReason.line(cause: error.reason)

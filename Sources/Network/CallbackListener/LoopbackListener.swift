@@ -224,13 +224,6 @@ extension CallbackPort {
     }
 }
 
-extension ServerRequest {
-    /// The request as a site gets it.
-    var forSite: HTTPRequest {
-        HTTPRequest(method: method, url: path, fields: fields, body: Secret(bytes: body))
-    }
-}
-
 extension ServerResponse {
     /// A site's response, with the fields that every page has.
     init(_ response: HTTPResponse) {

@@ -1,5 +1,6 @@
 internal import Glibc
 internal import LocalHTTP
+internal import RingbackBase
 internal import SignInPage
 internal import Synchronization
 
@@ -153,7 +154,9 @@ final class PendingCallbacks: Sendable {
         case .site(let site):
             // A site's links have no query. A query may hold a code, so remove it from the address bar.
             if request.method == "GET", request.query != nil { return CallbackPages.seePage("/") }
-            return ServerResponse(await site(request.forSite))
+            let asked = HTTPRequest(
+                method: request.method, url: request.path, fields: request.fields, body: Secret(bytes: request.body))
+            return ServerResponse(await site(asked))
         case .unmatched: return CallbackPages.away
         }
     }

@@ -1,5 +1,5 @@
 internal import Cryptography
-internal import RingbackBase
+public import RingbackBase
 
 // The whole page around what a screen says. Everything that is not constant text goes through `escaped`.
 

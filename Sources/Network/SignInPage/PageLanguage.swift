@@ -1,13 +1,9 @@
 public import RingbackBase
 
-/// A language of the pages, by its tag (RFC 5646).
-public enum PageLanguage: String, Sendable, CaseIterable {
-    case english = "en"
-    case russian = "ru"
+/// A language of the pages.
+public typealias PageLanguage = Language
 
+extension Language {
     /// The language that a request prefers (`Accept-Language`); English if it names none of them.
-    public init(preferredBy fields: HTTPFields) {
-        let preference = LanguagePreference(parsing: fields[all: "Accept-Language"])
-        self = preference.best(of: PageLanguage.allCases.map(\.rawValue)).flatMap(PageLanguage.init) ?? .english
-    }
+    public init(preferredBy fields: HTTPFields) { self.init(accepting: fields[all: "Accept-Language"]) }
 }

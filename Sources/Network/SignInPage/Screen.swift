@@ -1,3 +1,5 @@
+public import RingbackBase
+
 /// A screen of the sign-in page. The raw value is its path.
 public enum Screen: String, Sendable, CaseIterable {
     case login = "/"

@@ -67,16 +67,6 @@ extension WebURL {
     }
 }
 
-extension UInt8 {
-    /// True for a letter or a digit of ASCII.
-    var isLetterOrDigit: Bool {
-        switch self {
-        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-        default: false
-        }
-    }
-}
-
 /// What the daemon gave for a place.
 public struct AdapterCredential: Sendable {
     /// Lines of a request, such as `Authorization: Bearer …`.
@@ -94,6 +84,9 @@ public struct AdapterCredential: Sendable {
         self.expiresAt = expiresAt
     }
 
+    /// The user name where neither the tool nor the configuration states one: GitLab, Gitea and Forgejo know it.
+    static let usualName = "oauth2"
+
     /// - Throws: for a token with other bytes than 0x21 to 0x7E. In a header field or a line they would add something.
     func checkToken() throws(AdapterFailure) {
         guard !secret.isEmpty, secret.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
@@ -104,7 +97,7 @@ public struct AdapterCredential: Sendable {
     /// The user name, for a tool that sends it with the token as Basic authentication.
     ///
     /// - Throws: for a token that cannot be in a header field, and a user name that Basic authentication cannot send.
-    func basicUsername(otherwise usual: String = "oauth2") throws(AdapterFailure) -> String {
+    func basicUsername(otherwise usual: String = usualName) throws(AdapterFailure) -> String {
         try checkToken()
         let username = username ?? usual
         guard username.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F && $0 != UInt8(ascii: ":") }) else {

@@ -18,15 +18,12 @@ public struct BazelCredential: Sendable, Equatable {
     }
 
     /// The answer: each field with its values, and until when they may be kept.
-    ///
-    /// - Throws: for a token or a field that is not one.
     public func answer(_ credential: AdapterCredential) throws(AdapterFailure) -> [UInt8] {
         var headers = JSONObject()
         for (name, value) in try credential.fields() {
             headers[name] = .array((headers[name]?.array ?? []) + [.string(value)])
         }
-        var answer = JSONObject([.init("headers", .object(headers))])
-        answer["expires"] = credential.expiresAt.map { .string(Timestamp.text(of: $0)) }
+        let answer: JSONObject = ["headers": headers, "expires": credential.expiresAt.map(Timestamp.text)]
         return JSON.object(answer).serialized() + [0x0A]
     }
 }
@@ -40,7 +37,7 @@ public struct CargoCredential: Sendable, Equatable {
     public static let hello = Array(#"{"v":[1]}"#.utf8) + [0x0A]
 
     /// Why there is no token, as the protocol names it.
-    public enum Refusal: Sendable, Equatable {
+    public enum Refusal: Error, Sendable, Equatable {
         /// No origin is configured for the registry, or its URL is not one that a token may be sent to. cargo asks
         /// the next provider.
         case urlNotSupported
@@ -54,46 +51,38 @@ public struct CargoCredential: Sendable, Equatable {
     /// False for `cargo login`, `cargo logout` and what later versions add.
     public let wantsToken: Bool
 
-    /// Why a request gets no token.
-    public struct Refused: Error, Sendable, Equatable {
-        public let refusal: Refusal
-    }
-
     /// Reads a request.
     ///
-    /// - Throws: ``Refused`` for one that is answered without a token.
-    public init(reading line: [UInt8]) throws(Refused) {
+    /// - Throws: ``Refusal`` for one that is answered without a token.
+    public init(reading line: [UInt8]) throws(Refusal) {
         let json: JSON
         do throws(AdapterFailure) {
             json = try AdapterRequest.json(line, atMost: CargoCredential.maxLine, named: "The request")
         } catch {
-            throw Refused(refusal: .other(error.reason))
+            throw .other(error.reason)
         }
         guard json["v"]?.integer == 1 else {
-            throw Refused(refusal: .other("The request has a version of the protocol that is not known."))
+            throw .other("The request has a version of the protocol that is not known.")
         }
         wantsToken = json["kind"] == "get"
         guard let index = json["registry"]?["index-url"]?.string else {
-            throw Refused(refusal: .other("The request names no registry."))
+            throw .other("The request names no registry.")
         }
         let url = index.hasPrefix("sparse+") ? String(index.dropFirst("sparse+".count)) : index
         do throws(AdapterFailure) {
             request = try AdapterRequest(web: url)
         } catch {
-            throw Refused(refusal: .urlNotSupported)
+            throw .urlNotSupported
         }
     }
 
     /// The answer with a token, which cargo sends as it is in the field `Authorization`.
-    ///
-    /// - Throws: for a token that cannot be in a header field, and for an origin that wants another field.
     public func answer(_ credential: AdapterCredential) throws(AdapterFailure) -> [UInt8] {
-        var answer = JSONObject([
-            .init("kind", "get"), .init("token", .string(try credential.authorization(for: "cargo"))),
-            .init("cache", credential.expiresAt == nil ? "session" : "expires"),
-        ])
-        answer["expiration"] = credential.expiresAt.map { .integer($0) }
-        answer["operation_independent"] = true
+        let answer: JSONObject = [
+            "kind": "get", "token": try credential.authorization(for: "cargo"),
+            "cache": credential.expiresAt == nil ? "session" : "expires", "expiration": credential.expiresAt,
+            "operation_independent": true,
+        ]
         return CargoCredential.line(["Ok": .object(answer)])
     }
 
@@ -139,8 +128,6 @@ public struct TerraformCredential: Sendable, Equatable {
     }
 
     /// The answer to ``Action/get``.
-    ///
-    /// - Throws: for a token that cannot be in a header field, and for an origin that wants another field.
     public func answer(_ credential: AdapterCredential) throws(AdapterFailure) -> [UInt8] {
         let answer: JSON = ["token": .string(try credential.bearer(for: "Terraform"))]
         return answer.serialized() + [0x0A]
@@ -207,8 +194,6 @@ public struct GoAuth: Sendable, Equatable {
     }
 
     /// The answer: the fields for this URL and everything below it. go compares with the query, so both forms are named.
-    ///
-    /// - Throws: for a token or a field that would add a line.
     public func answer(_ credential: AdapterCredential) throws(AdapterFailure) -> [UInt8] {
         let fields = try credential.fields().map { "\($0.name): \($0.value)\n" }
         let urls = url == request.url ? [url] : [url, request.url]
@@ -237,8 +222,6 @@ public struct PnpmToken: Sendable, Equatable {
     }
 
     /// The answer. Older versions of pnpm send it as it is; newer ones add `Bearer` only to a token without a scheme.
-    ///
-    /// - Throws: for a token that cannot be in a header field, and for an origin that wants another field.
     public func answer(_ credential: AdapterCredential) throws(AdapterFailure) -> [UInt8] {
         Array("\(try credential.authorization(for: "pnpm"))\n".utf8)
     }
@@ -246,22 +229,16 @@ public struct PnpmToken: Sendable, Equatable {
 
 /// A token in a line of text that programs read.
 public enum TokenLine {
-    /// Why a line cannot be written.
-    public struct Failure: Error, Equatable {
-        /// A sentence.
-        public let reason: String
-    }
-
     /// A line of a netrc file, without a line break.
     ///
-    /// - Throws: ``Failure`` for a host, name or token with a character that the readers of such files understand in
+    /// - Throws: for a host, name or token with a character that the readers of such files understand in
     ///   different ways: a quote, a backslash, a byte outside 0x21 to 0x7E, or a number sign at the start.
-    public static func netrc(host: String, user: String, token: String) throws(Failure) -> String {
+    public static func netrc(host: String, user: String, token: String) throws(AdapterFailure) -> String {
         for (word, what) in zip([host, user, token], ["host", "user name", "token"]) {
             let isPlain = !word.isEmpty && word.utf8.allSatisfy { (0x21...0x7E).contains($0) }
             guard isPlain, !word.contains(where: { "\"'\\".contains($0) }), !word.hasPrefix("#") else {
-                throw Failure(
-                    reason: "The \(what) has a character that programs read from a netrc file in different ways.")
+                throw AdapterFailure(
+                    "The \(what) has a character that programs read from a netrc file in different ways.")
             }
         }
         return "machine \(host) login \(user) password \(token)"

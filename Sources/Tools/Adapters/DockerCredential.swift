@@ -23,8 +23,6 @@ public struct DockerCredential: Sendable, Equatable {
     /// The answer to ``Action/store``.
     public static let storesNothing =
         "Ringback stores no passwords for registries. It gives the token of the account that the configuration names."
-    /// The user name where the configuration states none.
-    private static let usualName = "oauth2"
 
     /// What the tool calls the server.
     let server: String
@@ -52,8 +50,6 @@ public struct DockerCredential: Sendable, Equatable {
     }
 
     /// The answer to ``Action/get``.
-    ///
-    /// - Throws: for a token that cannot be in a header field, and a user name that Basic authentication cannot send.
     public func answer(_ credential: AdapterCredential) throws(AdapterFailure) -> [UInt8] {
         let username = try credential.basicUsername()
         let answer: JSON = [
@@ -69,7 +65,7 @@ public struct DockerCredential: Sendable, Equatable {
     public static func list(_ origins: [(pattern: OriginPattern, username: String?)]) -> [UInt8] {
         var servers = JSONObject()
         for (pattern, username) in origins where ["https", "http"].contains(pattern.scheme) {
-            servers[String(pattern.text.dropLast(2))] = .string(username ?? usualName)
+            servers[String(pattern.text.dropLast(2))] = .string(username ?? AdapterCredential.usualName)
         }
         return JSON.object(servers).serialized() + [UInt8(ascii: "\n")]
     }

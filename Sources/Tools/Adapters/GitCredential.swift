@@ -61,8 +61,6 @@ public struct GitCredential: Sendable, Equatable {
     }
 
     /// The answer to `get`.
-    ///
-    /// - Throws: for a token with other bytes than 0x21 to 0x7E, and for a value that would add a line.
     public func answer(_ credential: AdapterCredential) throws(AdapterFailure) -> [UInt8] {
         try credential.checkToken()
         var output: [UInt8] = []
@@ -71,8 +69,7 @@ public struct GitCredential: Sendable, Equatable {
             try GitCredential.add("authtype", "Bearer", to: &output)
             try GitCredential.add("credential", credential.secret, to: &output)
         } else {
-            // The name that GitLab, Gitea and Forgejo know for tokens.
-            try GitCredential.add("username", credential.username ?? "oauth2", to: &output)
+            try GitCredential.add("username", credential.username ?? AdapterCredential.usualName, to: &output)
             try GitCredential.add("password", credential.secret, to: &output)
         }
         try GitCredential.add("ephemeral", "1", to: &output)
@@ -95,12 +92,15 @@ public struct GitCredential: Sendable, Equatable {
         guard let scheme = fields.scheme, let host = fields.host, !host.isEmpty, !host.hasPrefix(":") else {
             return nil
         }
-        guard scheme.utf8.allSatisfy({ isUnreserved($0) || $0 == UInt8(ascii: "+") }),
-            host.utf8.allSatisfy({ isUnreserved($0) || "[]:".utf8.contains($0) })
+        guard scheme.utf8.allSatisfy({ $0.isUnreserved || $0 == UInt8(ascii: "+") }),
+            host.utf8.allSatisfy({ $0.isUnreserved || "[]:".utf8.contains($0) })
         else { throw AdapterFailure("git named a protocol or host with characters that none has.") }
         var url = "\(scheme)://\(host)"
         // git gives the path decoded, and without its first slash.
-        if let path = fields.path { url += "/" + escaped(path) }
+        if let path = fields.path {
+            let escaped = path.utf8.flatMap { $0.isUnreserved || $0 == UInt8(ascii: "/") ? [$0] : $0.percentEscape }
+            url += "/" + String(decoding: escaped, as: UTF8.self)
+        }
         do {
             _ = try WebURL(parsing: url)
         } catch {
@@ -108,22 +108,6 @@ public struct GitCredential: Sendable, Equatable {
         }
         return url
     }
-
-    private static func escaped(_ path: String) -> String {
-        let digits = Array("0123456789ABCDEF".utf8)
-        var output: [UInt8] = []
-        for byte in path.utf8 {
-            if isUnreserved(byte) || byte == UInt8(ascii: "/") {
-                output.append(byte)
-            } else {
-                output += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-            }
-        }
-        return String(decoding: output, as: UTF8.self)
-    }
-
-    /// RFC 3986 section 2.3.
-    private static func isUnreserved(_ byte: UInt8) -> Bool { byte.isLetterOrDigit || "-._~".utf8.contains(byte) }
 }
 
 /// git's lines. Keys that are not known are left out, as the protocol says.

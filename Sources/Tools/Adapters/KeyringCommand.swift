@@ -3,9 +3,6 @@ internal import RingbackBase
 /// The command line of the Python package `keyring`, as far as pip and uv run it: `get SERVICE USERNAME`, with
 /// `--mode creds` for a user name and a password, and `--output json`.
 public struct KeyringCommand: Sendable, Equatable {
-    /// The user name where neither the tool nor the configuration states one.
-    private static let usualName = "oauth2"
-
     public let request: AdapterRequest
     /// True if the user name is asked for too.
     private(set) var wantsUsername = false
@@ -44,16 +41,12 @@ public struct KeyringCommand: Sendable, Equatable {
     }
 
     /// The answer: the token as the password, and the user name if that was asked for.
-    ///
-    /// - Throws: for a value that would add a line, and for a user name that Basic authentication cannot send.
     public func answer(_ credential: AdapterCredential) throws(AdapterFailure) -> [UInt8] {
-        let username = try credential.basicUsername(otherwise: request.username ?? KeyringCommand.usualName)
+        let username = try credential.basicUsername(otherwise: request.username ?? AdapterCredential.usualName)
         guard wantsJSON else {
             return Array((wantsUsername ? "\(username)\n" : "").utf8) + Array("\(credential.secret)\n".utf8)
         }
-        var answer = JSONObject()
-        if wantsUsername { answer["username"] = .string(username) }
-        answer["password"] = .string(credential.secret)
+        let answer: JSONObject = ["username": wantsUsername ? username : nil, "password": credential.secret]
         return JSON.object(answer).serialized() + [0x0A]
     }
 }

@@ -118,18 +118,12 @@ public struct KubectlCredential: Sendable, Equatable {
     }
 
     /// The answer with a token: an `ExecCredential` with a status.
-    ///
-    /// - Throws: for a token that cannot be in a header field, and for one that the configuration wants in another field
-    ///   than `Authorization: Bearer`. kubectl knows no other.
     public func answer(_ credential: AdapterCredential) throws(AdapterFailure) -> [UInt8] {
         let token = try credential.bearer(for: "kubectl")
-        var status = JSONObject()
-        status["expirationTimestamp"] = credential.expiresAt.map { .string(Timestamp.text(of: $0)) }
-        status["token"] = .string(token)
-        let answer: JSON = [
-            "apiVersion": .string(KubectlCredential.group + version), "kind": "ExecCredential",
-            "status": .object(status),
+        let status: JSONObject = ["expirationTimestamp": credential.expiresAt.map(Timestamp.text), "token": token]
+        let answer: JSONObject = [
+            "apiVersion": KubectlCredential.group + version, "kind": "ExecCredential", "status": status,
         ]
-        return answer.serialized() + [UInt8(ascii: "\n")]
+        return JSON.object(answer).serialized() + [UInt8(ascii: "\n")]
     }
 }

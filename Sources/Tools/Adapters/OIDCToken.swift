@@ -244,18 +244,15 @@ public struct GoogleCredential: Sendable, Equatable {
     }
 
     /// The answer with a token.
-    ///
-    /// - Throws: for a token that is no JSON Web Token.
     public func answer(_ credential: AdapterCredential) throws(AdapterFailure) -> [UInt8] {
         try credential.checkToken()
         guard credential.secret.split(separator: ".", omittingEmptySubsequences: false).count == 3 else {
             throw AdapterFailure("The token is no JSON Web Token. The origin needs kind = \"id_token\".")
         }
-        var answer = JSONObject([
-            .init("version", 1), .init("success", true), .init("token_type", .string(type)),
-            .init("id_token", .string(credential.secret)),
-        ])
-        answer["expiration_time"] = credential.expiresAt.map { .integer($0) }
+        let answer: JSONObject = [
+            "version": 1, "success": true, "token_type": type, "id_token": credential.secret,
+            "expiration_time": credential.expiresAt,
+        ]
         return JSON.object(answer).serialized() + [0x0A]
     }
 

@@ -14,7 +14,7 @@ import Testing
     ]
 
     private func html(_ content: PageContent, _ language: PageLanguage = .english) -> String {
-        PageDocument(content, in: language).html
+        content.html(in: language)
     }
 
     @Test(arguments: hostile) func `has no markup of a name`(name: String) {

@@ -8,8 +8,7 @@ import Testing
 /// The loop in steps, with a clock of the test's own.
 @Suite(.timeLimit(.minutes(5))) struct `The loop of the sockets` {
     @Test func `lets the oldest idle connection give way when there is no descriptor`() async throws {
-        try await TestServer.withDirectory { directory in
-            let steps = try Steps(in: directory)
+        try await Steps.run { steps in
             let (oldest, younger) = (try RawClient(steps.place), try RawClient(steps.place))
             #expect(steps.settle())
             #expect(steps.rules.registry.count == 2)
@@ -26,8 +25,7 @@ import Testing
     }
 
     @Test func `makes room for a client behind many that send nothing, without a pause`() async throws {
-        try await TestServer.withDirectory { directory in
-            let steps = try Steps(in: directory)
+        try await Steps.run { steps in
             let open = try (0..<20).map { _ in try RawClient(steps.place) }
             #expect(steps.settle())
             steps.most.value.store(20, ordering: .relaxed)
@@ -44,8 +42,7 @@ import Testing
     }
 
     @Test func `drops nobody when no descriptor is left and nobody waits`() async throws {
-        try await TestServer.withDirectory { directory in
-            let steps = try Steps(in: directory)
+        try await Steps.run { steps in
             // Several connections at once, so that more than one is accepted at a time later.
             let clients = try (0..<30).map { _ in try RawClient(steps.place) }
             #expect(steps.settle())
@@ -58,8 +55,7 @@ import Testing
     }
 
     @Test func `rests when a listening socket was shut down by another process, and reports it`() async throws {
-        try await TestServer.withDirectory { directory in
-            let steps = try Steps(in: directory)
+        try await Steps.run { steps in
             let first = try RawClient(steps.place)
             #expect(steps.settle())
             shutdown(steps.listening, Int32(SHUT_RDWR))
@@ -72,8 +68,7 @@ import Testing
     }
 
     @Test func `notices the end of a client that has sent more than is read`() async throws {
-        try await TestServer.withDirectory { directory in
-            let steps = try Steps(in: directory)
+        try await Steps.run { steps in
             let client = try RawClient(steps.place)
             client.send("GET /later HTTP/1.1\r\n")
             #expect(steps.settle())
@@ -86,8 +81,7 @@ import Testing
     }
 
     @Test func `leaves no deadline of one client to the next`() async throws {
-        try await TestServer.withDirectory { directory in
-            let steps = try Steps(in: directory)
+        try await Steps.run { steps in
             let gone = try RawClient(steps.place)
             gone.send("nonsense\r\n\r\n")
             gone.leave()
@@ -102,8 +96,7 @@ import Testing
     }
 
     @Test func `stops accepting for a while when no descriptor can be had, and does not spin`() async throws {
-        try await TestServer.withDirectory { directory in
-            let steps = try Steps(in: directory)
+        try await Steps.run { steps in
             let busy = try RawClient(steps.place)
             busy.get("/later")
             #expect(steps.settle())
@@ -124,8 +117,7 @@ import Testing
     }
 
     @Test func `accepts again as soon as a connection closes`() async throws {
-        try await TestServer.withDirectory { directory in
-            let steps = try Steps(in: directory)
+        try await Steps.run { steps in
             let busy = try RawClient(steps.place)
             busy.get("/later")
             #expect(steps.settle())
@@ -141,8 +133,7 @@ import Testing
     }
 
     @Test func `serves others while one client sends without end`() async throws {
-        try await TestServer.withDirectory { directory in
-            let steps = try Steps(in: directory)
+        try await Steps.run { steps in
             let (greedy, modest) = (try RawClient(steps.place), try RawClient(steps.place))
             #expect(steps.settle())
             greedy.send("POST /later HTTP/1.1\r\nHost: a\r\nContent-Length: 65536\r\n\r\n")
@@ -157,8 +148,7 @@ import Testing
     }
 
     @Test func `serves others between the many requests that a client sends together`() async throws {
-        try await TestServer.withDirectory { directory in
-            let steps = try Steps(in: directory)
+        try await Steps.run { steps in
             let (greedy, modest) = (try RawClient(steps.place), try RawClient(steps.place))
             #expect(steps.settle())
             greedy.send(String(repeating: "GET /now HTTP/1.1\r\nHost: a\r\n\r\n", count: 500))
@@ -200,8 +190,7 @@ import Testing
     }
 
     @Test func `gives no client the response of another that had its place before`() async throws {
-        try await TestServer.withDirectory { directory in
-            let steps = try Steps(in: directory)
+        try await Steps.run { steps in
             let first = try RawClient(steps.place)
             first.get("/later")
             #expect(steps.settle())
@@ -221,8 +210,7 @@ import Testing
     }
 
     @Test func `a closed connection is not kept until its deadline`() async throws {
-        try await TestServer.withDirectory { directory in
-            let steps = try Steps(in: directory)
+        try await Steps.run { steps in
             for _ in 0..<3 {
                 // Each has a deadline for the rest of its request.
                 let clients = try (0..<20).map { _ in try RawClient(steps.place) }
@@ -237,8 +225,7 @@ import Testing
     }
 
     @Test func `a request whose bytes the kernel hands out in two parts is read as a whole`() async throws {
-        try await TestServer.withDirectory { directory in
-            let steps = try Steps(in: directory)
+        try await Steps.run { steps in
             let client = try RawClient(steps.place)
             client.send("GET /now HTTP/1.1\r\n")
             // Reading stops at an urgent byte, which is not part of the stream. A kernel without it for Unix sockets
@@ -253,8 +240,7 @@ import Testing
     @Test func `a request that waits does not keep the descriptor of its process once the connection is known`()
         async throws
     {
-        try await TestServer.withDirectory { directory in
-            let steps = try Steps(in: directory)
+        try await Steps.run { steps in
             let (known, unknown) = (try RawClient(steps.place), try RawClient(steps.place))
             known.get("/known")
             unknown.get("/later")

@@ -156,33 +156,27 @@ import Testing
             asked.increment()
             return ServerResponse(status: 200, body: [UInt8](repeating: 0x61, count: 10_000))
         }) { _ in .text("never") }
-        try await TestServer.run(server) { test in
-            try await onThread {
-                let client = try test.client()
-                let request = Array("GET / HTTP/1.1\r\nHost: a\r\n\r\n".utf8)
-                // Whole requests: a full socket takes none of one, or all of it.
-                client.sendUntilFull(Array(repeatElement(request, count: 50).joined()))
-                // The kernel holds a few hundred KB of answers, ours and no more than a burst beside them.
-                #expect(asked.value < 1_000)
-                for _ in 0..<2_000 { #expect(try client.answer().body.count == 10_000) }
-            }
+        try await TestServer.talk(server) { client throws in
+            let request = Array("GET / HTTP/1.1\r\nHost: a\r\n\r\n".utf8)
+            // Whole requests: a full socket takes none of one, or all of it.
+            client.sendUntilFull(Array(repeatElement(request, count: 50).joined()))
+            // The kernel holds a few hundred KB of answers, ours and no more than a burst beside them.
+            #expect(asked.value < 1_000)
+            for _ in 0..<2_000 { #expect(try client.answer().body.count == 10_000) }
         }
     }
 
     @Test func `answers a client that reads slowly, if it reads`() async throws {
         let body = (0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 / 7) }
         let server = HTTPServer(immediate: { _ in ServerResponse(status: 200, body: body) }) { _ in .text("never") }
-        try await TestServer.run(server) { test in
-            try await onThread {
-                let client = try test.client()
-                client.get("/")
-                client.get("/", "Connection: close\r\n")
-                #expect(try client.answer().body == body)
-                let last = try client.answer()
-                #expect(last.body == body)
-                #expect(last.isLast)
-                #expect(try client.readToEnd().isEmpty)
-            }
+        try await TestServer.talk(server) { client throws in
+            client.get("/")
+            client.get("/", "Connection: close\r\n")
+            #expect(try client.answer().body == body)
+            let last = try client.answer()
+            #expect(last.body == body)
+            #expect(last.isLast)
+            #expect(try client.readToEnd().isEmpty)
         }
     }
 }

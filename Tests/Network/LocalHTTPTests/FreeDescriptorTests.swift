@@ -22,8 +22,7 @@ import Testing
     }
 
     @Test func `give way one by one, the oldest first, but none that has a request`() async throws {
-        try await TestServer.withDirectory { directory in
-            let steps = try Steps(in: directory)
+        try await Steps.run { steps in
             let clients = try idle(5, steps)
             #expect(freeDescriptor(steps))
             #expect(try clients[0].readToEnd().isEmpty)
@@ -48,8 +47,7 @@ import Testing
     }
 
     @Test func `do not give way for another one that had their descriptor's number`() async throws {
-        try await TestServer.withDirectory { directory in
-            let steps = try Steps(in: directory)
+        try await Steps.run { steps in
             let first = try idle(3, steps)
             #expect(freeDescriptor(steps))
             // The second one leaves, and a younger one gets its number.
@@ -70,8 +68,7 @@ import Testing
     func `give way for the descriptor of a client's process; without one the request is handled all the same`()
         async throws
     {
-        try await TestServer.withDirectory { directory in
-            let steps = try Steps(in: directory)
+        try await Steps.run { steps in
             let clients = try idle(3, steps)
             while steps.loop.processes.giveUp() {}
             // The kernel has none for the first question, and one for the second.

@@ -29,34 +29,28 @@ import Testing
     }
 
     @Test(arguments: [true, false]) func `keeps a connection and answers in order`(immediately: Bool) async throws {
-        try await TestServer.run(Self.echo(immediately: immediately)) { test in
-            try await onThread {
-                let client = try test.client()
-                for number in 0..<50 {
-                    client.get("/\(number)?a=%20b")
-                    let answer = try client.answer()
-                    #expect(answer.head.first == "HTTP/1.1 200 OK")
-                    #expect(answer.text == "GET /\(number) a=%20b ")
-                    #expect(!answer.isLast)
-                }
+        try await TestServer.talk(Self.echo(immediately: immediately)) { client throws in
+            for number in 0..<50 {
+                client.get("/\(number)?a=%20b")
+                let answer = try client.answer()
+                #expect(answer.head.first == "HTTP/1.1 200 OK")
+                #expect(answer.text == "GET /\(number) a=%20b ")
+                #expect(!answer.isLast)
             }
         }
     }
 
     @Test(arguments: [true, false]) func `answers pipelined requests in order`(immediately: Bool) async throws {
-        try await TestServer.run(Self.echo(immediately: immediately)) { test in
-            try await onThread {
-                let client = try test.client()
-                let count = 2_000
-                // More than the server takes in at once, and more answers than the kernel holds.
-                let sender = Thread {
-                    for number in 0..<count {
-                        client.send("POST /\(number) HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc")
-                    }
+        try await TestServer.talk(Self.echo(immediately: immediately)) { client throws in
+            let count = 2_000
+            // More than the server takes in at once, and more answers than the kernel holds.
+            let sender = Thread {
+                for number in 0..<count {
+                    client.send("POST /\(number) HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc")
                 }
-                for number in 0..<count { #expect(try client.answer().text == "POST /\(number) - abc") }
-                sender.join()
             }
+            for number in 0..<count { #expect(try client.answer().text == "POST /\(number) - abc") }
+            sender.join()
         }
     }
 
@@ -85,14 +79,11 @@ import Testing
     }
 
     @Test func `sends no body to HEAD`() async throws {
-        try await TestServer.run(Self.echo(immediately: false)) { test in
-            try await onThread {
-                let client = try test.client()
-                client.send("HEAD /x HTTP/1.1\r\nHost: a\r\n\r\n")
-                #expect(try client.answer(toHead: true).head.contains("Content-Length: 10"))
-                client.get("/y")
-                #expect(try client.answer().text == "GET /y - ")
-            }
+        try await TestServer.talk(Self.echo(immediately: false)) { client throws in
+            client.send("HEAD /x HTTP/1.1\r\nHost: a\r\n\r\n")
+            #expect(try client.answer(toHead: true).head.contains("Content-Length: 10"))
+            client.get("/y")
+            #expect(try client.answer().text == "GET /y - ")
         }
     }
 
@@ -104,16 +95,13 @@ import Testing
             default: return ServerResponse(status: 404, fields: HTTPFields([("X", "a\r\nY: b"), ("Z", "c")]))
             }
         }
-        try await TestServer.run(server) { test in
-            try await onThread {
-                let client = try test.client()
-                client.get("/")
-                #expect(try client.answer().head == ["HTTP/1.1 404 Not Found", "X: ", "Z: c", "Content-Length: 0"])
-                client.get("/none")
-                #expect(try client.answer().head == ["HTTP/1.1 204 No Content"])
-                client.get("/odd")
-                #expect(try client.answer().head.first == "HTTP/1.1 299 Status")
-            }
+        try await TestServer.talk(server) { client throws in
+            client.get("/")
+            #expect(try client.answer().head == ["HTTP/1.1 404 Not Found", "X: ", "Z: c", "Content-Length: 0"])
+            client.get("/none")
+            #expect(try client.answer().head == ["HTTP/1.1 204 No Content"])
+            client.get("/odd")
+            #expect(try client.answer().head.first == "HTTP/1.1 299 Status")
         }
     }
 
@@ -121,24 +109,21 @@ import Testing
     func `answers every request of the vectors`(vector: RequestVector, isSingleRequest: Bool) async throws {
         var limits = ServerLimits()
         limits.isSingleRequest = isSingleRequest
-        try await TestServer.runTCP(Self.echo(immediately: true, limits: limits)) { test in
-            try await onThread {
-                let client = try test.client()
-                client.send(vector.bytes)
-                switch vector.expectation(isSingleRequest: isSingleRequest) {
-                case "incomplete":
-                    // The rest cannot change what the first bytes were: here it only shows that nothing was answered.
-                    client.endSending()
-                    #expect(try client.readToEnd().isEmpty)
-                case "continue": #expect(try client.answer().head == ["HTTP/1.1 100 Continue"])
-                case "ok": #expect(try client.answer().status == 200)
-                case let status:
-                    let answer = try client.answer()
-                    #expect("\(answer.status)" == status)
-                    #expect(answer.text == "refused \(status)")
-                    #expect(answer.isLast)
-                    #expect(try client.readToEnd().isEmpty, "nothing behind a refused request is answered")
-                }
+        try await TestServer.talkTCP(Self.echo(immediately: true, limits: limits)) { client throws in
+            client.send(vector.bytes)
+            switch vector.expectation(isSingleRequest: isSingleRequest) {
+            case "incomplete":
+                // The rest cannot change what the first bytes were: here it only shows that nothing was answered.
+                client.endSending()
+                #expect(try client.readToEnd().isEmpty)
+            case "continue": #expect(try client.answer().head == ["HTTP/1.1 100 Continue"])
+            case "ok": #expect(try client.answer().status == 200)
+            case let status:
+                let answer = try client.answer()
+                #expect("\(answer.status)" == status)
+                #expect(answer.text == "refused \(status)")
+                #expect(answer.isLast)
+                #expect(try client.readToEnd().isEmpty, "nothing behind a refused request is answered")
             }
         }
     }
@@ -147,28 +132,22 @@ import Testing
         "GET / HT", "GET / HTTP/1.1\r\nHost: a\r\n", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx",
     ])
     func `does not wait for the rest of a request for ever`(part: String) async throws {
-        try await TestServer.run(Self.echo(immediately: false, limits: Self.impatient)) { test in
-            try await onThread {
-                let client = try test.client()
-                // A connection may stand idle between requests for as long as it likes.
-                client.get("/first")
-                #expect(try client.answer().status == 200)
-                client.send(part)
-                #expect(try client.answer().status == 408)
-                #expect(try client.readToEnd().isEmpty)
-            }
+        try await TestServer.talk(Self.echo(immediately: false, limits: Self.impatient)) { client throws in
+            // A connection may stand idle between requests for as long as it likes.
+            client.get("/first")
+            #expect(try client.answer().status == 200)
+            client.send(part)
+            #expect(try client.answer().status == 408)
+            #expect(try client.readToEnd().isEmpty)
         }
     }
 
     @Test func `bounds a head that comes in drops as a whole`() async throws {
-        try await TestServer.run(Self.echo(immediately: false, limits: Self.impatient)) { test in
-            try await onThread {
-                let client = try test.client()
-                client.send("GET / HTTP/1.1\r\nHost: a\r\nX: ")
-                // A drop whenever nothing has come for a moment, until something has.
-                while !client.hasAnswer(within: 20), client.send("x") {}
-                #expect(try client.answer().status == 408)
-            }
+        try await TestServer.talk(Self.echo(immediately: false, limits: Self.impatient)) { client throws in
+            client.send("GET / HTTP/1.1\r\nHost: a\r\nX: ")
+            // A drop whenever nothing has come for a moment, until something has.
+            while !client.hasAnswer(within: 20), client.send("x") {}
+            #expect(try client.answer().status == 408)
         }
     }
 
@@ -186,30 +165,24 @@ import Testing
     @Test func `reads the one request of a connection and nothing behind it`() async throws {
         var limits = ServerLimits()
         limits.isSingleRequest = true
-        try await TestServer.runTCP(Self.echo(immediately: false, limits: limits)) { test in
-            try await onThread {
-                let client = try test.client()
-                // The second request is never looked at (LB-19).
-                client.send("GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n")
-                let answer = try client.answer()
-                #expect(answer.text == "GET /1 - ")
-                #expect(answer.isLast)
-                #expect(try client.readToEnd().isEmpty)
-            }
+        try await TestServer.talkTCP(Self.echo(immediately: false, limits: limits)) { client throws in
+            // The second request is never looked at (LB-19).
+            client.send("GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n")
+            let answer = try client.answer()
+            #expect(answer.text == "GET /1 - ")
+            #expect(answer.isLast)
+            #expect(try client.readToEnd().isEmpty)
         }
     }
 
     @Test func `tells a client that holds its body back to send it`() async throws {
-        try await TestServer.run(Self.echo(immediately: false)) { test in
-            try await onThread {
-                let client = try test.client()
-                client.send("POST /x HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
-                #expect(try client.answer().head == ["HTTP/1.1 100 Continue"])
-                client.send("hi")
-                #expect(try client.answer().text == "POST /x - hi")
-                client.send("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 99999\r\n\r\n")
-                #expect(try client.answer().status == 413)
-            }
+        try await TestServer.talk(Self.echo(immediately: false)) { client throws in
+            client.send("POST /x HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
+            #expect(try client.answer().head == ["HTTP/1.1 100 Continue"])
+            client.send("hi")
+            #expect(try client.answer().text == "POST /x - hi")
+            client.send("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 99999\r\n\r\n")
+            #expect(try client.answer().status == 413)
         }
     }
 
@@ -240,15 +213,12 @@ import Testing
 
     @Test func `lets the immediate handler pass a request on`() async throws {
         let server = HTTPServer(immediate: { $0.path == "/now" ? .text("now") : nil }) { _ in .text("later") }
-        try await TestServer.run(server) { test in
-            try await onThread {
-                let client = try test.client()
-                client.send(
-                    "GET /a HTTP/1.1\r\nHost: a\r\n\r\nGET /now HTTP/1.1\r\nHost: a\r\n\r\nGET /b HTTP/1.1\r\nHost: a\r\n\r\n"
-                )
-                #expect(
-                    try [client.answer(), client.answer(), client.answer()].map(\.text) == ["later", "now", "later"])
-            }
+        try await TestServer.talk(server) { client throws in
+            client.send(
+                "GET /a HTTP/1.1\r\nHost: a\r\n\r\nGET /now HTTP/1.1\r\nHost: a\r\n\r\nGET /b HTTP/1.1\r\nHost: a\r\n\r\n"
+            )
+            #expect(
+                try [client.answer(), client.answer(), client.answer()].map(\.text) == ["later", "now", "later"])
         }
     }
 }

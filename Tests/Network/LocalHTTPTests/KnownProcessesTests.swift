@@ -13,8 +13,7 @@ struct `The processes that a loop knows` {
     @Test func `a process that connects again is known, but not for a connection that was accepted before`()
         async throws
     {
-        try await TestServer.withDirectory { directory in
-            let steps = try Steps(in: directory)
+        try await Steps.run { steps in
             let early = try RawClient(steps.place)
             #expect(steps.settle())
             for client in [try RawClient(steps.place), try RawClient(steps.place), early] {

@@ -9,8 +9,7 @@ import Testing
     private static let nonsense = "nonsense\r\n\r\n"
 
     @Test func `is discarded up to four mebibytes, then the connection is closed`() async throws {
-        try await TestServer.withDirectory { directory in
-            let steps = try Steps(in: directory)
+        try await Steps.run { steps in
             let client = try RawClient(steps.place)
             client.send(Self.nonsense)
             #expect(steps.settle())
@@ -28,8 +27,7 @@ import Testing
     }
 
     @Test func `is discarded for two seconds, then the connection is closed`() async throws {
-        try await TestServer.withDirectory { directory in
-            let steps = try Steps(in: directory)
+        try await Steps.run { steps in
             let client = try RawClient(steps.place)
             client.send(Self.nonsense)
             #expect(steps.settle())

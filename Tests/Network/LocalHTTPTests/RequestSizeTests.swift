@@ -30,26 +30,20 @@ extension `The local server` {
         " HTTP/1.1\r\nHost: a\r\n" + String(repeating: "a: b\r\n", count: 100_000),
     ])
     func `refuses a head over the cap so that it can be read`(rest: String) async throws {
-        try await TestServer.runTCP(Self.echo(immediately: false)) { test in
-            try await onThread {
-                let client = try test.client()
-                client.send("GET /" + rest)
-                #expect(try client.answer().status == 431)
-            }
+        try await TestServer.talkTCP(Self.echo(immediately: false)) { client throws in
+            client.send("GET /" + rest)
+            #expect(try client.answer().status == 431)
         }
     }
 
     @Test func `does not listen to a refused client without end`() async throws {
-        try await TestServer.run(Self.echo(immediately: false)) { test in
-            try await onThread {
-                let client = try test.client()
-                client.send("no HTTP\r\n\r\n")
-                #expect(try client.answer().status == 400)
-                let piece = [UInt8](repeating: 0x78, count: 65_536)
-                var sent = 0
-                while sent < 64 << 20, client.send(piece) { sent += piece.count }
-                #expect(sent < 16 << 20)
-            }
+        try await TestServer.talk(Self.echo(immediately: false)) { client throws in
+            client.send("no HTTP\r\n\r\n")
+            #expect(try client.answer().status == 400)
+            let piece = [UInt8](repeating: 0x78, count: 65_536)
+            var sent = 0
+            while sent < 64 << 20, client.send(piece) { sent += piece.count }
+            #expect(sent < 16 << 20)
         }
     }
 }

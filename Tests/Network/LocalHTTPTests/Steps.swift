@@ -70,6 +70,11 @@ final class Steps: Sendable {
 
     deinit { loop.forgetClosed() }
 
+    /// A loop in a directory of its own.
+    static func run(_ body: (Steps) async throws -> Void) async throws {
+        try await TestServer.withDirectory { directory in try await body(Steps(in: directory)) }
+    }
+
     /// Turns until there is nothing to do. False if that does not end.
     func settle() -> Bool {
         for _ in 0..<1_000 where !loop.turn(waits: false) { return true }

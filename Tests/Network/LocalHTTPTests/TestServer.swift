@@ -47,6 +47,16 @@ struct TestServer: Sendable {
         return try await serve(TestServer(server: server, place: host == "::1" ? .ipv6(port) : .ipv4(port)), body)
     }
 
+    /// Runs a server on a Unix socket, and talks to it as one client on a thread.
+    static func talk(_ server: HTTPServer, _ body: @escaping @Sendable (RawClient) throws -> Void) async throws {
+        try await run(server) { test in try await onThread { try body(test.client()) } }
+    }
+
+    /// The same on a free loopback port.
+    static func talkTCP(_ server: HTTPServer, _ body: @escaping @Sendable (RawClient) throws -> Void) async throws {
+        try await runTCP(server) { test in try await onThread { try body(test.client()) } }
+    }
+
     private static func serve<Value>(_ test: TestServer, _ body: (TestServer) async throws -> Value) async throws
         -> Value
     {

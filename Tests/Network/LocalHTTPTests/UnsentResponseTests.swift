@@ -8,8 +8,7 @@ import Testing
 /// The client takes its response slowly, so a part of it waits here.
 @Suite(.timeLimit(.minutes(5))) struct `A response that is still being sent` {
     @Test func `is sent to its end when the server closes`() async throws {
-        try await TestServer.withDirectory { directory in
-            let steps = try Steps(in: directory)
+        try await Steps.run { steps in
             let client = try RawClient(steps.place)
             client.get("/large")
             #expect(steps.settle())
@@ -24,8 +23,7 @@ import Testing
     }
 
     @Test func `is not waited for when its client has left`() async throws {
-        try await TestServer.withDirectory { directory in
-            let steps = try Steps(in: directory)
+        try await Steps.run { steps in
             let client = try RawClient(steps.place)
             client.get("/large")
             #expect(steps.settle())
@@ -38,8 +36,7 @@ import Testing
     }
 
     @Test func `gives way to another client after all idle connections`() async throws {
-        try await TestServer.withDirectory { directory in
-            let steps = try Steps(in: directory)
+        try await Steps.run { steps in
             let (slow, idle) = (try RawClient(steps.place), try RawClient(steps.place))
             slow.get("/large")
             #expect(steps.settle())
@@ -57,8 +54,7 @@ import Testing
     }
 
     @Test func `has its own deadline while the client's further bytes are discarded`() async throws {
-        try await TestServer.withDirectory { directory in
-            let steps = try Steps(in: directory)
+        try await Steps.run { steps in
             let client = try RawClient(steps.place)
             client.send(
                 Array("GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".utf8)
@@ -72,8 +68,7 @@ import Testing
     }
 
     @Test func `an error of accept that may concern one client stops no listener`() async throws {
-        try await TestServer.withDirectory { directory in
-            let steps = try Steps(in: directory)
+        try await Steps.run { steps in
             let idle = try RawClient(steps.place)
             #expect(steps.settle())
             for error in [EACCES, ENETDOWN, ETIMEDOUT] {

@@ -8,8 +8,6 @@ import Testing
 
     private static let cases = AdapterCase.all(in: "git-credential")
 
-    @Test func `has cases`() { #expect(Self.cases.count >= 60) }
-
     @Test(arguments: cases) func `is read as its case says`(_ example: AdapterCase) throws {
         let action = try #require(example.head["action"].flatMap(GitCredential.Action.init))
         guard example.head["refused"] == nil else {

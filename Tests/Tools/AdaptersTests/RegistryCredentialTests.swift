@@ -6,7 +6,7 @@ import Testing
 @testable import Adapters
 
 /// Tokens that no header field can have.
-let unsendableTokens = ["", "a b", "a\nb", "a\u{0}b", "a\u{7F}", "é", "a\r\nX: y"]
+private let unsendableTokens = ["", "a b", "a\nb", "a\u{0}b", "a\u{7F}", "é", "a\r\nX: y"]
 
 extension AdapterCredential {
     /// A credential that is sent as `Authorization: Bearer`.
@@ -18,6 +18,31 @@ extension AdapterCredential {
 
 private func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
 
+@Suite struct `Every adapter` {
+    @Test(arguments: [
+        ("bazel-credential", 40), ("cargo-credential", 35), ("docker-credential", 40), ("git-credential", 60),
+        ("goauth", 30), ("google-credential", 35), ("keyring", 35), ("kubectl-credential", 50), ("oidc-token", 50),
+        ("pnpm-token", 19), ("terraform-credential", 20),
+    ])
+    func `has its cases`(folder: String, least: Int) { #expect(AdapterCase.all(in: folder).count >= least) }
+
+    @Test(arguments: unsendableTokens) func `gives no token that no header field can have`(token: String) throws {
+        let wrong = AdapterCredential.bearer(token)
+        let cargo = #"{"v":1,"kind":"get","registry":{"index-url":"sparse+https://cargo.example.org/"}}"#
+        let answers: [(String, () throws -> [UInt8])] = [
+            ("bazel", { try BazelCredential(reading: Array(#"{"uri":"https://b.example.org/"}"#.utf8)).answer(wrong) }),
+            ("cargo", { try CargoCredential(reading: Array(cargo.utf8)).answer(wrong) }),
+            ("docker", { try DockerCredential(reading: Array("r.example.org".utf8)).answer(wrong) }),
+            ("goauth", { try GoAuth(url: "https://go.example.org/mod", response: []).answer(wrong) }),
+            ("keyring", { try #require(KeyringCommand(["get", "https://pypi.example.org/", "ada"])).answer(wrong) }),
+            ("kubectl", { try KubectlCredential().answer(wrong) }),
+            ("pnpm", { try PnpmToken(program: "pnpm-ringback-a.example.org").answer(wrong) }),
+            ("terraform", { try TerraformCredential(host: "app.example.org").answer(wrong) }),
+        ]
+        for (name, answer) in answers { #expect(throws: AdapterFailure.self, "\(name)") { try answer() } }
+    }
+}
+
 @Suite struct `cargo's credential protocol` {
     private static let cases = AdapterCase.all(in: "cargo-credential")
 
@@ -25,8 +50,6 @@ private func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8
         let line = #"{"v":1,"kind":"get","registry":{"index-url":"sparse+https://cargo.example.org/"}}"#
         return try CargoCredential(reading: Array(line.utf8))
     }
-
-    @Test func `has cases`() { #expect(Self.cases.count >= 35) }
 
     @Test(arguments: cases) func `is read as its case says`(_ example: AdapterCase) throws {
         guard let refused = example.head["refused"] else {
@@ -36,8 +59,8 @@ private func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8
             #expect(read.wantsToken == (example.head["wants"] != "no token"))
             return
         }
-        let error = try #require(throws: CargoCredential.Refused.self) { try CargoCredential(reading: example.input) }
-        let answer = try JSON(parsing: CargoCredential.answer(error.refusal))
+        let error = try #require(throws: CargoCredential.Refusal.self) { try CargoCredential(reading: example.input) }
+        let answer = try JSON(parsing: CargoCredential.answer(error))
         #expect(answer["Err"]?["kind"]?.string == refused)
     }
 
@@ -59,10 +82,6 @@ private func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8
                 + "\n")
     }
 
-    @Test(arguments: unsendableTokens) func `a token that no header field can have is not given`(token: String) {
-        #expect(throws: AdapterFailure.self) { try asked().answer(.bearer(token)) }
-    }
-
     @Test(arguments: [["X-Token: t"], [], ["Authorization: Bearer t", "X-Key: a"], ["Authorization:t"]])
     func `a token for another field than Authorization is not given`(headers: [String]) {
         let wrong = AdapterCredential(headers: headers, username: nil, secret: "t", expiresAt: nil)
@@ -72,8 +91,6 @@ private func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8
 
 @Suite struct `GOAUTH` {
     private static let cases = AdapterCase.all(in: "goauth")
-
-    @Test func `has cases`() { #expect(Self.cases.count >= 30) }
 
     @Test(arguments: cases) func `is read as its case says`(_ example: AdapterCase) throws {
         let url = example.head["argument"] ?? ""
@@ -113,17 +130,10 @@ private func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8
         let wrong = AdapterCredential(headers: headers, username: nil, secret: "t", expiresAt: nil)
         #expect(throws: AdapterFailure.self) { try asked.answer(wrong) }
     }
-
-    @Test(arguments: unsendableTokens) func `a token that no header field can have is not given`(token: String) throws {
-        let asked = try GoAuth(url: "https://go.example.org/mod", response: [])
-        #expect(throws: AdapterFailure.self) { try asked.answer(.bearer(token)) }
-    }
 }
 
 @Suite struct `pnpm's tokenHelper` {
     private static let cases = AdapterCase.all(in: "pnpm-token")
-
-    @Test func `has cases`() { #expect(Self.cases.count >= 19) }
 
     @Test(arguments: cases) func `is read as its case says`(_ example: AdapterCase) throws {
         let name = example.head["argument"] ?? ""
@@ -147,17 +157,10 @@ private func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8
     @Test func `the answer is the value of the field`() throws {
         #expect(try text(PnpmToken(program: "pnpm-ringback-a.example.org").answer(.bearer("t"))) == "Bearer t\n")
     }
-
-    @Test(arguments: unsendableTokens) func `a token that no header field can have is not given`(token: String) throws {
-        let asked = try PnpmToken(program: "pnpm-ringback-a.example.org")
-        #expect(throws: AdapterFailure.self) { try asked.answer(.bearer(token)) }
-    }
 }
 
 @Suite struct `keyring's command line` {
     private static let cases = AdapterCase.all(in: "keyring")
-
-    @Test func `has cases`() { #expect(Self.cases.count >= 35) }
 
     @Test(arguments: cases) func `is read as its case says`(_ example: AdapterCase) throws {
         let lines = text(example.input).split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
@@ -197,9 +200,5 @@ private func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8
     @Test(arguments: ["a\nb", "a:b", "\u{7F}", "a\u{0}"])
     func `a user name that Basic authentication cannot send is not given`(name: String) {
         #expect(throws: AdapterFailure.self) { try answer("--mode=creds", for: .bearer("t", username: name)) }
-    }
-
-    @Test(arguments: unsendableTokens) func `a token that no header field can have is not given`(token: String) {
-        #expect(throws: AdapterFailure.self) { try answer("ada", for: .bearer(token)) }
     }
 }

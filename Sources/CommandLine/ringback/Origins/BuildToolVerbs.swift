@@ -55,10 +55,10 @@ struct CargoCredentialVerb: ParsableCommand {
 
     private func answer(_ line: [UInt8]) -> [UInt8] {
         let credential: CargoCredential
-        do throws(CargoCredential.Refused) {
+        do throws(CargoCredential.Refusal) {
             credential = try CargoCredential(reading: line)
         } catch {
-            return CargoCredential.answer(error.refusal)
+            return CargoCredential.answer(error)
         }
         do throws(RingbackError) {
             let calls = AdapterCalls(socket: daemon.socket, tool: "cargo")

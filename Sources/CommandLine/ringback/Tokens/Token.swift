@@ -365,7 +365,7 @@ struct PrintedToken {
             throw RingbackError(ExitStatus.usageKind, "The format netrc needs the server's URL: --origin URL.")
         }
         let token = try token
-        do throws(TokenLine.Failure) {
+        do throws(AdapterFailure) {
             // The name that GitLab, Gitea and Forgejo know for tokens.
             return try TokenLine.netrc(host: host, user: credential.username ?? "oauth2", token: token)
         } catch {

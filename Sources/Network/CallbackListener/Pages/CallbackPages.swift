@@ -14,24 +14,20 @@ enum Page: Sendable, Hashable, CaseIterable {
     /// The response to every request that is not a genuine callback. It does not tell whether a flow is pending.
     case notFound
 
-    var status: Int {
+    var status: Int { self == .used ? 410 : self == .notFound ? 404 : 200 }
+
+    /// The path of the page, and its colour. Without a path the page is the response to a request for another address.
+    var appearance: (path: String?, tone: HTMLPage.Tone) {
         switch self {
-        case .done, .failed, .denied, .expired, .noted, .outdated, .refused, .wrongIssuer: 200
-        case .used: 410
-        case .notFound: 404
+        case .done: (CallbackPaths.done, .good)
+        case .failed, .denied, .expired, .refused, .wrongIssuer: (CallbackPaths.failed, .bad)
+        case .noted: (CallbackPaths.noted, .good)
+        case .outdated: (CallbackPaths.outdated, .plain)
+        case .used, .notFound: (nil, .plain)
         }
     }
 
-    /// The path of the page; nil if the page is the response to a request for another address.
-    var path: String? {
-        switch self {
-        case .done: CallbackPaths.done
-        case .failed, .denied, .expired, .refused, .wrongIssuer: CallbackPaths.failed
-        case .noted: CallbackPaths.noted
-        case .outdated: CallbackPaths.outdated
-        case .used, .notFound: nil
-        }
-    }
+    var path: String? { appearance.path }
 }
 
 /// What a page says.
@@ -42,6 +38,17 @@ struct PageContent: Sendable, Hashable {
     init(_ page: Page, of signIn: SignInLabel? = nil) {
         self.page = page
         self.signIn = signIn
+    }
+
+    func html(in language: PageLanguage) -> String {
+        let sentences = language.sentences(of: page)
+        var rows = signIn.map { [(name: language.words.account, value: $0.account)] } ?? []
+        if let host = signIn?.providerHost { rows.append((language.words.provider, host)) }
+        let facts = rows.isEmpty ? "" : HTMLPage.facts(rows)
+        return HTMLPage(
+            sentences.heading, in: language, tone: page.appearance.tone,
+            content: "\(facts)<p>\(sentences.event)</p>\n<p>\(sentences.advice)</p>\n"
+        ).html
     }
 }
 
@@ -54,9 +61,8 @@ enum CallbackPages {
 
     /// The response with a page.
     static func response(_ content: PageContent, in language: PageLanguage) -> ServerResponse {
-        let html = PageDocument(content, in: language).html
         let type = [("Content-Type", "text/html; charset=utf-8"), ("Content-Language", language.rawValue)]
-        return ServerResponse(status: content.page.status, fields: fields(type), body: Array(html.utf8))
+        return ServerResponse(status: content.page.status, fields: fields(type), body: Array(content.html(in: language).utf8))
     }
 
     /// Redirects the browser to an address without the query and the fragment, where it gets ``Page/notFound``.

@@ -1,28 +1,15 @@
 // Every sentence of the pages. A sentence has no markup and nothing to escape.
 
+internal import RingbackBase
 internal import SignInPage
 
 extension PageLanguage {
-    /// What a page says.
-    struct Sentences: Sendable {
-        let heading: String
-        /// What has happened.
-        let event: String
-        /// What the user can do next.
-        let advice: String
-    }
+    /// What has happened, and what the user can do next.
+    typealias Sentences = (heading: String, event: String, advice: String)
 
     /// The names of the facts about a sign-in.
-    struct Words: Sendable {
-        let account: String
-        let provider: String
-    }
-
-    var words: Words {
-        switch self {
-        case .english: Words(account: "Account", provider: "Provider")
-        case .russian: Words(account: "Учётная запись", provider: "Провайдер")
-        }
+    var words: (account: String, provider: String) {
+        self == .russian ? ("Учётная запись", "Провайдер") : ("Account", "Provider")
     }
 
     func sentences(of page: Page) -> Sentences {
@@ -38,49 +25,45 @@ extension PageLanguage {
             "You can close this tab. To try again, start the sign-in once more in the program that asked you to sign in."
         return switch page {
         case .done:
-            Sentences(
-                heading: "Signed in",
-                event: "Ringback, a program on this computer, has signed you in.",
-                advice: "You can close this tab and go back to the program that asked you to sign in.")
+            (
+                "Signed in",
+                "Ringback, a program on this computer, has signed you in.",
+                "You can close this tab and go back to the program that asked you to sign in.")
         case .failed:
-            Sentences(
-                heading: "Sign-in failed", event: nothing,
-                advice: "You can close this tab. The program that asked you to sign in says what went wrong. "
+            (
+                "Sign-in failed", nothing,
+                "You can close this tab. The program that asked you to sign in says what went wrong. "
                     + "You can try again there.")
         case .denied:
-            Sentences(
-                heading: "Sign-in declined",
-                event: "You declined, or the provider did not allow it. \(nothing)", advice: again)
+            ("Sign-in declined", "You declined, or the provider did not allow it. \(nothing)", again)
         case .expired:
-            Sentences(
-                heading: "The sign-in took too long",
-                event: "It was not finished in time. \(nothing)", advice: again)
+            ("The sign-in took too long", "It was not finished in time. \(nothing)", again)
         case .refused, .wrongIssuer:
-            Sentences(
-                heading: page == .wrongIssuer ? "Issuer not confirmed" : "Response refused",
-                event: (page == .wrongIssuer
+            (
+                page == .wrongIssuer ? "Issuer not confirmed" : "Response refused",
+                (page == .wrongIssuer
                     ? "The provider's response does not name the issuer that this sign-in was begun at (iss). "
                     : "The response came, but not in the form that this sign-in waits for. ") + nothing,
-                advice: "The program that asked you to sign in says what is wrong. It still waits. "
+                "The program that asked you to sign in says what is wrong. It still waits. "
                     + "You can close this tab.")
         case .noted:
-            Sentences(
-                heading: "Confirmed", event: "One of the two addresses is confirmed.",
-                advice: "Open the link in the mail to the other address too. You can close this tab.")
+            (
+                "Confirmed", "One of the two addresses is confirmed.",
+                "Open the link in the mail to the other address too. You can close this tab.")
         case .outdated:
-            Sentences(
-                heading: "Link of an older message", event: "This link does not work any more.",
-                advice: "Open the link in the newest message. You can close this tab.")
+            (
+                "Link of an older message", "This link does not work any more.",
+                "Open the link in the newest message. You can close this tab.")
         case .used:
-            Sentences(
-                heading: "This address works once",
-                event: "It was opened before, its time is over, or many newer addresses have replaced it.",
-                advice: "If the page that it led to is not open in another tab, go back to the program that opened it. "
+            (
+                "This address works once",
+                "It was opened before, its time is over, or many newer addresses have replaced it.",
+                "If the page that it led to is not open in another tab, go back to the program that opened it. "
                     + "It shows the page's address, or you can start again there.")
         case .notFound:
-            Sentences(
-                heading: "No sign-in here", event: "This page belongs to no sign-in that is in progress.",
-                advice: "If you were signing in, go back to the program that asked you to sign in. It says what "
+            (
+                "No sign-in here", "This page belongs to no sign-in that is in progress.",
+                "If you were signing in, go back to the program that asked you to sign in. It says what "
                     + "happened. You can close this tab.")
         }
     }
@@ -92,46 +75,43 @@ extension PageLanguage {
             "\(close) Чтобы попробовать снова, начните вход ещё раз в программе, которая предложила вам войти."
         return switch page {
         case .done:
-            Sentences(
-                heading: "Вход выполнен", event: "Ringback, программа на этом компьютере, выполнила вход.",
-                advice: "\(close) Вернитесь в программу, которая предложила вам войти.")
+            (
+                "Вход выполнен", "Ringback, программа на этом компьютере, выполнила вход.",
+                "\(close) Вернитесь в программу, которая предложила вам войти.")
         case .failed:
-            Sentences(
-                heading: "Не удалось войти", event: nothing,
-                advice: "\(close) Программа, которая предложила вам войти, сообщает, что произошло. "
+            (
+                "Не удалось войти", nothing,
+                "\(close) Программа, которая предложила вам войти, сообщает, что произошло. "
                     + "В ней можно попробовать снова.")
         case .denied:
-            Sentences(
-                heading: "Вход отклонён", event: "Вы отказались, или провайдер не разрешил вход. \(nothing)",
-                advice: again)
+            ("Вход отклонён", "Вы отказались, или провайдер не разрешил вход. \(nothing)", again)
         case .expired:
-            Sentences(
-                heading: "Время для входа истекло", event: "Вход не был завершён вовремя. \(nothing)", advice: again)
+            ("Время для входа истекло", "Вход не был завершён вовремя. \(nothing)", again)
         case .refused, .wrongIssuer:
-            Sentences(
-                heading: page == .wrongIssuer ? "Издатель не подтверждён" : "Ответ отклонён",
-                event: (page == .wrongIssuer
+            (
+                page == .wrongIssuer ? "Издатель не подтверждён" : "Ответ отклонён",
+                (page == .wrongIssuer
                     ? "В ответе провайдера не указан издатель, у которого начат этот вход (iss). "
                     : "Ответ пришёл, но не в том виде, в котором его ждёт этот вход. ") + nothing,
-                advice: "Программа, которая предложила вам войти, сообщает, что не так. Она ещё ждёт. \(close)")
+                "Программа, которая предложила вам войти, сообщает, что не так. Она ещё ждёт. \(close)")
         case .noted:
-            Sentences(
-                heading: "Подтверждено", event: "Один из двух адресов подтверждён.",
-                advice: "Откройте также ссылку в письме на другой адрес. \(close)")
+            (
+                "Подтверждено", "Один из двух адресов подтверждён.",
+                "Откройте также ссылку в письме на другой адрес. \(close)")
         case .outdated:
-            Sentences(
-                heading: "Ссылка из старого сообщения", event: "Эта ссылка больше не действует.",
-                advice: "Откройте ссылку из самого нового сообщения. \(close)")
+            (
+                "Ссылка из старого сообщения", "Эта ссылка больше не действует.",
+                "Откройте ссылку из самого нового сообщения. \(close)")
         case .used:
-            Sentences(
-                heading: "Этот адрес работает один раз",
-                event: "Его уже открывали, его время истекло или его заменили более новые адреса.",
-                advice: "Если страница, на которую он вёл, не открыта в другой вкладке, вернитесь в программу, которая "
+            (
+                "Этот адрес работает один раз",
+                "Его уже открывали, его время истекло или его заменили более новые адреса.",
+                "Если страница, на которую он вёл, не открыта в другой вкладке, вернитесь в программу, которая "
                     + "его открыла. Она показывает адрес страницы, или в ней можно начать заново.")
         case .notFound:
-            Sentences(
-                heading: "Здесь нет входа", event: "Эта страница не относится ни к одному начатому входу.",
-                advice: "Если вы входили, вернитесь в программу, которая предложила вам войти. Она сообщает, что "
+            (
+                "Здесь нет входа", "Эта страница не относится ни к одному начатому входу.",
+                "Если вы входили, вернитесь в программу, которая предложила вам войти. Она сообщает, что "
                     + "произошло. \(close)")
         }
     }

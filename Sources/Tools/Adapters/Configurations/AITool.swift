@@ -14,47 +14,36 @@ public enum AITool: String, Sendable, CaseIterable {
         case toml
     }
 
-    public var form: Form {
+    /// The member of the JSON with the entries (nil for TOML); where the user's own configuration is, relative to
+    /// `$XDG_CONFIG_HOME` or to the home directory; and the variable that names its directory in place of that.
+    private var row: (member: String?, isConfiguration: Bool, path: String, variable: String?) {
         switch self {
-        case .claude, .claudeDesktop, .copilot, .cursor, .gemini, .qwen, .windsurf: .json(member: "mcpServers")
-        case .vscode: .json(member: "servers")
-        case .opencode: .json(member: "mcp")
-        case .zed: .json(member: "context_servers")
-        case .codex: .toml
+        case .claude: ("mcpServers", false, ".claude.json", "CLAUDE_CONFIG_DIR")
+        case .claudeDesktop: ("mcpServers", true, "Claude/claude_desktop_config.json", nil)
+        case .codex: (nil, false, ".codex/config.toml", "CODEX_HOME")
+        case .copilot: ("mcpServers", false, ".copilot/mcp-config.json", "COPILOT_HOME")
+        case .cursor: ("mcpServers", false, ".cursor/mcp.json", nil)
+        case .gemini: ("mcpServers", false, ".gemini/settings.json", nil)
+        case .opencode: ("mcp", true, "opencode/opencode.json", nil)
+        case .qwen: ("mcpServers", false, ".qwen/settings.json", nil)
+        case .vscode: ("servers", true, "Code/User/mcp.json", nil)
+        case .windsurf: ("mcpServers", false, ".codeium/windsurf/mcp_config.json", nil)
+        case .zed: ("context_servers", true, "zed/settings.json", nil)
         }
     }
 
+    public var form: Form { row.member.map { .json(member: $0) } ?? .toml }
+
     /// Where the user's own configuration of the tool is, relative to the home directory or, if `isConfiguration`, to
     /// `$XDG_CONFIG_HOME`.
-    public var place: (path: String, isConfiguration: Bool) {
-        switch self {
-        case .claude: (".claude.json", false)
-        case .claudeDesktop: ("Claude/claude_desktop_config.json", true)
-        case .codex: (".codex/config.toml", false)
-        case .copilot: (".copilot/mcp-config.json", false)
-        case .cursor: (".cursor/mcp.json", false)
-        case .gemini: (".gemini/settings.json", false)
-        case .opencode: ("opencode/opencode.json", true)
-        case .qwen: (".qwen/settings.json", false)
-        case .vscode: ("Code/User/mcp.json", true)
-        case .windsurf: (".codeium/windsurf/mcp_config.json", false)
-        case .zed: ("zed/settings.json", true)
-        }
-    }
+    public var place: (path: String, isConfiguration: Bool) { (row.path, row.isConfiguration) }
 
     /// The other name that the file may have, in the same directory; nil if there is none.
     public var otherName: String? { self == .opencode ? "opencode.jsonc" : nil }
 
     /// The environment variable that names the directory of this configuration, in place of that of ``place``; nil if the
     /// tool has none.
-    public var variable: String? {
-        switch self {
-        case .claude: "CLAUDE_CONFIG_DIR"
-        case .codex: "CODEX_HOME"
-        case .copilot: "COPILOT_HOME"
-        default: nil
-        }
-    }
+    public var variable: String? { row.variable }
 
     /// The entry of a server that is a program.
     public func entry(_ program: String, _ arguments: [String]) -> JSONObject {
