@@ -231,14 +231,4 @@ import Testing
             }
         }
     }
-
-    @Test func `login --method device refuses options of other methods`() async throws {
-        try await Stage.play(startsDaemon: false) { stage in
-            for arguments in [["--no-browser"], ["--callback-port", "8400"], ["--email", "a@example.org"]] {
-                try await stage.run(
-                    "ringback", ["login", "work", "--method", "device"] + arguments, status: 64,
-                    says: "does not belong to --method device")
-            }
-        }
-    }
 }

@@ -36,6 +36,14 @@ import Testing
         }
     }
 
+    @Test func `an open_url of a cancelled sign-in leads nowhere`() async throws {
+        try await Stage.play { stage in
+            let flow = try await stage.begin()
+            #expect(try await stage.api("DELETE", "/v1/flows/\(flow.id)")["status"]?.string == "cancelled")
+            #expect(try await Browser.load(LocalURL(flow.openURL)).status == 410)
+        }
+    }
+
     @Test func `each call gets its own open_url, and the newest thirty-two can be opened`() async throws {
         try await Stage.play { stage in
             var urls: [String] = []

@@ -61,40 +61,6 @@ import Testing
         }
     }
 
-    @Test func `passkey verbs report wrong options and a missing daemon before they ask the project`() async throws {
-        let mistakes: [([String], String)] = [
-            (
-                ["login", "app", "--method", "password", "--email", "a@b", "--credential-fd", "3"],
-                "--credential-fd does not"
-            ),
-            (["login", "app", "--method", "passkey", "--email", "a@b"], "--email does not belong"),
-            (["login", "app", "--method", "passkey", "--no-browser"], "--no-browser does not belong"),
-            (
-                ["login", "app", "--method", "passkey", "--credential-fd=-1"],
-                "A descriptor must be a number, 0 or more."
-            ),
-            (
-                ["supabase", "register-passkey", "app", "--credential-fd=-1"],
-                "A descriptor must be a number, 0 or more."
-            ),
-            (["supabase", "rename-passkey", "app", "x", ""], "1 to 120 bytes"),
-            (["supabase", "rename-passkey", "app", "x", String(repeating: "k", count: 121)], "1 to 120 bytes"),
-        ]
-        let verbs: [[String]] = [
-            ["login", "app", "--method", "passkey"], ["supabase", "passkeys", "app"],
-            ["supabase", "register-passkey", "app"], ["supabase", "rename-passkey", "app", "x", "y"],
-            ["supabase", "remove-passkey", "app", "x"],
-        ]
-        try await Stage.play("", startsDaemon: false) { stage in
-            for (arguments, words) in mistakes {
-                try await stage.run("ringback", arguments, status: 64, out: "", says: words)
-            }
-            for verb in verbs {
-                try await stage.run("ringback", verb, status: 2, out: "")
-            }
-        }
-    }
-
     @Test func `login by passkey on a terminal can be given up with an empty line`() async throws {
         try await Stage.playProject(Self.on) { stage in
             let login = try stage.terminal("login", "app", "--method", "passkey")

@@ -272,12 +272,41 @@ import Testing
         (["supabase", "link", "app", "--with", "google", "--nonce-fd", "0"], "belong to --id-token-fd"),
         (["supabase", "enroll", "app", "--no-verify", "--code-fd", "0"], "exclude each other"),
         (["supabase", "rpc", "app", "echo", "[]"], "The arguments must be a JSON object."),
+        (
+            ["login", "app", "--method", "password", "--email", "a@b", "--credential-fd", "3"],
+            "--credential-fd does not"
+        ),
+        (["login", "app", "--method", "passkey", "--email", "a@b"], "--email does not belong"),
+        (["login", "app", "--method", "passkey", "--no-browser"], "--no-browser does not belong"),
+        (["login", "app", "--method", "passkey", "--credential-fd=-1"], "A descriptor must be a number, 0 or more."),
+        (["supabase", "register-passkey", "app", "--credential-fd=-1"], "A descriptor must be a number, 0 or more."),
+        (
+            ["supabase", "enroll", "app", "--webauthn", "--phone", "+4915112345678"],
+            "--webauthn and --phone exclude each other"
+        ),
+        (["supabase", "enroll", "app", "--webauthn", "--code-fd", "3"], "--webauthn has no code"),
+        (["supabase", "enroll", "app", "--credential-fd", "3"], "--credential-fd belongs to --webauthn"),
+        (
+            ["supabase", "enroll", "app", "--webauthn", "--no-verify", "--credential-fd", "3"],
+            "--no-verify and --credential-fd exclude"
+        ),
+        (
+            ["supabase", "enroll", "app", "--webauthn", "--credential-fd=-1"],
+            "A descriptor must be a number, 0 or more."
+        ),
+        (["login", "app", "--method", "device", "--no-browser"], "does not belong to --method device"),
+        (["login", "app", "--method", "device", "--callback-port", "8400"], "does not belong to --method device"),
+        (["login", "app", "--method", "device", "--email", "a@example.org"], "does not belong to --method device"),
     ]
 
     @Test func `wrong options of login and supabase verbs are usage errors before any request`() async throws {
         try await Stage.play("", startsDaemon: false) { stage in
             for (arguments, words) in `A mistake of usage at a project`.mistakes {
                 try await stage.run("ringback", arguments, status: 64, out: "", says: words, "Usage: ringback")
+            }
+            for name in ["", String(repeating: "k", count: 121)] {
+                try await stage.ringback(
+                    "supabase", "rename-passkey", "app", "x", name, status: 64, out: "", says: "1 to 120 bytes")
             }
         }
     }
@@ -291,7 +320,9 @@ import Testing
                 ["supabase", "link", "app", "--with", "google"], ["supabase", "unlink", "app", "x"],
                 ["supabase", "factors", "app"], ["supabase", "enroll", "app"], ["supabase", "verify-factor", "app"],
                 ["supabase", "remove-factor", "app", "x"], ["supabase", "rpc", "app", "f"],
-                ["login", "app", "--method", "anonymous"],
+                ["login", "app", "--method", "anonymous"], ["login", "app", "--method", "passkey"],
+                ["supabase", "passkeys", "app"], ["supabase", "register-passkey", "app"],
+                ["supabase", "rename-passkey", "app", "x", "y"], ["supabase", "remove-passkey", "app", "x"],
             ]
             for arguments in verbs {
                 try await stage.run("ringback", arguments, status: 2, out: "")

@@ -59,20 +59,4 @@ extension Stage {
             #expect(later.out.hasPrefix("Added "), "\(later)")
         }
     }
-
-    @Test func `wrong options of enroll --webauthn are usage errors`() async throws {
-        let mistakes: [([String], String)] = [
-            (["--webauthn", "--phone", "+4915112345678"], "--webauthn and --phone exclude each other"),
-            (["--webauthn", "--code-fd", "3"], "--webauthn has no code"),
-            (["--credential-fd", "3"], "--credential-fd belongs to --webauthn"),
-            (["--webauthn", "--no-verify", "--credential-fd", "3"], "--no-verify and --credential-fd exclude"),
-            (["--webauthn", "--credential-fd=-1"], "A descriptor must be a number, 0 or more."),
-        ]
-        try await Stage.play("", startsDaemon: false) { stage in
-            for (arguments, words) in mistakes {
-                try await stage.run(
-                    "ringback", ["supabase", "enroll", "app"] + arguments, status: 64, out: "", says: words)
-            }
-        }
-    }
 }
