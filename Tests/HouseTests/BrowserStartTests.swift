@@ -52,14 +52,13 @@ import Testing
                 ["login", "home", "--json"], ["logout", "home", "--browser", "--hint"],
             ]
             for verb in verbs {
-                let output = try await stage.run("ringback", verb, environment: environment)
-                #expect(output.status == 0, "\(verb): \(output)")
+                try await stage.run("ringback", verb, environment: environment, status: 0)
                 let urls = try await opened(opener, on: stage)
                 #expect(urls.count == 1, "\(verb) opened \(urls)")
                 // An argument list gives nothing away: neither a state nor an ID token.
                 #expect(urls.allSatisfy { $0.contains("/start/") && !$0.contains("?") }, "\(verb) opened \(urls)")
             }
-            _ = try await stage.run("ringback", ["logout", "work", "--no-browser"], environment: environment)
+            _ = try await stage.ringback("logout", "work", "--no-browser", environment: environment)
             #expect(try await opened(opener, atLeast: 0, on: stage) == [])
         }
     }
@@ -69,8 +68,7 @@ import Testing
         try await Stage.playProject { stage in
             let environment = try install(opener, on: stage)
             for verb in [["login", "app", "--with", "github"], ["supabase", "link", "app", "--with", "google"]] {
-                let output = try await stage.run("ringback", verb, environment: environment)
-                #expect(output.status == 0, "\(verb): \(output)")
+                try await stage.run("ringback", verb, environment: environment, status: 0)
                 let urls = try await opened(opener, on: stage)
                 #expect(urls.count == 1, "\(verb) opened \(urls)")
                 // An argument list gives nothing away: neither a state nor an ID token.
@@ -83,8 +81,7 @@ import Testing
         try await Stage.play(sandboxArguments: ["--user", "alice", "--auto-approve", "alice"]) { stage in
             let program = try install(.named, on: stage)["BROWSER"] ?? ""
             let list = "\(stage.directory)/bin/none:\(program):\(program) second"
-            let login = try await stage.run("ringback", ["login", "work"], environment: ["BROWSER": list])
-            #expect(login.status == 0, "\(login)")
+            try await stage.ringback("login", "work", environment: ["BROWSER": list], status: 0)
             #expect(try await opened(.named, on: stage).count == 1)
         }
     }

@@ -24,10 +24,9 @@ import Testing
                 flow.authorizationURL.contains("offline_access") && flow.authorizationURL.contains("prompt=consent"))
             #expect(try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true]).status == 200)
             // Nobody has named it: the usual scopes are those that the provider lists.
-            let added = try await stage.run(
-                "ringback",
-                ["account", "add", "play", "--issuer", stage.sandbox.origin, "--client-id", "ringback-demo"])
-            #expect(added.status == 0 && added.err.contains("--scopes"), "\(added)")
+            try await stage.ringback(
+                "account", "add", "play", "--issuer", stage.sandbox.origin, "--client-id", "ringback-demo", status: 0,
+                says: "--scopes")
             let file = try #require(FileTree.text(of: "\(stage.dropIns)/play.toml"))
             #expect(file.contains("scopes = [\"openid\", \"email\"]"), "\(file)")
         }
@@ -44,17 +43,16 @@ import Testing
                     ]
                 ]
             ])
-            let refused = try await stage.ringback("logout", "work")
-            #expect(refused.status == 0 && refused.out == "Signed out of work\n", "\(refused)")
-            #expect(refused.err.contains("refused to revoke") && refused.err.contains("the access token until 20"))
-            #expect(refused.err.contains("the refresh token until the provider ends it"), "\(refused)")
+            let refused = try await stage.ringback(
+                "logout", "work", status: 0, out: "Signed out of work\n", says: "refused to revoke",
+                "the access token until 20", "the refresh token until the provider ends it")
             #expect(try await stage.account()["revocation"] == "refused")
             #expect(try await stage.ringback("accounts").out.contains("refused to revoke"))
             #expect(try await stage.ringback("doctor", "work").out.contains("refused to revoke"))
 
             try await stage.sandbox.control(["clear": true])
             try await stage.sandbox.control(["perturb": ["metadata_no_revocation"]])
-            #expect(try await stage.ringback("reload").status == 0)
+            try await stage.ringback("reload", status: 0)
             try await stage.signIn()
             let silent = try await stage.ringback("logout", "work", "--json")
             let answer = try JSON(parsing: Array(silent.out.utf8))
@@ -105,9 +103,7 @@ import Testing
         try await Stage.play(configuration) { stage in
             let login = try stage.start("ringback", ["login", "work", "--no-browser"])
             _ = try await Browser.deliver(Browser.signIn(at: login.line()))
-            let ended = try await login.end()
-            #expect(ended.status == 5, "\(ended)")
-            #expect(ended.err.contains("(HTTP 404). Look at endpoints.token of the account."), "\(ended)")
+            try await login.end().expect(5, says: "(HTTP 404). Look at endpoints.token of the account.")
         }
     }
 
@@ -148,8 +144,7 @@ import Testing
             try await stage.sandbox.control(["perturb": ["userinfo_without_openid"]])
             let login = try stage.start("ringback", ["login", "work", "--no-browser"])
             _ = try await Browser.deliver(Browser.signIn(at: login.line()))
-            let ended = try await login.end()
-            #expect(ended.status == 0, "\(ended)")
+            let ended = try await login.end().expect(0)
             let account = try await stage.account()
             #expect(account["state"] == "authenticated", "\(account.text)")
             #expect((account["subject"] != nil) == hasUserinfo, "\(account.text)")
@@ -167,7 +162,7 @@ import Testing
                 "endpoints": ["token": .string("\(stage.sandbox.origin)/elsewhere")]
             ])
             let before = try await stage.sandbox.counters().requests("discovery")
-            #expect(try await stage.ringback("reload").status == 0)
+            try await stage.ringback("reload", status: 0)
             // The new token endpoint is of the same origin, and does not exist.
             #expect(try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true]).status == 502)
             #expect(try await stage.sandbox.counters().requests("discovery") == before + 1)
@@ -195,19 +190,17 @@ import Testing
             ])
             try await stage.startDaemon()
             try await stage.signIn()
-            #expect(try await stage.ringback("token", account).status == 0)
+            try await stage.ringback("token", account, status: 0)
             // The token endpoint is at another path for a while.
             try await stage.sandbox.control([
                 "endpoints": ["token": .string("\(stage.sandbox.origin)/elsewhere")]
             ])
-            #expect(try await stage.ringback("reload").status == 0)
+            try await stage.ringback("reload", status: 0)
             let before = try await stage.sandbox.counters().requests("discovery")
-            let failed = try await stage.ringback("refresh", account, "--force")
-            #expect(failed.status == 5, "\(failed)")
+            try await stage.ringback("refresh", account, "--force", status: 5)
             #expect(try await stage.sandbox.counters().requests("discovery") == before + 1)
             try await stage.sandbox.control(["endpoints": [:]])
-            let refreshed = try await stage.ringback("refresh", account, "--force")
-            #expect(refreshed.status == 0, "\(refreshed)")
+            try await stage.ringback("refresh", account, "--force", status: 0)
             #expect(try await stage.sandbox.counters().requests("discovery") == before + 2)
         }
     }
@@ -223,8 +216,8 @@ import Testing
                     ]
                 ]
             ])
-            let answer = try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true])
-            #expect(answer.status == 503 && answer.code == "provider_unreachable", "\(answer)")
+            let answer = try await stage.api(
+                "POST", "/v1/accounts/work/refresh", ["force": true], status: 503, code: "provider_unreachable")
             #expect(answer["provider_code"]?.string == "server_error", "\(answer)")
             #expect(answer["provider_message"]?.string == "Database error", "\(answer)")
             try await stage.sandbox.control([
@@ -235,9 +228,7 @@ import Testing
                     ]
                 ]
             ])
-            let typed = try await stage.ringback("refresh", "work", "--force")
-            #expect(typed.status == 5 && typed.err.contains("Database error"), "\(typed)")
-            #expect(typed.err.contains("server_error"), "\(typed)")
+            try await stage.ringback("refresh", "work", "--force", status: 5, says: "Database error", "server_error")
             // The session is kept: such words prove nothing about it.
             #expect(try await stage.token() != nil)
         }
@@ -248,13 +239,13 @@ import Testing
     {
         let configuration = "[accounts.work]\nissuer = \"http://127.0.0.1:1\"\nclient_id = \"c\"\n"
         try await Stage.play(configuration) { stage in
-            let login = try await stage.ringback("login", "work", "--no-browser")
-            #expect(login.status == 5 && !login.err.contains("internet"), "\(login)")
+            let login = try await stage.ringback("login", "work", "--no-browser", status: 5)
+            #expect(!login.err.contains("internet"), "\(login)")
             try stage.write(
                 configuration: configuration.replacing(
                     "127.0.0.1:1", with: "127.0.0.1:1/.well-known/openid-configuration"))
-            let check = try await stage.ringback("config", "check")
-            #expect(check.status == 78 && (check.out + check.err).contains("/.well-known/"), "\(check)")
+            let check = try await stage.ringback("config", "check", status: 78)
+            #expect((check.out + check.err).contains("/.well-known/"), "\(check)")
         }
     }
 }

@@ -43,8 +43,7 @@ import Testing
             _ = try stage.start("ringbackd", ["--state", stage.state], environment: environment)
             try await stage.notices.wait(for: "READY=1", after: 0)
             for account in ["direct", "none"] {
-                let answer = try await stage.api("POST", "/v1/accounts/\(account)/sign-in")
-                #expect(answer.status == 503, "\(answer)")
+                try await stage.api("POST", "/v1/accounts/\(account)/sign-in", status: 503)
             }
             // This machine is not behind it.
             try await stage.signIn()
@@ -55,8 +54,8 @@ import Testing
             #expect(answer.status == 503 && answer.code == "provider_unreachable", "\(answer)")
             #expect(try await !other.hasVisitor())
 
-            let doctor = try await stage.run("ringback", ["doctor", "--json"], environment: ["DISPLAY": ":99"])
-            let checks = try JSON(parsing: doctor.out.utf8)["checks"]?.array ?? []
+            let doctor = try await stage.ringback("doctor", "--json", environment: ["DISPLAY": ":99"])
+            let checks = try doctor.json["checks"]?.array ?? []
             let network = checks.filter { $0["check"] == "network" }.compactMap { $0["message"]?.string }
             #expect(
                 network.contains { $0.contains("127.0.0.1:\(proxy.port)") && $0.contains("resolves") }, "\(network)")
@@ -65,9 +64,9 @@ import Testing
 
             // Without [network], what the environment says is worth a warning.
             try stage.write(configuration: "")
-            #expect(try await stage.ringback("reload").status == 0)
-            let later = try await stage.run("ringback", ["doctor", "--json"], environment: ["DISPLAY": ":99"])
-            let warning = try JSON(parsing: later.out.utf8)["checks"]?.array?.first { $0["check"] == "network" }
+            try await stage.ringback("reload", status: 0)
+            let later = try await stage.ringback("doctor", "--json", environment: ["DISPLAY": ":99"])
+            let warning = try later.json["checks"]?.array?.first { $0["check"] == "network" }
             #expect(warning?["level"] == "warning", "\(later)")
             #expect(warning?["message"]?.string?.contains("[network]") == true, "\(later)")
         }
@@ -109,23 +108,20 @@ import Testing
             #expect(try await stage.ended(flow)["status"]?.string == "completed")
             let session = try await stage.api("GET", "/v1/accounts/work/session")
             #expect(session["issuer"] == "https://provider.test" && session["subject"] == "alice", "\(session)")
-            let refresh = try await stage.ringback("refresh", "work", "--force")
-            #expect(refresh.status == 0, "\(refresh)")
+            try await stage.ringback("refresh", "work", "--force", status: 0)
             let doctor = try await stage.ringback("doctor", "work", "--json")
-            let checks = try JSON(parsing: doctor.out.utf8)["checks"]?.array ?? []
+            let checks = try doctor.json["checks"]?.array ?? []
             #expect(checks.contains { $0["check"] == "discovery" && $0["level"] == "ok" }, "\(doctor)")
             let passed = proxy.output.value.lines.dropFirst()
             #expect(passed.count >= 3 && passed.allSatisfy { $0 == "CONNECT provider.test:443" }, "\(passed)")
 
             let requests = try await stage.sandbox.counters().requests("discovery")
-            let stranger = try await stage.ringback("login", "stranger", "--no-browser")
-            #expect(stranger.status == 5, "\(stranger)")
-            #expect(stranger.err.contains("inspects TLS") && stranger.err.contains("ca_file"), "\(stranger)")
+            try await stage.ringback("login", "stranger", "--no-browser", status: 5, says: "inspects TLS", "ca_file")
             #expect(try await stage.sandbox.counters().requests("discovery") == requests)
             #expect(proxy.output.value.lines.count > passed.count + 1, "\(proxy.output.value.lines)")
-            let other = try await stage.ringback("login", "other", "--no-browser")
-            #expect(other.status == 5, "\(other)")
-            #expect(other.err.contains("127.0.0.1:\(place) responded with HTTP 403 to CONNECT"), "\(other)")
+            try await stage.ringback(
+                "login", "other", "--no-browser", status: 5,
+                says: "127.0.0.1:\(place) responded with HTTP 403 to CONNECT")
         }
     }
 
@@ -165,10 +161,9 @@ import Testing
                 ("closed", "the connection to the proxy 127.0.0.1:1 was refused"), ("refusing", "127.0.0.1:"),
                 ("unnamed", "the name of the proxy proxy.invalid:3128 could not be resolved"),
             ] {
-                let login = try await stage.ringback("login", account, "--no-browser")
-                #expect(login.status == 5 && login.err.contains(words), "\(login)")
+                let login = try await stage.ringback(
+                    "login", account, "--no-browser", status: 5, says: words, "Run: ringback doctor \(account)")
                 #expect(!login.err.contains("internet") && !login.err.contains("Try again later."), "\(login)")
-                #expect(login.err.contains("Run: ringback doctor \(account)"), "\(login)")
                 let checks = try await doctor(account, stage)
                 let network = checks.first { $0["check"] == "network" }
                 #expect(network?["account"]?.string == account, "\(checks)")
@@ -189,18 +184,16 @@ import Testing
     }
 
     private func doctor(_ account: String, _ stage: Stage) async throws -> [JSON] {
-        let output = try await stage.run(
-            "ringback", ["doctor", account, "--json"], environment: ["DISPLAY": ":99"])
-        return try JSON(parsing: output.out.utf8)["checks"]?.array ?? []
+        let output = try await stage.ringback("doctor", account, "--json", environment: ["DISPLAY": ":99"])
+        return try output.json["checks"]?.array ?? []
     }
 
     @Test func `has no part in a server that does not speak TLS, which nobody is told to wait for`() async throws {
         try await Stage.play("[accounts.work]\nissuer = \"{sandbox}\"\nclient_id = \"c\"\n") { stage in
             let secure = stage.sandbox.origin.replacing("http://", with: "https://")
             try stage.write(configuration: "[accounts.work]\nissuer = \"\(secure)\"\nclient_id = \"c\"\n")
-            #expect(try await stage.ringback("reload").status == 0)
-            let login = try await stage.ringback("login", "work", "--no-browser")
-            #expect(login.status == 5 && login.err.contains("does not speak TLS"), "\(login)")
+            try await stage.ringback("reload", status: 0)
+            let login = try await stage.ringback("login", "work", "--no-browser", status: 5, says: "does not speak TLS")
             #expect(!login.err.contains("certificate"), "\(login)")
             let answer = try await stage.api("POST", "/v1/accounts/work/sign-in")
             #expect(answer["cause"] == "wrong_scheme" && answer["code"] == "provider_unreachable", "\(answer)")
@@ -208,39 +201,44 @@ import Testing
         }
     }
 
-    @Test(arguments: [
+    private static let mistakes = [
         ("proxy = \"socks5://p:1\"", "must be http://HOST:PORT"), ("proxy = \"http://p\"", "must be http://HOST:PORT"),
         ("proxy = \"http://u:pw@p:1\"", "proxy_credentials_file"), ("proxy = \"none\"", "must be http://HOST:PORT"),
         ("no_proxy = [\"a\"]", "goes with proxy"),
         ("proxy = \"http://p:1\"\nno_proxy = [\"https://a\"]", "a host name"),
         ("proxy = \"http://p:1\"\nproxy_credentials_file = \"/nowhere/x\"", "/nowhere/x"),
         ("proxy = \"http://p:1\"\nproxy_credentials_file = \"{stage}/none\"", "USER:PASSWORD"),
-    ])
-    func `that is configured with a mistake is refused with what to write`(table: String, words: String) async throws {
-        try await Stage.play("[network]\n\(table)\n", startsDaemon: false) { stage in
-            try stage.write("sesame\n", to: "\(stage.directory)/none", mode: 0o600)
-            let check = try await stage.ringback("config", "check")
-            #expect(check.status == 78 && (check.out + check.err).contains(words), "\(check)")
-            #expect(!(check.out + check.err).contains("sesame"))
+    ]
+
+    @Test func `that is configured with a mistake is refused with what to write`() async throws {
+        try await Stage.play("", startsDaemon: false) { stage in
+            for (table, words) in Self.mistakes {
+                try stage.write(configuration: "[network]\n\(table)\n")
+                try stage.write("sesame\n", to: "\(stage.directory)/none", mode: 0o600)
+                let check = try await stage.ringback("config", "check", status: 78)
+                #expect((check.out + check.err).contains(words), "\(check)")
+                #expect(!(check.out + check.err).contains("sesame"))
+            }
         }
     }
 
     /// Who may read root's own file is root's decision, so as root it is taken.
-    @Test(arguments: [0o644, 0o640, 0o622, 0o600] as [mode_t])
-    func `has credentials in a file that others cannot read or write`(mode: mode_t) async throws {
+    @Test func `has credentials in a file that others cannot read or write`() async throws {
         let network = "[network]\nproxy = \"http://p:1\"\nproxy_credentials_file = \"{stage}/credentials\"\n"
         try await Stage.play(network, startsDaemon: false) { stage in
-            try stage.write("alice:sesame\n", to: "\(stage.directory)/credentials", mode: mode)
-            let check = try await stage.ringback("config", "check")
-            let advice: String? =
-                switch mode {
-                case 0o600: nil
-                case 0o622: "chmod go-w"
-                default: geteuid() == 0 ? nil : "chmod 600"
-                }
-            #expect(check.status == (advice == nil ? 0 : 78), "\(check)")
-            #expect((check.out + check.err).contains(advice ?? ""), "\(check)")
-            #expect(!(check.out + check.err).contains("sesame"))
+            for mode in [0o644, 0o640, 0o622, 0o600] as [mode_t] {
+                try stage.write("alice:sesame\n", to: "\(stage.directory)/credentials", mode: mode)
+                let check = try await stage.ringback("config", "check")
+                let advice: String? =
+                    switch mode {
+                    case 0o600: nil
+                    case 0o622: "chmod go-w"
+                    default: geteuid() == 0 ? nil : "chmod 600"
+                    }
+                #expect(check.status == (advice == nil ? 0 : 78), "\(check)")
+                #expect((check.out + check.err).contains(advice ?? ""), "\(check)")
+                #expect(!(check.out + check.err).contains("sesame"))
+            }
         }
     }
 }

@@ -25,20 +25,18 @@ import Testing
         (["supabase", "update-user", "app", "--password"], "No new password was read."),
     ]
 
-    @Test(arguments: Emptiness.allCases)
-    func `a verb that needs a secret sends nothing and names the ways to give one`(emptiness: Emptiness) async throws {
+    @Test func `a verb that needs a secret sends nothing and names the ways to give one`() async throws {
         try await Stage.playProject { stage in
-            for (arguments, text) in Self.unread {
-                let output = try await run(stage, arguments, emptiness)
-                #expect(output.status == 4 && output.out.isEmpty, "\(arguments): \(output)")
-                #expect(
-                    output.err.contains(text) && output.err.contains("Nothing was sent."), "\(arguments): \(output)")
-                #expect(output.err.contains("a line of standard input"), "\(arguments): \(output)")
+            for emptiness in Emptiness.allCases {
+                for (arguments, text) in Self.unread {
+                    try await run(stage, arguments, emptiness).expect(
+                        4, out: "", says: text, "Nothing was sent.", "a line of standard input")
+                }
+                let requests = try await stage.sandbox.log(issuer: "/supabase").filter {
+                    ["supabase_token", "supabase_signup"].contains($0["endpoint"]?.string)
+                }
+                #expect(requests.isEmpty, "\(requests)")
             }
-            let requests = try await stage.sandbox.log(issuer: "/supabase").filter {
-                ["supabase_token", "supabase_signup"].contains($0["endpoint"]?.string)
-            }
-            #expect(requests.isEmpty, "\(requests)")
         }
     }
 
@@ -49,81 +47,71 @@ import Testing
         ["supabase", "reset-password", "app", "--email", "mira@example.org"],
     ]
 
-    @Test(arguments: Emptiness.allCases)
-    func `a sign-in by a code ends at once, stays pending, and is finished as it says`(
-        emptiness: Emptiness
-    ) async throws {
-        for arguments in Self.messages {
-            try await Stage.playProject(["users": [["email": "mira@example.org", "password": "secret12"]]]) { stage in
-                let output = try await run(stage, arguments, emptiness)
-                #expect(output.status == 4 && output.out.isEmpty, "\(arguments): \(output)")
-                #expect(output.err.contains("No code was read: standard input is at its end."), "\(output)")
-                #expect(output.err.contains("To finish it, run: ringback verify app"), "\(output)")
+    @Test func `a sign-in by a code ends at once, stays pending, and is finished as it says`() async throws {
+        let settings: JSON = [
+            "users": [["email": "mira@example.org", "password": "secret12"]], "mail_interval": 0, "sms_interval": 0,
+        ]
+        try await Stage.playProject(settings) { stage in
+            for (arguments, emptiness) in Self.messages.flatMap({ line in Emptiness.allCases.map { (line, $0) } }) {
+                try await run(stage, arguments, emptiness).expect(
+                    4, out: "", says: "No code was read: standard input is at its end.",
+                    "To finish it, run: ringback verify app")
                 let box = arguments.contains("--phone") ? "messages" : "mailbox"
-                let finished = try await stage.ringback("verify", "app", stdin: "\(try await stage.code(box))\n")
-                #expect(finished.status == 0 && finished.out.hasPrefix("Signed in to app as "), "\(finished)")
+                let finished = try await stage.ringback(
+                    "verify", "app", stdin: "\(try await stage.code(box))\n", status: 0)
+                #expect(finished.out.hasPrefix("Signed in to app as "), "\(finished)")
+                try await stage.ringback("logout", "app", status: 0)
             }
         }
     }
 
-    @Test(arguments: Emptiness.allCases)
-    func `verify, a second factor and a passkey end at once too`(emptiness: Emptiness) async throws {
+    @Test func `verify, a second factor and a passkey end at once too`() async throws {
+        let emptiness = Emptiness.closed
         let settings: JSON = ["users": [["email": "mira@example.org", "password": "secret12"]], "passkeys": true]
         try await Stage.playProject(settings) { stage in
-            let begun = try await run(stage, Self.messages[0], emptiness)
-            #expect(begun.status == 4, "\(begun)")
-            let verify = try await run(stage, ["verify", "app"], emptiness)
-            #expect(verify.status == 4 && verify.err.contains("No code was read."), "\(verify)")
-            let finished = try await stage.ringback("verify", "app", stdin: "\(try await stage.code())\n")
-            #expect(finished.status == 0, "\(finished)")
-            let enroll = try await run(stage, ["supabase", "enroll", "app", "--name", "one"], emptiness)
-            #expect(
-                enroll.status == 4
-                    && enroll.err.contains("The factor waits to be verified: ringback supabase verify-factor app"),
-                "\(enroll)")
+            try await run(stage, Self.messages[0], emptiness).expect(4)
+            try await run(stage, ["verify", "app"], emptiness).expect(4, says: "No code was read.")
+            try await stage.ringback("verify", "app", stdin: "\(try await stage.code())\n", status: 0)
+            let enroll = try await run(stage, ["supabase", "enroll", "app", "--name", "one"], emptiness).expect(
+                4, says: "The factor waits to be verified: ringback supabase verify-factor app")
             // The factor was made at the project.
             #expect(
                 enroll.err.contains("The factor was not verified.") && !enroll.err.contains("Nothing was sent"),
                 "\(enroll)")
-            let factors = try await stage.ringback("supabase", "factors", "app")
-            #expect(factors.status == 0 && factors.out.contains("one"), "\(factors)")
-            let added = try await run(stage, ["supabase", "register-passkey", "app"], emptiness)
-            #expect(added.status == 4 && added.err.contains("No credential was read."), "\(added)")
-            #expect(added.err.contains("--credential-fd") && !added.err.contains("Nothing was sent"), "\(added)")
-            #expect(try await stage.ringback("logout", "app").status == 0)
-            let passkey = try await run(stage, ["login", "app", "--method", "passkey", "--timeout", "60"], emptiness)
-            #expect(passkey.status == 4 && passkey.err.contains("No credential was read."), "\(passkey)")
-            #expect(passkey.err.contains("was cancelled. A credential is JSON on standard input"), "\(passkey)")
-            #expect(passkey.err.contains("--credential-fd"), "\(passkey)")
+            try await stage.ringback("supabase", "factors", "app", status: 0, prints: "one")
+            let added = try await run(stage, ["supabase", "register-passkey", "app"], emptiness).expect(
+                4, says: "No credential was read.", "--credential-fd")
+            #expect(!added.err.contains("Nothing was sent"), "\(added)")
+            try await stage.ringback("logout", "app", status: 0)
+            try await run(stage, ["login", "app", "--method", "passkey", "--timeout", "60"], emptiness).expect(
+                4, says: "No credential was read.", "was cancelled. A credential is JSON on standard input",
+                "--credential-fd")
             let flows = try await stage.api("GET", "/v1/flows")["flows"]?.array ?? []
             #expect(!flows.contains { $0["status"] == "pending" }, "\(flows)")
         }
     }
 
-    @Test(arguments: Emptiness.allCases)
-    func `a passphrase that is missing is asked for in words`(emptiness: Emptiness) async throws {
+    @Test func `a passphrase that is missing is asked for in words`() async throws {
         try await Stage.play("[vault]\nkey_source = \"passphrase\"\n") { stage in
-            for verb in [["unlock"], ["vault", "rekey", "--key-source", "passphrase"]] {
-                let output = try await run(stage, verb, emptiness)
-                #expect(output.status == 4 && output.out.isEmpty, "\(verb): \(output)")
-                #expect(output.err.contains("No passphrase was read."), "\(verb): \(output)")
-                #expect(output.err.contains("the first line of standard input"), "\(verb): \(output)")
+            for emptiness in Emptiness.allCases {
+                for verb in [["unlock"], ["vault", "rekey", "--key-source", "passphrase"]] {
+                    try await run(stage, verb, emptiness).expect(
+                        4, out: "", says: "No passphrase was read.", "the first line of standard input")
+                }
+                #expect(try await stage.api("GET", "/v1/status")["vault"]?["locked"] == true)
             }
-            #expect(try await stage.api("GET", "/v1/status")["vault"]?["locked"] == true)
         }
     }
 
     @Test func `other verbs that read it end with a mistake of usage, or as if nobody had agreed`() async throws {
         try await Stage.play { stage in
             for emptiness in Emptiness.allCases {
-                let complete = try await run(stage, ["complete"], emptiness)
-                #expect(complete.status == 64, "\(complete)")
+                try await run(stage, ["complete"], emptiness).expect(64)
                 // vi would wait for ever.
                 try stage.write(
                     "#!/bin/sh\ntouch '\(stage.directory)/vi'\n", to: "\(stage.directory)/bin/vi", mode: 0o700)
-                let edit = try await run(stage, ["account", "edit", "work"], emptiness)
-                #expect(edit.status == 64 && edit.err.contains(stage.configuration), "\(edit)")
-                #expect(edit.err.contains("Set EDITOR") && edit.out.isEmpty, "\(edit)")
+                try await run(stage, ["account", "edit", "work"], emptiness).expect(
+                    64, out: "", says: stage.configuration, "Set EDITOR")
                 #expect(FileTree.text(of: "\(stage.directory)/vi") == nil)
             }
         }
@@ -131,9 +119,9 @@ import Testing
 
     @Test func `a closed standard output is a failure`() async throws {
         try await Stage.play { stage in
-            let output = try await stage.run(
-                "/bin/sh", ["-c", "exec \"$0\" status >&-", Programs.path("ringback")])
-            #expect(output.status == 1 && output.err.contains("the output cannot be written"), "\(output)")
+            try await stage.run(
+                "/bin/sh", ["-c", "exec \"$0\" status >&-", Programs.path("ringback")], status: 1,
+                says: "the output cannot be written")
         }
     }
 }

@@ -38,17 +38,13 @@ extension `A provider with habits of its own` {
             }
             if let options = refusal.options {
                 let add = ["account", "add", "play", "--issuer", stage.sandbox.origin, "--client-id", "ringback-demo"]
-                let added = try await stage.run("ringback", add + options)
-                #expect(added.status == 78 && added.out.isEmpty, "\(added)")
-                #expect(added.err.contains(refusal.words) && added.err.contains(refusal.advice), "\(added)")
+                try await stage.run("ringback", add + options, status: 78, out: "", says: refusal.words, refusal.advice)
                 #expect(FileTree.names(in: stage.dropIns) == [])
             }
-            let login = try await stage.ringback("login", "work", "--no-browser")
-            #expect(login.status == 78 && login.out.isEmpty && login.err.contains(refusal.words), "\(login)")
-            #expect(login.err.contains("Run: ringback doctor work"), "\(login)")
-            let doctor = try await stage.run(
-                "ringback", ["doctor", "work", "--json"], environment: ["DISPLAY": ":99"])
-            let wrong = try JSON(parsing: doctor.out.utf8)["checks"]?.array?.filter { $0["level"] == "wrong" } ?? []
+            try await stage.ringback(
+                "login", "work", "--no-browser", status: 78, out: "", says: refusal.words, "Run: ringback doctor work")
+            let doctor = try await stage.ringback("doctor", "work", "--json", environment: ["DISPLAY": ":99"])
+            let wrong = try doctor.json["checks"]?.array?.filter { $0["level"] == "wrong" } ?? []
             #expect(doctor.status == 1 && wrong.map { $0["check"] } == ["metadata"], "\(doctor)")
             #expect(wrong.first?["message"]?.string?.contains(refusal.words) == true, "\(doctor)")
             #expect(wrong.first?["command"] == "ringback account edit work", "\(doctor)")
@@ -64,8 +60,7 @@ extension `A provider with habits of its own` {
             let before = try await stage.sandbox.counters()
             try await stage.sandbox.control(["perturb": ["metadata_unusable_members", "metadata_no_s256"]])
             try await stage.startDaemon()
-            let refreshed = try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true])
-            #expect(refreshed.status == 200, "\(refreshed)")
+            try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true], status: 200)
             #expect(try await stage.sandbox.counters().requests("discovery") > before.requests("discovery"))
             let doctor = try await stage.ringback("doctor", "work")
             for member in [
@@ -74,8 +69,7 @@ extension `A provider with habits of its own` {
             ] {
                 #expect(doctor.out.contains(member), "\(member): \(doctor)")
             }
-            let signedOut = try await stage.ringback("logout", "work")
-            #expect(signedOut.status == 0, "\(signedOut)")
+            try await stage.ringback("logout", "work", status: 0)
             let revocations = try await stage.sandbox.log().filter { $0["endpoint"] == "revocation" }
             #expect(!revocations.isEmpty && revocations.allSatisfy { $0["status"]?.integer == 200 }, "\(revocations)")
             #expect(try await stage.account()["state"] == "unauthenticated")

@@ -42,8 +42,8 @@ private let hasActivator = unsafe access(activator, X_OK) == 0
             // Another place is configured: the passed socket goes before it.
             let daemon = try await activate(
                 stage, at: stage.socket, environment: ["RINGBACK_SOCK": "\(stage.directory)/run/other.sock"])
-            let status = try await stage.api("GET", "/v1/status")
-            #expect(status.status == 200 && status["pid"]?.integer == Int(daemon.pid), "\(status)")
+            let status = try await stage.api("GET", "/v1/status", status: 200)
+            #expect(status["pid"]?.integer == Int(daemon.pid), "\(status)")
             #expect(FileTree.names(in: "\(stage.directory)/run") == ["ringback.sock"])
             try await stage.signIn()
             #expect(try await stage.token() != nil)
@@ -65,16 +65,13 @@ private let hasActivator = unsafe access(activator, X_OK) == 0
             let first = try await stage.run(
                 "/usr/bin/curl", ["-sS", "--abstract-unix-socket", name, "http://ringback/v1/status"])
             #expect(first.status != 0 && first.out.isEmpty, "\(first)")
-            let nameless = try await abstract.end()
-            #expect(nameless.status == 1 && nameless.err.contains("has no file name"), "\(nameless)")
+            try await abstract.end().expect(1, says: "has no file name")
 
             FileTree.makeDirectory("\(stage.directory)/open")
             FileTree.setMode(0o755, of: "\(stage.directory)/open")
             let open = try await activate(stage, at: "\(stage.directory)/open/ringback.sock")
             _ = try? Connection(to: .unix("\(stage.directory)/open/ringback.sock"))
-            let reachable = try await open.end()
-            #expect(reachable.status == 1, "\(reachable)")
-            #expect(reachable.err.contains("chmod 700 \(stage.directory)/open"), "\(reachable)")
+            try await open.end().expect(1, says: "chmod 700 \(stage.directory)/open")
         }
     }
 
@@ -86,8 +83,7 @@ private let hasActivator = unsafe access(activator, X_OK) == 0
             let daemon = try await activate(stage, at: "127.0.0.1:\(port)")
             let answer = try await stage.run("/usr/bin/curl", ["-sS", "http://127.0.0.1:\(port)/v1/status"])
             #expect(answer.status != 0 && answer.out.isEmpty, "\(answer)")
-            let ended = try await daemon.end()
-            #expect(ended.status == 1 && ended.err.contains("not a listening Unix stream socket"), "\(ended)")
+            try await daemon.end().expect(1, says: "not a listening Unix stream socket")
         }
     }
 

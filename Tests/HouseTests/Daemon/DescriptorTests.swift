@@ -40,8 +40,7 @@ import Testing
     @Test func `says what the system refused if there is no descriptor for the sockets' thread`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             for limit in [12, 13] {
-                let ended = try await start(limit, stage).end()
-                #expect(ended.status == 71, "\(limit): \(ended)")
+                let ended = try await start(limit, stage).end().expect(71)
                 let sentence = "cannot listen at \(stage.socket): "
                 #expect(ended.err.contains(sentence) && ended.err.contains("Too many open files"), "\(limit): \(ended)")
             }

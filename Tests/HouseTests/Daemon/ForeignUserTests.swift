@@ -41,8 +41,7 @@ private func isProgram(_ path: String) -> Bool { unsafe access(path, X_OK) == 0 
             let callback = try await Browser.signIn(at: flow.authorizationURL)
             // A socket that has vanished is nobody's: its uid must not be read as the owner's.
             let script = "for n in {1..50}; do exec 3<>/dev/tcp/127.0.0.1/$PORT; \(request); exec 3>&-; done"
-            let foreign = try await asNobody(script, callback, stage)
-            #expect(foreign.status == 0, "\(foreign)")
+            try await asNobody(script, callback, stage).expect(0)
             try await expectUntouched(flow, callback, stage)
         }
     }
@@ -61,13 +60,13 @@ private func isProgram(_ path: String) -> Bool { unsafe access(path, X_OK) == 0 
             let arguments = [
                 "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/perl", "-e", script, stage.socket,
             ]
-            #expect(try await stage.run("/usr/bin/setpriv", arguments).out == "refused")
+            try await stage.run("/usr/bin/setpriv", arguments, out: "refused")
             // Somebody opened the way to it: the kernel's word on the peer still stands.
             for path in [stage.directory, "\(stage.directory)/run"] { FileTree.setMode(0o755, of: path) }
             FileTree.setMode(0o666, of: stage.socket)
             let foreign = try await stage.run("/usr/bin/setpriv", arguments)
             #expect(foreign.out == "connected, no byte", "\(foreign)")
-            #expect(try await stage.ringback("status").status == 0)
+            try await stage.ringback("status", status: 0)
         }
     }
 
@@ -100,7 +99,7 @@ private func isProgram(_ path: String) -> Bool { unsafe access(path, X_OK) == 0 
             for arguments in [["status"], ["token", "work"], ["doctor", "--json"]] {
                 let output = try await stage.run("ringback", arguments, environment: environment)
                 let isDoctor = arguments[0] == "doctor"
-                let checks = isDoctor ? try JSON(parsing: output.out.utf8)["checks"]?.array ?? [] : []
+                let checks = isDoctor ? try output.json["checks"]?.array ?? [] : []
                 // Other checks have commands of their own.
                 let text = isDoctor ? checks.first { $0["check"] == "socket" }?.text ?? "" : output.out + output.err
                 #expect(output.status == (isDoctor ? 1 : 2), "\(output)")

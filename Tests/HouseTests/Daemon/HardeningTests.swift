@@ -101,13 +101,12 @@ private let maySeeAll: Bool = {
     func `SK-22, SK-23, SK-25: the daemon logs no TLS keys and trusts the configured authority only`() async throws {
         try await Stage.play("", startsDaemon: false) { stage in
             let (key, certificate) = ("\(stage.directory)/key.pem", "\(stage.directory)/ca.pem")
-            let made = try await stage.run(
+            try await stage.run(
                 openssl,
                 [
                     "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
                     "-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate,
-                ])
-            #expect(made.status == 0, "\(made)")
+                ], status: 0)
             FileTree.setMode(0o600, of: certificate)
             let server = try stage.start(
                 openssl, ["s_server", "-accept", "127.0.0.1:0", "-www", "-key", key, "-cert", certificate])
@@ -133,10 +132,8 @@ private let maySeeAll: Bool = {
             _ = try stage.start("ringbackd", ["--state", stage.state], environment: environment)
             try await stage.notices.wait(for: "READY=1", after: 0)
             // The handshake was done: what failed is what the server said then.
-            let answered = try await stage.api("POST", "/v1/accounts/known/sign-in")
-            #expect(answered.status == 502 && answered.code == "invalid_provider_response", "\(answered)")
-            let refused = try await stage.api("POST", "/v1/accounts/unknown/sign-in")
-            #expect(refused.status == 503 && refused.code == "provider_unreachable", "\(refused)")
+            try await stage.api("POST", "/v1/accounts/known/sign-in", status: 502, code: "invalid_provider_response")
+            try await stage.api("POST", "/v1/accounts/unknown/sign-in", status: 503, code: "provider_unreachable")
             #expect(try await !proxy.hasVisitor())
             #expect(!FileTree.names(in: stage.directory).contains("keys"))
         }
@@ -164,9 +161,8 @@ private let maySeeAll: Bool = {
             for pid in [ordinary.daemon.pid] + helpers {
                 for name in ["environ", "maps", "mem", "auxv", "io"] {
                     let arguments = ordinary.prefix + ["/bin/cat", "/proc/\(pid)/\(name)"]
-                    let looked = try await stage.run(arguments[0], Array(arguments.dropFirst()))
-                    #expect(looked.status == 1 && looked.out.isEmpty, "\(looked)")
-                    #expect(looked.err.contains("Permission denied"), "\(looked)")
+                    try await stage.run(
+                        arguments[0], Array(arguments.dropFirst()), status: 1, out: "", says: "Permission denied")
                 }
             }
             for pid in [ordinary.daemon.pid] + helpers {
@@ -180,8 +176,7 @@ private let maySeeAll: Bool = {
                 environment: ["CANARY": "of-the-environment"])
             _ = try await other.line()
             let arguments = ordinary.prefix + ["/bin/cat", "/proc/\(other.pid)/environ"]
-            let looked = try await stage.run(arguments[0], Array(arguments.dropFirst()))
-            #expect(looked.status == 0, "\(looked)")
+            try await stage.run(arguments[0], Array(arguments.dropFirst()), status: 0)
         }
     }
 
@@ -202,8 +197,7 @@ private let maySeeAll: Bool = {
             try await stage.notices.wait(for: "READY=1", after: 0)
             try await stage.signIn()
             daemon.send(signal)
-            let ended = try await daemon.end()
-            #expect(ended.status == 128 + signal && ended.out.isEmpty, "\(ended)")
+            let ended = try await daemon.end().expect(128 + signal, out: "")
             // Before its first line, the runtime may say that it has found no program to start after a crash.
             let said = ended.err.split(separator: "\n").filter { !$0.contains("unable to locate swift-backtrace") }
             #expect(said.isEmpty, "\(ended)")

@@ -28,8 +28,8 @@ import Testing
     private func words(of line: String, on stage: Stage) async throws -> [String] {
         let start = try #require(line.firstIndex(of: ":"))
         let script = "ringback() { printf '%s\\n' \"$@\"; }; cd \"$0\" &&\(line[start...].dropFirst())"
-        let run = try await stage.run("/bin/sh", ["-c", script, stage.directory])
-        #expect(run.status == 0 && FileTree.text(of: "\(stage.directory)/owned") == nil, "\(run)")
+        let run = try await stage.run("/bin/sh", ["-c", script, stage.directory], status: 0)
+        #expect(FileTree.text(of: "\(stage.directory)/owned") == nil, "\(run)")
         return run.lines
     }
 
@@ -39,8 +39,8 @@ import Testing
                 "id": .string(Self.name), "type": "phone", "factor_type": "phone", "status": "unverified",
             ]
             let run = try await ask(
-                answer, "supabase", "enroll", "app", "--phone", "+4915112345678", "--no-verify", on: stage)
-            #expect(run.status == 0, "\(run)")
+                answer, "supabase", "enroll", "app", "--phone", "+4915112345678", "--no-verify", on: stage
+            ).expect(0)
             let line = try #require(run.err.split(separator: "\n").first { $0.contains(" verify-factor ") })
             #expect(try await words(of: String(line), on: stage) == ["supabase", "verify-factor", "app", Self.name])
         }
@@ -53,8 +53,8 @@ import Testing
             ]
             let run = try await ask(
                 answer, "supabase", "register-passkey", "app", stdin: #"{"id":"x","response":{"clientDataJSON":"y"}}"#,
-                on: stage)
-            #expect(run.status == 0, "\(run)")
+                on: stage
+            ).expect(0)
             #expect(run.out.hasPrefix(#"{"challenge":"\u009b31m\u202e"}"#), "\(run)")
             let line = try #require(run.err.split(separator: "\n").first { $0.contains(" rename-passkey ") })
             #expect(

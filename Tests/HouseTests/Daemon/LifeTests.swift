@@ -23,8 +23,7 @@ import Testing
             // Somebody waits for a provider that says nothing for twenty seconds: it does not wait for that.
             let daemon = try await stage.daemon?.end(within: .seconds(15))
             #expect(daemon?.status == 0, "\(daemon?.description ?? "")")
-            let ended = try await login.end()
-            #expect(ended.status == 2 && ended.out == url + "\n", "\(ended)")
+            try await login.end().expect(2, out: url + "\n")
             for answer in [try await poll, try await waiting, try await refreshing] {
                 #expect(answer.status == 503 && answer.code == "shutting_down", "\(answer)")
             }
@@ -57,7 +56,7 @@ import Testing
 
     @Test func `the daemon notifies systemd of readiness, reload and stop`() async throws {
         try await Stage.play { stage in
-            #expect(try await stage.ringback("reload").status == 0)
+            try await stage.ringback("reload", status: 0)
             try await stage.notices.wait(for: "RELOADING=1", after: 1)
             try await stage.notices.wait(for: "READY=1", after: 2)
             #expect(try await stage.stopDaemon().status == 0)
@@ -71,8 +70,8 @@ import Testing
             let holder = try #require(stage.daemon)
             for socket in [stage.socket, "\(stage.directory)/run/other.sock"] {
                 let second = try await stage.run(
-                    "ringbackd", ["--config", stage.configuration, "--socket", socket, "--state", stage.state])
-                #expect(second.status == 69 && second.out.isEmpty, "\(second)")
+                    "ringbackd", ["--config", stage.configuration, "--socket", socket, "--state", stage.state],
+                    status: 69, out: "")
                 let sentence =
                     ", pid \(holder.pid), uses the state directory \(stage.state); stop it, or give this one a directory of "
                     + "its own with --state"
@@ -90,9 +89,9 @@ import Testing
             first.send(SIGKILL)
             #expect(try await first.end().status == 128 + SIGKILL)
             #expect(FileTree.names(in: "\(stage.directory)/run") == ["ringback.sock"])
-            #expect(try await stage.ringback("status").status == 2)
+            try await stage.ringback("status", status: 2)
             try await stage.startDaemon()
-            #expect(try await stage.ringback("status").status == 0)
+            try await stage.ringback("status", status: 0)
         }
     }
 
@@ -106,7 +105,7 @@ import Testing
             _ = try await Connection.first(to: .unix(stage.socket))
             #expect(try await stage.stopDaemon().status == 0)
             #expect(FileTree.names(in: "\(stage.directory)/run") == ["ringback.sock", "ringback.sock.former"])
-            #expect(try await stage.ringback("status").status == 0)
+            try await stage.ringback("status", status: 0)
             other.send(SIGTERM)
             #expect(try await other.end().status == 0)
             #expect(FileTree.names(in: "\(stage.directory)/run") == ["ringback.sock.former"])
@@ -135,17 +134,16 @@ import Testing
             for name in ["run", "state"] {
                 FileTree.makeDirectory("\(stage.directory)/\(name)")
                 FileTree.setMode(0o755, of: "\(stage.directory)/\(name)")
-                let open = try await stage.run("ringbackd", ["--state", stage.state])
-                #expect(open.status == 1 && open.err.contains("chmod 700 \(stage.directory)/\(name)"), "\(open)")
+                try await stage.run(
+                    "ringbackd", ["--state", stage.state], status: 1, says: "chmod 700 \(stage.directory)/\(name)")
                 FileTree.setMode(0o700, of: "\(stage.directory)/\(name)")
             }
             FileTree.setMode(0o666, of: stage.configuration)
-            let writable = try await stage.run("ringbackd", ["--state", stage.state])
-            #expect(writable.status == 78 && writable.err.contains(stage.configuration), "\(writable)")
+            try await stage.run("ringbackd", ["--state", stage.state], status: 78, says: stage.configuration)
             FileTree.setMode(0o600, of: stage.configuration)
-            let nowhere = try await stage.run(
-                "ringbackd", ["--state", stage.state], environment: ["RINGBACK_SOCK": "", "XDG_RUNTIME_DIR": ""])
-            #expect(nowhere.status == 1 && nowhere.err.contains("XDG_RUNTIME_DIR"), "\(nowhere)")
+            try await stage.run(
+                "ringbackd", ["--state", stage.state], environment: ["RINGBACK_SOCK": "", "XDG_RUNTIME_DIR": ""],
+                status: 1, says: "XDG_RUNTIME_DIR")
         }
     }
 

@@ -8,14 +8,14 @@ import Testing
         try await Stage.play { stage in
             try await stage.signIn()
             let doctor = try await stage.ringback("doctor", "--json")
-            let checks = try JSON(parsing: doctor.out.utf8)["checks"]?.array ?? []
+            let checks = try doctor.json["checks"]?.array ?? []
             let told = try #require(checks.first { $0["check"] == "peers" }, "\(doctor)")
             #expect(told["level"] == "ok")
             let isProved = told["message"]?.string?.hasPrefix("The kernel proves") == true
             let peer = try await stage.api("GET", "/v1/peer")
             #expect(peer["confidence"]?.string == (isProved ? "verified" : "unverified"))
 
-            #expect(try await stage.ringback("token", "work").status == 0)
+            try await stage.ringback("token", "work", status: 0)
             let audit = try await stage.ringback("audit", "--json")
             let entries = try audit.lines.map { try JSON(parsing: $0.utf8) }
             let taken = entries.filter { $0["event"] == "issued_token" }
@@ -57,8 +57,8 @@ import Testing
             for _ in 0..<3 {
                 let program = try stage.start(
                     "/usr/bin/python3", ["-c", Self.becoming, stage.socket, ringback, "token", "work"])
-                let ended = try await program.end()
-                #expect(ended.status == 0 && !ended.out.isEmpty, "\(ended)")
+                let ended = try await program.end().expect(0)
+                #expect(!ended.out.isEmpty, "\(ended)")
                 let audit = try await stage.ringback("audit", "--json")
                 let entries = try audit.lines.map { try JSON(parsing: $0.utf8) }
                 let taken = entries.filter { $0["event"] == "issued_token" && $0["pid"]?.integer == Int(program.pid) }

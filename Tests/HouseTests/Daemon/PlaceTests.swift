@@ -18,9 +18,8 @@ import Testing
     @Test func `a socket that another daemon answers at is not taken from it`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()
-            let second = try await refused(stage, ["--state", "\(stage.directory)/other-state"])
-            #expect(second.status == 1 && second.err.contains(stage.socket), "\(second)")
-            #expect(second.err.contains("--socket PATH"), "\(second)")
+            try await refused(stage, ["--state", "\(stage.directory)/other-state"]).expect(
+                1, says: stage.socket, "--socket PATH")
             // The first one's clients did not notice, and the second keeps nothing.
             #expect(try await stage.token() != nil)
             #expect(try await stage.api("GET", "/v1/status")["pid"]?.integer == stage.daemon.map { Int($0.pid) })
@@ -29,9 +28,9 @@ import Testing
                 ["--state", "\(stage.directory)/other-state", "--socket", "\(stage.directory)/run/2.sock"],
                 environment: ["NOTIFY_SOCKET": stage.notices.path])
             try await stage.notices.wait(for: "READY=1", after: 1)
-            let status = try await stage.run(
-                "ringback", ["status", "--json"], environment: ["RINGBACK_SOCK": "\(stage.directory)/run/2.sock"])
-            #expect(try JSON(parsing: status.out.utf8)["pid"]?.integer == Int(third.pid), "\(status)")
+            let status = try await stage.ringback(
+                "status", "--json", environment: ["RINGBACK_SOCK": "\(stage.directory)/run/2.sock"])
+            #expect(try status.json["pid"]?.integer == Int(third.pid), "\(status)")
         }
     }
 
@@ -41,7 +40,7 @@ import Testing
             _ = try await stage.daemon?.end()
             #expect(FileTree.names(in: "\(stage.directory)/run") == ["ringback.sock"])
             try await stage.startDaemon(["--state", "\(stage.directory)/other-state"])
-            #expect(try await stage.ringback("status").status == 0)
+            try await stage.ringback("status", status: 0)
             #expect(FileTree.mode(of: stage.socket) == 0o600)
         }
     }
@@ -49,17 +48,15 @@ import Testing
     @Test func `SK-06: what stands at the socket's path and is none is left there`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             try stage.write("somebody's file", to: stage.socket)
-            let file = try await refused(stage, ["--state", stage.state])
-            #expect(file.status == 1 && file.err.contains("\(stage.socket) is not a socket of yours"), "\(file)")
+            try await refused(stage, ["--state", stage.state]).expect(
+                1, says: "\(stage.socket) is not a socket of yours")
             #expect(FileTree.text(of: stage.socket) == "somebody's file")
             FileTree.remove(stage.socket)
             link(stage.socket, to: "\(stage.directory)/elsewhere.sock")
-            let symbolic = try await refused(stage, ["--state", stage.state])
-            #expect(symbolic.status == 1 && symbolic.err.contains(stage.socket), "\(symbolic)")
+            try await refused(stage, ["--state", stage.state]).expect(1, says: stage.socket)
             #expect(FileTree.names(in: stage.directory).contains("elsewhere.sock") == false)
             let long = "\(stage.directory)/run/" + String(repeating: "s", count: 100)
-            let tooLong = try await refused(stage, ["--state", stage.state, "--socket", long])
-            #expect(tooLong.status == 1 && tooLong.err.contains("--socket"), "\(tooLong)")
+            try await refused(stage, ["--state", stage.state, "--socket", long]).expect(1, says: "--socket")
         }
     }
 
@@ -68,20 +65,18 @@ import Testing
         try await Stage.play(startsDaemon: false) { stage in
             let run = "\(stage.directory)/run"
             link("\(stage.directory)/link", to: run)
-            let linked = try await refused(stage, ["--state", stage.state, "--socket", "\(stage.directory)/link/s"])
-            #expect(linked.status == 1 && linked.err.contains("symbolic link"), "\(linked)")
+            try await refused(stage, ["--state", stage.state, "--socket", "\(stage.directory)/link/s"]).expect(
+                1, says: "symbolic link")
             for mode: mode_t in [0o710, 0o701, 0o777, 0o1777] {
                 FileTree.setMode(mode, of: run)
-                let open = try await refused(stage, ["--state", stage.state])
-                #expect(open.status == 1 && open.err.contains("chmod 700 \(run)"), "\(open)")
+                try await refused(stage, ["--state", stage.state]).expect(1, says: "chmod 700 \(run)")
             }
             FileTree.setMode(0o700, of: run)
-            let shared = try await refused(stage, ["--state", stage.state, "--socket", "/tmp/ringback-test.sock"])
-            #expect(shared.status == 1 && shared.err.contains("/tmp"), "\(shared)")
-            let parentless = try await refused(stage, ["--state", stage.state, "--socket", "\(run)/a/b/ringback.sock"])
-            #expect(parentless.status == 1 && parentless.err.contains("\(run)/a/b"), "\(parentless)")
-            let relative = try await refused(stage, ["--state", stage.state, "--socket", "ringback.sock"])
-            #expect(relative.status == 1 && relative.err.contains("directory"), "\(relative)")
+            try await refused(stage, ["--state", stage.state, "--socket", "/tmp/ringback-test.sock"]).expect(
+                1, says: "/tmp")
+            try await refused(stage, ["--state", stage.state, "--socket", "\(run)/a/b/ringback.sock"]).expect(
+                1, says: "\(run)/a/b")
+            try await refused(stage, ["--state", stage.state, "--socket", "ringback.sock"]).expect(1, says: "directory")
             #expect(FileTree.names(in: run) == [])
             // The directory itself is made, for the user alone.
             try await stage.startDaemon(["--socket", "\(run)/new/ringback.sock"])
@@ -101,8 +96,7 @@ import Testing
                     "\(link) is a symbolic link or not a directory; remove it, or name another place with --state"
                 #expect(linked.status == 1 && linked.err.contains(sentence), "\(linked)")
             }
-            let file = try await refused(stage, ["--state", stage.configuration])
-            #expect(file.status == 1 && file.err.contains(stage.configuration), "\(file)")
+            try await refused(stage, ["--state", stage.configuration]).expect(1, says: stage.configuration)
             for mode: mode_t in [0o710, 0o701, 0o755] {
                 FileTree.setMode(mode, of: stage.state)
                 let open = try await refused(stage, ["--state", stage.state])
@@ -124,8 +118,7 @@ import Testing
             let run = "\(stage.directory)/run"
             FileTree.makeDirectory(stage.state)
             give(run, to: Stranger.uid)
-            let socket = try await refused(stage, ["--state", stage.state])
-            #expect(socket.status == 1 && socket.err.contains("\(run) belongs to another user"), "\(socket)")
+            try await refused(stage, ["--state", stage.state]).expect(1, says: "\(run) belongs to another user")
             give(run, to: 0)
             give(stage.state, to: Stranger.uid)
             let state = try await refused(stage, ["--state", stage.state])
@@ -135,9 +128,7 @@ import Testing
             give(stage.state, to: 0)
             for path in [stage.configuration, "\(stage.directory)/config"] {
                 give(path, to: Stranger.uid)
-                let configuration = try await refused(stage, ["--state", stage.state])
-                #expect(configuration.status == 78, "\(configuration)")
-                #expect(configuration.err.contains("chown 0 \(path)"), "\(configuration)")
+                try await refused(stage, ["--state", stage.state]).expect(78, says: "chown 0 \(path)")
                 give(path, to: 0)
             }
         }
@@ -161,8 +152,9 @@ import Testing
                         #expect(ended.err.contains("chmod go-w \(shared)"), "\(ended)")
                     }
                 }
-                let own = try await stage.run("ringbackd", ["--private", "\(shared)/a/own"])
-                #expect(own.status == 1 && own.err.contains("chmod go-w \(shared)\nOr choose another"), "\(own)")
+                let own = try await stage.run(
+                    "ringbackd", ["--private", "\(shared)/a/own"], status: 1,
+                    says: "chmod go-w \(shared)\nOr choose another")
                 #expect(!own.err.contains("--socket"), "\(own)")
             }
             #expect(FileTree.names(in: "\(shared)/a") == ["b"] && FileTree.names(in: "\(shared)/a/b") == [])
@@ -187,9 +179,7 @@ import Testing
                     ["--state", "\(place)/state"], ["--state", stage.state, "--socket", "\(place)/s/ringback.sock"],
                     ["--private", "\(place)/own"],
                 ] {
-                    let ended = try await refused(stage, arguments)
-                    #expect(
-                        ended.status == 1 && ended.err.contains("\(path) belongs to uid \(Stranger.uid)"), "\(ended)")
+                    try await refused(stage, arguments).expect(1, says: "\(path) belongs to uid \(Stranger.uid)")
                 }
             }
         }
@@ -205,8 +195,8 @@ import Testing
                 var environment = ["HOME": "\(stage.directory)/home", "PATH": "/usr/bin:/bin"]
                 environment["XDG_RUNTIME_DIR"] = directory
                 environment["RINGBACK_CONFIG"] = stage.configuration
-                let ended = try await Program("ringbackd", [], environment: environment).end()
-                #expect(ended.status == 1 && ended.err.contains("RINGBACK_SOCK=PATH"), "\(ended)")
+                let ended = try await Program("ringbackd", [], environment: environment).end().expect(
+                    1, says: "RINGBACK_SOCK=PATH")
                 return ended
             }
             #expect(try await start(nil).err.contains("XDG_RUNTIME_DIR is not set"))
@@ -234,39 +224,35 @@ import Testing
             let dropIn = "\(stage.dropIns)/play.toml"
             try stage.write(
                 "[accounts.play]\nissuer = \"https://id.example.org\"\nclient_id = \"c\"\n", to: dropIn)
-            #expect(try await stage.ringback("config", "check").status == 0)
+            try await stage.ringback("config", "check", status: 0)
             for (path, wrong, right) in [
                 (stage.configuration, 0o620, 0o600), (stage.configuration, 0o602, 0o600), (directory, 0o770, 0o700),
                 (directory, 0o1777, 0o700), (dropIn, 0o666, 0o600), (stage.dropIns, 0o775, 0o700),
             ] as [(String, mode_t, mode_t)] {
                 FileTree.setMode(wrong, of: path)
-                let daemon = try await refused(stage, ["--state", stage.state])
-                #expect(daemon.status == 78 && daemon.err.contains("chmod go-w \(path)"), "\(path): \(daemon)")
-                let check = try await stage.ringback("config", "check")
-                #expect(check.status == 78 && check.err.contains("chmod go-w \(path)"), "\(path): \(check)")
+                try await refused(stage, ["--state", stage.state]).expect(78, says: "chmod go-w \(path)")
+                try await stage.ringback("config", "check", status: 78, says: "chmod go-w \(path)")
                 FileTree.setMode(right, of: path)
             }
             // Others may read what holds no secret.
             FileTree.setMode(0o644, of: stage.configuration)
-            #expect(try await stage.ringback("config", "check").status == 0)
+            try await stage.ringback("config", "check", status: 0)
         }
     }
 
     @Test func `SK-07: without XDG_RUNTIME_DIR the socket's place must be named`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             let nothing = ["RINGBACK_SOCK": "", "XDG_RUNTIME_DIR": ""]
-            let daemon = try await refused(stage, ["--state", stage.state], environment: nothing)
-            #expect(daemon.status == 1 && daemon.err.contains("XDG_RUNTIME_DIR"), "\(daemon)")
-            #expect(daemon.err.contains("--socket PATH") && daemon.err.contains("RINGBACK_SOCK"), "\(daemon)")
-            let client = try await stage.run("ringback", ["status"], environment: nothing)
-            #expect(client.status == 2 && client.err.contains("XDG_RUNTIME_DIR"), "\(client)")
+            try await refused(stage, ["--state", stage.state], environment: nothing).expect(
+                1, says: "XDG_RUNTIME_DIR", "--socket PATH", "RINGBACK_SOCK")
+            try await stage.ringback("status", environment: nothing, status: 2, says: "XDG_RUNTIME_DIR")
 
             let named = ["RINGBACK_SOCK": stage.socket, "XDG_RUNTIME_DIR": ""]
             let program = try stage.start(
                 "ringbackd", ["--state", stage.state],
                 environment: named.merging(["NOTIFY_SOCKET": stage.notices.path]) { first, _ in first })
             try await stage.notices.wait(for: "READY=1", after: 0)
-            #expect(try await stage.run("ringback", ["status"], environment: named).status == 0)
+            try await stage.ringback("status", environment: named, status: 0)
             program.send(SIGTERM)
             #expect(try await program.end().status == 0)
 
@@ -277,14 +263,14 @@ import Testing
             try await stage.notices.wait(for: "READY=1", after: count)
             #expect(FileTree.mode(of: "\(stage.directory)/run/ringback") == 0o700)
             #expect(FileTree.mode(of: "\(stage.directory)/run/ringback/ringback.sock") == 0o600)
-            #expect(try await stage.run("ringback", ["status"], environment: usual).status == 0)
+            try await stage.ringback("status", environment: usual, status: 0)
         }
     }
 
     @Test func `without a home the state's place must be named`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
-            let daemon = try await refused(stage, [], environment: ["XDG_STATE_HOME": "", "HOME": ""])
-            #expect(daemon.status == 1 && daemon.err.contains("--state DIRECTORY"), "\(daemon)")
+            try await refused(stage, [], environment: ["XDG_STATE_HOME": "", "HOME": ""]).expect(
+                1, says: "--state DIRECTORY")
         }
     }
 
@@ -299,8 +285,9 @@ import Testing
             let ordinary = try await stage.startOrdinaryDaemon(environment: [:], asUser: uid)
             for verb in ["accounts", "status"] {
                 let output = try await stage.run(
-                    asUser: uid, [Programs.path("ringback"), verb], environment: ["RINGBACK_SOCK": ordinary.socket])
-                #expect(output.status == 0 && !output.out.isEmpty, "\(output)")
+                    asUser: uid, [Programs.path("ringback"), verb], environment: ["RINGBACK_SOCK": ordinary.socket],
+                    status: 0)
+                #expect(!output.out.isEmpty, "\(output)")
             }
         }
     }

@@ -32,8 +32,8 @@ import Testing
                 }
                 let status = try JSON(parsing: try await ringback(stage, "status", "--json").out.utf8)
                 #expect(status["vault"]?["key_source"]?.string == "key-file", "\(status)")
-                let token = try await ringback(stage, "token", "work")
-                #expect(token.status == 0 && token.out.hasPrefix("at-"), "\(token)")
+                let token = try await ringback(stage, "token", "work").expect(0)
+                #expect(token.out.hasPrefix("at-"), "\(token)")
                 daemon.send(SIGTERM)
                 #expect(try await daemon.end().status == 0)
                 #expect(FileTree.names(in: own) == ["config.toml", "keys", "state"])
@@ -54,10 +54,9 @@ import Testing
             daemon.send(SIGTERM)
             #expect(try await daemon.end().status == 0)
             FileTree.setMode(0o755, of: own)
-            let refused = try await Program("ringbackd", ["--private", own], environment: environment(stage)).end()
-            #expect(refused.status == 1 && refused.err.contains("chmod 700"), "\(refused)")
-            let usage = try await stage.run("ringbackd", ["--private", own, "--socket", "/tmp/x"])
-            #expect(usage.status == 64, "\(usage)")
+            try await Program("ringbackd", ["--private", own], environment: environment(stage)).end().expect(
+                1, says: "chmod 700")
+            try await stage.run("ringbackd", ["--private", own, "--socket", "/tmp/x"], status: 64)
         }
     }
 
@@ -94,11 +93,9 @@ import Testing
             // Its parent is this process, not the one that it is told of.
             let daemon = try Program(
                 "ringbackd", ["--private", Self.own(stage), "--exit-with-parent=1"], environment: environment(stage))
-            let ended = try await daemon.end()
-            #expect(ended.status == 0 && ended.err.contains("has ended"), "\(ended)")
+            try await daemon.end().expect(0, says: "has ended")
             for wrong in ["0", "-1", "x", ""] {
-                let usage = try await stage.run("ringbackd", ["--exit-with-parent=\(wrong)"])
-                #expect(usage.status == 64, "\(wrong): \(usage)")
+                try await stage.run("ringbackd", ["--exit-with-parent=\(wrong)"], status: 64)
             }
         }
     }

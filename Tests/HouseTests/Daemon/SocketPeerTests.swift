@@ -65,8 +65,7 @@ import Testing
         try await playOpen { stage, socket in
             for name in ["0", "\(Stranger.uid)"] {
                 let arguments = ["/usr/bin/python3", "-c", Self.named, socket, name]
-                let own = try await stage.run(asUser: Stranger.uid, arguments)
-                #expect(own.status == 0 && own.out.contains("\"uid\":\(Stranger.uid)"), "\(own)")
+                try await stage.run(asUser: Stranger.uid, arguments, status: 0, prints: "\"uid\":\(Stranger.uid)")
                 let other = try await stage.run(asUser: Stranger.namedUID, arguments)
                 #expect(other.out.isEmpty, "\(other)")
             }
@@ -117,14 +116,14 @@ import Testing
             let registration: JSON = [
                 "account": "play", "issuer": .string(stage.sandbox.origin), "ca_file": .string(library),
             ]
-            let refused = try await stage.api("POST", "/v1/registrations", registration)
-            #expect(refused.status == 400 && refused["detail"]?.string?.contains("ca_file") == true, "\(refused)")
+            let refused = try await stage.api("POST", "/v1/registrations", registration, status: 400)
+            #expect(refused["detail"]?.string?.contains("ca_file") == true, "\(refused)")
             for pid in [daemon.pid] + Processes.descendants(of: daemon.pid) {
                 #expect(FileTree.text(of: "/proc/\(pid)/maps")?.contains(library) != true)
             }
             // A restricted socket, which may be forwarded to another machine, reads no file at all.
             let exposed = try await stage.ringback("expose", "guest", "--account", "work", "--json")
-            let socket = try #require(try JSON(parsing: exposed.out.utf8)["socket"]?.string, "\(exposed)")
+            let socket = try #require(try exposed.json["socket"]?.string, "\(exposed)")
             let guest = try Connection(to: .unix(socket))
             await guest.send(Stage.request("POST", "/v1/registrations", registration.text))
             #expect(try await guest.answer().status == 403)

@@ -16,13 +16,14 @@ import Testing
                 "/usr/bin/curl", "-sS", "--max-time", "20", "--unix-socket", ordinary.socket, "http://ringback/v1/peer",
             ]
             let own = try await stage.run(asUser: Stranger.uid, curl)
-            #expect(try JSON(parsing: own.out.utf8)["uid"]?.integer == Int(Stranger.uid), "\(own)")
+            #expect(try own.json["uid"]?.integer == Int(Stranger.uid), "\(own)")
             let root = try await stage.run("/usr/bin/env", curl)
-            #expect(try JSON(parsing: root.out.utf8)["uid"]?.integer == 0, "\(root)")
+            #expect(try root.json["uid"]?.integer == 0, "\(root)")
             let third = try await stage.run(asUser: Stranger.namedUID, curl)
             // They get there, and get nothing.
-            let way = try await stage.run(asUser: Stranger.namedUID, script: "[ -w \"$1\" ]", ordinary.socket)
-            #expect(way.status == 0 && third.status != 0 && third.out.isEmpty, "\(way) \(third)")
+            let way = try await stage.run(
+                asUser: Stranger.namedUID, script: "[ -w \"$1\" ]", ordinary.socket, status: 0)
+            #expect(third.status != 0 && third.out.isEmpty, "\(way) \(third)")
         }
     }
 
@@ -39,8 +40,7 @@ import Testing
                     ("GET", "/v1/accounts/work/session"), ("GET", "/v1/status"), ("POST", "/v1/accounts/home/sign-in"),
                     ("OPTIONS", "/v1/status"), ("GET", "/nothing"),
                 ] {
-                    let answer = try await stage.api(method, path, fields: [field])
-                    #expect(answer.status == 403 && answer.code == "policy_denied", "\(field) \(path): \(answer)")
+                    let answer = try await stage.api(method, path, fields: [field], status: 403, code: "policy_denied")
                     #expect(answer.fields.keys.allSatisfy { !$0.hasPrefix("access-control-") })
                 }
             }

@@ -22,8 +22,8 @@ private let hasAnalyzer = unsafe access(analyzer, X_OK) == 0
     @Test(.enabled(if: hasAnalyzer, "needs \(analyzer), of the package systemd"))
     func `are such that systemd has no complaint`() async throws {
         try await Stage.play("", startsDaemon: false) { stage in
-            let verified = try await stage.run(analyzer, ["verify", "--user"] + (try place(stage)))
-            #expect(verified.status == 0 && verified.err.isEmpty, "\(verified)")
+            let verified = try await stage.run(analyzer, ["verify", "--user"] + (try place(stage)), status: 0)
+            #expect(verified.err.isEmpty, "\(verified)")
         }
     }
 
@@ -33,8 +33,7 @@ private let hasAnalyzer = unsafe access(analyzer, X_OK) == 0
             let unit = try place(stage)[1]
             // Ten times the score of 0 to 10. A unit without directives has 98; ours has only what truly holds.
             let scored = try await stage.run(
-                analyzer, ["security", "--offline=true", "--user", "--no-pager", "--threshold=75", unit])
-            #expect(scored.status == 0, "\(scored)")
+                analyzer, ["security", "--offline=true", "--user", "--no-pager", "--threshold=75", unit], status: 0)
             let line = scored.lines.first { $0.contains("Overall exposure level") }
             print(line?.drop { $0 != "O" } ?? "no exposure level")
             #expect(line != nil)
@@ -64,10 +63,10 @@ private let hasAnalyzer = unsafe access(analyzer, X_OK) == 0
     @Test(arguments: ["bash", "zsh", "fish"])
     func `come with completions that have every verb and option`(shell: String) async throws {
         try await Stage.play("", startsDaemon: false) { stage in
-            let made = try await stage.ringback("--generate-completion-script", shell)
-            #expect(made.status == 0 && made.err.isEmpty)
+            let made = try await stage.ringback("--generate-completion-script", shell, status: 0)
+            #expect(made.err.isEmpty)
             let dump = try await stage.ringback("--experimental-dump-help")
-            let help = try JSON(parsing: dump.out.utf8)
+            let help = try dump.json
             let (verbs, options) = CommandLineWords.all(in: try #require(help["command"]))
             #expect(verbs.count > 30 && options.count > 40)
             for verb in verbs { #expect(made.out.contains(verb), "\(verb)") }
@@ -83,8 +82,8 @@ private let hasAnalyzer = unsafe access(analyzer, X_OK) == 0
                 return print("\(shell) is not here: its reading of the completions was not tried")
             }
             try stage.write(made.out, to: "\(stage.directory)/completion")
-            let read = try await stage.run(reader[0], [reader[1], "\(stage.directory)/completion"])
-            #expect(read.status == 0 && read.err.isEmpty, "\(read)")
+            let read = try await stage.run(reader[0], [reader[1], "\(stage.directory)/completion"], status: 0)
+            #expect(read.err.isEmpty, "\(read)")
         }
     }
 }

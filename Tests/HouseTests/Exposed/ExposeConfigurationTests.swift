@@ -38,16 +38,14 @@ import Testing
             try await stage.ringback("expose", "ci", "--account", "mail", "--scope", "openid")
             let open = try Connection(to: .unix("\(stage.directory)/run/ringback/exposed/ci.sock"))
             try stage.write(configuration: Self.account + Self.table("ci") + Self.table("other"))
-            let check = try await stage.run(
-                "ringback", ["config", "check"], environment: ["RINGBACK_STATE": stage.state])
-            #expect(check.status == 78 && check.err.contains("\(stage.configuration):5: expose.ci:"), "\(check)")
+            try await stage.ringback(
+                "config", "check", environment: ["RINGBACK_STATE": stage.state], status: 78,
+                says: "\(stage.configuration):5: expose.ci:")
             // Another file may be another daemon's.
-            let named = try await stage.run(
-                "ringback", ["config", "check", "--config", stage.configuration],
-                environment: ["RINGBACK_STATE": stage.state])
-            #expect(named.status == 0, "\(named)")
-            let reload = try await stage.ringback("reload")
-            #expect(reload.status == 78 && reload.err.contains("\(stage.configuration):5"), "\(reload)")
+            try await stage.ringback(
+                "config", "check", "--config", stage.configuration, environment: ["RINGBACK_STATE": stage.state],
+                status: 0)
+            try await stage.ringback("reload", status: 78, says: "\(stage.configuration):5")
             #expect(sockets(stage) == ["ci.sock"])
             await open.send(Stage.request("GET", "/v1/status"))
             #expect(try await open.answer().status == 200)
@@ -58,10 +56,10 @@ import Testing
             #expect(try await closed(stage) == ["ci name_taken"])
             #expect(try await stage.ringback("status").out.contains("Warning"))
             #expect(stage.daemon?.errors.value.text.contains("ci is not exposed.") == true)
-            let doctor = try await stage.run("ringback", ["doctor", "--json"])
+            let doctor = try await stage.ringback("doctor", "--json")
             #expect(doctor.out.contains("ci is not exposed."), "\(doctor)")
-            #expect(try await stage.ringback("expose", "revoke", "ci").status == 0)
-            #expect(try await stage.ringback("reload").status == 0)
+            try await stage.ringback("expose", "revoke", "ci", status: 0)
+            try await stage.ringback("reload", status: 0)
             #expect(try await stage.api("GET", "/v1/exposed-sockets/ci")["scope"] == nil)
             #expect(try await closed(stage) == [])
         }
@@ -69,15 +67,15 @@ import Testing
 
     @Test func `is noted where nothing of it would be served`() async throws {
         try await Stage.play(Self.account + Self.table("none", "scope = \"calendar\"")) { stage in
-            let check = try await stage.ringback("config", "check")
-            #expect(check.status == 0 && check.out.contains("none will be served"), "\(check)")
-            let made = try await stage.ringback("expose", "more", "--account", "mail", "--scope", "openid calendar")
-            #expect(made.status == 0 && made.err.contains("“openid” at most"), "\(made)")
+            try await stage.ringback("config", "check", status: 0, prints: "none will be served")
+            try await stage.ringback(
+                "expose", "more", "--account", "mail", "--scope", "openid calendar", status: 0, says: "“openid” at most"
+            )
             try await stage.signIn("mail")
             let socket = "\(stage.directory)/run/ringback/exposed/more.sock"
-            let token = try await stage.run(
-                "ringback", ["token", "mail", "--format", "json"], environment: ["RINGBACK_SOCK": socket])
-            #expect(token.status == 0 && token.out.contains("\"scope\":\"openid\""), "\(token)")
+            try await stage.ringback(
+                "token", "mail", "--format", "json", environment: ["RINGBACK_SOCK": socket], status: 0,
+                prints: "\"scope\":\"openid\"")
         }
     }
 }
@@ -92,21 +90,20 @@ import Testing
             let socket = "\(stage.directory)/run/ringback/exposed/ci.sock"
             // As at the far end: no configuration, no daemon's files.
             let there = ["RINGBACK_SOCK": socket, "RINGBACK_CONFIG": "/nowhere/config.toml"]
-            let well = try await stage.run("ringback", ["doctor"], environment: there)
-            #expect(well.status == 0 && well.out.contains("ci: tokens of work for at most “openid”"), "\(well)")
-            #expect(well.out.contains("session work: The account is authenticated."), "\(well)")
+            let well = try await stage.ringback(
+                "doctor", environment: there, status: 0, prints: "ci: tokens of work for at most “openid”",
+                "session work: The account is authenticated.")
             for word in ["pid", "home", "configuration:", "unit", "browser:", "discovery"] {
                 #expect(!well.out.contains(word), "\(word): \(well)")
             }
-            let json = try await stage.run("ringback", ["doctor", "--json"], environment: there)
-            let checks = try JSON(parsing: json.out.utf8)["checks"]?.array ?? []
+            let json = try await stage.ringback("doctor", "--json", environment: there)
+            let checks = try json.json["checks"]?.array ?? []
             #expect(
                 checks.compactMap { $0["check"]?.string } == ["socket", "version", "session", "elsewhere"], "\(json)")
-            #expect(try await stage.run("ringback", ["doctor", "work"], environment: there).status == 0)
-            let other = try await stage.run("ringback", ["doctor", "home"], environment: there)
-            #expect(other.status == 4 && other.err.contains("does not show home"), "\(other)")
-            let status = try await stage.run("ringback", ["status"], environment: there)
-            #expect(status.status == 0 && !status.out.contains("pid"), "\(status)")
+            try await stage.ringback("doctor", "work", environment: there, status: 0)
+            try await stage.ringback("doctor", "home", environment: there, status: 4, says: "does not show home")
+            let status = try await stage.ringback("status", environment: there, status: 0)
+            #expect(!status.out.contains("pid"), "\(status)")
         }
     }
 
@@ -114,12 +111,13 @@ import Testing
         try await Stage.play(Self.accounts) { stage in
             try await stage.ringback("expose", "ci", "--account", "work")
             let socket = "\(stage.directory)/run/ringback/exposed/ci.sock"
-            let token = try await stage.run("ringback", ["token", "work"], environment: ["RINGBACK_SOCK": socket])
-            #expect(token.status == 3 && !token.err.contains("Run: "), "\(token)")
-            #expect(token.err.contains("On the machine that runs the daemon: ringback login work"), "\(token)")
-            let doctor = try await stage.run("ringback", ["doctor"], environment: ["RINGBACK_SOCK": socket])
-            #expect(doctor.status == 0 && doctor.out.contains("1 warning."), "\(doctor)")
-            #expect(doctor.out.contains("On the machine that runs the daemon: ringback login work"), "\(doctor)")
+            let token = try await stage.ringback(
+                "token", "work", environment: ["RINGBACK_SOCK": socket], status: 3,
+                says: "On the machine that runs the daemon: ringback login work")
+            #expect(!token.err.contains("Run: "), "\(token)")
+            try await stage.ringback(
+                "doctor", environment: ["RINGBACK_SOCK": socket], status: 0, prints: "1 warning.",
+                "On the machine that runs the daemon: ringback login work")
         }
     }
 

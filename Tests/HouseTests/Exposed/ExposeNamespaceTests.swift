@@ -85,8 +85,7 @@ private func runs(_ arguments: [String]) -> Bool {
                 defer { close(file) }
                 guard unsafe write(file, "go\n", 3) == 3 else { throw Late(what: "a line") }
             }
-            let ended = try await inside.end()
-            #expect(ended.status == 0 && ended.out.contains("Restricted ci: tokens of mail"), "\(ended)")
+            let ended = try await inside.end().expect(0, prints: "Restricted ci: tokens of mail")
             #expect(!ended.out.contains("wider"))
         }
     }

@@ -38,24 +38,23 @@ import Testing
         try await Stage.play(Self.accounts) { stage in
             try await stage.signIn("mail")
             try await stage.signIn("home", as: "bob")
-            let made = try await stage.ringback("expose", "ci", "--account", "mail", "--scope", "openid", "--ttl", "8h")
-            #expect(made.status == 0, "\(made)")
-            #expect(made.out == exposed("ci", stage) + "\n")
+            try await stage.ringback(
+                "expose", "ci", "--account", "mail", "--scope", "openid", "--ttl", "8h", status: 0,
+                out: exposed("ci", stage) + "\n")
             #expect(FileTree.mode(of: exposed("ci", stage)) == 0o600)
-            let token = try await remote(stage, exposed("ci", stage), "token", "mail", "--format", "json")
-            #expect(token.status == 0, "\(token)")
+            let token = try await remote(stage, exposed("ci", stage), "token", "mail", "--format", "json").expect(0)
             let answer = try JSON(parsing: Array(token.out.utf8))
             #expect(answer["scope"] == "openid" && answer["account"] == "mail")
             // Downscoped by the provider: it is not the token that the user's own programs get.
             #expect(try await stage.token("mail") != answer["access_token"]?.string)
             let again = try await remote(stage, exposed("ci", stage), "token", "mail")
             #expect(again.out == (answer["access_token"]?.string ?? "") + "\n")
-            let accounts = try await remote(stage, exposed("ci", stage), "accounts", "--json")
-            #expect(accounts.status == 0 && accounts.out.contains("alice") && !accounts.out.contains("home"))
-            let status = try await remote(stage, exposed("ci", stage), "status")
-            #expect(status.status == 0 && status.out.contains("Restricted ci: tokens of mail for at most “openid”"))
-            let mail = try await remote(stage, exposed("ci", stage), "token", "mail", "--format", "xoauth2")
-            #expect(mail.status == 0, "\(mail)")
+            let accounts = try await remote(stage, exposed("ci", stage), "accounts", "--json").expect(
+                0, prints: "alice")
+            #expect(!accounts.out.contains("home"))
+            try await remote(stage, exposed("ci", stage), "status").expect(
+                0, prints: "Restricted ci: tokens of mail for at most “openid”")
+            try await remote(stage, exposed("ci", stage), "token", "mail", "--format", "xoauth2").expect(0)
         }
     }
 
@@ -99,8 +98,7 @@ import Testing
             for arguments in [
                 ["token", "home"], ["token", "mail", "--kind", "id_token"], ["login", "mail", "--again"], ["events"],
             ] {
-                let output = try await stage.run("ringback", arguments, environment: ["RINGBACK_SOCK": socket])
-                #expect(output.status == 4, "\(arguments): \(output)")
+                try await stage.run("ringback", arguments, environment: ["RINGBACK_SOCK": socket], status: 4)
             }
         }
     }
@@ -111,8 +109,7 @@ import Testing
             try await stage.signIn("mail")
             try await stage.ringback("expose", "ci", "--account", "mail", "--scope", "openid")
             try await stage.sandbox.control(["perturb": [.string(lie)]])
-            let refused = try await remote(stage, exposed("ci", stage), "token", "mail")
-            #expect(refused.status == 4 && refused.out.isEmpty, "\(refused)")
+            try await remote(stage, exposed("ci", stage), "token", "mail").expect(4, out: "")
         }
     }
 
@@ -129,14 +126,14 @@ import Testing
             let open = try Connection(to: .unix(exposed("ci", stage)))
             await open.send(Stage.request("GET", "/v1/status"))
             #expect(try await open.answer().status == 200)
-            #expect(try await stage.ringback("expose", "revoke", "ci").status == 0)
+            try await stage.ringback("expose", "revoke", "ci", status: 0)
             // What was connected is closed, and nobody connects any more.
             await open.send(Stage.request("GET", "/v1/accounts/mail/session"))
             #expect(try await open.readToEnd() == "")
             let left = FileTree.all(in: "\(stage.directory)/run/ringback").map { $0.dropFirst(stage.directory.count) }
             #expect(left.filter { $0.contains("ci") } == [])
             #expect(try await remote(stage, exposed("ci", stage), "token", "mail").status == 2)
-            #expect(try await stage.ringback("expose", "revoke", "ci").status == 1)
+            try await stage.ringback("expose", "revoke", "ci", status: 1)
         }
     }
 
@@ -170,21 +167,21 @@ import Testing
             try await stage.signIn("mail")
             #expect(try await remote(stage, exposed("kept", stage), "token", "mail").status == 0)
             let open = try Connection(to: .unix(exposed("kept", stage)))
-            #expect(try await stage.ringback("expose", "kept", "--account", "mail").status == 1)
+            try await stage.ringback("expose", "kept", "--account", "mail", status: 1)
             let other = "[[expose]]\nname = \"other\"\naccount = \"home\"\n"
             try stage.write(configuration: Self.accounts + table + other)
-            #expect(try await stage.ringback("reload").status == 0)
+            try await stage.ringback("reload", status: 0)
             #expect(FileTree.names(in: "\(stage.directory)/run/ringback/exposed") == ["kept.sock", "other.sock"])
             // What did not change keeps its connections.
             await open.send(Stage.request("GET", "/v1/status"))
             #expect(try await open.answer().status == 200)
             try stage.write(configuration: Self.accounts + other)
-            #expect(try await stage.ringback("reload").status == 0)
+            try await stage.ringback("reload", status: 0)
             #expect(try await open.readToEnd() == "")
             #expect(FileTree.names(in: "\(stage.directory)/run/ringback/exposed") == ["other.sock"])
             try stage.write(configuration: Self.accounts + "[[expose]]\nname = \"x\"\naccount = \"nobody\"\n")
-            #expect(try await stage.ringback("config", "check").status == 78)
-            #expect(try await stage.ringback("reload").status == 78)
+            try await stage.ringback("config", "check", status: 78)
+            try await stage.ringback("reload", status: 78)
             #expect(FileTree.names(in: "\(stage.directory)/run/ringback/exposed") == ["other.sock"])
         }
     }
@@ -206,12 +203,12 @@ import Testing
         try await Stage.play(Self.accounts) { stage in
             for name in ["run/app", "elsewhere"] { FileTree.makeDirectory("\(stage.directory)/\(name)") }
             #expect(unsafe symlink("\(stage.directory)/elsewhere", "\(stage.directory)/run/app/org.example.App") == 0)
-            let linked = try await stage.ringback("expose", "a", "--account", "mail", "--flatpak", "org.example.App")
-            #expect(linked.status == 1 && linked.err.contains("symbolic link"), "\(linked)")
+            try await stage.ringback(
+                "expose", "a", "--account", "mail", "--flatpak", "org.example.App", status: 1, says: "symbolic link")
             #expect(FileTree.names(in: "\(stage.directory)/elsewhere") == [])
             FileTree.makeDirectory("\(stage.directory)/run/ringback/exposed")
             try stage.write("mine", to: exposed("b", stage))
-            #expect(try await stage.ringback("expose", "b", "--account", "mail").status == 1)
+            try await stage.ringback("expose", "b", "--account", "mail", status: 1)
             #expect(FileTree.text(of: exposed("b", stage)) == "mine")
             // Nothing half-made remains.
             #expect(FileTree.names(in: "\(stage.directory)/run/ringback/mount") == [])
@@ -227,18 +224,15 @@ import Testing
                 ["create", "list", "--account", "mail"], ["a", "--account", "mail", "--scope", ""],
                 ["a", "--account", "mail", "--allow-uid", "-1"],
             ] {
-                let output = try await stage.run("ringback", ["expose"] + arguments)
-                #expect(output.status == 64, "\(arguments): \(output)")
+                try await stage.run("ringback", ["expose"] + arguments, status: 64)
             }
-            let unknown = try await stage.ringback("expose", "a", "--account", "nobody")
-            #expect(unknown.status == 64)
+            try await stage.ringback("expose", "a", "--account", "nobody", status: 64)
             // Some of what cannot be is known to the daemon alone: it was typed all the same.
             for arguments in [
                 ["--allow-uid", "65534"], ["--ttl", "0s"], ["--ttl", "53w"], ["--flatpak", "../x"],
                 ["--scope", "a\"b"], ["--flatpak", "org.example.App", "--allow-uid", "7"],
             ] {
-                let output = try await stage.run("ringback", ["expose", "a", "--account", "mail"] + arguments)
-                #expect(output.status == 64, "\(arguments): \(output)")
+                try await stage.run("ringback", ["expose", "a", "--account", "mail"] + arguments, status: 64)
             }
             let list = try await stage.ringback("expose", "list")
             #expect(list.out.isEmpty)

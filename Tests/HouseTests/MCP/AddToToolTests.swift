@@ -61,11 +61,10 @@ import Testing
             try stage.write(tool.former, to: file, mode: 0o640)
             #expect(unsafe symlink(file, path) == 0)
 
-            let shown = try await stage.ringback("mcp", "add-to", tool.name, "linear", "--print")
-            #expect(shown.status == 0 && shown.out.hasPrefix("\(path): add linear: "), "\(shown)")
+            let shown = try await stage.ringback("mcp", "add-to", tool.name, "linear", "--print", status: 0)
+            #expect(shown.out.hasPrefix("\(path): add linear: "), "\(shown)")
             #expect(FileTree.text(of: file) == tool.former)
-            let done = try await stage.ringback("mcp", "add-to", tool.name, "linear", "--yes")
-            #expect(done.status == 0 && done.out == shown.out, "\(done)")
+            try await stage.ringback("mcp", "add-to", tool.name, "linear", "--yes", status: 0, out: shown.out)
             let text = FileTree.text(of: file) ?? ""
             #expect(text.contains("mine") && text.contains("/bin/other"), "\(text)")
             var rest = text[...]
@@ -74,13 +73,13 @@ import Testing
                 rest = rest[found.upperBound...]
             }
             #expect(FileTree.target(of: path) == file && FileTree.mode(of: file) == 0o640)
-            let again = try await stage.ringback("mcp", "add-to", tool.name, "linear")
-            #expect(again.status == 0 && again.out.isEmpty && again.err.contains("nothing to change"), "\(again)")
+            try await stage.ringback(
+                "mcp", "add-to", tool.name, "linear", status: 0, out: "", says: "nothing to change")
 
-            let undone = try await stage.ringback("mcp", "add-to", tool.name, "linear", "--undo", "--yes")
-            #expect(undone.status == 0 && FileTree.text(of: file) == tool.former, "\(undone)")
-            let nothing = try await stage.ringback("mcp", "add-to", tool.name, "linear", "--undo", "--yes")
-            #expect(nothing.status == 0 && nothing.err.contains("nothing to remove"), "\(nothing)")
+            let undone = try await stage.ringback("mcp", "add-to", tool.name, "linear", "--undo", "--yes", status: 0)
+            #expect(FileTree.text(of: file) == tool.former, "\(undone)")
+            try await stage.ringback(
+                "mcp", "add-to", tool.name, "linear", "--undo", "--yes", status: 0, says: "nothing to remove")
 
             // A program that was moved: the entry is repaired, also what its user added to it stays.
             _ = try await stage.ringback("mcp", "add-to", tool.name, "linear", "--yes")
@@ -112,11 +111,11 @@ import Testing
                 #expect(refused.status != 0 && refused.err.contains(words), "\(refused)")
             }
             #expect(FileTree.text(of: "\(stage.directory)/home/.cursor/mcp.json") == nil)
-            #expect(try await stage.ringback("mcp", "add-to", "cursor", "linear", "--yes").status == 0)
+            try await stage.ringback("mcp", "add-to", "cursor", "linear", "--yes", status: 0)
             // What was written can be removed after the account was.
             try stage.write(configuration: Stage.twoAccounts)
-            #expect(try await stage.ringback("reload").status == 0)
-            #expect(try await stage.ringback("mcp", "add-to", "cursor", "linear", "--undo", "--yes").status == 0)
+            try await stage.ringback("reload", status: 0)
+            try await stage.ringback("mcp", "add-to", "cursor", "linear", "--undo", "--yes", status: 0)
         }
     }
 
@@ -127,18 +126,18 @@ import Testing
             let path = "\(stage.directory)/home/\(tool.file)"
             let before = FileTree.names(in: "\(stage.directory)/home").sorted()
             for isUsed in [true, false] {
-                #expect(try await stage.ringback("mcp", "add-to", tool.name, "linear", "--yes").status == 0)
+                try await stage.ringback("mcp", "add-to", tool.name, "linear", "--yes", status: 0)
                 let text = try #require(FileTree.text(of: path))
                 if isUsed {
-                    #expect(try await stage.ringback("mcp", "add-to", tool.name, "work", "--yes").status == 0)
+                    try await stage.ringback("mcp", "add-to", tool.name, "work", "--yes", status: 0)
                     _ = try await stage.ringback("mcp", "add-to", tool.name, "linear", "--undo", "--yes")
                     #expect(FileTree.text(of: path)?.contains("work") == true)
                     _ = try await stage.ringback("mcp", "add-to", tool.name, "linear", "--yes")
                     _ = try await stage.ringback("mcp", "add-to", tool.name, "work", "--undo", "--yes")
                     #expect(FileTree.text(of: path)?.contains("linear") == true, "\(text)")
                 }
-                let undone = try await stage.ringback("mcp", "add-to", tool.name, "linear", "--undo", "--yes")
-                #expect(undone.status == 0 && undone.out.contains("rm \(path)"), "\(undone)")
+                try await stage.ringback(
+                    "mcp", "add-to", tool.name, "linear", "--undo", "--yes", status: 0, prints: "rm \(path)")
                 #expect(FileTree.text(of: path) == nil)
                 #expect(
                     FileTree.names(in: "\(stage.directory)/home").sorted().filter { $0 != ".local" }
@@ -160,18 +159,17 @@ import Testing
     func `the directory that a tool's variable names is used`(tool: String, variable: String, file: String) async throws
     {
         try await Stage.play(Self.account, startsDaemon: false) { stage in
-            let added = try await stage.run(
+            try await stage.run(
                 "/usr/bin/env",
-                ["\(variable)=\(stage.directory)/own", Programs.path("ringback"), "mcp", "add-to", tool]
-                    + ["linear", "--yes"])
-            #expect(added.status == 0, "\(added)")
+                ["\(variable)=\(stage.directory)/own", Programs.path("ringback"), "mcp", "add-to", tool] + [
+                    "linear", "--yes",
+                ], status: 0)
             #expect(FileTree.text(of: "\(stage.directory)/own/\(file)")?.contains("linear") == true)
         }
     }
 
     private func makeFolder(of path: String, on stage: Stage) async throws {
         let folder = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
-        let made = try await stage.run("/bin/mkdir", ["-p", folder])
-        #expect(made.status == 0, "\(made)")
+        try await stage.run("/bin/mkdir", ["-p", folder], status: 0)
     }
 }

@@ -22,8 +22,7 @@ import Testing
             let server = try stage.start(
                 "/usr/bin/env", ["python3", "-B", "\(Document.root)/Tests/Programs/mcp_server.py", stage.directory])
             let url = "http://127.0.0.1:\(try await server.line("the port of the MCP server"))/mcp"
-            let added = try await stage.ringback("account", "add", "linear", "--mcp", url)
-            #expect(added.status == 0, "\(added)")
+            try await stage.ringback("account", "add", "linear", "--mcp", url, status: 0)
             if signsIn { try await stage.signIn("linear") }
             try await test(stage, server)
         }
@@ -103,9 +102,7 @@ import Testing
 
     @Test func `is for accounts at MCP servers, by name or URL`() async throws {
         try await Stage.play { stage in
-            let work = try await stage.ringback("mcp", "work")
-            #expect(
-                work.status == 1 && work.out.isEmpty && work.err.contains("not an account at an MCP server"), "\(work)")
+            try await stage.ringback("mcp", "work", status: 1, out: "", says: "not an account at an MCP server")
             let none = try await stage.ringback("mcp", "https://mcp.example.com/mcp")
             #expect(
                 none.out.isEmpty && none.err.contains("account add NAME --mcp=https://mcp.example.com/mcp"), "\(none)")
@@ -118,8 +115,7 @@ import Testing
         try await play(signsIn: false) { stage, _ in
             let file = try await stage.run("/usr/bin/env", ["cat", "\(stage.dropIns)/linear.toml"])
             let url = try #require(file.out.split(separator: "\"").first { $0.hasSuffix("/mcp") })
-            let second = try await stage.ringback("account", "add", "other", "--mcp", String(url))
-            #expect(second.status == 0, "\(second)")
+            try await stage.ringback("account", "add", "other", "--mcp", String(url), status: 0)
             for (name, status, code, texts) in [
                 (String(url), 64, "account_needed", ["linear", "other", "ringback mcp linear"]),
                 ("nosuch", 64, "account_not_found", ["linear", "ringback account add nosuch --mcp=URL"]),
@@ -128,8 +124,8 @@ import Testing
                 let output = try await Program(
                     "ringback", ["mcp", name], environment: stage.environment,
                     stdin: Self.begin.joined(separator: "\n") + "\n"
-                ).end()
-                #expect(output.status == status && output.lines.count == 1, "\(output)")
+                ).end().expect(status)
+                #expect(output.lines.count == 1, "\(output)")
                 let answer = try JSON(parsing: Array((output.lines.first ?? "").utf8))
                 #expect(answer["id"] == 0 && answer["error"]?["data"]?["code"] == code, "\(output)")
                 let message = answer["error"]?["message"]?.string ?? ""

@@ -35,8 +35,7 @@ import Testing
                 "/usr/bin/env", ["python3", "-B", "\(Document.root)/Tests/Programs/mcp_server.py", stage.directory])
             let url = "http://127.0.0.1:\(try await server.line("the port of the MCP server"))/mcp"
             try stage.write(configuration: "[accounts.linear]\nmcp = \"\(url)\"\n\(table)")
-            let reloaded = try await stage.ringback("reload")
-            #expect(reloaded.status == 0, "\(reloaded)")
+            try await stage.ringback("reload", status: 0)
             try await stage.signIn("linear")
             try await test(stage, server)
         }
@@ -85,17 +84,16 @@ import Testing
                     && denied.contains { $0["method"] == "resources/read" }
                     && entries.contains { $0["event"] == "mcp_message_withheld" && $0["reason"] == "secret" }
             }
-            let refused = try await stage.run(
-                "ringback", ["token", "linear"], environment: ["RINGBACK_SOCK": socket(stage)])
+            let refused = try await stage.ringback("token", "linear", environment: ["RINGBACK_SOCK": socket(stage)])
             #expect(refused.status != 0 && !refused.out.contains(token), "\(refused)")
         }
     }
 
     @Test func `is made by a command, and comes back after a restart of the daemon`() async throws {
         try await play("") { stage, _ in
-            let made = try await stage.ringback(
-                "expose", "agent", "--account", "linear", "--mcp", "--tool", "echo", "--ttl", "8h")
-            #expect(made.status == 0 && made.err.contains("the MCP server of linear with echo"), "\(made)")
+            try await stage.ringback(
+                "expose", "agent", "--account", "linear", "--mcp", "--tool", "echo", "--ttl", "8h", status: 0,
+                says: "the MCP server of linear with echo")
             let listed = try await stage.ringback("expose", "list")
             #expect(listed.out.contains("MCP: echo"), "\(listed)")
             let lines =

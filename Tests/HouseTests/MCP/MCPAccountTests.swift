@@ -22,8 +22,7 @@ import Testing
         try await Stage.play("") { stage in
             let server = try await startServer(
                 stage, #"{"issuers":["{sandbox}"],"scopes":["mcp:read","mcp:write"],"challenge":"mcp:read"}"#)
-            let added = try await stage.ringback("account", "add", "linear", "--mcp", server.url)
-            #expect(added.status == 0, "\(added)")
+            let added = try await stage.ringback("account", "add", "linear", "--mcp", server.url, status: 0)
             #expect(!added.out.contains("Register at the provider"))
             #expect(
                 FileTree.text(of: "\(stage.dropIns)/linear.toml")?.contains("mcp = \"\(server.url)\"") == true)
@@ -68,8 +67,7 @@ import Testing
         try await Stage.play("") { stage in
             let announced = documents(#","authorization_response_iss_parameter_supported":true"#)
             let server = try await startServer(stage, announced)
-            let refused = try await stage.ringback("account", "add", "linear", "--mcp", server.url)
-            #expect(refused.status == 78, "\(refused)")
+            let refused = try await stage.ringback("account", "add", "linear", "--mcp", server.url, status: 78)
             let start = try #require(refused.err.firstIndex(of: "{"))
             let end = try #require(refused.err.lastIndex(of: "}"))
             let url = "https://www.example.org/ringback.json"
@@ -78,8 +76,7 @@ import Testing
             let command = "ringback account add linear --mcp=\(server.url) --client-id-metadata-url=\(url)"
             #expect(refused.err.contains("Then run: \(command)"), "\(refused)")
             #expect(FileTree.text(of: "\(stage.dropIns)/linear.toml") == nil)
-            let added = try await stage.run("ringback", command.split(separator: " ").dropFirst().map(String.init))
-            #expect(added.status == 0, "\(added)")
+            try await stage.run("ringback", command.split(separator: " ").dropFirst().map(String.init), status: 0)
             let text = FileTree.text(of: "\(stage.dropIns)/linear.toml") ?? ""
             #expect(text.contains("client_id_metadata_url = \"\(url)\""))
             let flow = try await stage.begin("linear")
@@ -91,14 +88,12 @@ import Testing
         try await Stage.play("") { stage in
             let server = try await startServer(stage, documents(""))
             let url = "https://apps.example.org/ringback.json"
-            let refused = try await stage.ringback(
-                "account", "add", "linear", "--mcp", server.url, "--client-id-metadata-url", url)
-            #expect(refused.status == 78 && refused.err.contains("RFC 9207"), "\(refused)")
-            #expect(refused.err.contains(#""http://127.0.0.1/callback/linear""#), "\(refused)")
-            let added = try await stage.ringback(
+            try await stage.ringback(
+                "account", "add", "linear", "--mcp", server.url, "--client-id-metadata-url", url, status: 78,
+                says: "RFC 9207", #""http://127.0.0.1/callback/linear""#)
+            try await stage.ringback(
                 "account", "add", "linear", "--mcp", server.url, "--client-id-metadata-url", url, "--redirect-uri",
-                "http://127.0.0.1:{port}/callback/linear")
-            #expect(added.status == 0, "\(added)")
+                "http://127.0.0.1:{port}/callback/linear", status: 0)
             let flow = try await stage.begin("linear")
             #expect(flow.authorizationURL.contains("%2Fcallback%2Flinear"), "\(flow.authorizationURL)")
         }
@@ -113,24 +108,21 @@ import Testing
         try await Stage.play("") { stage in
             let announced = #"{"issuers":["{sandbox}"],"scopes":["mcp:read"]"#
             let server = try await startServer(stage, announced + "}")
-            #expect(try await stage.ringback("account", "add", "linear", "--mcp", server.url).status == 0)
+            try await stage.ringback("account", "add", "linear", "--mcp", server.url, status: 0)
             try await stage.signIn("linear")
             let fine = try await stage.ringback("doctor", "linear")
             #expect(fine.out.contains("accepts the account's token"), "\(fine)")
             try announce(stage, announced + #","initialize":\#(status),"wants":"mcp:admin"}"#)
-            let doctor = try await stage.ringback("doctor", "linear")
-            #expect(doctor.status == 1 && doctor.out.contains(text), "\(doctor)")
-            #expect(doctor.out.contains("→ \(command)\n"), "\(doctor)")
+            try await stage.ringback("doctor", "linear", status: 1, prints: text, "→ \(command)\n")
         }
     }
 
     @Test func `is removed with the client that was registered for it`() async throws {
         try await Stage.play("") { stage in
             let server = try await startServer(stage, #"{"issuers":["{sandbox}"]}"#)
-            #expect(try await stage.ringback("account", "add", "linear", "--mcp", server.url).status == 0)
+            try await stage.ringback("account", "add", "linear", "--mcp", server.url, status: 0)
             try await stage.signIn("linear")
-            let removed = try await stage.ringback("account", "remove", "linear", "--yes")
-            #expect(removed.status == 0, "\(removed)")
+            try await stage.ringback("account", "remove", "linear", "--yes", status: 0)
             let counters = try await stage.sandbox.request("GET", "/sandbox/counters").json
             #expect(counters["registrations"] == 1 && counters["registrations_deleted"] == 1, "\(counters)")
             #expect(!FileTree.names(in: "\(stage.state)/vault").contains { $0.hasSuffix(".registration") })
@@ -141,11 +133,11 @@ import Testing
         try await Stage.play("", startsDaemon: false) { stage in
             let url = "https://apps.example.org/ringback.json"
             let printed = try await stage.ringback("client-metadata", url)
-            let document = try JSON(parsing: printed.out.utf8)
+            let document = try printed.json
             #expect(printed.status == 0 && document["client_id"]?.string == url)
             #expect(document["application_type"] == "native" && document["token_endpoint_auth_method"] == "none")
             #expect(document["redirect_uris"] == ["http://127.0.0.1/callback", "http://localhost/callback"])
-            #expect(try await stage.ringback("client-metadata", "https://apps.example.org").status == 64)
+            try await stage.ringback("client-metadata", "https://apps.example.org", status: 64)
         }
     }
 }

@@ -50,8 +50,8 @@ import Testing
                 ("ringback", ["cargo-credential", "--cargo-plugin"]), ("ringback", ["--cargo-plugin"]),
                 ("\(stage.directory)/bin/cargo-credential-ringback", ["--cargo-plugin"]),
             ] {
-                let answer = try await stage.run(program, arguments, stdin: requests)
-                #expect(answer.status == 0 && answer.err.isEmpty, "\(answer)")
+                let answer = try await stage.run(program, arguments, stdin: requests, status: 0)
+                #expect(answer.err.isEmpty, "\(answer)")
                 try #require(answer.lines.count == 9 && answer.lines[0] == #"{"v":[1]}"#, "\(answer)")
                 let found = try JSON(parsing: answer.lines[1].utf8)["Ok"]
                 #expect(found?["token"]?.string == "Bearer \(token)" && found?["cache"] == "expires", "\(answer)")
@@ -75,8 +75,8 @@ import Testing
         try await Stage.play(Stage.twoAccounts + Self.origins) { stage in
             try await stage.signIn()
             let token = try #require(try await stage.token())
-            let first = try await stage.ringback("goauth")
-            #expect(first.status == 0 && first.out.isEmpty && first.err.isEmpty, "\(first)")
+            let first = try await stage.ringback("goauth", status: 0, out: "")
+            #expect(first.err.isEmpty, "\(first)")
             let url = "https://tools.example.org/mod?go-get=1"
             let challenge = "HTTP/1.1 401 Unauthorized\nWww-Authenticate: Bearer realm=\"a\"\n\n"
             for response in [challenge, "HTTP/1.1 404 Not Found\n\n", ""] {
@@ -85,24 +85,25 @@ import Testing
                 #expect(answer.status == 0 && answer.out == expected && answer.err.isEmpty, "\(answer)")
             }
             let refused = challenge.replacing("realm=\"a\"", with: "error=\"invalid_token\"")
-            let renewed = try await stage.ringback("goauth", url, stdin: refused)
-            #expect(renewed.status == 0 && !renewed.out.contains(token), "\(renewed)")
+            let renewed = try await stage.ringback("goauth", url, stdin: refused, status: 0)
+            #expect(!renewed.out.contains(token), "\(renewed)")
             let newToken = try #require(try await stage.token())
             #expect(renewed.out.contains("Authorization: Bearer \(newToken)\n"), "\(renewed)")
             // Other processes that had sent the first token, as go runs one for each module.
             for _ in 0..<3 {
-                let late = try await stage.ringback("goauth", url, stdin: refused)
-                #expect(late.status == 0 && late.out == renewed.out && late.err.isEmpty, "\(late)")
+                let late = try await stage.ringback("goauth", url, stdin: refused, status: 0, out: renewed.out)
+                #expect(late.err.isEmpty, "\(late)")
             }
             let audit = try await stage.api("GET", "/v1/audit")["entries"]?.array ?? []
             #expect(audit.count { $0["event"] == "token_rejected" && $0["tool"] == "go" } == 1, "\(audit)")
-            let other = try await stage.ringback("goauth", "https://other.example.org/mod", stdin: challenge)
-            #expect(other.status == 0 && other.out.isEmpty && other.err.isEmpty, "\(other)")
-            let signedOut = try await stage.ringback("goauth", "https://home.example.org/mod", stdin: challenge)
-            #expect(signedOut.status == 3 && signedOut.err.contains("ringback login home"), "\(signedOut)")
+            let other = try await stage.ringback(
+                "goauth", "https://other.example.org/mod", stdin: challenge, status: 0, out: "")
+            #expect(other.err.isEmpty, "\(other)")
+            try await stage.ringback(
+                "goauth", "https://home.example.org/mod", stdin: challenge, status: 3, says: "ringback login home")
             for (wrong, response) in [("http://tools.example.org/mod", challenge), (url, "no status\n")] {
-                let answer = try await stage.ringback("goauth", wrong, stdin: response)
-                #expect(answer.status == 1 && answer.out.isEmpty && !answer.err.isEmpty, "\(answer)")
+                let answer = try await stage.ringback("goauth", wrong, stdin: response, status: 1, out: "")
+                #expect(!answer.err.isEmpty, "\(answer)")
             }
         }
     }
@@ -119,45 +120,42 @@ import Testing
             for (program, words) in [("ringback", ["bazel-credential"]), ("\(links)/bazel-credential-ringback", [])] {
                 let answer = try await stage.run(
                     program, words + ["get"], stdin: #"{"uri":"https://keys.example.org/a?b"}"#)
-                let headers = try JSON(parsing: answer.out.utf8)["headers"]
+                let headers = try answer.json["headers"]
                 let expected: JSON = ["X-Token": .array([.string(token)]), "X-User": ["ada"]]
                 #expect(answer.status == 0 && answer.err.isEmpty && headers == expected, "\(answer)")
             }
-            let unknown = try await stage.ringback(
-                "bazel-credential", "get", stdin: #"{"uri":"https://other.example.org/a"}"#)
-            #expect(unknown.status == 1 && unknown.out.isEmpty && unknown.err.contains("origin add"), "\(unknown)")
+            try await stage.ringback(
+                "bazel-credential", "get", stdin: #"{"uri":"https://other.example.org/a"}"#, status: 1, out: "",
+                says: "origin add")
             for (program, words) in [
                 ("ringback", ["terraform-credential"]), ("\(links)/terraform-credentials-ringback", []),
             ] {
-                let answer = try await stage.run(program, words + ["get", "tools.example.org"])
-                #expect(answer.status == 0 && answer.out == #"{"token":"\#(token)"}"# + "\n", "\(answer)")
-                let other = try await stage.run(program, words + ["get", "other.example.org"])
-                #expect(other.status == 0 && other.out == "{}\n" && other.err.isEmpty, "\(other)")
-                let stored = try await stage.run(
-                    program, words + ["store", "tools.example.org"], stdin: #"{"token":"hunter2"}"#)
-                #expect(
-                    stored.status == 1 && stored.err.contains("stores no tokens") && stored.out.isEmpty, "\(stored)")
-                #expect(try await stage.run(program, words + ["forget", "tools.example.org"]).status == 0)
-                let wrong = try await stage.run(program, words + ["get", "keys.example.org"])
-                #expect(wrong.status == 1 && wrong.out.isEmpty && wrong.err.contains("Terraform sends"), "\(wrong)")
+                try await stage.run(
+                    program, words + ["get", "tools.example.org"], status: 0, out: #"{"token":"\#(token)"}"# + "\n")
+                let other = try await stage.run(program, words + ["get", "other.example.org"], status: 0, out: "{}\n")
+                #expect(other.err.isEmpty, "\(other)")
+                try await stage.run(
+                    program, words + ["store", "tools.example.org"], stdin: #"{"token":"hunter2"}"#, status: 1, out: "",
+                    says: "stores no tokens")
+                try await stage.run(program, words + ["forget", "tools.example.org"], status: 0)
+                try await stage.run(
+                    program, words + ["get", "keys.example.org"], status: 1, out: "", says: "Terraform sends")
             }
-            let pnpm = try await stage.run("\(links)/pnpm-ringback-bare.example.org%2Fnpm", [])
-            #expect(pnpm.status == 0 && pnpm.out == "Bearer \(token)\n" && pnpm.err.isEmpty, "\(pnpm)")
+            let pnpm = try await stage.run(
+                "\(links)/pnpm-ringback-bare.example.org%2Fnpm", [], status: 0, out: "Bearer \(token)\n")
+            #expect(pnpm.err.isEmpty, "\(pnpm)")
             // As pnpm starts it: in a shell, with empty input.
-            let inShell = try await stage.run(
-                "/bin/sh", ["-c", "\(links)/pnpm-ringback-bare.example.org%2Fnpm"], stdin: "")
-            #expect(inShell.status == 0 && inShell.out == pnpm.out, "\(inShell)")
+            try await stage.run(
+                "/bin/sh", ["-c", "\(links)/pnpm-ringback-bare.example.org%2Fnpm"], stdin: "", status: 0, out: pnpm.out)
             // As Bazel writes a URI, without a line break.
             let escaped = try await stage.run(
                 "\(links)/bazel-credential-ringback", ["get"],
                 stdin: #"{"uri":"https://tools.example.org/token/?scope\u003da\u0026service\u003d\u0027b\u0027"}"#)
             let bearer: JSON = ["Authorization": .array([.string("Bearer \(token)")])]
             #expect(try escaped.status == 0 && JSON(parsing: escaped.out.utf8)["headers"] == bearer, "\(escaped)")
-            let none = try await stage.run("\(links)/pnpm-ringback-other.example.org", [])
-            #expect(none.status == 1 && none.out.isEmpty && none.err.contains("origin add"), "\(none)")
-            let refused = try await stage.run("\(links)/pnpm-ringback-tools.example.org", [])
-            #expect(refused.status == 4 && refused.out.isEmpty, "\(refused)")
-            #expect(refused.err.contains("without_scheme = true"), "\(refused)")
+            try await stage.run("\(links)/pnpm-ringback-other.example.org", [], status: 1, out: "", says: "origin add")
+            try await stage.run(
+                "\(links)/pnpm-ringback-tools.example.org", [], status: 4, out: "", says: "without_scheme = true")
         }
     }
 
@@ -178,24 +176,26 @@ import Testing
                 (["get", index, "bob"], token + "\n"), (["get", "bare.example.org", "bob"], token + "\n"),
                 (["get", index, "--mode", "creds"], "ada\n\(token)\n"),
             ] {
-                let answer = try await stage.run("\(own)/keyring", arguments, environment: path)
-                #expect(answer.status == 0 && answer.out == expected && answer.err.isEmpty, "\(arguments) \(answer)")
+                let answer = try await stage.run(
+                    "\(own)/keyring", arguments, environment: path, status: 0, out: expected)
+                #expect(answer.err.isEmpty, "\(arguments) \(answer)")
             }
             let nobody = try await stage.run(
                 "\(own)/keyring", ["get", "https://other.example.org/", "bob"],
-                environment: ["PATH": "\(own):/nowhere"])
-            #expect(nobody.status == 1 && nobody.out.isEmpty && nobody.err.isEmpty, "\(nobody)")
+                environment: ["PATH": "\(own):/nowhere"], status: 1, out: "")
+            #expect(nobody.err.isEmpty, "\(nobody)")
             // pip asks for the host alone after it asked for http://tools.example.org/simple/.
             for (service, words) in [
                 ("http://tools.example.org/simple/", nil), ("tools.example.org", "without_scheme"),
             ] {
                 let plain = try await stage.run(
-                    "\(own)/keyring", ["get", service, "bob"], environment: ["PATH": "\(own):/nowhere"])
-                #expect(plain.status == 1 && plain.out.isEmpty, "\(service) \(plain)")
+                    "\(own)/keyring", ["get", service, "bob"], environment: ["PATH": "\(own):/nowhere"], status: 1,
+                    out: "")
                 #expect(words.map(plain.err.contains) ?? plain.err.isEmpty, "\(service) \(plain)")
             }
-            let helpless = try await stage.run("\(own)/keyring", ["--help"], environment: ["PATH": "\(own):/nowhere"])
-            #expect(helpless.status == 1 && helpless.err.contains("no other keyring in PATH"), "\(helpless)")
+            try await stage.run(
+                "\(own)/keyring", ["--help"], environment: ["PATH": "\(own):/nowhere"], status: 1,
+                says: "no other keyring in PATH")
             try stage.write(
                 "#!/bin/sh\nprintf '<%s>' \"$@\"\nexit 7\n", to: "\(stage.directory)/bin/keyring", mode: 0o700)
             for arguments in [
@@ -208,35 +208,34 @@ import Testing
                 let expected = arguments.isEmpty ? "<>" : arguments.map { "<\($0)>" }.joined()
                 #expect(passed.status == 7 && passed.out == expected, "\(arguments) \(passed)")
             }
-            let signedOut = try await stage.run(
-                "\(own)/keyring", ["get", "https://home.example.org/", "bob"], environment: path)
-            #expect(signedOut.status == 3 && signedOut.out.isEmpty, "\(signedOut)")
+            try await stage.run(
+                "\(own)/keyring", ["get", "https://home.example.org/", "bob"], environment: path, status: 3, out: "")
         }
     }
 
     @Test func `Google's libraries get an ID token, or why there is none`() async throws {
         try await Stage.play(Stage.twoAccounts + Self.origins) { stage in
             let signedOut = try await stage.ringback("google-credential")
-            let failure = try JSON(parsing: signedOut.out.utf8)
+            let failure = try signedOut.json
             #expect(signedOut.status == 0 && signedOut.err.isEmpty && failure["success"] == false, "\(signedOut)")
             #expect(failure["message"]?.string?.contains("ringback login work") == true, "\(signedOut)")
             try await stage.signIn()
             let session = try await stage.api("GET", "/v1/accounts/work/session?include=id_token")
             for arguments in [[], ["--account", "work"]] {
                 let answer = try await stage.run("ringback", ["google-credential"] + arguments)
-                let json = try JSON(parsing: answer.out.utf8)
+                let json = try answer.json
                 #expect(json["success"] == true && json["id_token"] == session["id_token"], "\(answer)")
             }
-            let wrong = try await stage.run(
-                "ringback", ["google-credential"],
+            let wrong = try await stage.ringback(
+                "google-credential",
                 environment: ["GOOGLE_EXTERNAL_ACCOUNT_TOKEN_TYPE": "urn:ietf:params:oauth:token-type:saml2"])
-            let refusal = try JSON(parsing: wrong.out.utf8)
+            let refusal = try wrong.json
             #expect(wrong.status == 0 && refusal["success"] == false, "\(wrong)")
         }
         try await Stage.play { stage in
             try await stage.signIn()
             let nowhere = try await stage.ringback("google-credential")
-            let message = try JSON(parsing: nowhere.out.utf8)["message"]?.string ?? ""
+            let message = try nowhere.json["message"]?.string ?? ""
             #expect(message.contains("ringback origin add https://sts.googleapis.com"), "\(nowhere)")
         }
     }
@@ -256,21 +255,18 @@ import Testing
 
                 """
             try stage.write(script, to: "\(stage.directory)/bin/go", mode: 0o700)
-            let shown = try await stage.ringback("setup", "go", "--print")
-            #expect(shown.status == 0 && shown.out.hasPrefix("go env -w 'GOAUTH=netrc; /"), "\(shown)")
+            let shown = try await stage.ringback("setup", "go", "--print", status: 0)
+            #expect(shown.out.hasPrefix("go env -w 'GOAUTH=netrc; /"), "\(shown)")
             #expect(FileTree.text(of: value) == nil)
-            let done = try await stage.ringback("setup", "go", "--yes")
-            #expect(done.status == 0 && done.out == shown.out, "\(done)")
+            try await stage.ringback("setup", "go", "--yes", status: 0, out: shown.out)
             #expect(FileTree.text(of: value)?.hasSuffix("/ringback goauth") == true)
             let row = try await stage.ringback("setup").lines.first { $0.hasPrefix("go ") } ?? ""
             #expect(row.contains(" set up ") && row.contains("https://tools.example.org/*"), "\(row)")
             #expect(try await stage.ringback("setup", "go").err.contains("nothing to change"))
-            let undone = try await stage.ringback("setup", "go", "--undo", "--yes")
-            #expect(undone.status == 0 && undone.out == "go env -u GOAUTH\n", "\(undone)")
+            try await stage.ringback("setup", "go", "--undo", "--yes", status: 0, out: "go env -u GOAUTH\n")
             #expect(FileTree.text(of: value) == nil)
             try stage.write("off", to: value)
-            let off = try await stage.ringback("setup", "go", "--yes")
-            #expect(off.status == 1 && off.err.contains("GOAUTH is off") && off.out.isEmpty, "\(off)")
+            try await stage.ringback("setup", "go", "--yes", status: 1, out: "", says: "GOAUTH is off")
         }
     }
 }

@@ -42,24 +42,23 @@ import Testing
                     "Secret": .string(token),
                 ]
                 for (program, arguments) in [("ringback", ["docker-credential", "get"]), (helper, ["get"])] {
-                    let answer = try await stage.run(program, arguments, stdin: server)
-                    #expect(answer.status == 0 && answer.err.isEmpty, "\(answer)")
-                    #expect(try JSON(parsing: answer.out.utf8) == expected, "\(answer)")
+                    let answer = try await stage.run(program, arguments, stdin: server, status: 0)
+                    #expect(answer.err.isEmpty, "\(answer)")
+                    #expect(try answer.json == expected, "\(answer)")
                 }
             }
             for server in [
                 "other.example.org", "registry.example.org:5000", "http://registry.example.org", "named.example.org",
             ] {
-                let other = try await stage.run(helper, ["get"], stdin: server)
-                #expect(other.status == 1 && other.out == "credentials not found in native keychain\n", "\(other)")
+                let other = try await stage.run(
+                    helper, ["get"], stdin: server, status: 1, out: "credentials not found in native keychain\n")
                 #expect(other.err.isEmpty, "\(other)")
             }
             for (wrong, words) in [
                 ("", "no credentials server URL"), ("registry.example.org\nevil.example.org", "characters"),
                 (String(repeating: "a", count: 60_000), "not valid"), ("a@registry.example.org", "not valid"),
             ] {
-                let refused = try await stage.run(helper, ["get"], stdin: wrong)
-                #expect(refused.status == 1 && refused.out.contains(words), "\(refused.out)")
+                try await stage.run(helper, ["get"], stdin: wrong, status: 1, prints: words)
             }
             let audit = try await stage.api("GET", "/v1/audit")["entries"]?.array ?? []
             #expect(audit.contains { $0["tool"] == "docker" && $0["origin"] == "https://tokens.example.org/*" })
@@ -69,33 +68,31 @@ import Testing
     @Test func `docker-credential stores nothing and lists its origins`() async throws {
         try await Stage.play(Stage.twoAccounts + Self.origins) { stage in
             let body = #"{"ServerURL":"registry.example.org","Username":"ada","Secret":"hunter2"}"#
-            let stored = try await stage.ringback("docker-credential", "store", stdin: body)
-            #expect(stored.status == 1 && stored.out.contains("stores no passwords") && stored.err.isEmpty, "\(stored)")
+            let stored = try await stage.ringback(
+                "docker-credential", "store", stdin: body, status: 1, prints: "stores no passwords")
+            #expect(stored.err.isEmpty, "\(stored)")
             #expect(!stored.out.contains("hunter2"))
-            let erased = try await stage.ringback("docker-credential", "erase", stdin: "registry.example.org")
-            #expect(erased.status == 0 && erased.out.isEmpty && erased.err.isEmpty, "\(erased)")
-            let listed = try await stage.ringback("docker-credential", "list")
-            #expect(
-                listed.status == 0
-                    && listed.out
-                        == #"{"https://registry.example.org":"oauth2","https://tokens.example.org":"<token>"}"# + "\n",
-                "\(listed)")
-            let version = try await stage.ringback("docker-credential", "version")
-            #expect(
-                version.status == 0 && version.out.hasPrefix("docker-credential-ringback (ringback) "), "\(version)")
-            let unknown = try await stage.ringback("docker-credential", "delete")
-            #expect(unknown.status == 64 && unknown.out.isEmpty, "\(unknown)")
+            let erased = try await stage.ringback(
+                "docker-credential", "erase", stdin: "registry.example.org", status: 0, out: "")
+            #expect(erased.err.isEmpty, "\(erased)")
+            try await stage.ringback(
+                "docker-credential", "list", status: 0,
+                out: #"{"https://registry.example.org":"oauth2","https://tokens.example.org":"<token>"}"# + "\n")
+            let version = try await stage.ringback("docker-credential", "version", status: 0)
+            #expect(version.out.hasPrefix("docker-credential-ringback (ringback) "), "\(version)")
+            try await stage.ringback("docker-credential", "delete", status: 64, out: "")
         }
     }
 
     @Test func `docker-credential prints on standard output why there is no token`() async throws {
         try await Stage.play(Stage.twoAccounts + Self.origins) { stage in
-            let signedOut = try await stage.ringback("docker-credential", "get", stdin: "registry.example.org")
-            #expect(signedOut.status == 1 && signedOut.out.contains("Run: ringback login work"), "\(signedOut)")
+            let signedOut = try await stage.ringback(
+                "docker-credential", "get", stdin: "registry.example.org", status: 1, prints: "Run: ringback login work"
+            )
             #expect(signedOut.lines.count == 1 && signedOut.err.isEmpty, "\(signedOut)")
             try await stage.stopDaemon()
-            let alone = try await stage.ringback("docker-credential", "get", stdin: "registry.example.org")
-            #expect(alone.status == 1 && alone.out.contains("Start it"), "\(alone)")
+            try await stage.ringback(
+                "docker-credential", "get", stdin: "registry.example.org", status: 1, prints: "Start it")
         }
     }
 
@@ -104,9 +101,8 @@ import Testing
         try await Stage.play { stage in
             let (server, port) = try await stage.startToolServer()
             stage.link(ringbackAs: "docker-credential-ringback")
-            let added = try await stage.ringback(
-                "origin", "add", "https://127.0.0.1:\(port)", "--account", "work", "--username", "ada")
-            #expect(added.status == 0, "\(added)")
+            try await stage.ringback(
+                "origin", "add", "https://127.0.0.1:\(port)", "--account", "work", "--username", "ada", status: 0)
             try stage.write(
                 #"{"credHelpers": {"127.0.0.1:\#(port)": "ringback"}}"#, to: "\(stage.directory)/auth.json")
             let arguments = [
@@ -116,8 +112,7 @@ import Testing
             let signedOut = try await stage.run("/usr/bin/skopeo", arguments)
             #expect(signedOut.status != 0 && signedOut.err.contains("ringback login work"), "\(signedOut)")
             try await stage.signIn()
-            let inspected = try await stage.run("/usr/bin/skopeo", arguments)
-            #expect(inspected.status == 0 && inspected.out.contains("ok"), "\(inspected)")
+            try await stage.run("/usr/bin/skopeo", arguments, status: 0, prints: "ok")
             let token = try #require(try await stage.token())
             let line = try await server.line("the request with the token") {
                 $0.hasPrefix("/v2/team/app/manifests/1 Basic")

@@ -32,8 +32,7 @@ import Testing
             try await stage.signIn()
             let token = try #require(try await stage.token())
             let server = "protocol=https\nhost=git.example.org\n"
-            let filled = try await runGit(stage, "credential", "fill", stdin: server)
-            #expect(filled.status == 0, "\(filled)")
+            let filled = try await runGit(stage, "credential", "fill", stdin: server).expect(0)
             #expect(filled.lines.contains("username=oauth2") && filled.lines.contains("password=\(token)"), "\(filled)")
 
             // What the user typed somewhere else is none of ours.
@@ -41,8 +40,9 @@ import Testing
             let refreshes = try await stage.sandbox.counters().tokenRequests("refresh_token")
             #expect(try await runGit(stage, "credential", "fill", stdin: server).out == filled.out)
             let rejected = try await runGit(
-                stage, "credential", "reject", stdin: server + "username=oauth2\npassword=\(token)\n")
-            #expect(rejected.status == 0 && rejected.err.isEmpty, "\(rejected)")
+                stage, "credential", "reject", stdin: server + "username=oauth2\npassword=\(token)\n"
+            ).expect(0)
+            #expect(rejected.err.isEmpty, "\(rejected)")
             #expect(try await stage.sandbox.counters().tokenRequests("refresh_token") == refreshes)
             let again = try await runGit(stage, "credential", "fill", stdin: server)
             let second = try #require(try await stage.token())
@@ -83,8 +83,8 @@ import Testing
             let server = "protocol=https\nhost=git.example.org\n"
             let expected = "username=oauth2\npassword=\(token)\nephemeral=1\npassword_expiry_utc="
             for arguments in [["git-credential", "get"], ["git-credential", "get", "--socket", stage.socket]] {
-                let answer = try await stage.run("ringback", arguments, stdin: server)
-                #expect(answer.status == 0 && answer.out.hasPrefix(expected), "\(answer)")
+                let answer = try await stage.run("ringback", arguments, stdin: server, status: 0)
+                #expect(answer.out.hasPrefix(expected), "\(answer)")
             }
             // As git 2.46 and later write and read it.
             let bearer = try await stage.ringback(
@@ -96,12 +96,12 @@ import Testing
             let capability = try await stage.ringback("git-credential", "capability")
             #expect(capability.out == "version 0\ncapability authtype\n")
             for action in ["store", "approve", "unheard-of"] {
-                let nothing = try await stage.run("ringback", ["git-credential", action], stdin: server)
-                #expect(nothing.status == 0 && nothing.out.isEmpty && nothing.err.isEmpty, "\(nothing)")
+                let nothing = try await stage.ringback("git-credential", action, stdin: server, status: 0, out: "")
+                #expect(nothing.err.isEmpty, "\(nothing)")
             }
             for wrong in ["protocol=https\nhost=a\nhost=b\n", "protocol", String(repeating: "a", count: 60_000)] {
-                let refused = try await stage.ringback("git-credential", "get", stdin: wrong)
-                #expect(refused.status == 1 && refused.out.isEmpty && !refused.err.isEmpty, "\(refused.err)")
+                let refused = try await stage.ringback("git-credential", "get", stdin: wrong, status: 1, out: "")
+                #expect(!refused.err.isEmpty, "\(refused.err)")
             }
             let audit = try await stage.api("GET", "/v1/audit")["entries"]?.array ?? []
             #expect(audit.contains { $0["tool"] == "git" && $0["origin"] == "https://git.example.org/*" })
@@ -114,8 +114,7 @@ import Testing
             try await stage.signIn()
             let root = "\(stage.directory)/repositories"
             #expect(unsafe mkdir(root, 0o700) == 0 && mkdir("\(root)/team", 0o700) == 0)
-            let made = try await runGit(stage, "init", "-q", "--bare", "\(root)/team/a.git")
-            #expect(made.status == 0, "\(made)")
+            try await runGit(stage, "init", "-q", "--bare", "\(root)/team/a.git").expect(0)
             _ = try await runGit(stage, "-C", "\(root)/team/a.git", "config", "http.receivepack", "true")
             let server = try stage.start(
                 "/usr/bin/env",
@@ -125,24 +124,22 @@ import Testing
                 ])
             let port = try await server.line("the port of the git server")
             let url = "http://127.0.0.1:\(port)/team/a.git"
-            let added = try await stage.ringback("origin", "add", "http://127.0.0.1:\(port)/team", "--account", "work")
-            #expect(added.status == 0, "\(added)")
+            try await stage.ringback("origin", "add", "http://127.0.0.1:\(port)/team", "--account", "work", status: 0)
 
             let work = "\(stage.directory)/work"
             // Without the path nobody knows that the origin is meant.
             let bare = try await runGit(stage, "clone", "-q", url, work)
             #expect(bare.status != 0 && bare.err.contains("terminal prompts disabled"), "\(bare)")
-            let cloned = try await runGit(stage, "-c", "credential.useHttpPath=true", "clone", "-q", url, work)
-            #expect(cloned.status == 0, "\(cloned)")
-            let committed = try await runGit(
+            try await runGit(stage, "-c", "credential.useHttpPath=true", "clone", "-q", url, work).expect(0)
+            try await runGit(
                 stage, "-C", work, "-c", "user.name=ada", "-c", "user.email=ada@example.org", "commit", "-q",
-                "--allow-empty", "-m", "first")
-            #expect(committed.status == 0, "\(committed)")
-            let pushed = try await runGit(
-                stage, "-C", work, "-c", "credential.useHttpPath=true", "push", "-q", "origin", "HEAD:main")
-            #expect(pushed.status == 0, "\(pushed)")
-            let heads = try await runGit(stage, "-C", "\(root)/team/a.git", "rev-parse", "main")
-            #expect(heads.status == 0 && heads.out.count > 20, "\(heads)")
+                "--allow-empty", "-m", "first"
+            ).expect(0)
+            try await runGit(
+                stage, "-C", work, "-c", "credential.useHttpPath=true", "push", "-q", "origin", "HEAD:main"
+            ).expect(0)
+            let heads = try await runGit(stage, "-C", "\(root)/team/a.git", "rev-parse", "main").expect(0)
+            #expect(heads.out.count > 20, "\(heads)")
             #expect(!server.output.value.text.contains("refused"))
 
             // The provider ends the token early: git's first try fails, and its next one has another token.
@@ -150,8 +147,7 @@ import Testing
             try await stage.revoke(token)
             let failed = try await runGit(stage, "-C", work, "-c", "credential.useHttpPath=true", "fetch", "-q")
             #expect(failed.status != 0, "\(failed)")
-            let fetched = try await runGit(stage, "-C", work, "-c", "credential.useHttpPath=true", "fetch", "-q")
-            #expect(fetched.status == 0, "\(fetched)\n\(server.output.value.text)")
+            try await runGit(stage, "-C", work, "-c", "credential.useHttpPath=true", "fetch", "-q").expect(0)
         }
     }
 }

@@ -62,11 +62,11 @@ extension Stage {
             #expect(json["access_token"]?.string == token && json["expires_at"] == session["expires_at"])
             for name in names { #expect(FileTree.mode(of: "\(memory.path)/\(name)") == 0o600) }
             #expect(FileTree.names(in: memory.path) == names.sorted())
-            let list = try await stage.ringback("files")
-            #expect(list.status == 0 && list.lines.count == 7, "\(list)")
+            let list = try await stage.ringback("files", status: 0)
+            #expect(list.lines.count == 7, "\(list)")
             // One sign-in, and no refresh for any of the files.
             #expect(try await stage.sandbox.counters().requests("token") == 1)
-            #expect(try await stage.ringback("logout", "work").status == 0)
+            try await stage.ringback("logout", "work", status: 0)
             #expect(FileTree.names(in: memory.path) == [])
             #expect(try await stage.file("\(memory.path)/token")?["state"] == "signed_out")
         }
@@ -107,10 +107,10 @@ extension Stage {
         try await Stage.play(vault + Stage.twoAccounts + Self.table(path)) { stage in
             try await stage.signIn()
             try await stage.logged(Self.written(path))
-            #expect(try await stage.ringback("lock").status == 0)
+            try await stage.ringback("lock", status: 0)
             #expect(FileTree.names(in: memory.path) == [])
             #expect(try await stage.file(path)?["state"] == "locked")
-            #expect(try await stage.ringback("unlock").status == 0)
+            try await stage.ringback("unlock", status: 0)
             try await stage.logged(Self.written(path), times: 2)
             #expect(FileTree.text(of: path) == (try await stage.token()))
         }
@@ -143,7 +143,7 @@ extension Stage {
             #expect(try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true]).status == 200)
             try await stage.logged(Self.written(path))
             #expect(FileTree.text(of: path) == (try await stage.token()))
-            #expect(try await stage.ringback("logout", "work").status == 0)
+            try await stage.ringback("logout", "work", status: 0)
             #expect(FileTree.names(in: memory.path) == [])
         }
     }
@@ -160,8 +160,7 @@ extension Stage {
             try await stage.logged("\(path) was written by another program")
             try await stage.logged("\(link) is a symbolic link")
             try await stage.logged(Self.written(ours))
-            let list = try await stage.ringback("files")
-            #expect(list.status == 1 && list.err.contains("written by another program"), "\(list)")
+            try await stage.ringback("files", status: 1, says: "written by another program")
             let status = try await stage.ringback("status")
             #expect(status.out.contains("ringback files"), "\(status)")
             let doctor = try await stage.ringback("doctor")
@@ -171,7 +170,7 @@ extension Stage {
             #expect(try await stage.file(ours)?["state"] == "problem")
             #expect(try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true]).status == 200)
             try await stage.logged("\(ours) was written by another program")
-            #expect(try await stage.ringback("logout", "work").status == 0)
+            try await stage.ringback("logout", "work", status: 0)
             #expect(FileTree.text(of: path) == "machine mine" && FileTree.text(of: ours) == "changed")
             #expect(FileTree.target(of: link) == "\(memory.path)/target")
             #expect(FileTree.names(in: memory.path) == ["link", "netrc", "ours"])
@@ -187,7 +186,7 @@ extension Stage {
             try await stage.logged("on_disk = true")
             #expect(FileTree.text(of: "\(stage.directory)/yes") == (try await stage.token()))
             #expect(FileTree.text(of: "\(stage.directory)/no") == nil)
-            #expect(try await stage.ringback("logout", "work").status == 0)
+            try await stage.ringback("logout", "work", status: 0)
             #expect(FileTree.text(of: "\(stage.directory)/yes") == nil)
         }
     }
@@ -219,10 +218,10 @@ extension Stage {
         try await Stage.play { stage in
             try await stage.signIn()
             try stage.write(configuration: Stage.twoAccounts + Self.table(path))
-            #expect(try await stage.ringback("reload").status == 0)
+            try await stage.ringback("reload", status: 0)
             try await stage.logged(Self.written(path))
             try stage.write(configuration: Stage.twoAccounts)
-            #expect(try await stage.ringback("reload").status == 0)
+            try await stage.ringback("reload", status: 0)
             #expect(FileTree.names(in: memory.path) == [])
             #expect(try await stage.api("GET", "/v1/files")["files"] == [])
         }
@@ -257,8 +256,8 @@ extension Stage {
                 (Self.table("/run/x", "variable = \"1A\"\nformat = \"env\""), "variable"),
             ] {
                 try stage.write(configuration: Stage.twoAccounts + text)
-                let check = try await stage.run("ringbackd", ["--check-config", "--config", stage.configuration])
-                #expect(check.status == 78 && check.err.contains(words), "\(text): \(check)")
+                try await stage.run(
+                    "ringbackd", ["--check-config", "--config", stage.configuration], status: 78, says: words)
             }
         }
     }

@@ -51,9 +51,9 @@ import Testing
             ] {
                 for version in ["v1", "v1beta1"] {
                     let answer = try await stage.run(
-                        name, arguments, environment: info(version: version, server: server))
-                    #expect(answer.status == 0 && answer.err.isEmpty, "\(answer)")
-                    let json = try JSON(parsing: answer.out.utf8)
+                        name, arguments, environment: info(version: version, server: server), status: 0)
+                    #expect(answer.err.isEmpty, "\(answer)")
+                    let json = try answer.json
                     #expect(
                         json["apiVersion"]?.string == "\(Self.group)/\(version)" && json["kind"] == "ExecCredential")
                     #expect(json["status"]?["token"]?.string == expected, "\(arguments)")
@@ -62,9 +62,8 @@ import Testing
             }
             // By hand, and by clients that do not set the variable.
             for environment in [[:], ["KUBERNETES_EXEC_INFO": ""]] {
-                let answer = try await stage.run(
-                    "ringback", ["kubectl-credential", "--account", "work"], environment: environment)
-                #expect(answer.status == 0 && answer.out.contains(idToken), "\(answer)")
+                try await stage.ringback(
+                    "kubectl-credential", "--account", "work", environment: environment, status: 0, prints: idToken)
             }
             let audit = try await stage.api("GET", "/v1/audit")["entries"]?.array ?? []
             #expect(audit.contains { $0["tool"] == "kubectl" && $0["origin"] == "https://k8s.example.org:6443/*" })
@@ -106,20 +105,20 @@ import Testing
                 (#","proxy-url":"http://127.0.0.1:3128""#, "proxy_url = \"http://127.0.0.1:3128\""),
             ]
             for (setting, line) in settings {
-                let refused = try await stage.run(
-                    "ringback", ["kubectl-credential"], environment: info(server: server, settings: setting))
-                #expect(refused.status == 4 && refused.out.isEmpty && refused.err.contains(line), "\(refused)")
+                try await stage.ringback(
+                    "kubectl-credential", environment: info(server: server, settings: setting), status: 4, out: "",
+                    says: line)
             }
             for path in ["ca.crt", "\(stage.directory)/none", stage.directory] {
-                let unreadable = try await stage.run(
-                    "ringback", ["kubectl-credential"],
+                let unreadable = try await stage.ringback(
+                    "kubectl-credential",
                     environment: info(server: server, settings: #","certificate-authority":"\#(path)""#))
                 #expect(unreadable.status != 0 && unreadable.out.isEmpty, "\(unreadable)")
             }
             // Without an origin, only what opens the connection to others than the kubeconfig's author is refused.
             for (index, (setting, _)) in settings.enumerated() {
-                let named = try await stage.run(
-                    "ringback", ["kubectl-credential", "--account", "work"],
+                let named = try await stage.ringback(
+                    "kubectl-credential", "--account", "work",
                     environment: info(server: server, settings: setting))
                 #expect((named.status == 0) == (index != 2) && named.out.isEmpty == (index == 2), "\(named)")
             }
@@ -131,11 +130,11 @@ import Testing
                     "kind = \"id_token\"",
                     with: "kind = \"id_token\"\n" + Set(settings.map(\.1)).joined(separator: "\n")),
                 to: configuration)
-            #expect(try await stage.ringback("reload").status == 0)
+            try await stage.ringback("reload", status: 0)
             for (setting, _) in settings {
-                let given = try await stage.run(
-                    "ringback", ["kubectl-credential"], environment: info(server: server, settings: setting))
-                #expect(given.status == 0 && given.out.contains("\"token\":"), "\(given)")
+                try await stage.ringback(
+                    "kubectl-credential", environment: info(server: server, settings: setting), status: 0,
+                    prints: "\"token\":")
             }
         }
     }
@@ -151,9 +150,9 @@ import Testing
                 (["--account", "work"], info()), (["--account", "work"], info(interactive: true)),
             ] {
                 let refused = try await stage.run(
-                    "ringback", ["kubectl-credential"] + arguments, environment: environment)
-                #expect(refused.status == 3 && refused.out.isEmpty, "\(refused)")
-                #expect(refused.err.contains("ringback login work") && !refused.err.contains("Waiting"), "\(refused)")
+                    "ringback", ["kubectl-credential"] + arguments, environment: environment, status: 3, out: "",
+                    says: "ringback login work")
+                #expect(!refused.err.contains("Waiting"), "\(refused)")
             }
             let alone = try TerminalProgram(
                 ["kubectl-credential"], environment: stage.environment.merging(info(server: server)) { _, new in new })
@@ -170,7 +169,7 @@ import Testing
                 try await stage.signIn()
                 #expect(try await waiting.end().status == 0, "\(waiting.text)")
                 #expect(waiting.text.contains("\"token\":\"\(try await idToken(stage))\""), "\(waiting.text)")
-                #expect(try await stage.ringback("logout", "work").status == 0)
+                try await stage.ringback("logout", "work", status: 0)
             }
             #expect(unsafe access("\(stage.directory)/home/opened", F_OK) != 0)
         }
@@ -181,10 +180,9 @@ import Testing
         try await Stage.play { stage in
             let (server, port) = try await stage.startToolServer()
             stage.link(ringbackAs: "kubectl-ringback")
-            let added = try await stage.ringback(
+            try await stage.ringback(
                 "origin", "add", "https://127.0.0.1:\(port)", "--account", "work", "--kind", "id_token", "--ca-sha256",
-                try await digest(of: "\(stage.directory)/server.pem", stage))
-            #expect(added.status == 0, "\(added)")
+                try await digest(of: "\(stage.directory)/server.pem", stage), status: 0)
             let command = try #require(
                 try Document(path: "docs/tools.md").lines.first { $0.hasPrefix("kubectl config set-credentials work") })
             func get(_ options: String = "") async throws -> Output {
@@ -202,12 +200,10 @@ import Testing
             let signedOut = try await get()
             #expect(signedOut.status != 0 && signedOut.err.contains("ringback login work"), "\(signedOut)")
             try await stage.signIn()
-            let fromOrigin = try await get()
-            #expect(fromOrigin.status == 0 && fromOrigin.out.contains("ok"), "\(fromOrigin)")
+            try await get().expect(0, prints: "ok")
             let idToken = try await idToken(stage)
             _ = try await server.line("the request with the ID token") { $0 == "/readyz Bearer \(idToken)" }
-            let named = try await get("--exec-arg=--account=work --exec-arg=--kind=access_token")
-            #expect(named.status == 0, "\(named)")
+            try await get("--exec-arg=--account=work --exec-arg=--kind=access_token").expect(0)
             let token = try #require(try await stage.token())
             _ = try await server.line("the request with the access token") { $0 == "/readyz Bearer \(token)" }
         }

@@ -13,33 +13,33 @@ import Testing
         try await Stage.play { stage in
             try await stage.signIn()
             let token = try #require(try await stage.token())
-            let first = try await stage.ringback("oidc-token", "work")
-            #expect(first.status == 0, "\(first)")
+            let first = try await stage.ringback("oidc-token", "work", status: 0)
             let audit = try await stage.ringback("audit", "--account", "work")
             #expect(audit.out.contains("issued_token") && audit.out.contains("operation=token"), "\(audit)")
             stage.link(ringbackAs: "oidc-token")
             for (program, first) in [("ringback", ["oidc-token"]), ("\(stage.directory)/bin/oidc-token", [])] {
                 for words in [["work"], ["-t", "30", "work"], [stage.sandbox.origin], ["\(stage.sandbox.origin)/"]] {
-                    let output = try await stage.run(program, first + words)
-                    #expect(output.status == 0 && output.out == token + "\n" && output.err.isEmpty, "\(output)")
+                    let output = try await stage.run(program, first + words, status: 0, out: token + "\n")
+                    #expect(output.err.isEmpty, "\(output)")
                 }
             }
             let shell = try await stage.run(
                 "/bin/sh",
-                ["-c", "eval `oidc-token -c work`; printenv OIDC_AT OIDC_ISS; oidc-token --scope=email work"])
+                ["-c", "eval `oidc-token -c work`; printenv OIDC_AT OIDC_ISS; oidc-token --scope=email work"], status: 0
+            )
             #expect(shell.lines.prefix(2) == [token[...], stage.sandbox.origin[...]].map(String.init)[...], "\(shell)")
-            #expect(shell.status == 0 && shell.lines.count == 3 && shell.lines.last != token, "\(shell)")
-            let forced = try await stage.ringback("oidc-token", "-f", "work")
-            #expect(forced.status == 0 && forced.out != token + "\n", "\(forced)")
-            let identity = try await stage.ringback("oidc-token", "--id-token", "work")
-            #expect(identity.status == 0 && identity.out.split(separator: ".").count == 3, "\(identity)")
+            #expect(shell.lines.count == 3 && shell.lines.last != token, "\(shell)")
+            let forced = try await stage.ringback("oidc-token", "-f", "work", status: 0)
+            #expect(forced.out != token + "\n", "\(forced)")
+            let identity = try await stage.ringback("oidc-token", "--id-token", "work", status: 0)
+            #expect(identity.out.split(separator: ".").count == 3, "\(identity)")
 
             for (words, status) in [
                 (["home"], 1), (["nobody"], 1), (["Not A Name"], 1), ([], 64), (["work", "home"], 64),
                 (["-z", "work"], 64), (["-oX;id", "work"], 64),
             ] {
-                let failed = try await stage.run("ringback", ["oidc-token"] + words)
-                #expect(failed.status == Int32(status) && failed.out.isEmpty && !failed.err.isEmpty, "\(failed)")
+                let failed = try await stage.run("ringback", ["oidc-token"] + words, status: Int32(status), out: "")
+                #expect(!failed.err.isEmpty, "\(failed)")
             }
         }
     }

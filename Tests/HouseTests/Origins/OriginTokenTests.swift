@@ -53,12 +53,13 @@ import Testing
                 (["https://[::1]:8443", "--format", "netrc"], "machine ::1 login oauth2 password \(idToken)"),
                 ([api, "--format", "env", "--variable", "API_TOKEN"], "API_TOKEN=\(token)"),
             ] {
-                let output = try await stage.run("ringback", ["token", "--origin"] + arguments)
-                #expect(output.status == 0 && output.out == expected + "\n" && output.err.isEmpty, "\(output)")
+                let output = try await stage.run(
+                    "ringback", ["token", "--origin"] + arguments, status: 0, out: expected + "\n")
+                #expect(output.err.isEmpty, "\(output)")
             }
             for arguments in [["--json"], ["--format", "json"]] {
                 let output = try await stage.run("ringback", ["token", "--origin", api] + arguments)
-                let json = try JSON(parsing: output.out.utf8)
+                let json = try output.json
                 #expect(json["account"] == "work" && json["username"] == "ada" && json["secret"]?.string == token)
             }
             let mail = try await stage.ringback(
@@ -81,9 +82,9 @@ import Testing
                 }
             }
             for name in ["a b", "a\u{2028}b", "a\u{202E}b", "a\u{A0}b"] {
-                let refused = try await stage.ringback(
-                    "token", "--origin", "https://plain.example.org", "--username", name, "--format", "xoauth2")
-                #expect(refused.status == 1 && refused.out.isEmpty, "\(name) \(refused)")
+                try await stage.ringback(
+                    "token", "--origin", "https://plain.example.org", "--username", name, "--format", "xoauth2",
+                    status: 1, out: "")
             }
         }
     }
@@ -107,9 +108,7 @@ import Testing
                 (["--origin", "https://keys.example.org", "--format", "netrc"], 1, "user name has a character"),
                 (["--origin", "https://plain.example.org", "--format", "xoauth2"], 1, "set username"),
             ] as [([String], Int32, String)] {
-                let refused = try await stage.run("ringback", ["token"] + arguments)
-                #expect(refused.status == status && refused.out.isEmpty, "\(arguments): \(refused)")
-                #expect(refused.err.contains(words), "\(arguments): \(refused)")
+                try await stage.run("ringback", ["token"] + arguments, status: status, out: "", says: words)
             }
         }
     }
@@ -118,14 +117,12 @@ import Testing
         try await Stage.play(Stage.twoAccounts + Self.origins) { stage in
             try await stage.signIn()
             let token = try #require(try await stage.token())
-            let shell = try await stage.run(
+            try await stage.run(
                 "/bin/sh",
                 [
-                    "-c",
-                    #"eval "$("$0" token work --format env)" && printf '%s' "$RINGBACK_TOKEN""#,
+                    "-c", #"eval "$("$0" token work --format env)" && printf '%s' "$RINGBACK_TOKEN""#,
                     Programs.path("ringback"),
-                ])
-            #expect(shell.status == 0 && shell.out == token, "\(shell)")
+                ], status: 0, out: token)
             let line = try await stage.ringback(
                 "token", "--origin", "https://api.example.org/v1", "--format", "netrc")
             try stage.write(line.out, to: "\(stage.directory)/netrc")
@@ -141,16 +138,15 @@ import Testing
             try stage.write(
                 configuration: Stage.twoAccounts
                     + "[[origin]]\nurl = \"https://127.0.0.1:\(port)/*\"\naccount = \"work\"\n")
-            #expect(try await stage.ringback("reload").status == 0)
+            try await stage.ringback("reload", status: 0)
             let local = try await stage.ringback("token", "--origin", "https://127.0.0.1:\(port)", "--format", "netrc")
             try stage.write(local.out, to: "\(stage.directory)/netrc")
-            let curl = try await stage.run(
+            try await stage.run(
                 "/usr/bin/curl",
                 [
                     "-sSf", "--netrc-file", "\(stage.directory)/netrc", "--cacert", "\(stage.directory)/server.pem",
                     "https://127.0.0.1:\(port)/x",
-                ])
-            #expect(curl.status == 0, "\(curl)")
+                ], status: 0)
             let request = try await server.line("curl's request") { $0.hasPrefix("/x Basic ") }
             let decoded = try await stage.run(
                 "/usr/bin/base64", ["-d"], stdin: String(request.split(separator: " ")[2]))
@@ -173,11 +169,11 @@ import Testing
 
     /// `env` is one word of a shell that is this token. A netrc line is printed only if all readers read it alike.
     private func expectOneWord(_ token: String, from socket: String, on stage: Stage) async throws {
-        let env = try await stage.ringback("token", "work", "--format", "env", "--socket", socket)
-        #expect(env.status == 0 && env.lines.count == 1, "\(env)")
+        let env = try await stage.ringback("token", "work", "--format", "env", "--socket", socket, status: 0)
+        #expect(env.lines.count == 1, "\(env)")
         let shell = try await stage.run(
-            "/bin/sh", ["-c", "\(env.out)printf '%s' \"$RINGBACK_TOKEN\""])
-        #expect(shell.status == 0 && shell.out == token && shell.err.isEmpty, "\(token): \(shell)")
+            "/bin/sh", ["-c", "\(env.out)printf '%s' \"$RINGBACK_TOKEN\""], status: 0, out: token)
+        #expect(shell.err.isEmpty, "\(token): \(shell)")
         let netrc = try await stage.ringback(
             "token", "--origin", "https://a.example.org", "--format", "netrc", "--socket", socket)
         let quotes: Set<Character> = ["\"", "'", "\\"]
@@ -205,22 +201,20 @@ import Testing
             let socket = try await socket(0, giving: token, on: stage)
             for format in ["raw", "header", "json-headers", "netrc", "env", "xoauth2", "oauthbearer"] {
                 let refused = try await stage.ringback(
-                    "token", "--origin", "https://a.example.org", "--format", format, "--socket", socket)
-                #expect(refused.status == 1 && refused.out.isEmpty && !refused.err.isEmpty, "\(format): \(refused)")
+                    "token", "--origin", "https://a.example.org", "--format", format, "--socket", socket, status: 1,
+                    out: "")
+                #expect(!refused.err.isEmpty, "\(format): \(refused)")
             }
-            let env = try await stage.ringback("token", "work", "--format", "env", "--socket", socket)
-            #expect(env.status == 1 && env.out.isEmpty, "\(env)")
+            try await stage.ringback("token", "work", "--format", "env", "--socket", socket, status: 1, out: "")
             let docker = try await stage.ringback(
-                "docker-credential", "get", "--socket", socket, stdin: "a.example.org")
-            #expect(docker.status == 1 && !docker.out.contains("Secret"), "\(docker)")
-            let kubectl = try await stage.run(
-                "ringback", ["kubectl-credential", "--account", "work", "--socket", socket],
+                "docker-credential", "get", "--socket", socket, stdin: "a.example.org", status: 1)
+            #expect(!docker.out.contains("Secret"), "\(docker)")
+            try await stage.ringback(
+                "kubectl-credential", "--account", "work", "--socket", socket,
                 environment: [
-                    "KUBERNETES_EXEC_INFO":
-                        #"{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","#
+                    "KUBERNETES_EXEC_INFO": #"{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","#
                         + #""spec":{"interactive":false}}"#
-                ])
-            #expect(kubectl.status == 1 && kubectl.out.isEmpty, "\(kubectl)")
+                ], status: 1, out: "")
         }
     }
 
@@ -228,8 +222,7 @@ import Testing
         try await Stage.play(Stage.twoAccounts + Self.origins) { stage in
             let url = "https://plain.example.org/a"
             for body: JSON in [["url": .string(url)], ["url": .string(url), "interactive": false]] {
-                let refused = try await stage.api("POST", "/v1/lookup", body)
-                #expect(refused.status == 401 && refused.code == "sign_in_required", "\(refused)")
+                try await stage.api("POST", "/v1/lookup", body, status: 401, code: "sign_in_required")
             }
             #expect(try await stage.api("GET", "/v1/flows")["flows"]?.array?.isEmpty == true)
             let body = (["url": .string(url), "interactive": true] as JSON).text

@@ -13,10 +13,9 @@ import Testing
         try await Stage.play { stage in
             try await stage.signIn()
             let before = try text(of: stage.configuration)
-            let added = try await stage.ringback(
-                "origin", "add", "https://git.example.org", "--account", "work", "--username", "oauth2")
-            #expect(added.status == 0, "\(added)")
-            #expect(added.out == "Added to \(stage.configuration): https://git.example.org/*\n")
+            try await stage.ringback(
+                "origin", "add", "https://git.example.org", "--account", "work", "--username", "oauth2", status: 0,
+                out: "Added to \(stage.configuration): https://git.example.org/*\n")
             #expect(
                 try text(of: stage.configuration)
                     == before
@@ -25,8 +24,7 @@ import Testing
             let found = try await stage.api("POST", "/v1/lookup", ["url": "https://git.example.org/x"])
             #expect(found["username"] == "oauth2", "\(found)")
 
-            let removed = try await stage.ringback("origin", "remove", "https://git.example.org/")
-            #expect(removed.status == 0, "\(removed)")
+            try await stage.ringback("origin", "remove", "https://git.example.org/", status: 0)
             #expect(try text(of: stage.configuration) == before)
             #expect(try await stage.api("POST", "/v1/lookup", ["url": "https://git.example.org/x"]).status == 404)
         }
@@ -34,13 +32,12 @@ import Testing
 
     @Test func `origin add writes every key of a table`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
-            let added = try await stage.ringback(
+            try await stage.ringback(
                 "origin", "add", "https://api.example.org/v1/*", "--account", "work", "--match-username", "ada",
                 "--scope", "read write", "--audience", "a \"b\"", "--resource", "https://api.example.org", "--kind",
-                "access_token", "--header", "X-Token: {token}", "--header", "X-Kind: t")
-            #expect(added.status == 0, "\(added)")
+                "access_token", "--header", "X-Token: {token}", "--header", "X-Kind: t", status: 0)
             let listed = try await stage.ringback("origin", "list", "--json")
-            let origin = try JSON(parsing: listed.out.utf8)["origins"]?.array?.first
+            let origin = try listed.json["origins"]?.array?.first
             #expect(origin?["match_username"] == "ada" && origin?["audience"] == "a \"b\"", "\(listed)")
             #expect(origin?["headers"] == ["X-Token: {token}", "X-Kind: t"])
             let table = try await stage.ringback("origin", "list")
@@ -64,8 +61,8 @@ import Testing
                 #expect(try text(of: stage.configuration) == before)
             }
             _ = try await stage.ringback("origin", "add", "https://git.example.org", "--account", "work")
-            let twice = try await stage.ringback("origin", "add", "https://git.example.org/*", "--account", "home")
-            #expect(twice.status == 78 && twice.err.contains("is there already"), "\(twice)")
+            let twice = try await stage.ringback(
+                "origin", "add", "https://git.example.org/*", "--account", "home", status: 78, says: "is there already")
             #expect(twice.err.hasSuffix("Run: ringback origin remove https://git.example.org\n"), "\(twice)")
             #expect(try text(of: stage.configuration).contains("account = \"work\"\n"))
         }
@@ -97,16 +94,13 @@ import Testing
             let real = "\(stage.directory)/real.toml"
             try stage.write(text, to: real)
             #expect(unsafe remove(stage.configuration) == 0 && symlink(real, stage.configuration) == 0)
-            let removed = try await stage.ringback("origin", "remove", "https://a.example")
-            #expect(removed.status == 0, "\(removed)")
+            try await stage.ringback("origin", "remove", "https://a.example", status: 0)
             let rest = try self.text(of: real)
             #expect(!rest.contains("a.example") && !rest.contains("{token}") && rest.contains("# about the second"))
             #expect(rest.contains("# mine\n") && rest.contains("b.example"), "\(rest)")
-            let last = try await stage.ringback("origin", "remove", "https://b.example", "--json")
-            #expect(last.status == 0, "\(last)")
+            try await stage.ringback("origin", "remove", "https://b.example", "--json", status: 0)
             #expect(try self.text(of: real).hasSuffix("# about notices\n[notifications]\nenabled = true\n"))
-            let none = try await stage.ringback("origin", "remove", "https://b.example")
-            #expect(none.status == 1 && none.err.contains("There is no origin"), "\(none)")
+            try await stage.ringback("origin", "remove", "https://b.example", status: 1, says: "There is no origin")
         }
     }
 
@@ -114,12 +108,10 @@ import Testing
         try await Stage.play(startsDaemon: false) { stage in
             let account = "[accounts.work]\r\nissuer = \"https://id.example.org\"\r\nclient_id = \"c\"\r\n"
             try stage.write(configuration: account)
-            let added = try await stage.ringback("origin", "add", "https://git.example.org", "--account", "work")
-            #expect(added.status == 0, "\(added)")
+            try await stage.ringback("origin", "add", "https://git.example.org", "--account", "work", status: 0)
             let table = "[[origin]]\r\nurl = \"https://git.example.org/*\"\r\naccount = \"work\"\r\n"
             #expect(try text(of: stage.configuration) == "\(account)\r\n\(table)")
-            let removed = try await stage.ringback("origin", "remove", "https://git.example.org")
-            #expect(removed.status == 0, "\(removed)")
+            try await stage.ringback("origin", "remove", "https://git.example.org", status: 0)
             #expect(try text(of: stage.configuration) == account)
         }
     }
@@ -129,8 +121,7 @@ import Testing
             let accounts = "[accounts.work]\nissuer = \"https://id.example.org\"\nclient_id = \"c\"\n"
             #expect(unsafe mkdir(stage.dropIns, 0o700) == 0 && remove(stage.configuration) == 0)
             try stage.write(accounts, to: "\(stage.dropIns)/work.toml")
-            let added = try await stage.ringback("origin", "add", "https://git.example.org", "--account", "work")
-            #expect(added.status == 0, "\(added)")
+            try await stage.ringback("origin", "add", "https://git.example.org", "--account", "work", status: 0)
             #expect(FileTree.mode(of: stage.configuration) == 0o600)
             let files = try await stage.run("/usr/bin/find", ["\(stage.directory)/config", "-type", "f"])
             #expect(files.lines.count == 2, "\(files)")
@@ -151,8 +142,9 @@ import Testing
 
                 """
         try await Stage.play(configuration, startsDaemon: false) { stage in
-            let found = try await stage.ringback("origin", "test", "https://git.example.org/team/a")
-            #expect(found.status == 0 && found.out.contains("the token of work with the scope read"), "\(found)")
+            try await stage.ringback(
+                "origin", "test", "https://git.example.org/team/a", status: 0,
+                prints: "the token of work with the scope read")
             for (url, word) in [
                 ("https://git.example.org/other", "have other paths"),
                 ("https://git.example.org/team/../a", "different ways"),
@@ -162,8 +154,7 @@ import Testing
                 let none = try await stage.ringback("origin", "test", url)
                 #expect(none.status == (url == "nonsense" ? 64 : 1) && none.err.contains(word), "\(none)")
             }
-            let named = try await stage.ringback("origin", "test", "https://two.example.org/", "--username", "ada")
-            #expect(named.status == 0, "\(named)")
+            try await stage.ringback("origin", "test", "https://two.example.org/", "--username", "ada", status: 0)
         }
     }
 }

@@ -22,9 +22,9 @@ import Testing
         let origins = Self.origins(("https://git.example.org/*", "work"), ("https://r.example.org/*", "home"))
         try await Stage.play(origins, startsDaemon: false) { stage in
             #expect(try await setUp(stage, "git", "--account", "home", "--yes").status == 0)
-            let done = try await setUp(stage, "git", "--account", "work", "--yes")
-            #expect(done.status == 0 && done.err.contains("Done.") && !done.err.contains("r.example.org"), "\(done)")
-            #expect(try await stage.ringback("origin", "remove", "https://r.example.org").status == 0)
+            let done = try await setUp(stage, "git", "--account", "work", "--yes").expect(0, says: "Done.")
+            #expect(!done.err.contains("r.example.org"), "\(done)")
+            try await stage.ringback("origin", "remove", "https://r.example.org", status: 0)
             let list = try await setUp(stage)
             #expect(list.err.contains("https://r.example.org, but no [[origin]] table names that server"), "\(list)")
         }
@@ -36,10 +36,8 @@ import Testing
             let path = "\(stage.directory)/other file.toml"
             let text = Self.origins(("https://git.example.org/*", "work"))
             try stage.write(text.replacing("{sandbox}", with: stage.sandbox.origin), to: path)
-            let refused = try await setUp(stage, "git", "--config", path)
-            #expect(
-                refused.status == 4 && refused.err.contains("ringback setup git --config '\(path)' --yes"), "\(refused)"
-            )
+            try await setUp(stage, "git", "--config", path).expect(
+                4, says: "ringback setup git --config '\(path)' --yes")
         }
     }
 
@@ -48,8 +46,8 @@ import Testing
         try await Stage.play(Self.origins(("https://git.example.org/*", "work")), startsDaemon: false) { stage in
             #expect(unsafe chown("\(stage.directory)/home", 65_534, 65_534) == 0)
             for arguments in [["git", "--yes"], ["git", "--undo", "--yes"]] {
-                let refused = try await stage.run("ringback", ["setup"] + arguments, environment: Self.git)
-                #expect(refused.status == 1 && refused.err.contains("belongs to uid 65534"), "\(refused)")
+                try await stage.run(
+                    "ringback", ["setup"] + arguments, environment: Self.git, status: 1, says: "belongs to uid 65534")
             }
             #expect(FileTree.text(of: "\(stage.directory)/home/.gitconfig") == nil)
         }
@@ -69,17 +67,15 @@ import Testing
             try stage.write(former, to: file)
             #expect(unsafe symlink(Programs.path("ringback"), link) == 0)
 
-            let nothing = try await setUp(stage, "docker", "--undo", "--yes")
-            #expect(nothing.status == 0 && nothing.out.isEmpty, "\(nothing)")
-            #expect(nothing.err.contains("registry.hand.org, which this command did not write"), "\(nothing)")
+            try await setUp(stage, "docker", "--undo", "--yes").expect(
+                0, out: "", says: "registry.hand.org, which this command did not write")
             #expect(FileTree.text(of: file) == former && FileTree.target(of: link) != nil)
 
             #expect(try await setUp(stage, "docker", "--yes").status == 0)
             #expect(FileTree.text(of: file)?.contains("r.example.org") == true)
             // What was written is known without the origin.
-            #expect(try await stage.ringback("origin", "remove", "https://r.example.org").status == 0)
-            let undone = try await setUp(stage, "docker", "--undo", "--yes")
-            #expect(undone.status == 0 && undone.out.contains("r.example.org"), "\(undone)")
+            try await stage.ringback("origin", "remove", "https://r.example.org", status: 0)
+            try await setUp(stage, "docker", "--undo", "--yes").expect(0, prints: "r.example.org")
             #expect(FileTree.text(of: file) == former && FileTree.target(of: link) != nil)
         }
     }
@@ -91,11 +87,9 @@ import Testing
             try stage.write("{\"a\":1,}", to: "\(stage.directory)/home/.docker/config.json")
             try stage.write("#!/bin/sh\n", to: "\(stage.directory)/bin/docker", mode: 0o700)
             #expect(try await setUp(stage, "git", "--yes").status == 0)
-            let list = try await setUp(stage)
-            #expect(
-                list.status == 0 && list.lines.contains { $0.hasPrefix("git ") && $0.contains("set up") }, "\(list)")
+            let list = try await setUp(stage).expect(0, says: "config.json is not a JSON object")
+            #expect(list.lines.contains { $0.hasPrefix("git ") && $0.contains("set up") }, "\(list)")
             #expect(list.lines.contains { $0.hasPrefix("docker ") && $0.contains("cannot be read") }, "\(list)")
-            #expect(list.err.contains("config.json is not a JSON object"), "\(list)")
         }
     }
 
@@ -123,8 +117,8 @@ import Testing
             try stage.write(
                 "#!/bin/sh\ncase \"$*\" in *--help*) echo '  --exec-command=';; *) echo '{}';; esac\n",
                 to: "\(programs)/kubectl", mode: 0o755)
-            let done = try await setUp(stage, "kubectl", "--yes", added: ["PATH": "\(programs):/usr/bin:/bin"])
-            #expect(done.status == 1 && done.out.isEmpty, "\(done)")
+            let done = try await setUp(stage, "kubectl", "--yes", added: ["PATH": "\(programs):/usr/bin:/bin"]).expect(
+                1, out: "")
             let line = done.err.replacing("\n", with: " ")
             for part in [
                 "- {name: ringback, user: {exec: {", "args: ['kubectl-credential'], provideClusterInfo: true}}}",
@@ -139,8 +133,8 @@ import Testing
         try await Stage.play(Self.origins(("https://k8s.example.org:6443/*", "work")), startsDaemon: false) { stage in
             let old = plugin("ringback", "/opt/old/ringback", #""kubectl-credential""#)
             let file = try kubeconfig(stage, users: old, uses: "ringback")
-            let done = try await setUp(stage, "kubectl", "--yes", added: ["KUBECONFIG": file])
-            #expect(done.status == 0 && !done.out.contains("delete-user"), "\(done)")
+            let done = try await setUp(stage, "kubectl", "--yes", added: ["KUBECONFIG": file]).expect(0)
+            #expect(!done.out.contains("delete-user"), "\(done)")
             #expect(!done.err.contains("set-context"), "\(done)")
             let text = FileTree.text(of: file) ?? ""
             #expect(!text.contains("/opt/old") && text.contains("/ringback\n"), "\(text)")

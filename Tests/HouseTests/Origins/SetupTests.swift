@@ -50,14 +50,11 @@ import Testing
             let file = try linkedFile(stage, ".gitconfig", Self.dotfiles)
             let server = "protocol=https\nhost=git.example.org\n"
 
-            let shown = try await setUp(stage, "git", "--print")
-            #expect(shown.status == 0 && shown.out.contains("git config --global --add"), "\(shown)")
-            let refused = try await setUp(stage, "git", "--account", "work")
-            #expect(refused.status == 4 && refused.err.contains("setup git --account work --yes"), "\(refused)")
+            let shown = try await setUp(stage, "git", "--print").expect(0, prints: "git config --global --add")
+            try await setUp(stage, "git", "--account", "work").expect(4, says: "setup git --account work --yes")
             #expect(FileTree.text(of: file) == Self.dotfiles)
 
-            let done = try await setUp(stage, "git", "--yes")
-            #expect(done.status == 0 && done.out == shown.out, "\(done)")
+            try await setUp(stage, "git", "--yes").expect(0, out: shown.out)
             let text = FileTree.text(of: file) ?? ""
             #expect(text.hasPrefix(Self.dotfiles) && isLink("\(stage.directory)/home/.gitconfig"), "\(text)")
             #expect(text.contains("\thelper = \n\thelper = !/"), "\(text)")
@@ -67,9 +64,9 @@ import Testing
             let filled = try await runGit(stage, "credential", "fill", stdin: server)
             #expect(filled.lines.contains("password=\(token)"), "\(filled)")
             // The helper `store` of the section before does not get it.
-            let approved = try await runGit(
-                stage, "credential", "approve", stdin: server + "username=oauth2\npassword=\(token)\n")
-            #expect(approved.status == 0 && !isThere("\(stage.directory)/home/.git-credentials"))
+            try await runGit(stage, "credential", "approve", stdin: server + "username=oauth2\npassword=\(token)\n")
+                .expect(0)
+            #expect(!isThere("\(stage.directory)/home/.git-credentials"))
             // The path of the other origin is named, so git says which account is needed.
             let other = try await runGit(
                 stage, "credential", "fill", stdin: "protocol=https\nhost=code.example.org\npath=team/a.git\n")
@@ -80,14 +77,12 @@ import Testing
             #expect(
                 row.contains(" set up ") && row.contains("https://git.example.org/* https://code.example.org/team/*"),
                 "\(list)")
-            let again = try await setUp(stage, "git")
-            #expect(again.status == 0 && again.out.isEmpty && again.err.contains("nothing to change"), "\(again)")
+            try await setUp(stage, "git").expect(0, out: "", says: "nothing to change")
 
-            let undone = try await setUp(stage, "git", "--undo", "--yes")
-            #expect(undone.status == 0 && FileTree.text(of: file) == Self.dotfiles, "\(undone)")
+            let undone = try await setUp(stage, "git", "--undo", "--yes").expect(0)
+            #expect(FileTree.text(of: file) == Self.dotfiles, "\(undone)")
             #expect(isLink("\(stage.directory)/home/.gitconfig"))
-            let nothing = try await setUp(stage, "git", "--undo", "--yes")
-            #expect(nothing.status == 0 && nothing.out.isEmpty && nothing.err.contains("nothing to remove"))
+            try await setUp(stage, "git", "--undo", "--yes").expect(0, out: "", says: "nothing to remove")
         }
     }
 
@@ -98,13 +93,13 @@ import Testing
             #expect(try await setUp(stage, "git", "--yes", "--account", "work").status == 0)
             try stage.write((FileTree.text(of: file) ?? "") + "[credential]\n\thelper = cache\n", to: file)
             let list = try await setUp(stage, "--json")
-            let git = try JSON(parsing: list.out.utf8)["tools"]?.array?.first
+            let git = try list.json["tools"]?.array?.first
             #expect(git?["state"] == "something else answers" && git?["servers"] == ["https://git.example.org/*"])
-            let doctor = try await stage.run("ringback", ["doctor"], environment: Self.git)
+            let doctor = try await stage.ringback("doctor", environment: Self.git)
             #expect(doctor.out.contains("cache") && doctor.out.contains("ringback setup git"), "\(doctor)")
 
-            let mended = try await setUp(stage, "git", "--yes", "--account", "work")
-            #expect(mended.status == 0 && !mended.err.contains("cache"), "\(mended)")
+            let mended = try await setUp(stage, "git", "--yes", "--account", "work").expect(0)
+            #expect(!mended.err.contains("cache"), "\(mended)")
             let row = try await setUp(stage).lines.first { $0.hasPrefix("git ") } ?? ""
             #expect(row.contains("set up in part"), "\(row)")
             // Somebody else's entry for the server stays.
@@ -137,17 +132,13 @@ import Testing
     @Test func `setup needs an origin, an account and the tool`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             try stage.write("#!/bin/sh\n", to: "\(stage.directory)/bin/docker", mode: 0o700)
-            let none = try await setUp(stage, "docker", "--yes")
-            #expect(none.status == 1 && none.err.contains("ringback origin add URL"), "\(none)")
-            let unknown = try await setUp(stage, "docker", "--account", "wrok", "--yes")
-            #expect(unknown.status == 64 && unknown.err.contains("Did you mean work"), "\(unknown)")
+            try await setUp(stage, "docker", "--yes").expect(1, says: "ringback origin add URL")
+            try await setUp(stage, "docker", "--account", "wrok", "--yes").expect(64, says: "Did you mean work")
             #expect(try await setUp(stage, "--undo").status == 64)
             #expect(try await setUp(stage, "npm").status == 64)
             let empty = ["PATH": "\(stage.directory)/home"]
-            let missing = try await setUp(stage, "git", "--yes", added: empty)
-            #expect(missing.status == 1 && missing.err.contains("git: not installed"), "\(missing)")
-            let undone = try await setUp(stage, "git", "--undo", "--yes", added: empty)
-            #expect(undone.status == 1 && undone.err.contains("git: not installed"), "\(undone)")
+            try await setUp(stage, "git", "--yes", added: empty).expect(1, says: "git: not installed")
+            try await setUp(stage, "git", "--undo", "--yes", added: empty).expect(1, says: "git: not installed")
             // docs/tools.md has the lines for these tools; setup does not edit their files.
             for tool in ["aws", "bazel", "cargo", "pnpm", "terraform", "tofu"] {
                 #expect(try await setUp(stage, tool, "--yes").status == 64, "\(tool)")
@@ -187,13 +178,12 @@ import Testing
                 }
                 """
             let file = try linkedFile(stage, ".docker/config.json", former)
-            let shown = try await setUp(stage, "docker", "--print")
-            #expect(shown.status == 0 && FileTree.text(of: file) == former, "\(shown)")
+            let shown = try await setUp(stage, "docker", "--print").expect(0)
+            #expect(FileTree.text(of: file) == former, "\(shown)")
             #expect(!isThere("\(home)/.local/bin"))
 
-            let done = try await setUp(stage, "docker", "--yes")
-            #expect(done.status == 0 && done.err.contains("which stays: pass"), "\(done)")
-            #expect(done.err.contains("\(home)/.local/bin is not in PATH"), "\(done)")
+            try await setUp(stage, "docker", "--yes").expect(
+                0, says: "which stays: pass", "\(home)/.local/bin is not in PATH")
             #expect(
                 FileTree.text(of: file)
                     == former.replacing("\"pass\"\n", with: "\"pass\",\n        \"r.example.org\": \"ringback\"\n"))
@@ -208,8 +198,8 @@ import Testing
             let row = try await setUp(stage, added: path).lines.first { $0.hasPrefix("docker ") } ?? ""
             #expect(row.contains("something else answers") && row.contains("r.example.org"), "\(row)")
 
-            let undone = try await setUp(stage, "docker", "--undo", "--yes")
-            #expect(undone.status == 0 && FileTree.text(of: file) == former, "\(undone)")
+            let undone = try await setUp(stage, "docker", "--undo", "--yes").expect(0)
+            #expect(FileTree.text(of: file) == former, "\(undone)")
             #expect(!isThere("\(home)/.local/bin/docker-credential-ringback"))
         }
     }
@@ -222,15 +212,13 @@ import Testing
             let place = ["DOCKER_CONFIG": home]
             for text in ["{\"a\": 1,}", "[]", "{\"credHelpers\": null}", ""] {
                 try stage.write(text, to: "\(home)/config.json")
-                let refused = try await setUp(stage, "docker", "--yes", added: place)
-                #expect(refused.status == 1 && refused.err.contains("Nothing was changed"), "\(refused)")
+                try await setUp(stage, "docker", "--yes", added: place).expect(1, says: "Nothing was changed")
                 #expect(FileTree.text(of: "\(home)/config.json") == text)
             }
             FileTree.remove("\(home)/config.json")
             for name in [".local", ".local/bin"] { FileTree.makeDirectory("\(home)/\(name)") }
             try stage.write("mine", to: "\(home)/.local/bin/docker-credential-ringback")
-            let taken = try await setUp(stage, "docker", "--yes", added: place)
-            #expect(taken.status == 1 && taken.err.contains("Move it away"), "\(taken)")
+            try await setUp(stage, "docker", "--yes", added: place).expect(1, says: "Move it away")
             #expect(FileTree.text(of: "\(home)/.local/bin/docker-credential-ringback") == "mine")
             #expect(!isThere("\(home)/config.json"))
         }
@@ -242,9 +230,8 @@ import Testing
     func `setup kubectl makes a kubeconfig user that sends the token`() async throws {
         try await Stage.play { stage in
             let (server, port) = try await stage.startToolServer()
-            let added = try await stage.ringback(
-                "origin", "add", "https://127.0.0.1:\(port)", "--account", "work", "--kind", "id_token")
-            #expect(added.status == 0, "\(added)")
+            try await stage.ringback(
+                "origin", "add", "https://127.0.0.1:\(port)", "--account", "work", "--kind", "id_token", status: 0)
             try await stage.signIn()
             let file = "\(stage.directory)/kubeconfig"
             let place = ["KUBECONFIG": file]
@@ -264,9 +251,9 @@ import Testing
             let before = try await setUp(stage, added: place)
             #expect(
                 before.out.contains("something else answers") && before.err.contains("another user: ada"), "\(before)")
-            let sent = try await stage.run(
-                "/bin/sh", ["-c", "\(command) >/dev/null && exec kubectl get --raw /readyz"], environment: place)
-            #expect(sent.status == 0 && sent.out.contains("ok"), "\(sent)")
+            try await stage.run(
+                "/bin/sh", ["-c", "\(command) >/dev/null && exec kubectl get --raw /readyz"], environment: place,
+                status: 0, prints: "ok")
             let session = try await stage.api("GET", "/v1/accounts/work/session?include=id_token")
             let token = try #require(session["id_token"]?.string)
             _ = try await server.line("the request with the ID token") { $0 == "/readyz Bearer \(token)" }
@@ -283,10 +270,10 @@ import Testing
                 renewed.out.contains("set up in part") && renewed.err.contains("certificate authority"), "\(renewed)")
             try stage.write(configuration, to: stage.configuration)
 
-            let named = try await setUp(stage, "kubectl", "--account", "home", "--yes", added: place)
-            #expect(named.status == 0 && named.out.contains("--exec-arg=--account=home"), "\(named)")
-            let undone = try await setUp(stage, "kubectl", "--undo", "--yes", added: place)
-            #expect(undone.status == 0 && undone.err.contains("The context c uses ringback"), "\(undone)")
+            try await setUp(stage, "kubectl", "--account", "home", "--yes", added: place).expect(
+                0, prints: "--exec-arg=--account=home")
+            try await setUp(stage, "kubectl", "--undo", "--yes", added: place).expect(
+                0, says: "The context c uses ringback")
             let text = FileTree.text(of: file) ?? ""
             #expect(text.contains("name: ada") && !text.contains("name: ringback"), "\(text)")
         }

@@ -27,8 +27,8 @@ private final class Reader {
             segment.hasPrefix("{") ? rest.popFirst() ?? "" : String(segment)
         }
         let target = path.joined(separator: "/") + query
-        let answer = try await stage.api(parts[0], target, body, fields: fields)
-        #expect(answer.status == status, "\(operation): \(answer)", sourceLocation: sourceLocation)
+        let answer = try await stage.api(
+            parts[0], target, body, fields: fields, status: status, sourceLocation: sourceLocation)
         let mistakes = description.mistakes(of: answer, to: operation)
         #expect(mistakes.isEmpty, "\(operation): \(mistakes) in \(answer)", sourceLocation: sourceLocation)
         asked.insert(operation)

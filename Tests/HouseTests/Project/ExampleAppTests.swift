@@ -25,12 +25,12 @@ import Testing
         var environment = environment
         environment["PATH"] = "\(stage.directory)/bin:" + (environment["PATH"] ?? "")
         environment["BROWSER"] = "xdg-open"
-        let app = try await stage.run(program, arguments + ["sign-in", "github"], environment: environment)
-        #expect(app.status == 0 && app.out.hasPrefix("signed in: alice@example.org\nprofile: "), "\(app)")
+        let app = try await stage.run(program, arguments + ["sign-in", "github"], environment: environment, status: 0)
+        #expect(app.out.hasPrefix("signed in: alice@example.org\nprofile: "), "\(app)")
         // All users can read a program's arguments, so the address has no state.
         let opened = FileTree.text(of: "\(stage.directory)/opened") ?? ""
         #expect(opened.hasPrefix("http://127.0.0.1:") && opened.contains("/start/"), "\(opened)")
-        #expect(try await stage.ringback("logout", "app").status == 0)
+        try await stage.ringback("logout", "app", status: 0)
     }
 
     @Test func `no example and no client starts a program with authorization_url`() throws {
@@ -63,8 +63,8 @@ import Testing
                 "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": "\(Document.root)/Clients/python/src",
             ]
             let program = [command[0], "\(Document.root)/\(command[1])"]
-            let nobody = try await stage.run("/usr/bin/env", program + ["nobody"], environment: environment)
-            #expect(nobody.status == 1 && nobody.out.isEmpty && nobody.err.contains("nobody"), "\(nobody)")
+            try await stage.run(
+                "/usr/bin/env", program + ["nobody"], environment: environment, status: 1, out: "", says: "nobody")
             let app = try stage.start("/usr/bin/env", program + ["app"], environment: environment)
             _ = try await app.line("the start") { $0 == "nobody is signed in" }
             try await stage.stopDaemon()
@@ -81,8 +81,7 @@ import Testing
                 environment: [
                     "RINGBACK_SOCK": stage.socket, "PROJECT_URL": "\(stage.sandbox.origin)/supabase",
                     "PROJECT_KEY": "sb_publishable_sandbox",
-                ])
-            #expect(nobody.status == 1 && nobody.out.isEmpty, "\(nobody)")
+                ], status: 1, out: "")
             #expect(nobody.err == "There is no account “nobody”.\n", "\(nobody)")
         }
         // What was compiled is what the comment shows.
@@ -105,8 +104,8 @@ import Testing
                 environment: environment)
             let line = try await app.errorLine("the address") { $0.hasPrefix("Open: ") }
             _ = try await stage.run("/usr/bin/curl", ["-sSL", "-o", "/dev/null", String(line.dropFirst(6))])
-            let ended = try await app.end()
-            #expect(ended.status == 0 && ended.out.hasPrefix("signed in: alice@example.org\n"), "\(ended)")
+            let ended = try await app.end().expect(0)
+            #expect(ended.out.hasPrefix("signed in: alice@example.org\n"), "\(ended)")
         }
     }
 
@@ -124,10 +123,10 @@ import Testing
             _ = try await app.line("the person") { $0 == "signed in: mira@example.org" }
             let row = try await app.line("the row") { $0.hasPrefix("profile: ") }
             #expect(row.contains("mira@example.org"))
-            let out = try await stage.run(program, arguments + ["sign-out"], environment: environment)
-            #expect(out.status == 0 && out.out == "nobody is signed in\n", "\(out)")
-            let ended = try await app.end()
-            #expect(ended.status == 0 && ended.out.hasSuffix("nobody is signed in\n"), "\(ended)")
+            try await stage.run(
+                program, arguments + ["sign-out"], environment: environment, status: 0, out: "nobody is signed in\n")
+            let ended = try await app.end().expect(0)
+            #expect(ended.out.hasSuffix("nobody is signed in\n"), "\(ended)")
         }
     }
 }

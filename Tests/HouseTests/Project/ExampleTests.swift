@@ -35,12 +35,12 @@ import Testing
         try await Stage.playReader { stage in
             let (added, name) = (stage.readersEnvironment, "work")
             let add = ["account", "add", name, "--issuer", stage.sandbox.origin, "--client-id", "ringback"]
-            #expect(try await stage.run("ringback", add, environment: added).status == 0)
+            try await stage.run("ringback", add, environment: added, status: 0)
             // Line by line: its output goes to a pipe here, and would be held back.
             let program = try stage.start("/usr/bin/stdbuf", ["-oL", app], environment: added)
             let line = try await program.line("the sign-in") { $0.hasPrefix("signed_in") }
             #expect(line == "signed_in alice@example.org")
-            #expect(try await stage.run("ringback", ["refresh", name, "--force"], environment: added).status == 0)
+            try await stage.ringback("refresh", name, "--force", environment: added, status: 0)
             _ = try await program.line("the refresh") { $0 == "token_refreshed alice@example.org" }
         }
     }
@@ -57,14 +57,14 @@ import Testing
             func said() -> [String] {
                 (FileTree.text(of: "\(stage.directory)/said") ?? "").split(separator: "\n").map(String.init)
             }
-            #expect(try await stage.ringback("open", "swisscoin://pay/7").status == 0)
+            try await stage.ringback("open", "swisscoin://pay/7", status: 0)
             try await stage.eventually("the first link") { said() == ["open swisscoin://pay/7"] }
-            #expect(try await stage.ringback("open", "swisscoin://pay/8").status == 0)
+            try await stage.ringback("open", "swisscoin://pay/8", status: 0)
             try await stage.eventually("the second link") { said().last == "open swisscoin://pay/8" }
             // What it acknowledged is nobody else's; the newest listener gets what comes.
             let other = try stage.start("ringback", ["links", "swisscoin"])
             try await stage.eventually("its end") { said().last == "another program listens now" }
-            #expect(try await stage.ringback("open", "swisscoin://pay/9").status == 0)
+            try await stage.ringback("open", "swisscoin://pay/9", status: 0)
             _ = try await other.line("the third link") { $0 == "swisscoin://pay/9" }
             #expect(other.output.value.lines.count == 1 && said().count == 3)
         }

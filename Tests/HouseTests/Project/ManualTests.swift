@@ -116,8 +116,7 @@ import Testing
                 let lines = keys.filter { $0.section == section }.map { "\($0.name) = [[[]]]\n" }
                 let table = try #require(tables[section], "\(section)")
                 try stage.write(configuration: table + lines.joined() + "unheard_of = 1\n")
-                let check = try await stage.ringback("config", "check")
-                #expect(check.status == 78)
+                let check = try await stage.ringback("config", "check", status: 78)
                 let unknown = check.err.split(separator: "\n").filter { $0.contains("unknown key") }
                 #expect(unknown.count == 1 && unknown[0].contains("unheard_of"), "\(section): \(check)")
             }
@@ -127,8 +126,9 @@ import Testing
     @Test(.enabled(if: Manual.hasGroff, "groff is not installed"), arguments: Manual.pages)
     func `groff has no complaint`(page: String) async throws {
         let arguments = ["-man", "-ww", "-Tutf8", "\(Document.root)/man/\(page)"]
-        let ended = try await Program("/usr/bin/groff", arguments, environment: ["PATH": "/usr/bin:/bin"]).end()
-        #expect(ended.status == 0 && ended.err.isEmpty && !ended.out.isEmpty, "\(ended.err)")
+        let ended = try await Program("/usr/bin/groff", arguments, environment: ["PATH": "/usr/bin:/bin"]).end().expect(
+            0)
+        #expect(ended.err.isEmpty && !ended.out.isEmpty, "\(ended.err)")
     }
 
     @Test func `make install brings everything, and make uninstall takes it away`() async throws {
@@ -138,9 +138,8 @@ import Testing
                 "--no-print-directory", "-C", Document.root, "RELEASE=\(Programs.directory)", "DESTDIR=\(destination)",
                 "PREFIX=/usr",
             ]
-            let installed = try await stage.run(
-                "/bin/sh", ["-c", "umask 077; exec /usr/bin/make install \"$@\"", "make"] + arguments)
-            #expect(installed.status == 0, "\(installed)")
+            try await stage.run(
+                "/bin/sh", ["-c", "umask 077; exec /usr/bin/make install \"$@\"", "make"] + arguments, status: 0)
             #expect(
                 try await stage.run("/usr/bin/find", [destination, "-type", "d", "!", "-perm", "755"]).out.isEmpty)
             let files = try await stage.run("/usr/bin/find", [destination, "-type", "f", "-printf", "/%P %m\n"]).lines
@@ -163,9 +162,10 @@ import Testing
                         "/usr/share/ringback/supabase/profiles.sql 644",
                         "/usr/share/zsh/site-functions/_ringback 644",
                     ])
-            let odd = try await stage.run("/usr/bin/make", ["install"] + arguments + ["PREFIX=/opt/my own"])
-            #expect(odd.status == 2 && odd.err.contains("is no path that make install takes"), "\(odd)")
-            #expect(try await stage.run("/usr/bin/make", ["uninstall"] + arguments).status == 0)
+            try await stage.run(
+                "/usr/bin/make", ["install"] + arguments + ["PREFIX=/opt/my own"], status: 2,
+                says: "is no path that make install takes")
+            try await stage.run("/usr/bin/make", ["uninstall"] + arguments, status: 0)
             #expect(try await stage.run("/usr/bin/find", [destination, "-type", "f"]).out.isEmpty)
         }
     }
@@ -176,14 +176,12 @@ import Testing
         try await Stage.play("", startsDaemon: false) { stage in
             let home = "\(stage.directory)/home"
             let arguments = ["--no-print-directory", "-C", Document.root, "RELEASE=\(Programs.directory)"]
-            let installed = try await stage.run("/usr/bin/make", ["install", "PREFIX=~/.local"] + arguments)
-            #expect(installed.status == 0, "\(installed)")
+            let installed = try await stage.run("/usr/bin/make", ["install", "PREFIX=~/.local"] + arguments, status: 0)
             let next = "systemctl --user daemon-reload && systemctl --user enable --now ringback.socket"
             #expect(installed.out.contains(next), "\(installed)")
             let unit = FileTree.text(of: "\(home)/.local/share/systemd/user/ringback.service") ?? ""
             #expect(unit.contains("ExecStart=\(home)/.local/bin/ringbackd\n"))
-            let undone = try await stage.run("/usr/bin/make", ["uninstall", "PREFIX=~/.local"] + arguments)
-            #expect(undone.status == 0, "\(undone)")
+            try await stage.run("/usr/bin/make", ["uninstall", "PREFIX=~/.local"] + arguments, status: 0)
             #expect(try await stage.run("/usr/bin/find", [home, "!", "-type", "d"]).out.isEmpty)
         }
     }

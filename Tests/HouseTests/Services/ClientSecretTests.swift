@@ -60,8 +60,8 @@ private struct Way: Sendable, CustomTestStringConvertible {
         try await play("client_secret_file = \"{stage}/secret\"") { stage in
             try await stage.signIn()
             try await stage.sandbox.control(["clients": [["id": "web client", "secret": "newer"]]])
-            let refused = try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true])
-            #expect(refused.status == 422 && refused["provider_code"]?.string == "invalid_client", "\(refused)")
+            let refused = try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true], status: 422)
+            #expect(refused["provider_code"]?.string == "invalid_client", "\(refused)")
             #expect(try await stage.account()["state"]?.string == "authenticated")
             try stage.write("newer", to: "\(stage.directory)/secret")
             #expect(try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true]).status == 200)
@@ -74,12 +74,12 @@ private struct Way: Sendable, CustomTestStringConvertible {
                 "#!/bin/sh\necho CANARY-out; echo CANARY-err >&2; exit 3\n", to: "\(stage.directory)/bin/fails",
                 mode: 0o700)
             let (browser, _) = try stage.recordingBrowser()
-            let login = try await stage.run("ringback", ["login", "work"], environment: ["BROWSER": browser])
-            #expect(login.status == 78 && login.out.isEmpty, "\(login)")
-            #expect(login.err.contains("client_secret_command exited with status 3"), "\(login)")
-            #expect(login.err.contains("work") && !login.err.contains("CANARY"), "\(login)")
-            let answer = try await stage.api("POST", "/v1/accounts/work/sign-in")
-            #expect(answer.status == 400 && answer.code == "invalid_configuration", "\(answer)")
+            let login = try await stage.ringback(
+                "login", "work", environment: ["BROWSER": browser], status: 78, out: "",
+                says: "client_secret_command exited with status 3", "work")
+            #expect(!login.err.contains("CANARY"), "\(login)")
+            let answer = try await stage.api(
+                "POST", "/v1/accounts/work/sign-in", status: 400, code: "invalid_configuration")
             #expect(answer["recovery"]?.string == "fix_configuration")
             #expect(try await stage.api("GET", "/v1/flows")["flows"]?.array == [])
             #expect(try await stage.api("GET", "/v1/status")["listeners"]?.array == [])
@@ -99,8 +99,7 @@ private struct Way: Sendable, CustomTestStringConvertible {
             try await stage.signIn()
             for ends in ["\n\n", "\r\n\r\n", "\r", ""] {
                 try stage.write(Way.secret + ends, to: file)
-                let answer = try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true])
-                #expect(answer.status == 200, "\(ends.debugDescription): \(answer)")
+                try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true], status: 200)
             }
             let asked = try await stage.sandbox.counters().requests("token")
             for (text, byte) in [
@@ -108,8 +107,8 @@ private struct Way: Sendable, CustomTestStringConvertible {
                 ("s3\u{1}cret", "byte 2 is 0x01"),
             ] {
                 try stage.write(text, to: file)
-                let answer = try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true])
-                #expect(answer.status == 400 && answer.code == "invalid_configuration", "\(answer)")
+                let answer = try await stage.api(
+                    "POST", "/v1/accounts/work/refresh", ["force": true], status: 400, code: "invalid_configuration")
                 #expect(answer["setting"] == "client_secret_credential", "\(answer)")
                 #expect(answer["detail"]?.string?.contains(byte) == true, "\(answer)")
                 #expect(!answer.text.contains("s3"), "\(answer)")
@@ -151,8 +150,8 @@ private struct Way: Sendable, CustomTestStringConvertible {
             try await stage.signIn()
             let file = "\(stage.directory)/secret"
             FileTree.remove(file)
-            let refused = try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true])
-            #expect(refused.status == 400 && refused["setting"] == "client_secret_file", "\(refused)")
+            let refused = try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true], status: 400)
+            #expect(refused["setting"] == "client_secret_file", "\(refused)")
             for _ in 0..<2 {
                 #expect(try await stage.account()["error"]?["code"] == "invalid_configuration")
                 #expect(try await stage.ringback("accounts").out.contains("does not exist"))
@@ -160,11 +159,11 @@ private struct Way: Sendable, CustomTestStringConvertible {
             // Nothing is asked of the provider, and no reload is needed.
             let asked = try await stage.sandbox.counters().requests("token")
             try stage.write(Way.secret, to: file)
-            let accounts = try await stage.ringback("accounts")
-            #expect(accounts.status == 0 && !accounts.out.contains("does not exist"), "\(accounts)")
+            let accounts = try await stage.ringback("accounts", status: 0)
+            #expect(!accounts.out.contains("does not exist"), "\(accounts)")
             #expect(try await stage.account()["error"] == nil)
             #expect(try await stage.sandbox.counters().requests("token") == asked)
-            #expect(try await stage.ringback("refresh", "work", "--force").status == 0)
+            try await stage.ringback("refresh", "work", "--force", status: 0)
         }
     }
 }

@@ -19,7 +19,7 @@ import Testing
             let program = try stage.start(
                 "/usr/bin/env", ["python3", "-B", "\(Document.root)/Tests/Programs/mcp_server.py", stage.directory])
             let url = "http://127.0.0.1:\(try await program.line("the port of the MCP server"))/mcp"
-            #expect(try await stage.ringback("account", "add", "linear", "--mcp", url).status == 0)
+            try await stage.ringback("account", "add", "linear", "--mcp", url, status: 0)
             try await stage.signIn("linear")
             let first = try await clientID(stage)
             try await forget(stage)
@@ -42,7 +42,7 @@ import Testing
             let scopes = ["--scope", "openid", "--scope", "offline_access"]
             try await stage.sandbox.control(["registered_authentication": "client_secret_basic"])
             let add = ["account", "add", "play", "--issuer", stage.sandbox.origin, "--register"]
-            #expect(try await stage.run("ringback", add + scopes).status == 0)
+            try await stage.run("ringback", add + scopes, status: 0)
             let file = try #require(FileTree.text(of: "\(stage.dropIns)/play.toml"))
             let redirectURI = try #require(file.firstMatch(of: #/redirect_uri = "([^"]+)"/#)?.1)
             let command =
@@ -61,13 +61,12 @@ import Testing
             #expect(refused.status != 0 && refused.err.contains("Register the client again."), "\(refused)")
             #expect(refused.err.contains("Run: \(command)\n"), "\(command): \(refused)")
             let doctor = try await stage.ringback("doctor", "play", "--json")
-            let checks = try JSON(parsing: doctor.out.utf8)["checks"]?.array ?? []
+            let checks = try doctor.json["checks"]?.array ?? []
             let client = checks.first { $0["check"] == "client" }
             #expect(doctor.status == 1 && client?["command"]?.string == command, "\(doctor)")
 
             let words = command.split(separator: " ").dropFirst().map(String.init)
-            let added = try await stage.run("ringback", words)
-            #expect(added.status == 0, "\(added)")
+            try await stage.run("ringback", words, status: 0)
             try await stage.signIn("play")
             #expect(try await clientID(stage) != first)
             #expect(try await stage.api("POST", "/v1/accounts/play/refresh", ["force": true]).status == 200)

@@ -16,8 +16,7 @@ extension `account add --register` {
                 let other = "[accounts.other]\nissuer = \"\(stage.sandbox.origin)\"\nclient_id = \"x\"\n"
                 try stage.write(other, to: "\(stage.dropIns)/play.toml")
                 try await stage.sandbox.control(["release": "registration"])
-                let ended = try await adding.end()
-                #expect(ended.status == 1 && ended.out.isEmpty && ended.err.contains("play.toml"), "\(ended)")
+                let ended = try await adding.end().expect(1, out: "", says: "play.toml")
                 #expect(FileTree.text(of: "\(stage.dropIns)/play.toml") == other)
                 #expect(FileTree.names(in: stage.dropIns) == ["play.toml"])
                 expectSealed(stage, ended)
@@ -30,8 +29,8 @@ extension `account add --register` {
                 #expect(ended.err.contains("stays registered at \(stage.sandbox.origin)"), "\(ended)")
                 let target = try #require(ended.err.split(separator: "DELETE ").last?.split(separator: "\n").first)
                 try await stage.sandbox.control(["clear": true])
-                let deleted = try await stage.api("DELETE", String(target))
-                #expect(deleted.status == 200 && deleted["deleted_at_provider"] == true, "\(deleted)")
+                let deleted = try await stage.api("DELETE", String(target), status: 200)
+                #expect(deleted["deleted_at_provider"] == true, "\(deleted)")
                 #expect(try await stage.sandbox.counters()["registrations_deleted"] == 2)
             }
         }
@@ -50,8 +49,7 @@ extension `account add --register` {
                 ["--issuer", stage.sandbox.origin, "--client-id", "x", "--initial-access-token-fd", "0"],
             ]
             for arguments in usage {
-                let output = try await stage.run("ringback", ["account", "add", "play"] + arguments)
-                #expect(output.status == 64 && output.out.isEmpty, "\(arguments): \(output)")
+                try await stage.run("ringback", ["account", "add", "play"] + arguments, status: 64, out: "")
             }
             #expect(FileTree.names(in: stage.dropIns) == [])
             #expect(try await stage.sandbox.counters()["registrations"] == 0)

@@ -33,8 +33,7 @@ import Testing
 
     @Test func `DCR-01: account add --register registers a public client, which signs in`() async throws {
         try await Stage.play { stage in
-            let added = try await add(stage)
-            #expect(added.status == 0, "\(added)")
+            let added = try await add(stage).expect(0)
             let document = try await asked(stage)
             #expect(document["application_type"] == "native" && document["client_name"] == "Ringback")
             // With its port: some providers compare it exactly.
@@ -65,9 +64,8 @@ import Testing
         try await Stage.play { stage in
             for way in ["client_secret_basic", "client_secret_post"] {
                 try await stage.sandbox.control(["registered_authentication": .string(way)])
-                let added = try await add(stage, ["--json"])
-                #expect(added.status == 0, "\(added)")
-                let registration = try JSON(parsing: added.out.utf8)["registration"]
+                let added = try await add(stage, ["--json"]).expect(0)
+                let registration = try added.json["registration"]
                 #expect(registration?["client_secret_registered"] == true && registration?["managed"] == true)
                 #expect(registration?["token_endpoint_auth_method"]?.string == way)
                 let file = try #require(FileTree.text(of: "\(stage.dropIns)/play.toml"))
@@ -85,7 +83,7 @@ import Testing
                 }
                 expectSealed(stage, added)
                 FileTree.remove("\(stage.dropIns)/play.toml")
-                #expect(try await stage.ringback("reload").status == 0)
+                try await stage.ringback("reload", status: 0)
             }
         }
     }
@@ -96,15 +94,15 @@ import Testing
             #expect(try await add(stage).status == 0)
             let file = "\(stage.dropIns)/play.toml"
             let text = try #require(FileTree.text(of: file))
-            #expect(try await stage.ringback("lock").status == 0)
+            try await stage.ringback("lock", status: 0)
             #expect(try await stage.api("POST", "/v1/accounts/play/sign-in").code == "vault_locked")
             #expect(try await add(stage, ["--config", stage.configuration]).status == 1)
-            #expect(try await stage.ringback("unlock").status == 0)
+            try await stage.ringback("unlock", status: 0)
             let line = try #require(text.split(separator: "\n").first { $0.hasPrefix("client_id") })
             try stage.write(text.replacing(line, with: "client_id = \"another\""), to: file)
-            #expect(try await stage.ringback("reload").status == 0)
-            let answer = try await stage.api("POST", "/v1/accounts/play/sign-in")
-            #expect(answer.status == 400 && answer.code == "invalid_configuration", "\(answer)")
+            try await stage.ringback("reload", status: 0)
+            let answer = try await stage.api(
+                "POST", "/v1/accounts/play/sign-in", status: 400, code: "invalid_configuration")
             #expect(answer["detail"]?.string?.contains("holds no client secret") == true)
         }
     }
@@ -120,8 +118,7 @@ import Testing
         try await stage.sandbox.control([
             "registered_authentication": "client_secret_basic", "registered_secret_lifetime": 0,
         ])
-        let added = try await add(stage)
-        #expect(added.status == 0, "\(added)")
+        try await add(stage).expect(0)
     }
 
     @Test func `DCR-05: an expired registered secret is renewed once (RFC 7592)`()
@@ -144,10 +141,10 @@ import Testing
                     $0.hasPrefix("client-")
                 })
             FileTree.remove("\(stage.dropIns)/play.toml")
-            #expect(try await stage.ringback("reload").status == 0)
+            try await stage.ringback("reload", status: 0)
             let deleted = try await stage.api(
-                "DELETE", "/v1/registrations/play?issuer=\(stage.sandbox.origin)&client_id=\(client)")
-            #expect(deleted.status == 200 && deleted["deleted_at_provider"] == true, "\(deleted)")
+                "DELETE", "/v1/registrations/play?issuer=\(stage.sandbox.origin)&client_id=\(client)", status: 200)
+            #expect(deleted["deleted_at_provider"] == true, "\(deleted)")
             expectSealed(stage)
         }
     }
@@ -155,14 +152,12 @@ import Testing
     @Test func `DCR-04: the initial access token is read from a descriptor`() async throws {
         try await Stage.play { stage in
             try await stage.sandbox.control(["registration": "token"])
-            let without = try await add(stage)
-            #expect(without.status == 1 && without.out.isEmpty, "\(without)")
-            #expect(without.err.contains("invalid_token") && without.err.contains("--initial-access-token-fd"))
+            try await add(stage).expect(1, out: "", says: "invalid_token", "--initial-access-token-fd")
             let wrong = try await add(stage, ["--initial-access-token-fd", "0"], stdin: "not-the-token-of-anyone\n")
-            #expect(wrong.status == 1 && !wrong.err.contains("not-the-token"), "\(wrong)")
+                .expect(1)
+            #expect(!wrong.err.contains("not-the-token"), "\(wrong)")
             #expect(FileTree.names(in: stage.dropIns) == [])
-            let added = try await add(stage, ["--initial-access-token-fd", "0"], stdin: "initial-access-token\n")
-            #expect(added.status == 0, "\(added)")
+            try await add(stage, ["--initial-access-token-fd", "0"], stdin: "initial-access-token\n").expect(0)
             let request = try await stage.sandbox.log().last { $0["endpoint"]?.string == "registration" }
             #expect(request?["headers"]?["authorization"]?.string == "Bearer initial-access-token")
             #expect(try await add(stage, ["--initial-access-token-fd", "0"], stdin: "").status != 0)
@@ -182,13 +177,11 @@ import Testing
             ]
             for (fault, status, words) in refusals {
                 try await stage.sandbox.control(["faults": [fault]])
-                let output = try await add(stage)
-                #expect(output.status == status && output.out.isEmpty && output.err.contains(words), "\(output)")
+                try await add(stage).expect(status, out: "", says: words)
             }
             try await stage.sandbox.control(["registration": "off"])
-            let none = try await stage.run(
-                "ringback", ["account", "add", "rest", "--issuer", stage.sandbox.origin + "/tenant-b", "--register"])
-            #expect(none.status == 0, "\(none)")
+            try await stage.ringback(
+                "account", "add", "rest", "--issuer", stage.sandbox.origin + "/tenant-b", "--register", status: 0)
             #expect(FileTree.names(in: stage.dropIns) == ["rest.toml"])
             #expect(try await stage.sandbox.counters()["registrations"] == 0)
         }

@@ -38,10 +38,9 @@ import Testing
                 mount -o remount,ro "$1/volume"
                 exec "$0" --check-config --json
                 """
-            let ended = try await stage.run(
-                "/usr/bin/unshare", ["-rm", "sh", "-c", script, Programs.path("ringbackd"), stage.directory])
-            #expect(ended.status == 0 && ended.out.contains(#""registration":"no sign-in""#), "\(ended)")
-            #expect(ended.err.contains("can be written by others"), "\(ended)")
+            try await stage.run(
+                "/usr/bin/unshare", ["-rm", "sh", "-c", script, Programs.path("ringbackd"), stage.directory], status: 0,
+                prints: #""registration":"no sign-in""#, says: "can be written by others")
         }
     }
 
@@ -71,19 +70,15 @@ import Testing
                 return token
             }
             func check() async throws -> Output {
-                try await stage.run("ringback", ["config", "check"], environment: ["CREDENTIALS_DIRECTORY": directory])
+                try await stage.ringback("config", "check", environment: ["CREDENTIALS_DIRECTORY": directory])
             }
             // Nobody gave the daemon anything; and no check from elsewhere could find out.
             try await stage.startDaemon()
-            let nothing = try await token()
-            #expect(nothing.status == 78 && nothing.out.isEmpty && nothing.err.contains(place), "\(nothing)")
-            #expect(nothing.err.contains("the credential robot-secret was not given to the daemon"), "\(nothing)")
-            #expect(
-                nothing.err.contains("--credential-fd robot-secret=N")
-                    && nothing.err.contains("LoadCredential=robot-secret:PATH"), "\(nothing)")
+            let nothing = try await token().expect(
+                78, out: "", says: place, "the credential robot-secret was not given to the daemon",
+                "--credential-fd robot-secret=N", "LoadCredential=robot-secret:PATH")
             #expect(!nothing.err.contains("ringback config check"), "\(nothing)")
-            let elsewhere = try await stage.ringback("config", "check")
-            #expect(elsewhere.status == 0 && elsewhere.out.contains("the credential robot-secret"), "\(elsewhere)")
+            try await stage.ringback("config", "check", status: 0, prints: "the credential robot-secret")
             // The directory is there, the file is not, or can be written by others.
             for mode in [nil, mode_t(0o622)] {
                 if let mode {
@@ -91,11 +86,8 @@ import Testing
                     FileTree.setMode(mode, of: file)
                 }
                 try await stage.startDaemon(environment: ["CREDENTIALS_DIRECTORY": directory])
-                let missing = try await token()
-                #expect(missing.status == 78 && missing.err.contains(place), "\(missing)")
-                #expect(missing.err.contains(file), "\(missing)")
-                let found = try await check()
-                #expect(found.status == 78 && found.err.contains(place) && found.err.contains(file), "\(found)")
+                try await token().expect(78, says: place, file)
+                try await check().expect(78, says: place, file)
             }
             FileTree.setMode(0o400, of: file)
             #expect(try await check().status == 0)
@@ -125,7 +117,7 @@ import Testing
             // Read once: the file may go.
             unsafe unlink("\(stage.directory)/secret")
             for _ in 0..<2 { #expect(try await stage.ringback("refresh", "build", "--force").status == 0) }
-            #expect(try await stage.ringback("token", "build").status == 0)
+            try await stage.ringback("token", "build", status: 0)
             daemon.send(SIGTERM)
             #expect(try await daemon.end().status == 0)
         }
@@ -169,8 +161,8 @@ import Testing
                     sh -c 'for one in build pod given; do "$0" token "$one" || exit; done' "$0"
                 """
             let ended = try await stage.run(
-                "/usr/bin/unshare", ["-rm", "sh", "-c", script, Programs.path("ringback"), stage.directory])
-            #expect(ended.status == 0 && ended.lines.count { $0.hasPrefix("at-") } == 3, "\(ended)")
+                "/usr/bin/unshare", ["-rm", "sh", "-c", script, Programs.path("ringback"), stage.directory], status: 0)
+            #expect(ended.lines.count { $0.hasPrefix("at-") } == 3, "\(ended)")
         }
     }
 
@@ -192,17 +184,14 @@ import Testing
             FileTree.makeDirectory(directory)
             let place = "\(stage.configuration):5: accounts.build.client_key_file: "
             try await stage.startDaemon(environment: ["CREDENTIALS_DIRECTORY": directory])
-            let missing = try await stage.ringback("token", "build")
-            #expect(missing.status == 78 && missing.err.contains("\(place)the file \(directory)/key"), "\(missing)")
-            let check = try await stage.run(
-                "ringback", ["config", "check"], environment: ["CREDENTIALS_DIRECTORY": directory])
-            #expect(check.status == 78 && check.err.contains(place), "\(check)")
+            try await stage.ringback("token", "build", status: 78, says: "\(place)the file \(directory)/key")
+            try await stage.ringback(
+                "config", "check", environment: ["CREDENTIALS_DIRECTORY": directory], status: 78, says: place)
             try stage.write("no key\n", to: "\(directory)/key", mode: 0o400)
-            let wrong = try await stage.ringback("refresh", "build", "--force")
-            #expect(wrong.status == 78 && wrong.err.contains("\(place)the credential key "), "\(wrong)")
+            try await stage.ringback("refresh", "build", "--force", status: 78, says: "\(place)the credential key ")
             unsafe unlink("\(directory)/key")
             try stage.write(key, to: "\(directory)/key", mode: 0o400)
-            #expect(try await stage.ringback("refresh", "build", "--force").status == 0)
+            try await stage.ringback("refresh", "build", "--force", status: 0)
             #expect(try await stage.token("build") != nil)
             let form = try #require(try await stage.tokenForms().last)
             #expect(form["client_assertion"] != nil && form["client_secret"] == nil, "\(form)")

@@ -52,8 +52,8 @@ extension Stage {
                 try await stage.account("build")["state"]?.string == "authenticated"
             }
             #expect(try await stage.tokenForms().isEmpty)
-            let token = try await stage.ringback("token", "build")
-            #expect(token.status == 0 && token.out.hasPrefix("at-") && token.err.isEmpty, "\(token)")
+            let token = try await stage.ringback("token", "build", status: 0)
+            #expect(token.out.hasPrefix("at-") && token.err.isEmpty, "\(token)")
             let session = try await stage.api("GET", "/v1/accounts/build/session")
             #expect(session["scope"]?.string == "deploy" && session["subject"] == nil, "\(session)")
             #expect(session["issuer"]?.string == stage.sandbox.origin && session["token_type"]?.string == "Bearer")
@@ -62,8 +62,8 @@ extension Stage {
             #expect(try await stage.tokenForms().count == 1)
             try await stage.stopDaemon()
             try await stage.startDaemon()
-            let other = try await stage.ringback("token", "build")
-            #expect(other.status == 0 && other.out != token.out)
+            let other = try await stage.ringback("token", "build", status: 0)
+            #expect(other.out != token.out)
             let forms = try await stage.tokenForms()
             // What was handed out before the restart is still good: somebody may be using it.
             let log = try await stage.sandbox.log()
@@ -74,16 +74,15 @@ extension Stage {
 
     @Test func `login of a service account ends at once`() async throws {
         try await Stage.playService(Self.plain) { stage in
-            let answer = try await stage.api("POST", "/v1/accounts/build/sign-in", [:])
-            #expect(answer.status == 200 && answer["state"]?.string == "authenticated", "\(answer)")
+            let answer = try await stage.api("POST", "/v1/accounts/build/sign-in", [:], status: 200)
+            #expect(answer["state"]?.string == "authenticated", "\(answer)")
             #expect(try await stage.api("GET", "/v1/flows")["flows"]?.array == [])
-            let login = try await stage.ringback("login", "build")
-            #expect(login.status == 0 && login.out == "Signed in to build as a service\n", "\(login)")
+            try await stage.ringback("login", "build", status: 0, out: "Signed in to build as a service\n")
             // Nothing was fetched yet: there is no end to state, nor to leave out.
             let accounts = try await stage.ringback("accounts", "build")
             #expect(accounts.lines.last?.split(separator: " ") == ["build", "oidc", "authenticated", "-", "-"])
-            let refused = try await stage.api("POST", "/v1/accounts/build/sign-in", ["method": "password"])
-            #expect(refused.status == 400 && refused.code == "method_unsupported", "\(refused)")
+            try await stage.api(
+                "POST", "/v1/accounts/build/sign-in", ["method": "password"], status: 400, code: "method_unsupported")
             #expect(try await stage.tokenForms().isEmpty)
             // Nor does anybody come back to it.
             let doctor = try await stage.ringback("doctor", "build")
@@ -95,8 +94,8 @@ extension Stage {
         try await Stage.playService(Self.plain) { stage in
             try stage.write("wrong\n", to: "\(stage.directory)/secret")
             for _ in 0..<5 {
-                let answer = try await stage.api("GET", "/v1/accounts/build/session")
-                #expect(answer.status == 422 && answer.code == "provider_error", "\(answer)")
+                let answer = try await stage.api(
+                    "GET", "/v1/accounts/build/session", status: 422, code: "provider_error")
                 #expect(answer["recovery"]?.string == "fix_configuration")
                 #expect(answer["provider_code"]?.string == "invalid_client")
             }
@@ -104,13 +103,12 @@ extension Stage {
             let account = try await stage.account("build")
             #expect(
                 account["state"]?.string == "authenticated" && account["error"]?["code"]?.string == "provider_error")
-            let token = try await stage.ringback("token", "build")
-            #expect(token.status == 1 && token.out.isEmpty && token.err.contains("client's secret"), "\(token)")
+            let token = try await stage.ringback("token", "build", status: 1, out: "", says: "client's secret")
             #expect(!token.err.contains("ringback login"))
             // Mended on disk: an explicit refresh need not wait.
             try stage.write("robot-hush\n", to: "\(stage.directory)/secret")
-            #expect(try await stage.ringback("refresh", "build", "--force").status == 0)
-            #expect(try await stage.ringback("token", "build").status == 0)
+            try await stage.ringback("refresh", "build", "--force", status: 0)
+            try await stage.ringback("token", "build", status: 0)
         }
     }
 
@@ -134,8 +132,8 @@ extension Stage {
             unsafe symlink("..1", "\(stage.directory)/..data")
             unsafe symlink("..data/token", "\(stage.directory)/token")
             try await stage.startDaemon()
-            let first = try await stage.ringback("token", "pod")
-            #expect(first.status == 0 && first.out.hasPrefix("at-"), "\(first)")
+            let first = try await stage.ringback("token", "pod", status: 0)
+            #expect(first.out.hasPrefix("at-"), "\(first)")
             unsafe symlink("..2", "\(stage.directory)/..new")
             unsafe rename("\(stage.directory)/..new", "\(stage.directory)/..data")
             #expect(try await stage.api("POST", "/v1/accounts/pod/refresh", ["force": true]).status == 200)
@@ -164,11 +162,10 @@ extension Stage {
             let xml = try #require(answer["assertion"]?.string, "\(answer)")
             let file = "\(stage.directory)/assertion.xml"
             try stage.write(xml + "\n", to: file)
-            let check = try await stage.ringback("config", "check")
-            #expect(check.status == 0 && check.out.contains("grant = \"saml2_bearer\""), "\(check)")
+            try await stage.ringback("config", "check", status: 0, prints: "grant = \"saml2_bearer\"")
             try await stage.startDaemon()
-            let token = try await stage.ringback("token", "pod")
-            #expect(token.status == 0 && token.out.hasPrefix("at-"), "\(token)")
+            let token = try await stage.ringback("token", "pod", status: 0)
+            #expect(token.out.hasPrefix("at-"), "\(token)")
             let forms = try await stage.tokenForms()
             #expect(forms.count == 1 && forms[0]["scope"]?.string == "read" && forms[0]["client_id"] == nil)
             #expect(forms[0]["grant_type"]?.string == "urn:ietf:params:oauth:grant-type:saml2-bearer", "\(forms)")
@@ -177,12 +174,11 @@ extension Stage {
 
             // Others may not write it; what root's file lets them read is root's decision.
             FileTree.setMode(0o622, of: file)
-            let open = try await stage.ringback("refresh", "pod", "--force")
-            #expect(open.status == 78 && open.err.contains("Run: chmod go-w \(file)"), "\(open)")
+            try await stage.ringback("refresh", "pod", "--force", status: 78, says: "Run: chmod go-w \(file)")
             FileTree.setMode(0o600, of: file)
             try stage.write(xml.replacing("build-42", with: "admin"), to: file)
-            let forged = try await stage.api("POST", "/v1/accounts/pod/refresh", ["force": true])
-            #expect(forged.status == 422 && forged["provider_code"]?.string == "invalid_grant", "\(forged)")
+            let forged = try await stage.api("POST", "/v1/accounts/pod/refresh", ["force": true], status: 422)
+            #expect(forged["provider_code"]?.string == "invalid_grant", "\(forged)")
         }
     }
 }

@@ -20,10 +20,9 @@ import Testing
         try await Stage.play(Self.account) { stage in
             try await stage.sandbox.control(["downscope_refresh_tokens": true])
             try await stage.signIn()
-            let downscoped = try await stage.ringback("token", "work", "--scope", "email")
-            #expect(downscoped.status == 0, "\(downscoped)")
-            #expect(downscoped.err.contains("lost the scope openid profile"), "\(downscoped)")
-            #expect(downscoped.err.contains("ringback login work"), "\(downscoped)")
+            try await stage.ringback(
+                "token", "work", "--scope", "email", status: 0, says: "lost the scope openid profile",
+                "ringback login work")
             let printed = try await stage.ringback("token", "work", "--scope", "email", "--format", "json")
             #expect(try JSON(parsing: Array(printed.out.utf8))["lost_scope"] == "openid profile", "\(printed)")
             #expect(try await scopes(stage) == ["email", "email offline_access openid profile", nil])
@@ -46,21 +45,19 @@ import Testing
                 let audit = try await stage.ringback("audit", "--json")
                 #expect(audit.out.contains("scopes_lost"), "\(audit)")
                 // The session goes on with what is left, and the provider is not asked to downscope again.
-                #expect(try await stage.ringback("refresh", "work", "--force").status == 0)
+                try await stage.ringback("refresh", "work", "--force", status: 0)
                 let before = try await scopes(stage).count
-                let refused = try await stage.ringback("token", "work", "--scope", "profile")
-                #expect(refused.status == 1 && refused.err.contains("fewer scopes"), "\(refused)")
+                try await stage.ringback("token", "work", "--scope", "profile", status: 1, says: "fewer scopes")
                 #expect(try await scopes(stage).count == before)
             }
             try await stage.signIn()
             #expect(try await stage.account()["lost_scope"] == nil)
             #expect(try await stage.ringback("session", "work").out.contains("openid"))
-            #expect(try await stage.ringback("token", "work", "--scope", "profile").status == 1)
+            try await stage.ringback("token", "work", "--scope", "profile", status: 1)
             // A restricted socket exchanges a token instead.
-            let exposed = try await stage.run("ringback", ["expose", "ci", "--account", "work", "--scope", "profile"])
-            let exchanged = try await stage.run(
-                "ringback", ["token", "work"], environment: ["RINGBACK_SOCK": exposed.out.filter { $0 != "\n" }])
-            #expect(exchanged.status == 0, "\(exchanged)")
+            let exposed = try await stage.ringback("expose", "ci", "--account", "work", "--scope", "profile")
+            try await stage.ringback(
+                "token", "work", environment: ["RINGBACK_SOCK": exposed.out.filter { $0 != "\n" }], status: 0)
             #expect(try await stage.account()["lost_scope"] == nil)
         }
     }
@@ -71,20 +68,19 @@ import Testing
         try await Stage.play(Self.account) { stage in
             try await stage.signIn()
             try await stage.sandbox.control(["perturb": ["token_whole_scope"]])
-            let token = try await stage.ringback("token", "work", "--scope", "email")
-            #expect(token.status == 0 && !token.out.isEmpty, "\(token)")
-            #expect(token.err.contains("more scope") && token.err.contains("openid profile"), "\(token)")
-            let own = try await stage.ringback("token", "work")
-            #expect(own.status == 0 && own.err.isEmpty, "\(own)")
+            let token = try await stage.ringback(
+                "token", "work", "--scope", "email", status: 0, says: "more scope", "openid profile")
+            #expect(!token.out.isEmpty, "\(token)")
+            let own = try await stage.ringback("token", "work", status: 0)
+            #expect(own.err.isEmpty, "\(own)")
             for ceiling in [[], ["--scope", "openid email profile offline_access"]] {
                 let name = ceiling.isEmpty ? "open" : "capped"
-                let exposed = try await stage.run("ringback", ["expose", name, "--account", "work"] + ceiling)
-                #expect(exposed.status == 0, "\(exposed)")
+                let exposed = try await stage.run(
+                    "ringback", ["expose", name, "--account", "work"] + ceiling, status: 0)
                 let socket = exposed.out.filter { $0 != "\n" }
-                let refused = try await stage.run(
-                    "ringback", ["token", "work", "--scope", "email"], environment: ["RINGBACK_SOCK": socket])
-                #expect(refused.status == 4 && refused.out.isEmpty, "\(refused)")
-                #expect(refused.err.contains("more scope"), "\(refused)")
+                try await stage.ringback(
+                    "token", "work", "--scope", "email", environment: ["RINGBACK_SOCK": socket], status: 4, out: "",
+                    says: "more scope")
             }
         }
     }

@@ -47,8 +47,8 @@ import Testing
     private func expectLocked(
         _ stage: Stage, _ word: String, sourceLocation: SourceLocation = #_sourceLocation
     ) async throws {
-        let session = try await stage.api("GET", "/v1/accounts/work/session")
-        #expect(session.status == 423 && session.code == "vault_locked", "\(session)", sourceLocation: sourceLocation)
+        let session = try await stage.api(
+            "GET", "/v1/accounts/work/session", status: 423, code: "vault_locked", sourceLocation: sourceLocation)
         let detail = session["detail"]?.string ?? ""
         #expect(detail.contains(word), "\(detail)", sourceLocation: sourceLocation)
         let account = try await stage.account()
@@ -131,8 +131,7 @@ import Testing
             let sealed = FileTree.text(of: "\(stage.state)/vault.key")
             try await keyring.kill()
             // The next token is sealed, too.
-            let refresh = try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true])
-            #expect(refresh.status == 200, "\(refresh)")
+            try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true], status: 200)
             let token = try #require(try await stage.token())
             try await expectOpen(stage)
             #expect(try await stage.stopDaemon().status == 0)
@@ -160,32 +159,11 @@ import Testing
     }
 
     @Test(arguments: KeyringKind.all)
-    func `another key_source in the configuration does not move the key`(kind: KeyringKind) async throws {
-        try await play(kind) { stage, keyring, token in
-            let key = try await keyring.key()
-            try stage.write(configuration: Self.configuration("key_source = \"key-file\""))
-            try await restart(stage, keyring)
-            try await expectLocked(stage, "the configuration says key_source = \"key-file\"")
-            #expect(try await keyring.key() == key && key != nil)
-            // A rekey moves it.
-            let moved = try await stage.api("POST", "/v1/vault/rekey", ["key_source": "key-file"])
-            #expect(moved.status == 200, "\(moved)")
-            try await stage.eventually("the session") { try await stage.token() == token }
-            try await expectOpen(stage, "key-file")
-            let back = try await stage.api("POST", "/v1/vault/rekey", ["key_source": "secret-service"])
-            #expect(back.status == 200, "\(back)")
-            try stage.write(configuration: Self.configuration("key_source = \"secret-service\""))
-            try await restart(stage, keyring)
-            #expect(try await stage.token() == token)
-        }
-    }
-
-    @Test(arguments: KeyringKind.all)
     func `vault rekey moves the key from the keyring to a file and back`(kind: KeyringKind) async throws {
         try await play(kind) { stage, keyring, token in
             let first = try await keyring.key()
-            let away = try await stage.api("POST", "/v1/vault/rekey", ["key_source": "key-file"])
-            #expect(away.status == 200 && away["key_source"]?.string == "key-file", "\(away)")
+            let away = try await stage.api("POST", "/v1/vault/rekey", ["key_source": "key-file"], status: 200)
+            #expect(away["key_source"]?.string == "key-file", "\(away)")
             #expect(try await keyring.key() == nil)
             try await expectOpen(stage, "key-file")
             try await keyring.kill()
@@ -196,8 +174,8 @@ import Testing
             #expect(refused.status >= 400 && refused.status != 423, "\(refused)")
             try await expectOpen(stage, "key-file")
             try await keyring.start()
-            let back = try await stage.api("POST", "/v1/vault/rekey", ["key_source": "secret-service"])
-            #expect(back.status == 200 && back["key_source"]?.string == "secret-service", "\(back)")
+            let back = try await stage.api("POST", "/v1/vault/rekey", ["key_source": "secret-service"], status: 200)
+            #expect(back["key_source"]?.string == "secret-service", "\(back)")
             try await expectOpen(stage)
             let second = try await keyring.key()
             #expect(second != nil && second != first)
@@ -215,8 +193,8 @@ import Testing
             let keyring = try await Keyring(kind, stage)
             let start = ContinuousClock.now
             try await stage.startDaemon(environment: keyring.bus.session)
-            let session = try await stage.api("GET", "/v1/accounts/work/session")
-            #expect(session.status == 423 && session["detail"]?.string?.contains("keyring") == true, "\(session)")
+            let session = try await stage.api("GET", "/v1/accounts/work/session", status: 423)
+            #expect(session["detail"]?.string?.contains("keyring") == true, "\(session)")
             #expect(!FileTree.names(in: stage.state).contains("vault.key"))
             try await keyring.start()
             try await stage.eventually("an open vault") { try await vault(stage)["locked"]?.bool == false }

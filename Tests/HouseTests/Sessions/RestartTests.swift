@@ -65,37 +65,12 @@ import Testing
         try await Stage.play { stage in
             try await stage.signIn()
             _ = await stage.sandbox.stop()
-            let logout = try await stage.ringback("logout", "work")
-            #expect(logout.status == 0 && logout.out == "Signed out of work\n", "\(logout)")
+            try await stage.ringback("logout", "work", status: 0, out: "Signed out of work\n")
             try await stage.expectNothingHeld(error: nil)
-            #expect(try await stage.ringback("token", "work").status == 3)
+            try await stage.ringback("token", "work", status: 3)
             // What is still to be told is said where one asks how things stand.
             #expect(try await stage.api("GET", "/v1/status")["pending_revocations"]?.integer == 1)
             #expect(SecretSearch.files(in: stage.directory) == [])
-        }
-    }
-
-    @Test func `REV-04: a pending revocation is delivered after a restart`() async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
-            let held = try #require(try await stage.token())
-            try await stage.sandbox.control(["faults": [["endpoint": "revocation", "kind": "status", "status": 503]]])
-            let answer = try await stage.api("DELETE", "/v1/accounts/work/session")
-            #expect(answer.status == 200 && answer["state"]?.string == "unauthenticated", "\(answer)")
-            #expect(try await stage.api("GET", "/v1/status")["pending_revocations"]?.integer == 1)
-            stage.daemon?.send(SIGKILL)
-            _ = try await stage.daemon?.end()
-            try await stage.sandbox.control(["clear": true])
-            try await stage.startDaemon()
-            try await stage.expectNothingHeld(error: nil)
-            try await stage.eventually("the revocation") {
-                try await stage.sandbox.log().contains {
-                    $0["endpoint"]?.string == "revocation" && $0["parameters"]?["token"]?.string == held
-                }
-            }
-            try await stage.eventually("nothing left to tell") {
-                try await stage.api("GET", "/v1/status")["pending_revocations"]?.integer == 0
-            }
         }
     }
 }

@@ -9,11 +9,9 @@ import Testing
         try await stage.sandbox.control(["clients": [["id": "ringback-demo", "secret": "s3cret"]]])
         let token = try await ForeignAgent.refreshToken(on: stage)
         try await stage.sandbox.control(["clients": [["id": "ringback-demo"]]])
-        let added = try await stage.ringback(
+        try await stage.ringback(
             "account", "add", "mine", "--issuer", stage.sandbox.origin, "--client-id", "ringback-demo", "--scope",
-            "openid",
-            "--scope", "email", "--scope", "offline_access")
-        #expect(added.status == 0, "\(added)")
+            "openid", "--scope", "email", "--scope", "offline_access", status: 0)
         return token
     }
 
@@ -25,25 +23,22 @@ import Testing
     @Test func `login takes the session of a refresh token over, and replaces no session`() async throws {
         try await Stage.play("") { stage in
             let token = try await tokenOfOther(on: stage)
-            let taken = try await takeOver(token, on: stage)
-            #expect(taken.status == 0 && taken.out.contains("Signed in to mine as alice@example.org"), "\(taken)")
+            let taken = try await takeOver(token, on: stage).expect(0, prints: "Signed in to mine as alice@example.org")
             #expect(!(taken.out + taken.err).contains(token), "\(taken)")
             let text = try #require(FileTree.text(of: "\(stage.dropIns)/mine.toml"))
             #expect(!text.contains(token), "\(text)")
             let held = try await stage.account("mine")
             #expect(held["state"] == "authenticated" && held["user"]?["email"] == "alice@example.org", "\(held)")
             #expect(try await stage.token("mine") != nil)
-            let refreshed = try await stage.ringback("refresh", "mine", "--force")
-            #expect(refreshed.status == 0, "\(refreshed)")
+            try await stage.ringback("refresh", "mine", "--force", status: 0)
 
             // A session that is held is not replaced, and a token that is not accepted makes none.
             let second: JSON = ["method": "session", "refresh_token": "unknown"]
             #expect(try await stage.api("POST", "/v1/accounts/mine/sign-in", second).status == 409)
             try await stage.ringback("logout", "mine")
-            let refused = try await stage.api("POST", "/v1/accounts/mine/sign-in", second)
-            #expect(refused.status == 400 && refused["field"] == "refresh_token", "\(refused)")
-            let empty = try await stage.api("POST", "/v1/accounts/mine/sign-in", ["method": "session"])
-            #expect(empty.status == 400, "\(empty)")
+            let refused = try await stage.api("POST", "/v1/accounts/mine/sign-in", second, status: 400)
+            #expect(refused["field"] == "refresh_token", "\(refused)")
+            try await stage.api("POST", "/v1/accounts/mine/sign-in", ["method": "session"], status: 400)
             #expect(try await stage.account("mine")["state"] == "unauthenticated")
         }
     }
@@ -66,8 +61,7 @@ import Testing
     @Test func `a session that is taken over is kept but not served until its ID token can be checked`() async throws {
         try await Stage.play("") { stage in
             let away: JSON = ["faults": [["endpoint": "jwks", "kind": "status", "status": 503]]]
-            let taken = try await takeOver(on: stage, while: away)
-            #expect(taken.status == 0, "\(taken)")
+            try await takeOver(on: stage, while: away).expect(0)
             let held = try await stage.account("mine")
             let state = held["state"]?.string ?? ""
             #expect(["authenticated", "refreshing"].contains(state) && held["user"]?["email"] == nil, "\(held)")
@@ -75,8 +69,7 @@ import Testing
             #expect(none.status >= 500 && none["code"] == "provider_unreachable", "\(none)")
 
             try await stage.sandbox.control(["clear": true])
-            let refreshed = try await stage.ringback("refresh", "mine", "--force")
-            #expect(refreshed.status == 0, "\(refreshed)")
+            try await stage.ringback("refresh", "mine", "--force", status: 0)
             #expect(try await stage.account("mine")["user"]?["email"] == "alice@example.org")
             #expect(try await stage.token("mine") != nil)
             // No refresh token was lost, and none was shown again after it was replaced.
@@ -109,8 +102,7 @@ import Testing
     @Test func `a takeover needs no userinfo, and revokes no refresh token that was not replaced`() async throws {
         try await Stage.play("") { stage in
             let away: JSON = ["faults": [["endpoint": "userinfo", "kind": "status", "status": 503]]]
-            let taken = try await takeOver(on: stage, while: away)
-            #expect(taken.status == 0, "\(taken)")
+            try await takeOver(on: stage, while: away).expect(0)
             #expect(try await stage.token("mine") != nil)
             try await stage.ringback("logout", "mine")
         }
@@ -128,16 +120,15 @@ import Testing
             let agent = try await ForeignAgent(on: stage)
             defer { agent.stop() }
             try await stage.sandbox.control(["clients": [["id": "ringback-demo"]]])
-            let added = try await stage.ringback(
+            try await stage.ringback(
                 "account", "add", "mine", "--issuer", stage.sandbox.origin, "--client-id", "ringback-demo", "--scope",
-                "openid", "--scope", "email", "--scope", "offline_access")
-            #expect(added.status == 0, "\(added)")
+                "openid", "--scope", "email", "--scope", "offline_access", status: 0)
             let printed = try await stage.run(
                 "/usr/bin/oidc-gen", ["--print=mine", "--pw-cmd=echo \(ForeignAgent.passphrase)"],
                 environment: agent.environment)
-            let token = try #require(try JSON(parsing: printed.out.utf8)["refresh_token"]?.string, "\(printed)")
-            let taken = try await takeOver(token, on: stage)
-            #expect(taken.status == 0 && !(taken.out + taken.err).contains(token), "\(taken)")
+            let token = try #require(try printed.json["refresh_token"]?.string, "\(printed)")
+            let taken = try await takeOver(token, on: stage).expect(0)
+            #expect(!(taken.out + taken.err).contains(token), "\(taken)")
             #expect(try await stage.account("mine")["user"]?["email"] == "alice@example.org")
             // oidc-agent's account is as it was.
             let names = try await stage.run("/usr/bin/oidc-gen", ["--accounts"], environment: agent.environment)

@@ -36,7 +36,7 @@ struct `A vault that two hosts share` {
                 ["--config", "\(directory)/c.toml", "--socket", "\(directory)/s", "--state", "\(directory)/state"],
                 environment: ["HOME": directory, "XDG_RUNTIME_DIR": directory])
             try await stage.eventually("the second daemon") {
-                try await stage.run("ringback", ["status", "--socket", "\(directory)/s"]).status == 0
+                try await stage.ringback("status", "--socket", "\(directory)/s").status == 0
             }
         }
 
@@ -67,10 +67,10 @@ struct `A vault that two hosts share` {
             #expect(none.status != 0 && none.err.contains("password"), "\(none)")
             let wrong = try await stage.ringback("vault", "join", stdin: "wrong\n")
             #expect(wrong.status != 0 && wrong.out.isEmpty, "\(wrong)")
-            let first = try await stage.ringback(
-                "vault", "join", "--name", "laptop", stdin: try text(made, "password") + "\n")
-            #expect(first.status == 0 && first.out.contains("The vault is open."), "\(first)")
-            #expect(try await stage.ringback("vault", "join").status == 0)
+            try await stage.ringback(
+                "vault", "join", "--name", "laptop", stdin: try text(made, "password") + "\n", status: 0,
+                prints: "The vault is open.")
+            try await stage.ringback("vault", "join", status: 0)
             try await stage.signIn()
             let token = try #require(try await stage.token())
 
@@ -82,22 +82,21 @@ struct `A vault that two hosts share` {
                 try await two.ringback(
                     "vault", "join", "--name", "desktop", "--no-wait", "--json", stdin: password + "\n"))
             let code = try text(joined, "code")
-            let again = try await two.ringback("vault", "join", "--no-wait")
-            #expect(again.status == 0 && again.out == "\(code)\n", "\(again)")
+            try await two.ringback("vault", "join", "--no-wait").expect(0, out: "\(code)\n")
             #expect(try await two.ringback("token", "work").status != 0)
 
-            let argument = try await stage.ringback("vault", "share", code, stdin: code + "\n")
-            #expect(argument.status == 64 && argument.out.isEmpty && !argument.err.contains(code), "\(argument)")
+            let argument = try await stage.ringback("vault", "share", code, stdin: code + "\n", status: 64, out: "")
+            #expect(!argument.err.contains(code), "\(argument)")
             let guess = "00000-00000-00000-00000\n"
             let other = try await stage.ringback("vault", "share", stdin: guess)
             #expect(other.status != 0 && other.err.contains("ringback vault join"), "\(other)")
             let repeated = try await stage.ringback("vault", "share", stdin: guess)
             #expect(repeated.status != 0 && repeated.err.contains("failed before"), "\(repeated)")
             let waiting = try stage.start("ringback", ["vault", "join"], environment: two.environment)
-            let shared = try await stage.ringback("vault", "share", stdin: code.lowercased() + "\n")
-            #expect(shared.status == 0 && shared.out == "desktop has got the key.\n", "\(shared)")
-            let opened = try await waiting.end()
-            #expect(opened.status == 0 && opened.out.hasSuffix("The vault is open.\n"), "\(opened)")
+            try await stage.ringback(
+                "vault", "share", stdin: code.lowercased() + "\n", status: 0, out: "desktop has got the key.\n")
+            let opened = try await waiting.end().expect(0)
+            #expect(opened.out.hasSuffix("The vault is open.\n"), "\(opened)")
             try await stage.eventually("the session on the second host") {
                 try await two.ringback("token", "work").out == token + "\n"
             }
@@ -107,8 +106,7 @@ struct `A vault that two hosts share` {
             // Out again.
             let own = try await stage.ringback("vault", "remove-host", "laptop")
             #expect(own.status != 0, "\(own)")
-            let removed = try await stage.ringback("vault", "remove-host", "desktop")
-            #expect(removed.status == 0 && removed.out.contains("Sessions refreshed: 1."), "\(removed)")
+            try await stage.ringback("vault", "remove-host", "desktop", status: 0, prints: "Sessions refreshed: 1.")
             #expect(try await stage.token() != token)
             #expect(try await two.ringback("vault", "hosts").status != 0)
 
@@ -122,7 +120,7 @@ struct `A vault that two hosts share` {
             // After a restart the record has the password.
             #expect(try await stage.stopDaemon().status == 0)
             try await stage.startDaemon()
-            #expect(try await stage.ringback("vault", "hosts").status == 0)
+            try await stage.ringback("vault", "hosts", status: 0)
         }
     }
 }

@@ -21,8 +21,7 @@ import Testing
 
     /// Every route that needs a session says 423 and what to do, and nothing is changed.
     private func expectLocked(_ stage: Stage, _ word: String, command: String? = nil) async throws {
-        let session = try await stage.api("GET", "/v1/accounts/work/session")
-        #expect(session.status == 423 && session.code == "vault_locked", "\(session)")
+        let session = try await stage.api("GET", "/v1/accounts/work/session", status: 423, code: "vault_locked")
         #expect(session["detail"]?.string?.contains(word) == true, "\(session)")
         #expect(try await stage.account()["state"]?.string == "loading")
         #expect(try await stage.api("POST", "/v1/accounts/work/refresh").status == 423)
@@ -31,8 +30,7 @@ import Testing
         let status = try await status(stage)
         #expect(status["locked"]?.bool == true)
         #expect(status["reason"]?.string?.contains(word) == true, "\(status.text)")
-        let token = try await stage.ringback("token", "work")
-        #expect(token.status == 1 && token.err.contains(word), "\(token)")
+        let token = try await stage.ringback("token", "work", status: 1, says: word)
         guard let command else { return }
         // The daemon says why; the command line says what to type.
         #expect(session["detail"]?.string?.contains(command) == false, "\(session)")
@@ -44,13 +42,11 @@ import Testing
         try await Stage.play(Self.configuration("")) { stage in
             try await stage.signIn()
             let token = try await stage.token()
-            let locked = try await stage.ringback("lock")
-            #expect(locked.status == 0, "\(locked)")
+            try await stage.ringback("lock", status: 0)
             try await expectLocked(stage, "vault", command: "ringback unlock")
             // What is out of reach may be a session: nobody is told that there is none.
-            let logout = try await stage.ringback("logout", "--all")
-            #expect(logout.status == 1 && logout.err.contains("locked"), "\(logout)")
-            #expect(try await stage.ringback("unlock").status == 0)
+            try await stage.ringback("logout", "--all", status: 1, says: "locked")
+            try await stage.ringback("unlock", status: 0)
             #expect(try await stage.token() == token)
             #expect(try await stage.api("POST", "/v1/vault/unlock", [:]).status == 200)
         }
@@ -60,7 +56,7 @@ import Testing
         try await Stage.play(Self.configuration("key_source = \"passphrase\"")) { stage in
             try await expectLocked(stage, "vault", command: "ringback unlock")
             #expect(try await status(stage)["needs_new_passphrase"]?.bool == true)
-            #expect(try await stage.ringback("unlock", stdin: "correct horse\n").status == 0)
+            try await stage.ringback("unlock", stdin: "correct horse\n", status: 0)
             try await stage.signIn()
             let token = try await stage.token()
             #expect(try await status(stage)["key_source"]?.string == "passphrase")
@@ -70,15 +66,15 @@ import Testing
             try await stage.startDaemon()
             try await expectLocked(stage, "vault", command: "ringback unlock")
             for _ in 0..<5 {
-                let wrong = try await stage.api("POST", "/v1/vault/unlock", ["passphrase": "wrong horse"])
-                #expect(wrong.status == 401 && wrong.code == "invalid_credentials", "\(wrong)")
+                try await stage.api(
+                    "POST", "/v1/vault/unlock", ["passphrase": "wrong horse"], status: 401, code: "invalid_credentials")
             }
-            let sixth = try await stage.api("POST", "/v1/vault/unlock", ["passphrase": "correct horse"])
-            #expect(sixth.status == 429 && (1...60).contains(sixth["retry_after"]?.integer ?? 0), "\(sixth)")
+            let sixth = try await stage.api("POST", "/v1/vault/unlock", ["passphrase": "correct horse"], status: 429)
+            #expect((1...60).contains(sixth["retry_after"]?.integer ?? 0), "\(sixth)")
             stage.daemon?.send(SIGTERM)
             _ = try await stage.daemon?.end()
             try await stage.startDaemon()
-            #expect(try await stage.ringback("unlock", stdin: "correct horse\n").status == 0)
+            try await stage.ringback("unlock", stdin: "correct horse\n", status: 0)
             #expect(try await stage.token() == token)
         }
     }
@@ -90,16 +86,15 @@ import Testing
             #expect(try await status(stage)["key_source"]?.string == "key-file")
             let keys = "\(stage.directory)/home/.local/share/ringback/keys"
             #expect(FileTree.names(in: keys).count == 1)
-            let rekey = try await stage.ringback(
-                "vault", "rekey", "--key-source", "passphrase", stdin: "correct horse\ncorrect horse\n")
-            #expect(rekey.status == 0, "\(rekey)")
+            try await stage.ringback(
+                "vault", "rekey", "--key-source", "passphrase", stdin: "correct horse\ncorrect horse\n", status: 0)
             #expect(FileTree.names(in: keys).isEmpty)
             #expect(try await stage.token() == token)
             _ = try await stage.stopDaemon()
             // The configuration still says auto: what the vault was sealed with stays.
             try await stage.startDaemon()
             try await expectLocked(stage, "vault", command: "ringback unlock")
-            #expect(try await stage.ringback("unlock", stdin: "correct horse\n").status == 0)
+            try await stage.ringback("unlock", stdin: "correct horse\n", status: 0)
             #expect(try await stage.token() == token)
             // Another word in the configuration does not move it.
             _ = try await stage.stopDaemon()
@@ -116,8 +111,7 @@ import Testing
             let token = try await stage.token()
             // A running daemon keeps the vault that it has, and does not pretend otherwise.
             try stage.write(configuration: Self.configuration("key_source = \"passphrase\""))
-            let reload = try await stage.ringback("reload")
-            #expect(reload.status == 0 && reload.err.contains("[vault]"), "\(reload)")
+            try await stage.ringback("reload", status: 0, says: "[vault]")
             let answer = try await stage.api("POST", "/v1/reload")
             #expect(answer["restart_needed"] == ["vault"], "\(answer)")
             #expect(try await stage.token() == token)
@@ -128,13 +122,13 @@ import Testing
             let status = try await status(stage)
             #expect(status["cause"] == "key_source_differs" && status["other_key_source"] == "passphrase")
             for wrong in [["vault", "rekey"], ["vault", "rekey", "auto", "--key-source", "auto"]] {
-                #expect(try await stage.run("ringback", wrong).status == 64)
+                try await stage.run("ringback", wrong, status: 64)
             }
-            let moved = try await stage.ringback("vault", "rekey", "passphrase", stdin: "correct horse\n")
-            #expect(moved.status == 0 && !moved.err.contains("key_source"), "\(moved)")
+            let moved = try await stage.ringback("vault", "rekey", "passphrase", stdin: "correct horse\n", status: 0)
+            #expect(!moved.err.contains("key_source"), "\(moved)")
             try await stage.eventually("an open vault") { try await stage.token() == token }
-            let back = try await stage.ringback("vault", "rekey", "--key-source", "key-file")
-            #expect(back.status == 0 && back.err.contains("Set key_source = \"key-file\""), "\(back)")
+            try await stage.ringback(
+                "vault", "rekey", "--key-source", "key-file", status: 0, says: "Set key_source = \"key-file\"")
         }
     }
 
@@ -150,7 +144,7 @@ import Testing
             try await expectLocked(stage, file)
             #expect(FileTree.names(in: "\(stage.directory)/keys").isEmpty)
             unsafe rename("\(stage.directory)/away", file)
-            #expect(try await stage.ringback("unlock").status == 0)
+            try await stage.ringback("unlock", status: 0)
             #expect(try await stage.token() == token)
             // The vault's own half is as needed as the other.
             _ = try await stage.stopDaemon()
@@ -159,7 +153,7 @@ import Testing
             try await expectLocked(stage, "vault.key")
             #expect(!FileTree.names(in: stage.state).contains("vault.key"))
             unsafe rename("\(stage.directory)/away", "\(stage.state)/vault.key")
-            #expect(try await stage.ringback("unlock").status == 0)
+            try await stage.ringback("unlock", status: 0)
             #expect(try await stage.token() == token)
         }
     }
@@ -196,8 +190,7 @@ import Testing
             #expect(FileTree.names(in: "\(stage.state)/vault").isEmpty)
             let status = try await status(stage)
             #expect(status["kind"]?.string == "memory" && status["key_source"]?.string == "memory", "\(status.text)")
-            let lock = try await stage.api("POST", "/v1/vault/lock")
-            #expect(lock.status == 409 && lock.code == "state_conflict", "\(lock)")
+            try await stage.api("POST", "/v1/vault/lock", status: 409, code: "state_conflict")
             #expect(try await stage.token() != nil)
         }
     }

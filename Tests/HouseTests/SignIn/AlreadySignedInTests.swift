@@ -8,11 +8,12 @@ import Testing
         try await Stage.play { stage in
             try await stage.signIn()
             let requests = try await stage.sandbox.counters().requests("token")
-            let again = try await stage.run("ringback", ["login", "work"], environment: ["BROWSER": "/bin/false"])
-            #expect(again.status == 0 && again.out == "work: already signed in as alice@example.org\n", "\(again)")
+            let again = try await stage.ringback(
+                "login", "work", environment: ["BROWSER": "/bin/false"], status: 0,
+                out: "work: already signed in as alice@example.org\n")
             #expect(again.err == "To sign in again, run: ringback login work --again\n", "\(again)")
             let json = try await stage.ringback("login", "work", "--json", "--no-browser")
-            let document = try JSON(parsing: json.out.utf8)
+            let document = try json.json
             #expect(json.status == 0 && json.lines.count == 1 && json.err.isEmpty, "\(json)")
             #expect(document["already_signed_in"] == true && document["state"] == "authenticated")
             #expect(try await stage.sandbox.counters().requests("token") == requests)
@@ -30,8 +31,7 @@ import Testing
             for options in ways {
                 let login = try stage.start("ringback", ["login", "work", "--no-browser"] + options)
                 _ = try await Browser.deliver(Browser.signIn(at: login.line()))
-                let ended = try await login.end()
-                #expect(ended.status == 0, "\(options): \(ended)")
+                let ended = try await login.end().expect(0)
                 #expect(ended.lines.last == "Signed in to work as alice@example.org", "\(options): \(ended)")
             }
         }
@@ -48,7 +48,7 @@ import Testing
             let login = try stage.start("ringback", ["login", "work", "--no-browser"])
             _ = try await Browser.deliver(Browser.signIn(at: login.line()))
             #expect(try await login.end().lines.last == "Signed in to work as alice@example.org")
-            #expect(try await stage.ringback("logout", "work").status == 0)
+            try await stage.ringback("logout", "work", status: 0)
             let anew = try stage.start("ringback", ["login", "work", "--no-browser"])
             _ = try await Browser.deliver(Browser.signIn(at: anew.line()))
             #expect(try await anew.end().lines.last == "Signed in to work as alice@example.org")
@@ -58,8 +58,8 @@ import Testing
     @Test func `token --sign-in of a signed-in account prints its token`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()
-            let token = try await stage.ringback("token", "work", "--sign-in")
-            #expect(token.status == 0 && token.err.isEmpty, "\(token)")
+            let token = try await stage.ringback("token", "work", "--sign-in", status: 0)
+            #expect(token.err.isEmpty, "\(token)")
             #expect(token.out == "\(try await stage.token() ?? "")\n")
         }
     }

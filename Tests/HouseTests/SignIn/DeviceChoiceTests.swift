@@ -22,9 +22,9 @@ import Testing
         try await Stage.play { stage in
             let code = "unauthorized_client"
             try await refuse(stage, code)
-            let refused = try await stage.ringback("login", "work", "--method", "device")
-            #expect(refused.status == 1 && refused.out.isEmpty && refused.err.contains(code), "\(refused)")
-            #expect(refused.err.contains("ringback login work --no-browser"), "\(refused)")
+            let refused = try await stage.ringback(
+                "login", "work", "--method", "device", status: 1, out: "", says: code,
+                "ringback login work --no-browser")
             // Nobody chose anything for the person, so that nothing is to be explained.
             #expect(!refused.err.contains(Self.reason), "\(refused)")
             // The line that it names works.
@@ -40,8 +40,7 @@ import Testing
             _ = try await login.errorLine("the reason") { $0.hasPrefix(Self.reason) }
             _ = try await login.errorLine("the code") { $0.hasPrefix("and enter the code:  ") }
             login.send(SIGINT)
-            let ended = try await login.end()
-            #expect(ended.status == 4 && ended.out.isEmpty, "\(ended)")
+            try await login.end().expect(4, out: "")
             let asked = try stage.start("ringback", ["login", "work", "--method", "device"])
             _ = try await asked.errorLine("the code") { $0.hasPrefix("and enter the code:  ") }
             asked.send(SIGINT)
@@ -74,8 +73,8 @@ import Testing
             let flow = try JSON(parsing: Array(try await login.line().utf8))
             _ = try await login.errorLine("the reason") { $0.contains("the provider offers no codes") }
             _ = try await Browser.deliver(Browser.signIn(at: flow["authorization_url"]?.string ?? ""))
-            let ended = try await login.end()
-            #expect(ended.status == 0 && ended.lines.count == 2, "\(ended)")
+            let ended = try await login.end().expect(0)
+            #expect(ended.lines.count == 2, "\(ended)")
         }
     }
 
@@ -84,26 +83,25 @@ import Testing
             try await stage.sandbox.control([
                 "faults": [["endpoint": "device_authorization", "kind": "status", "status": 503]]
             ])
-            let login = try await stage.ringback("login", "work")
-            #expect(login.status == 5 && !login.err.contains("Open this page"), "\(login)")
+            let login = try await stage.ringback("login", "work", status: 5)
+            #expect(!login.err.contains("Open this page"), "\(login)")
         }
     }
 
     @Test func `login of a service account refuses options of a sign-in`() async throws {
         try await Stage.playService("grant = \"client_credentials\"") { stage in
-            let device = try await stage.ringback("login", "build", "--method", "device")
-            #expect(device.status == 1 && device.out.isEmpty, "\(device)")
-            #expect(device.err.contains("needs no sign-in") && !device.err.contains("--no-browser"), "\(device)")
-            let answer = try await stage.api("POST", "/v1/accounts/build/sign-in", ["method": "device"])
-            #expect(answer.status == 400 && answer.code == "method_unsupported", "\(answer)")
+            let device = try await stage.ringback(
+                "login", "build", "--method", "device", status: 1, out: "", says: "needs no sign-in")
+            #expect(!device.err.contains("--no-browser"), "\(device)")
+            try await stage.api(
+                "POST", "/v1/accounts/build/sign-in", ["method": "device"], status: 400, code: "method_unsupported")
             // Nothing that was asked for is taken in silence.
             for (option, value) in [("--scopes", "wide"), ("--param", "prompt=consent"), ("--callback-port", "8400")] {
                 let login = try await stage.ringback("login", "build", option, value)
                 #expect(login.status != 0 && login.out.isEmpty && login.err.contains("is a service"), "\(login)")
             }
             // Without a word about displays: there is nothing to show.
-            let plain = try await stage.ringback("login", "build")
-            #expect(plain.status == 0 && plain.out == "Signed in to build as a service\n", "\(plain)")
+            let plain = try await stage.ringback("login", "build", status: 0, out: "Signed in to build as a service\n")
             #expect(!plain.err.contains(Self.reason), "\(plain)")
         }
     }

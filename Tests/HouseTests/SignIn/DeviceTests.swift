@@ -30,9 +30,8 @@ import Testing
             #expect(address == stage.sandbox.origin + "/device")
             #expect(try await stage.account()["state"]?.string == "authenticating")
             try await enter(code, at: address)
-            let ended = try await login.end()
-            #expect(ended.status == 0 && ended.out == "Signed in to work as alice@example.org\n", "\(ended)")
-            #expect(ended.err.contains("Enter no code that another person sent you"), "\(ended)")
+            let ended = try await login.end().expect(
+                0, out: "Signed in to work as alice@example.org\n", says: "Enter no code that another person sent you")
             // Whose page it is that takes the code.
             #expect(ended.err.contains("open the provider's page at 127.0.0.1 on any device"), "\(ended)")
             // No code is drawn for a file.
@@ -40,8 +39,7 @@ import Testing
             let counters = try await stage.sandbox.counters()
             #expect(counters["early_device_questions"] == 0 && counters["device_codes_issued"] == 1)
             #expect(try await stage.token() != nil)
-            let refreshed = try await stage.ringback("refresh", "work")
-            #expect(refreshed.status == 0, "\(refreshed)")
+            try await stage.ringback("refresh", "work", status: 0)
         }
     }
 
@@ -56,13 +54,13 @@ import Testing
             #expect(flow["verification_uri_complete"]?.string == "\(address)?user_code=\(code)")
             #expect(flow["authorization_url"] == nil && flow["redirect_uri"] == nil && flow["device_code"] == nil)
             // Somebody who cannot open the page: the other program's way to the same flow.
-            let joined = try await stage.api("POST", "/v1/accounts/work/sign-in", ["method": "device"])
-            #expect(joined.status == 200 && joined["id"] == flow["id"])
-            let other = try await stage.api("POST", "/v1/accounts/work/sign-in", ["method": "browser"])
-            #expect(other.status == 409 && other.code == "state_conflict")
+            let joined = try await stage.api("POST", "/v1/accounts/work/sign-in", ["method": "device"], status: 200)
+            #expect(joined["id"] == flow["id"])
+            try await stage.api(
+                "POST", "/v1/accounts/work/sign-in", ["method": "browser"], status: 409, code: "state_conflict")
             try await enter(code, at: address)
-            let ended = try await login.end()
-            #expect(ended.status == 0 && ended.lines.count == 2, "\(ended)")
+            let ended = try await login.end().expect(0)
+            #expect(ended.lines.count == 2, "\(ended)")
             let account = try JSON(parsing: Array((ended.lines.last ?? "").utf8))
             #expect(account["name"] == "work" && account["state"] == "authenticated")
             let done = try await stage.api("GET", "/v1/flows/\(flow["id"]?.string ?? "")")
@@ -97,11 +95,10 @@ import Testing
         try await Stage.play { stage in
             try await stage.sandbox.control(["device_grant": false])
             try stage.write("#!/bin/sh\nexit 3\n", to: "\(stage.directory)/bin/xdg-open", mode: 0o700)
-            let asked = try await stage.ringback("login", "work", "--method", "device")
-            #expect(asked.status == 1 && asked.out.isEmpty, "\(asked)")
-            #expect(asked.err.contains("ringback login work --no-browser"), "\(asked)")
-            let answer = try await stage.api("POST", "/v1/accounts/work/sign-in", ["method": "device"])
-            #expect(answer.status == 400 && answer.code == "method_unsupported")
+            try await stage.ringback(
+                "login", "work", "--method", "device", status: 1, out: "", says: "ringback login work --no-browser")
+            try await stage.api(
+                "POST", "/v1/accounts/work/sign-in", ["method": "device"], status: 400, code: "method_unsupported")
             let login = try stage.start("ringback", ["login", "work"])
             _ = try await login.errorLine("the page") { $0.hasPrefix("  \(stage.sandbox.origin)/authorize") }
             login.send(SIGINT)
@@ -114,13 +111,12 @@ import Testing
             let login = try stage.start("ringback", ["login", "work", "--method", "device"])
             let (code, address) = try await printed(by: login)
             try await enter(code, at: address, "decision=deny")
-            let denied = try await login.end()
-            #expect(denied.status == 4 && denied.out.isEmpty, "\(denied)")
+            try await login.end().expect(4, out: "")
             try await stage.expectNothingHeld(error: "access_denied")
             try await stage.sandbox.control(["device_code_lifetime": 3])
-            let late = try await stage.ringback("login", "work", "--method", "device")
-            #expect(late.status == 6 && late.err.contains("was not finished within 3 seconds"), "\(late)")
-            #expect(late.err.contains("\(stage.sandbox.origin)/device"), "\(late)")
+            try await stage.ringback(
+                "login", "work", "--method", "device", status: 6, says: "was not finished within 3 seconds",
+                "\(stage.sandbox.origin)/device")
         }
     }
 
@@ -129,8 +125,7 @@ import Testing
             let login = try stage.start("ringback", ["login", "work", "--method", "device"])
             _ = try await printed(by: login)
             login.send(SIGINT)
-            let ended = try await login.end()
-            #expect(ended.status == 4 && ended.err.contains("was cancelled"), "\(ended)")
+            try await login.end().expect(4, says: "was cancelled")
             try await stage.expectNothingHeld(error: nil)
         }
     }
@@ -142,8 +137,7 @@ import Testing
             let answers: [JSON] = [["verification_uri": "http://evil.example/device"], ["user_code": "A\u{1B}[31mB"]]
             for answer in answers {
                 try await stage.sandbox.control(["device_answer": answer])
-                let login = try await stage.ringback("login", "work", "--method", "device")
-                #expect(login.status == 5 && login.out.isEmpty, "\(login)")
+                let login = try await stage.ringback("login", "work", "--method", "device", status: 5, out: "")
                 #expect(!login.err.contains("evil") && !login.err.contains("\u{1B}"), "\(login)")
                 let flows = try await stage.api("GET", "/v1/flows")["flows"]?.array
                 #expect(flows?.isEmpty == true)
@@ -169,7 +163,7 @@ import Testing
             try await login.shows("Or scan this")
             try await login.shows("\u{1B}[38;5;16;48;5;231m█▀▄ \u{1B}[0m")
             try await login.shows("to be entered, for work")
-            let flow = try await stage.api("GET", "/v1/flows")["flows"]?.array?.first
+            try await stage.api("GET", "/v1/flows")["flows"]?.array?.first
             #expect(FileTree.text(of: "\(stage.directory)/text") == flow?["verification_uri_complete"]?.string)
             #expect(FileTree.text(of: "\(stage.directory)/arguments") == "-t UTF8i -m 4 -o - ")
             login.send(SIGINT)
@@ -234,15 +228,6 @@ import Testing
                 #expect(text.contains("COLORFGBG=\"0;15\"") == isGuessed, "\(text)")
                 let arguments = FileTree.text(of: "\(stage.directory)/arguments") ?? ""
                 #expect(arguments.hasPrefix("-t \(format) "), "\(variables): \(arguments)")
-            }
-        }
-    }
-
-    @Test func `login --method device refuses options of other methods`() async throws {
-        try await Stage.play(startsDaemon: false) { stage in
-            for arguments in [["--no-browser"], ["--callback-port", "8400"], ["--email", "a@example.org"]] {
-                let login = try await stage.run("ringback", ["login", "work", "--method", "device"] + arguments)
-                #expect(login.status == 64 && login.err.contains("does not belong to --method device"), "\(login)")
             }
         }
     }

@@ -20,9 +20,9 @@ import Testing
             try await stage.signIn()
             let idToken = try await stage.api("GET", "/v1/accounts/work/session?kind=id_token")["id_token"]?.string
             let (browser, opened) = try stage.recordingBrowser()
-            let logout = try await stage.run(
-                "ringback", ["logout", "work", "--browser", "--hint"], environment: ["BROWSER": browser])
-            #expect(logout.status == 0 && logout.out == "Signed out of work\n", "\(logout)")
+            try await stage.ringback(
+                "logout", "work", "--browser", "--hint", environment: ["BROWSER": browser], status: 0,
+                out: "Signed out of work\n")
             try await stage.expectNothingHeld(error: nil)
             // The browser's argument is an address that works once. The ID token is not in it.
             let entrance = try LocalURL(try await opened.line())
@@ -48,15 +48,15 @@ import Testing
         let configured = account + "post_logout_redirect_uri = \"http://127.0.0.1:9/bye\"\n"
         try await Stage.play(configured) { stage in
             try await stage.signIn()
-            let logout = try await stage.ringback("logout", "work", "--no-browser")
-            #expect(logout.status == 0 && logout.lines.count == 2, "\(logout)")
+            let logout = try await stage.ringback("logout", "work", "--no-browser", status: 0)
+            #expect(logout.lines.count == 2, "\(logout)")
             let page = try await Browser.load(LocalURL(String(logout.lines[1])))
             let state = try #require(try await parameters(stage)?["state"]?.string)
             #expect(page.location == "http://127.0.0.1:9/bye?state=\(state)", "\(page)")
             for end in ["", "?state=\(state)", "?state=\(state)x"] {
-                let answer = try await stage.api(
-                    "POST", "/v1/callbacks", ["url": .string("http://127.0.0.1:9/bye" + end)])
-                #expect(answer.status == 400 && answer.code == "invalid_callback", "\(answer)")
+                try await stage.api(
+                    "POST", "/v1/callbacks", ["url": .string("http://127.0.0.1:9/bye" + end)], status: 400,
+                    code: "invalid_callback")
             }
             try await stage.signIn()
         }
@@ -74,8 +74,8 @@ import Testing
             try await stage.sandbox.wait("discovery")
             #expect(try await stage.api("GET", "/v1/accounts/work/session").status == 401)
             try await stage.sandbox.control(["clear": true])
-            let ended = try await logout.end()
-            #expect(ended.status == 0 && ended.lines.count == 2, "\(ended)")
+            let ended = try await logout.end().expect(0)
+            #expect(ended.lines.count == 2, "\(ended)")
         }
     }
 
@@ -83,23 +83,23 @@ import Testing
         try await Stage.play(account) { stage in
             try await stage.signIn()
             let (browser, _) = try stage.recordingBrowser()
-            let json = try await stage.run(
-                "ringback", ["logout", "work", "--browser", "--hint", "--json"], environment: ["BROWSER": browser])
-            let document = try JSON(parsing: json.out.utf8)
+            let json = try await stage.ringback(
+                "logout", "work", "--browser", "--hint", "--json", environment: ["BROWSER": browser])
+            let document = try json.json
             #expect(json.status == 0 && document["state"] == "unauthenticated", "\(json)")
             #expect(document["end_session_url"]?.string?.contains("id_token_hint=") == true)
             #expect(document["end_session_open_url"]?.string?.contains("/start/") == true, "\(json)")
             try await stage.signIn()
-            let plain = try await stage.ringback("logout", "work", "--no-browser")
-            #expect(plain.status == 0 && plain.lines.count == 2, "\(plain)")
+            let plain = try await stage.ringback("logout", "work", "--no-browser", status: 0)
+            #expect(plain.lines.count == 2, "\(plain)")
             #expect(
                 plain.lines[1].hasPrefix(stage.sandbox.origin + "/logout?client_id=ringback-demo&state="), "\(plain)")
             // Signed out, a browser may still be signed in there.
-            let again = try await stage.ringback("logout", "work", "--no-browser", "--hint")
-            #expect(again.status == 0 && again.lines.count == 1 && !again.out.contains("id_token_hint"), "\(again)")
-            #expect(again.err.contains("was not signed in"), "\(again)")
+            let again = try await stage.ringback(
+                "logout", "work", "--no-browser", "--hint", status: 0, says: "was not signed in")
+            #expect(again.lines.count == 1 && !again.out.contains("id_token_hint"), "\(again)")
             for arguments in [["--all", "--browser"], ["work", "--hint"]] {
-                #expect(try await stage.run("ringback", ["logout"] + arguments).status == 64)
+                try await stage.run("ringback", ["logout"] + arguments, status: 64)
             }
         }
     }
@@ -122,11 +122,9 @@ import Testing
             _ = try await far.line("who listens") { $0 == "listening" }
             let browser = "\(stage.directory)/bin/browser"
             try stage.write("#!/bin/sh\necho start >>'\(stage.directory)/starts'\n", to: browser, mode: 0o700)
-            let logout = try await stage.run(
-                "ringback", ["logout", "work", "--browser", "--hint", "--socket", socket],
-                environment: ["BROWSER": browser])
-            #expect(logout.status == 0 && logout.err.contains(page), "\(logout)")
-            #expect(logout.err.contains("No browser was started. No address for a browser"), "\(logout)")
+            try await stage.ringback(
+                "logout", "work", "--browser", "--hint", "--socket", socket, environment: ["BROWSER": browser],
+                status: 0, says: page, "No browser was started. No address for a browser")
             #expect(FileTree.text(of: "\(stage.directory)/starts") == nil)
         }
     }
@@ -143,9 +141,8 @@ import Testing
             """
         try await Stage.play(byHand) { stage in
             try await stage.signIn()
-            let logout = try await stage.ringback("logout", "work", "--browser")
-            #expect(logout.status == 0 && logout.out == "Signed out of work\n", "\(logout)")
-            #expect(logout.err.contains("no page to sign out"), "\(logout)")
+            try await stage.ringback(
+                "logout", "work", "--browser", status: 0, out: "Signed out of work\n", says: "no page to sign out")
             try await stage.expectNothingHeld(error: nil)
         }
     }

@@ -3,23 +3,6 @@ import RingbackBase
 import TestSupport
 import Testing
 
-/// A thousand connections of one process: each sends a byte, and another one in every round, and never a request.
-private let crowdScript = """
-    trap '' PIPE
-    ulimit -n 2048 || exit 1
-    crowd=()
-    for ((i = 0; i < 1000; i++)); do
-        exec {one}<>"/dev/tcp/127.0.0.1/$1" || exit 1
-        printf G >&$one
-        crowd+=($one)
-    done
-    echo "all are here"
-    while :; do
-        for one in "${crowd[@]}"; do printf x >&$one; done 2>/dev/null
-        echo round
-    done
-    """
-
 @Suite struct `A hostile callback` {
     @Test(.enabled(if: Stranger.isPossible, Stranger.reason))
     func `LB-10: a callback of another user counts only for an account that names the user`() async throws {
@@ -48,20 +31,6 @@ private let crowdScript = """
             #expect(AnswerHead(page.out).status == 200, "\(page)")
             #expect(try await stage.account("work")["state"]?.string == "authenticated")
             #expect(try await stage.account("home")["state"]?.string == "authenticating")
-        }
-    }
-
-    @Test func `LB-16: a thousand slow connections do not keep the genuine callback out`() async throws {
-        try await Stage.play { stage in
-            let port = try await CallbackPort(stage)
-            let crowd = try stage.start(
-                "/bin/bash", ["-c", crowdScript, "crowd", "\(port.number)"])
-            _ = try await crowd.line("the crowd's arrival", within: Bound.seconds(300)) { $0 == "all are here" }
-            try await port.expectGenuineCompletes()
-            // They were not waited for: they dribble on.
-            let rounds = crowd.output.value.lines.count
-            _ = try await crowd.output.first("another round") { $0.lines.count > rounds ? true : nil }
-            #expect(crowd.endedStatus == nil)
         }
     }
 

@@ -11,11 +11,9 @@ import Testing
             let flow = try await stage.api("GET", "/v1/flows")["flows"]?.array?.first
             #expect(flow?["open_urls"]?.array?.last?["url"]?.string == url)
             _ = try await Browser.deliver(Browser.signIn(at: url))
-            let ended = try await login.end()
-            #expect(ended.status == 0)
-            #expect(ended.out == "Signed in to work as alice@example.org\n")
-            #expect(ended.err.contains("Waiting for the sign-in to work at 127.0.0.1"), "\(ended)")
-            #expect(ended.err.contains("left"))
+            try await login.end().expect(
+                0, out: "Signed in to work as alice@example.org\n",
+                says: "Waiting for the sign-in to work at 127.0.0.1", "left")
         }
     }
 
@@ -36,8 +34,8 @@ import Testing
             #expect(flow["status"]?.string == "pending")
             #expect(flow["waiting_for"]?.string == "callback")
             _ = try await Browser.deliver(Browser.signIn(at: flow["authorization_url"]?.string ?? ""))
-            let ended = try await login.end()
-            #expect(ended.status == 0 && ended.lines.count == 2)
+            let ended = try await login.end().expect(0)
+            #expect(ended.lines.count == 2)
             let account = try JSON(parsing: (ended.lines.last ?? "").utf8)
             #expect(account["name"]?.string == "work")
             #expect(account["state"]?.string == "authenticated")
@@ -47,15 +45,12 @@ import Testing
 
     @Test func `login of an unknown account lists the known ones`() async throws {
         try await Stage.play { stage in
-            let output = try await stage.ringback("login", "play", "--no-browser")
-            #expect(output.status == 64 && output.out.isEmpty)
-            #expect(output.err.contains("Known: home, work."), "\(output)")
-            #expect(output.err.contains("ringback account add play --issuer URL"))
+            try await stage.ringback(
+                "login", "play", "--no-browser", status: 64, out: "", says: "Known: home, work.",
+                "ringback account add play --issuer URL")
             try stage.write(configuration: "")
-            #expect(try await stage.ringback("reload").status == 0)
-            let none = try await stage.ringback("login", "play", "--no-browser")
-            #expect(none.status == 64)
-            #expect(none.err.contains("ringback account add play"))
+            try await stage.ringback("reload", status: 0)
+            try await stage.ringback("login", "play", "--no-browser", status: 64, says: "ringback account add play")
         }
     }
 
@@ -66,9 +61,7 @@ import Testing
             let (answer, page) = try await Browser.deliver(callback)
             #expect(answer.status == 303 && answer.location == "/failed")
             #expect(page?.status == 200)
-            let ended = try await login.end()
-            #expect(ended.status == 4, "\(ended)")
-            #expect(ended.err.contains("denied at the provider"))
+            try await login.end().expect(4, says: "denied at the provider")
             try await stage.expectNothingHeld(error: "access_denied")
             #expect(try await stage.sandbox.counters().requests("token") == 0)
         }
@@ -88,8 +81,7 @@ import Testing
             #expect(flow["error"]?["detail"]?.string?.contains("/callback/work") == true)
             // Too late: the browser's page says so, and so does the API.
             #expect(try await Browser.load(callback).location == "/failed")
-            let late = try await stage.ringback("complete", callback.text)
-            #expect(late.status == 6, "\(late)")
+            try await stage.ringback("complete", callback.text, status: 6)
             try await stage.expectNothingHeld(error: "flow_expired")
             #expect(try await stage.sandbox.counters().requests("token") == 0)
         }
@@ -119,8 +111,8 @@ import Testing
             first.send(SIGINT)
             #expect(try await first.end().status == 4)
             _ = try await Browser.deliver(Browser.signIn(at: url))
-            let ended = try await second.end()
-            #expect(ended.status == 0 && ended.lines.last == "Signed in to work as alice@example.org", "\(ended)")
+            let ended = try await second.end().expect(0)
+            #expect(ended.lines.last == "Signed in to work as alice@example.org", "\(ended)")
         }
     }
 
@@ -131,10 +123,8 @@ import Testing
             let login = try stage.start("ringback", ["login", "work", "--no-browser", "--again"])
             let (answer, _) = try await Browser.deliver(Browser.signIn(at: login.line(), as: "bob"))
             #expect(answer.location == "/failed")
-            let ended = try await login.end()
-            #expect(ended.status == 1, "\(ended)")
-            #expect(ended.err.contains("ringback login work --switch"))
-            #expect(ended.err.contains("alice@example.org") && ended.err.contains("bob@example.org"))
+            try await login.end().expect(
+                1, says: "ringback login work --switch", "alice@example.org", "bob@example.org")
             #expect(try await stage.account()["subject"]?.string == "alice")
             #expect(try await stage.account()["error"]?["code"]?.string == "state_conflict")
             #expect(try await stage.token() == token)
@@ -151,9 +141,7 @@ import Testing
     @Test func `verbs without a daemon end with 2`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             for arguments in [["login", "work"], ["token", "work"], ["status"], ["accounts"], ["logout", "--all"]] {
-                let output = try await stage.run("ringback", arguments)
-                #expect(output.status == 2 && output.out.isEmpty, "\(arguments): \(output)")
-                #expect(output.err.contains("ringbackd"))
+                try await stage.run("ringback", arguments, status: 2, out: "", says: "ringbackd")
             }
         }
     }

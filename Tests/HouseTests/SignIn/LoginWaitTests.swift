@@ -26,14 +26,12 @@ import Testing
             let login = try await startHeld(stage, arguments, browser: browser)
             login.send(SIGINT)
             try await stage.sandbox.control(["release": true])
-            let ended = try await login.end()
-            #expect(ended.status == 4 && ended.out.isEmpty, "\(ended)")
-            #expect(ended.err.contains("The sign-in to work was cancelled."), "\(ended)")
+            try await login.end().expect(4, out: "", says: "The sign-in to work was cancelled.")
             let pending = try await stage.api("GET", "/v1/flows")["flows"]?.array?.filter { $0["status"] == "pending" }
             #expect(pending?.isEmpty == true)
             try await stage.expectNothingHeld(error: nil)
             // The first page that a browser was sent to is the one of this line.
-            #expect(try await stage.run(browser, ["the test's own"]).status == 0)
+            try await stage.run(browser, ["the test's own"], status: 0)
             #expect(try await opened.line() == "the test's own")
         }
     }
@@ -65,9 +63,8 @@ import Testing
             #expect(login.output.value.text.isEmpty)
             try await stage.sandbox.control(["release": true])
             _ = try await Browser.deliver(Browser.signIn(at: login.line()))
-            let ended = try await login.end()
-            #expect(ended.status == 0 && ended.lines.last == "Signed in to work as alice@example.org", "\(ended)")
-            #expect(ended.err.contains("Waiting for the sign-in to work"), "\(ended)")
+            let ended = try await login.end().expect(0, says: "Waiting for the sign-in to work")
+            #expect(ended.lines.last == "Signed in to work as alice@example.org", "\(ended)")
             #expect(!ended.err.contains("in progress already"), "\(ended)")
         }
     }
@@ -75,12 +72,12 @@ import Testing
     @Test func `login that joins a flow is bounded by its own --timeout`() async throws {
         try await Stage.play { stage in
             let flow = try await stage.begin()
-            let login = try await stage.ringback("login", "work", "--no-browser", "--timeout", "3")
-            #expect(login.status == 6, "\(login)")
+            let login = try await stage.ringback(
+                "login", "work", "--no-browser", "--timeout", "3", status: 6,
+                says: "was not finished within the 3 s of --timeout",
+                "A sign-in to work is in progress already, and this command has joined it, ",
+                " left. To begin another: ringback login work --replace")
             #expect(login.lines == [flow.authorizationURL])
-            #expect(login.err.contains("was not finished within the 3 s of --timeout"), "\(login)")
-            #expect(login.err.contains("A sign-in to work is in progress already, and this command has joined it, "))
-            #expect(login.err.contains(" left. To begin another: ringback login work --replace"), "\(login)")
             // The other's sign-in goes on, and the login's interest is gone: to cancel once more ends it.
             #expect(try await stage.api("GET", "/v1/flows/\(flow.id)")["status"]?.string == "pending")
             #expect(try await stage.api("DELETE", "/v1/flows/\(flow.id)")["status"]?.string == "cancelled")
@@ -93,8 +90,8 @@ import Testing
             let login = try stage.start("ringback", ["login", "work", "--no-browser", "--timeout", "60"])
             #expect(try await login.line() == flow.authorizationURL)
             _ = try await Browser.deliver(Browser.signIn(at: flow.authorizationURL))
-            let ended = try await login.end()
-            #expect(ended.status == 0 && ended.lines.last == "Signed in to work as alice@example.org", "\(ended)")
+            let ended = try await login.end().expect(0)
+            #expect(ended.lines.last == "Signed in to work as alice@example.org", "\(ended)")
         }
     }
 
@@ -123,8 +120,8 @@ import Testing
             let url = try await login.line()
             login.send(SIGHUP)
             _ = try await Browser.deliver(Browser.signIn(at: url))
-            let ended = try await login.end()
-            #expect(ended.status == 0 && ended.lines.last == "Signed in to work as alice@example.org", "\(ended)")
+            let ended = try await login.end().expect(0)
+            #expect(ended.lines.last == "Signed in to work as alice@example.org", "\(ended)")
         }
     }
 }
@@ -142,15 +139,13 @@ import Testing
                 (["--method", "password"], "--email ADDRESS or --phone NUMBER"),
             ]
             for (arguments, text) in mistakes {
-                let output = try await stage.run("ringback", ["login", "work"] + arguments)
-                #expect(output.status == 64 && output.out.isEmpty, "\(arguments): \(output)")
-                #expect(output.err.contains(text), "\(arguments): \(output)")
-                #expect(output.err.contains("Usage: ringback login"), "\(arguments): \(output)")
+                try await stage.run(
+                    "ringback", ["login", "work"] + arguments, status: 64, out: "", says: text, "Usage: ringback login")
             }
             // These are none: the daemon is asked, and there is no daemon.
             for arguments in [["--timeout", "1"], ["--timeout", "3600"], ["--method", "browser"]] {
-                let output = try await stage.run("ringback", ["login", "work"] + arguments)
-                #expect(output.status == 2 && !output.err.contains("Asking the provider"), "\(arguments): \(output)")
+                let output = try await stage.run("ringback", ["login", "work"] + arguments, status: 2)
+                #expect(!output.err.contains("Asking the provider"), "\(arguments): \(output)")
             }
         }
     }
@@ -158,16 +153,13 @@ import Testing
     @Test func `a wrong URL for ringback complete is a usage error`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             for url in ["nonsense", "", "a:b c", String(repeating: "a", count: 16_385) + ":"] {
-                let output = try await stage.ringback("complete", url)
-                #expect(output.status == 64 && output.out.isEmpty, "\(output)")
-                #expect(output.err.contains("Usage: ringback complete"), "\(output)")
+                try await stage.ringback("complete", url, status: 64, out: "", says: "Usage: ringback complete")
             }
             // What is read is no argument, so the usage would not help.
-            let read = try await stage.ringback("complete", stdin: "nonsense\n")
-            #expect(read.status == 64 && read.out.isEmpty, "\(read)")
+            let read = try await stage.ringback("complete", stdin: "nonsense\n", status: 64, out: "")
             #expect(read.err == "ringback: A URL begins with a scheme, such as http:.\n")
             // Spaces and line ends around it are no mistake: the daemon is asked, and there is no daemon.
-            #expect(try await stage.ringback("complete", " http://127.0.0.1:1/callback/work?code=a \n").status == 2)
+            try await stage.ringback("complete", " http://127.0.0.1:1/callback/work?code=a \n", status: 2)
         }
     }
 }

@@ -36,18 +36,6 @@ import Testing
         }
     }
 
-    @Test func `an open_url that is opened after the sign-in shows its result`() async throws {
-        try await Stage.play { stage in
-            let (first, second) = (try await stage.begin(), try await stage.begin())
-            let own = try await page(behind: first.openURL)
-            #expect(try await Browser.deliver(Browser.signIn(at: own.text)).answer.location == "/done")
-            for late in [second, first] {
-                let answer = try await Browser.load(LocalURL(late.openURL))
-                #expect(answer.status == 303 && answer.location == "/done", "\(answer)")
-            }
-        }
-    }
-
     @Test func `an open_url of a cancelled sign-in leads nowhere`() async throws {
         try await Stage.play { stage in
             let flow = try await stage.begin()
@@ -83,20 +71,6 @@ import Testing
             let url = try #require(line.split(separator: " ").first { $0.contains("state=") })
             #expect(try await Browser.deliver(Browser.signIn(at: String(url))).answer.location == "/done")
             #expect(try await login.end().status == 0)
-        }
-    }
-
-    @Test func `an open_url pushes its authorization request when it is opened`() async throws {
-        try await Stage.play { stage in
-            try await stage.sandbox.control(["pushed_requests": "required"])
-            let flow = try await stage.begin()
-            #expect(try await stage.sandbox.counters().requests("par") == 1)
-            let own = try await page(behind: flow.openURL)
-            let shown = try LocalURL(flow.authorizationURL)["request_uri"]
-            #expect(try await stage.sandbox.counters().requests("par") == 2)
-            #expect(
-                own["request_uri"] != nil && own["request_uri"] != shown)
-            #expect(try await Browser.deliver(Browser.signIn(at: own.text)).answer.location == "/done")
         }
     }
 

@@ -115,28 +115,23 @@ import Testing
             try await stage.signIn()
             let flow = try await stage.begin()
             let other = try await Browser.signIn(at: flow.authorizationURL, as: "bob")
-            let refused = try await stage.ringback("complete", other.text)
-            #expect(refused.status == 1 && refused.out.isEmpty, "\(refused)")
-            #expect(refused.err.contains("ringback login work --switch"), "\(refused)")
+            try await stage.ringback("complete", other.text, status: 1, out: "", says: "ringback login work --switch")
             let login = try stage.start("ringback", ["login", "work", "--switch", "--no-browser"])
             _ = try await Browser.deliver(Browser.signIn(at: try await login.line(), as: "bob"))
-            let switched = try await login.end()
-            #expect(switched.status == 0 && switched.out.hasSuffix("as bob@example.org\n"), "\(switched)")
+            let switched = try await login.end().expect(0)
+            #expect(switched.out.hasSuffix("as bob@example.org\n"), "\(switched)")
             let denied = try await Browser.deny(at: try await stage.begin("home").authorizationURL)
-            let no = try await stage.ringback("complete", denied.text)
-            #expect(no.status == 4 && no.err.contains("run: ringback login home\n"), "\(no)")
+            try await stage.ringback("complete", denied.text, status: 4, says: "run: ringback login home\n")
         }
     }
 
     @Test func `ringback complete without a URL names the ways to give it`() async throws {
         try await Stage.play { stage in
             for input in ["", "\n", "  \n"] {
-                let complete = try await stage.ringback("complete", stdin: input)
-                #expect(complete.status == 64 && complete.out.isEmpty, "\(complete)")
-                #expect(complete.err.contains("no callback URL on standard input"), "\(complete)")
+                try await stage.ringback(
+                    "complete", stdin: input, status: 64, out: "", says: "no callback URL on standard input")
             }
-            let empty = try await stage.ringback("complete", "")
-            #expect(empty.status == 64 && empty.err.contains("There is no URL"), "\(empty)")
+            try await stage.ringback("complete", "", status: 64, says: "There is no URL")
         }
     }
 
@@ -166,8 +161,7 @@ import Testing
                 line.contains("begins with https://app.example.org/back") && line.hasSuffix("ringback complete")
             }
             let url = try await Browser.location(after: "user=alice&decision=allow", at: address)
-            let complete = try await stage.ringback("complete", stdin: url + "\n")
-            #expect(complete.status == 0 && complete.out.contains("Signed in to work as alice"), "\(complete)")
+            try await stage.ringback("complete", stdin: url + "\n", status: 0, prints: "Signed in to work as alice")
             #expect(try await login.end().status == 0)
         }
     }
@@ -191,8 +185,8 @@ import Testing
             let piped = try stage.start("ringback", ["login", "work", "--no-browser"], stdin: "nonsense\n")
             let address = try await piped.line()
             _ = try await Browser.deliver(Browser.signIn(at: address))
-            let ended = try await piped.end()
-            #expect(ended.status == 0 && !ended.err.contains("Paste the callback URL ("), "\(ended)")
+            let ended = try await piped.end().expect(0)
+            #expect(!ended.err.contains("Paste the callback URL ("), "\(ended)")
             let (login, flow) = try await begin(stage, "home")
             // Ctrl-D: the person wants to paste nothing.
             login.press([4])

@@ -28,8 +28,8 @@ import Testing
                 let port = try LocalURL(callback.replacing("%3A", with: ":").replacing("%2F", with: "/")).port
                 #expect(line == "  ssh -L \(port):127.0.0.1:\(port) \(Self.user)@\(place)")
                 _ = try await Browser.deliver(Browser.signIn(at: address))
-                let ended = try await login.end()
-                #expect(ended.status == 0 && ended.lines.count == 2, "\(ended)")
+                let ended = try await login.end().expect(0)
+                #expect(ended.lines.count == 2, "\(ended)")
             }
         }
     }
@@ -73,17 +73,17 @@ import Testing
             #expect(try await fixed.end().status == 0)
             // The sandbox sits on its own port.
             let taken = try LocalURL(stage.sandbox.origin).port
-            let refused = try await stage.ringback("login", "home", "--no-browser", "--callback-port", "\(taken)")
-            #expect(refused.status == 1 && refused.out.isEmpty, "\(refused)")
+            let refused = try await stage.ringback(
+                "login", "home", "--no-browser", "--callback-port", "\(taken)", status: 1, out: "")
             // Which port, whose program has it, how to see which, and what else can be done.
             let told = [
                 "port \(taken) is in use by a program of yours", "ss -ltnp 'sport = :\(taken)'", "--callback-port",
                 "redirect_uri",
             ]
             for words in told { #expect(refused.err.contains(words), "\(refused)") }
-            let answer = try await stage.api(
-                "POST", "/v1/accounts/home/sign-in", ["callback_port": .integer(taken)])
-            #expect(answer.status == 409 && answer.code == "port_in_use")
+            try await stage.api(
+                "POST", "/v1/accounts/home/sign-in", ["callback_port": .integer(taken)], status: 409,
+                code: "port_in_use")
         }
     }
 
@@ -104,19 +104,19 @@ import Testing
             """
         try await Stage.play(configuration) { stage in
             for account in ["work", "home"] {
-                let answer = try await stage.api(
-                    "POST", "/v1/accounts/\(account)/sign-in", ["callback_port": 18_401])
-                #expect(answer.status == 400 && answer.code == "validation_failed", "\(answer)")
+                try await stage.api(
+                    "POST", "/v1/accounts/\(account)/sign-in", ["callback_port": 18_401], status: 400,
+                    code: "validation_failed")
             }
             for port in [JSON.integer(0), .integer(65_536), "x", .integer(-1)] {
-                let answer = try await stage.api("POST", "/v1/accounts/work/sign-in", ["callback_port": port])
-                #expect(answer.status == 400 && answer.code == "validation_failed", "\(answer)")
+                try await stage.api(
+                    "POST", "/v1/accounts/work/sign-in", ["callback_port": port], status: 400, code: "validation_failed"
+                )
             }
-            let device = try await stage.api(
-                "POST", "/v1/accounts/home/sign-in", ["method": "device", "callback_port": 18_400])
-            #expect(device.status == 400 && device.code == "validation_failed", "\(device)")
-            let usage = try await stage.ringback("login", "work", "--callback-port", "0")
-            #expect(usage.status == 64, "\(usage)")
+            try await stage.api(
+                "POST", "/v1/accounts/home/sign-in", ["method": "device", "callback_port": 18_400], status: 400,
+                code: "validation_failed")
+            try await stage.ringback("login", "work", "--callback-port", "0", status: 64)
         }
     }
 }

@@ -52,11 +52,10 @@ private struct Ending: Equatable {
         case .complete: try await check(stage.ringback("complete", callback.text))
         case .completeFromInput: try await check(stage.ringback("complete", stdin: " \(callback)\n"))
         }
-        let ended = try await login.end()
-        #expect(ended.status == 0, "\(ended)")
+        let ended = try await login.end().expect(0)
         #expect(ended.lines == [url, "Signed in to work as alice@example.org"])
-        let token = try await stage.ringback("token", "work")
-        #expect(token.status == 0 && token.err.isEmpty)
+        let token = try await stage.ringback("token", "work", status: 0)
+        #expect(token.err.isEmpty)
         #expect(token.out == "\(try await stage.token() ?? "")\n")
         let id = flows.first?["id"]?.string ?? ""
         return Ending(
@@ -90,32 +89,8 @@ private struct Ending: Equatable {
             #expect(callback.hasPrefix(scheme + "?"))
             // The callback needs no listener; the address that a program opens has one.
             #expect(try await stage.api("GET", "/v1/status")["listeners"]?.array?.count == 1)
-            let opened = try await stage.ringback("open", callback)
-            #expect(opened.status == 0 && opened.out == "Signed in to work as bob@example.org\n", "\(opened)")
+            try await stage.ringback("open", callback, status: 0, out: "Signed in to work as bob@example.org\n")
             #expect(try await login.end().lines.last == "Signed in to work as bob@example.org")
-        }
-    }
-
-    @Test func `LB-15, NAT-18, NAT-42: two accounts of two issuers sign in through one port`() async throws {
-        try await Stage.play { stage in
-            let work = try await stage.begin("work")
-            let home = try await stage.begin("home")
-            let (workURL, homeURL) = (try LocalURL(work.redirectURI), try LocalURL(home.redirectURI))
-            #expect(workURL.authority == homeURL.authority)
-            #expect(workURL.path == "/callback/work" && homeURL.path == "/callback/home")
-            let status = try await stage.api("GET", "/v1/status")
-            #expect(status["listeners"] == [.string("127.0.0.1:\(workURL.port)")])
-
-            let workCallback = try await Browser.signIn(at: work.authorizationURL, as: "alice")
-            let homeCallback = try await Browser.signIn(at: home.authorizationURL, as: "bob")
-            // One flow's answer at the other's address is nobody's.
-            let crossed = try LocalURL(homeURL.text + "?" + workCallback.target.split(separator: "?")[1])
-            #expect(try await Browser.load(crossed).location == "/unknown")
-            #expect(try await Browser.deliver(homeCallback).answer.location == "/done")
-            #expect(try await Browser.deliver(workCallback).answer.location == "/done")
-            #expect(try await stage.account("work")["subject"]?.string == "alice")
-            #expect(try await stage.account("home")["subject"]?.string == "bob")
-            #expect(try await stage.token("work") != stage.token("home"))
         }
     }
 
@@ -149,9 +124,8 @@ private struct Ending: Equatable {
 
     @Test func `the demo passes, and leaves nothing`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
-            let output = try await stage.run(
-                "ringback", ["demo"], environment: ["TMPDIR": stage.directory], within: Bound.seconds(60))
-            #expect(output.status == 0, "\(output)")
+            let output = try await stage.ringback(
+                "demo", environment: ["TMPDIR": stage.directory], within: Bound.seconds(60), status: 0)
             #expect(output.lines.last == "Every step succeeded, and everything was removed again.")
             #expect(FileTree.names(in: stage.directory).filter { $0.hasPrefix("ringback-demo") } == [])
         }

@@ -8,8 +8,7 @@ import Testing
     /// A user with a password, signed out again.
     private func withUser(_ stage: Stage) async throws {
         try await stage.signUp()
-        let out = try await stage.ringback("logout", "app")
-        #expect(out.status == 0, "\(out)")
+        try await stage.ringback("logout", "app", status: 0)
     }
 
     private func expectSignedIn(_ stage: Stage, _ email: String = "mira@example.org") async throws {
@@ -145,9 +144,8 @@ import Testing
             let start = try await login.line("the start address", where: { $0.hasPrefix("http://127.0.0.1:") })
             var browser = try await PageBrowser(opening: start)
             try await browser.send("password", [mail, ("password", "secret12")])
-            let end = try await login.end()
-            #expect(end.status == 0 && end.out.contains("Signed in to app as mira@example.org"), "\(end)")
-            #expect(end.err.contains("shows these two words"), "\(end)")
+            try await login.end().expect(
+                0, prints: "Signed in to app as mira@example.org", says: "shows these two words")
         }
     }
 }

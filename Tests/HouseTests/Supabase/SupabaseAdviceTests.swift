@@ -18,8 +18,7 @@ import Testing
 
     /// The line that a refusal names.
     private func line(_ stage: Stage, after arguments: [String], stdin: String = "secret12\n") async throws -> String {
-        let refused = try await stage.run("ringback", arguments, stdin: stdin)
-        #expect(refused.status == 1 && refused.out.isEmpty, "\(refused)")
+        let refused = try await stage.run("ringback", arguments, stdin: stdin, status: 1, out: "")
         // One line alone: a second, shorter one would lead astray.
         #expect(!refused.err.contains("Run: ringback"), "\(refused)")
         let line = try #require(refused.err.split(separator: "run: ", maxSplits: 1).dropFirst().first, "\(refused)")
@@ -39,8 +38,7 @@ import Testing
             "/bin/sh", ["-c", "\(line) --wait"], environment: ["PATH": "\(Programs.directory):/usr/bin:/bin"])
         try await stage.awaitCode()
         let code = try await stage.code(box)
-        let verified = try await stage.ringback("verify", "app", stdin: "\(code)\n")
-        #expect(verified.status == 0, "\(verified)")
+        try await stage.ringback("verify", "app", stdin: "\(code)\n", status: 0)
         return try await login.end()
     }
 
@@ -55,8 +53,7 @@ import Testing
             login.send(SIGINT)
             #expect(try await login.end().status == 4)
             // Without a terminal nobody is asked.
-            let script = try await stage.ringback("login", "app")
-            #expect(script.status == 64 && script.err.contains("on a page: ringback login app --page."), "\(script)")
+            try await stage.ringback("login", "app", status: 64, says: "on a page: ringback login app --page.")
         }
     }
 
@@ -65,18 +62,14 @@ import Testing
             let line = try await line(
                 stage, after: ["login", "app", "--method", "password", "--email", "new+1@example.org"])
             #expect(line == "ringback login app --method=otp --email=new+1@example.org")
-            let mail = try await confirm(line, stage)
-            #expect(mail.status == 0 && mail.out == "Signed in to app as new+1@example.org\n", "\(mail)")
-            #expect(try await stage.ringback("logout", "app").status == 0)
-            let right = try await stage.ringback(
-                "login", "app", "--method", "password", "--email", "new+1@example.org", stdin: "secret12\n")
-            #expect(right.status == 0, "\(right)")
-            #expect(try await stage.ringback("logout", "app").status == 0)
+            try await confirm(line, stage).expect(0, out: "Signed in to app as new+1@example.org\n")
+            try await stage.ringback("logout", "app", status: 0)
+            try await stage.logIn(email: "new+1@example.org")
+            try await stage.ringback("logout", "app", status: 0)
             let other = try await self.line(
                 stage, after: ["login", "app", "--method", "password", "--phone", "+4915112345679"])
             #expect(other == "ringback login app --method=otp --phone=+4915112345679")
-            let message = try await confirm(other, stage, "messages")
-            #expect(message.status == 0, "\(message)")
+            try await confirm(other, stage, "messages").expect(0)
         }
     }
 
@@ -89,9 +82,8 @@ import Testing
             for who in [["--email", "mira@example.org"], ["--phone", "+4915112345678"]] {
                 let line = try await line(stage, after: ["login", "app", "--method", "sign_up"] + who)
                 #expect(line == "ringback login app --method=password \(who.joined(separator: "="))")
-                let login = try await run(line, stage, stdin: "secret12\n")
-                #expect(login.status == 0 && login.out == "Signed in to app as \(who[1])\n", "\(login)")
-                #expect(try await stage.ringback("logout", "app").status == 0)
+                try await run(line, stage, stdin: "secret12\n").expect(0, out: "Signed in to app as \(who[1])\n")
+                try await stage.ringback("logout", "app", status: 0)
             }
         }
     }
@@ -109,57 +101,47 @@ import Testing
             try await reset.shows("empty to choose it later): ")
             reset.type("")
             #expect(try await reset.end().status == 0)
-            #expect(try await stage.ringback("logout", "app").status == 0)
+            try await stage.ringback("logout", "app", status: 0)
             try await stage.setProject(["autoconfirm": true])
             let unknown = try await line(
                 stage, after: ["login", "app", "--method", "otp", "--email", "eve@example.org", "--no-create-user"])
             #expect(unknown == "ringback login app --method=sign_up --email=eve@example.org")
-            let login = try await run(unknown, stage, stdin: "secret12\n")
-            #expect(login.status == 0 && login.out == "Signed in to app as eve@example.org\n", "\(login)")
+            try await run(unknown, stage, stdin: "secret12\n").expect(0, out: "Signed in to app as eve@example.org\n")
         }
     }
 
     @Test func `the advised command switches to the user to whom an identity belongs`() async throws {
         try await play { stage in
-            let browser = ["BROWSER": "curl -sSL -o /dev/null"]
-            let first = try await stage.run("ringback", ["login", "app", "--with", "github"], environment: browser)
-            #expect(first.status == 0, "\(first)")
-            #expect(try await stage.ringback("logout", "app").status == 0)
-            let login = try await stage.ringback(
-                "login", "app", "--method", "password", "--email", "mira@example.org", stdin: "secret12\n")
-            #expect(login.status == 0, "\(login)")
-            let refused = try await stage.run(
-                "ringback", ["supabase", "link", "app", "--with", "github"], environment: browser)
+            let browser = Browser.environment
+            try await stage.ringback("login", "app", "--with", "github", environment: browser, status: 0)
+            try await stage.ringback("logout", "app", status: 0)
+            let login = try await stage.logIn()
+            let refused = try await stage.ringback("supabase", "link", "app", "--with", "github", environment: browser)
             #expect(refused.err.contains("run: ringback login app --with=github --switch\n"), "\(refused)")
-            let other = try await stage.run(
-                "ringback", ["login", "app", "--with", "github", "--switch"], environment: browser)
-            #expect(other.status == 0 && other.out == "Signed in to app as alice@example.org\n", "\(other)")
+            try await stage.ringback(
+                "login", "app", "--with", "github", "--switch", environment: browser, status: 0,
+                out: "Signed in to app as alice@example.org\n")
         }
     }
 
     @Test func `the advised command repeats an expired login with its options, or adds --switch`() async throws {
         try await play { stage in
             // Nobody comes from a page that nobody opens.
-            let late = try await stage.run(
-                "ringback", ["login", "app", "--with", "github", "--timeout", "1", "--no-persist"],
-                environment: ["BROWSER": "true"])
-            #expect(late.status == 6, "\(late)")
+            let late = try await stage.ringback(
+                "login", "app", "--with", "github", "--timeout", "1", "--no-persist", environment: ["BROWSER": "true"],
+                status: 6)
             #expect(
                 late.err.hasSuffix("To begin again, run: ringback login app --with=github --no-persist\n"), "\(late)")
-            #expect(
-                try await stage.ringback(
-                    "login", "app", "--method", "password", "--email", "mira@example.org", stdin: "secret12\n"
-                ).status == 0)
-            let browser = ["BROWSER": "curl -sSL -o /dev/null"]
-            let other = try await stage.run("ringback", ["login", "app", "--with", "github"], environment: browser)
-            #expect(other.status == 1, "\(other)")
+            try await stage.logIn()
+            let browser = Browser.environment
+            let other = try await stage.ringback("login", "app", "--with", "github", environment: browser, status: 1)
             let line = try #require(
                 other.err.split(separator: "To replace the held session, run: ").dropFirst().first, "\(other)")
             #expect(line.hasPrefix("ringback login app --with=github --switch\n"), "\(other)")
-            let login = try await stage.run(
+            try await stage.run(
                 "/bin/sh", ["-c", String(line.prefix { $0 != "\n" })],
-                environment: browser.merging(["PATH": "\(Programs.directory):/usr/bin:/bin"]) { $1 })
-            #expect(login.status == 0 && login.out == "Signed in to app as alice@example.org\n", "\(login)")
+                environment: browser.merging(["PATH": "\(Programs.directory):/usr/bin:/bin"]) { $1 }, status: 0,
+                out: "Signed in to app as alice@example.org\n")
         }
     }
 
@@ -167,22 +149,19 @@ import Testing
         try await play { stage in
             let login = ["login", "app", "--method", "otp", "--email"]
             // No code can be read: the sign-in stays pending.
-            let first = try await stage.run("ringback", login + ["mira@example.org"], stdin: "")
-            #expect(first.status == 4, "\(first)")
-            let second = try await stage.run("ringback", login + ["new+1@example.org"], stdin: "")
-            #expect(second.status == 1 && second.out.isEmpty, "\(second)")
+            try await stage.run("ringback", login + ["mira@example.org"], stdin: "", status: 4)
+            let second = try await stage.run("ringback", login + ["new+1@example.org"], stdin: "", status: 1, out: "")
             let line = try #require(second.err.split(separator: "replace it (").dropFirst().first, "\(second)")
             let advised = String(line.prefix { $0 != ")" })
             #expect(advised == "ringback login app --method=otp --email=new+1@example.org --replace", "\(second)")
-            let third = try await run(advised, stage, stdin: "")
-            #expect(third.status == 4, "\(third)")
+            try await run(advised, stage, stdin: "").expect(4)
             let flows = try await stage.api("GET", "/v1/flows")["flows"]?.array ?? []
             #expect(flows.count { $0["status"] == "pending" } == 1, "\(flows)")
             let code = try await stage.code("mailbox")
             let verified = try await stage.ringback("verify", "app", stdin: "\(code)\n")
             #expect(verified.out == "Signed in to app as new+1@example.org\n", "\(verified)")
             // What is no sign-in cannot be replaced by one.
-            #expect(try await stage.ringback("logout", "app").status == 0)
+            try await stage.ringback("logout", "app", status: 0)
             _ = try await stage.run("ringback", login + ["mira@example.org"], stdin: "")
             let reset = try await stage.ringback(
                 "supabase", "reset-password", "app", "--email", "new+1@example.org", stdin: "")
@@ -194,7 +173,7 @@ import Testing
         try await Stage.playProject { stage in
             try stage.write(
                 configuration: Stage.project.replacing("sb_publishable_sandbox", with: "sb_publishable_wrong"))
-            #expect(try await stage.ringback("reload").status == 0)
+            try await stage.ringback("reload", status: 0)
             let login = try await stage.ringback(
                 "login", "app", "--method", "password", "--email", "mira@example.org", stdin: "secret12\n")
             #expect(login.status != 0 && login.out.isEmpty, "\(login)")

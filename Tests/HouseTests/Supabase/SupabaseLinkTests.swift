@@ -6,17 +6,16 @@ import RingbackBase
 import Testing
 
 @Suite struct `What a project links in silence` {
-    private static let browser = ["BROWSER": "curl -sSL -o /dev/null"]
+    private static let browser = Browser.environment
 
     private func logIn(_ stage: Stage) async throws {
-        let login = try await stage.run("ringback", ["login", "app", "--with", "github"], environment: Self.browser)
-        #expect(login.status == 0 && login.out == "Signed in to app as alice@example.org\n", "\(login)")
+        try await stage.ringback(
+            "login", "app", "--with", "github", environment: Self.browser, status: 0,
+            out: "Signed in to app as alice@example.org\n")
     }
 
     private func logInByPassword(_ stage: Stage) async throws {
-        let login = try await stage.ringback(
-            "login", "app", "--method", "password", "--email", "alice@example.org", stdin: "secret12\n")
-        #expect(login.status == 0, "\(login)")
+        try await stage.logIn(email: "alice@example.org")
     }
 
     /// The audit log's lines of identities. What a sign-in brings is there when it is done; what a refresh brings comes
@@ -40,7 +39,7 @@ import Testing
     {
         try await Stage.playProject { stage in
             try await stage.signUp("alice@example.org")
-            #expect(try await stage.ringback("logout", "app").status == 0)
+            try await stage.ringback("logout", "app", status: 0)
             // A daemon that has seen nobody.
             try await stage.stopDaemon()
             try await stage.startDaemon()
@@ -58,9 +57,9 @@ import Testing
             let linked = try await funnel.line("the link") { $0.contains(#""account_linked""#) }
             #expect(linked.contains(#""method":"github""#) && linked.contains(#""account":"app""#), "\(linked)")
             for _ in 0..<2 {
-                #expect(try await stage.ringback("logout", "app").status == 0)
+                try await stage.ringback("logout", "app", status: 0)
                 try await logInByPassword(stage)
-                #expect(try await stage.ringback("refresh", "app", "--force").status == 0)
+                try await stage.ringback("refresh", "app", "--force", status: 0)
             }
             _ = try await expect(1, stage)
             #expect(funnel.output.value.lines.count { $0.contains("account_linked") } == 1)

@@ -9,26 +9,22 @@ import Testing
     {
         try await Stage.playProject { stage in
             try await stage.signUp()
-            #expect(try await stage.ringback("logout", "app").out == "Signed out of app\n")
-            let wrong = try await stage.ringback(
-                "login", "app", "--method", "password", "--email", "mira@example.org", stdin: "secret13\n")
-            #expect(wrong.status == 1 && wrong.out.isEmpty, "\(wrong)")
-            #expect(wrong.err.contains("Wrong email, phone number or password."), "\(wrong)")
+            try await stage.ringback("logout", "app", out: "Signed out of app\n")
+            try await stage.logIn(
+                password: "secret13", status: 1, out: "", says: "Wrong email, phone number or password.")
             // The end of a line is all that ends it: spaces belong to a password.
-            let none = try await stage.ringback(
-                "login", "app", "--method", "password", "--email", "mira@example.org", stdin: "\n")
-            #expect(none.status == 4 && none.err.contains("No password was read"), "\(none)")
+            try await stage.logIn(password: "", status: 4, says: "No password was read")
             try stage.write("secret12\nnot read\n", to: "\(stage.directory)/password")
             let script =
                 "ringback login app --method password --email ' Mira@Example.org' --password-fd 3 --json 3<password"
             let right = try await stage.run(
                 "/bin/sh", ["-c", "cd '\(stage.directory)' && \(script)"],
-                environment: ["PATH": "\(Programs.directory):/usr/bin:/bin"])
-            #expect(right.status == 0 && right.lines.count == 1, "\(right)")
-            #expect(try JSON(parsing: right.out.utf8)["state"] == "authenticated")
-            let closed = try await stage.ringback(
-                "login", "app", "--method", "password", "--email", "mira@example.org", "--password-fd", "99")
-            #expect(closed.status == 1 && closed.err.contains("Descriptor 99 cannot be read"), "\(closed)")
+                environment: ["PATH": "\(Programs.directory):/usr/bin:/bin"], status: 0)
+            #expect(right.lines.count == 1, "\(right)")
+            #expect(try right.json["state"] == "authenticated")
+            try await stage.ringback(
+                "login", "app", "--method", "password", "--email", "mira@example.org", "--password-fd", "99", status: 1,
+                says: "Descriptor 99 cannot be read")
             #expect(try await !stage.sandbox.logText(issuer: "/supabase").contains("not read"))
         }
     }
@@ -37,10 +33,10 @@ import Testing
         try await Stage.playProject(["autoconfirm": false]) { stage in
             let arguments = ["login", "app", "--method", "sign_up", "--email", "mira@example.org", "--json"]
             // Nobody is there to be asked again: a wrong code ends it, and nothing stays pending.
-            let wrong = try await stage.run("ringback", arguments, stdin: "secret12\n000000\n")
-            #expect(wrong.status == 1 && wrong.lines.count == 1, "\(wrong)")
-            #expect(wrong.err.contains("Invalid code. Please try again."), "\(wrong)")
-            let flow = try JSON(parsing: wrong.out.utf8)
+            let wrong = try await stage.run(
+                "ringback", arguments, stdin: "secret12\n000000\n", status: 1, says: "Invalid code. Please try again.")
+            #expect(wrong.lines.count == 1, "\(wrong)")
+            let flow = try wrong.json
             #expect(flow["waiting_for"] == "email_confirmation" && flow["user_message"] == "Check your email.")
             #expect(try await stage.api("GET", "/v1/flows/\(flow["id"]?.string ?? "")")["status"] == "cancelled")
 
@@ -48,8 +44,8 @@ import Testing
             _ = try await login.line("the flow")
             let link = try #require(try await stage.letter()["link"]?.string)
             _ = try await stage.run("/usr/bin/curl", ["-sSL", "-o", "/dev/null", link])
-            let ended = try await login.end()
-            #expect(ended.status == 0 && ended.lines.count == 2, "\(ended)")
+            let ended = try await login.end().expect(0)
+            #expect(ended.lines.count == 2, "\(ended)")
             #expect(try JSON(parsing: (ended.lines.last ?? "").utf8)["user"]?["email"] == "mira@example.org")
         }
     }
@@ -59,52 +55,51 @@ import Testing
             let arguments = ["login", "app", "--method", "otp", "--phone", "+4915112345678", "--wait"]
             let login = try stage.start("ringback", arguments)
             _ = try await login.errorLine("what it waits for") { $0.contains("Waiting for the code") }
-            let early = try await stage.ringback("resend", "app")
-            #expect(early.status == 5 && early.err.contains("Try again in "), "\(early)")
-            let unproved = try await stage.ringback("resend", "app", "--captcha-token-fd", "0", stdin: "\n")
-            #expect(unproved.status == 4 && unproved.err.contains("No CAPTCHA token was read"), "\(unproved)")
-            let proved = try await stage.ringback("resend", "app", "--captcha-token-fd", "0", stdin: "proof\n")
-            #expect(proved.status == 5 && proved.err.contains("Try again in "), "\(proved)")
-            let wrong = try await stage.ringback("verify", "app", stdin: "000000\n")
-            #expect(wrong.status == 1 && wrong.err.contains("Invalid code. Please try again."), "\(wrong)")
-            let right = try await stage.ringback("verify", "app", stdin: "\(stage.code("messages"))\n")
-            #expect(right.status == 0 && right.out == "Signed in to app as +4915112345678\n", "\(right)")
+            try await stage.ringback("resend", "app", status: 5, says: "Try again in ")
+            try await stage.ringback(
+                "resend", "app", "--captcha-token-fd", "0", stdin: "\n", status: 4, says: "No CAPTCHA token was read")
+            try await stage.ringback(
+                "resend", "app", "--captcha-token-fd", "0", stdin: "proof\n", status: 5, says: "Try again in ")
+            try await stage.ringback(
+                "verify", "app", stdin: "000000\n", status: 1, says: "Invalid code. Please try again.")
+            let right = try await stage.ringback(
+                "verify", "app", stdin: "\(stage.code("messages"))\n", status: 0,
+                out: "Signed in to app as +4915112345678\n")
             #expect(try await login.end().out == right.out)
             for verb in ["verify", "resend"] {
-                let none = try await stage.ringback(verb, "app")
-                #expect(none.status == 1 && none.err.contains("No sign-in for app is waiting for a code."), "\(none)")
+                try await stage.ringback(verb, "app", status: 1, says: "No sign-in for app is waiting for a code.")
             }
         }
     }
 
     @Test func `login by magic link can be finished with the hash of the link`() async throws {
         try await Stage.playProject { stage in
-            let refused = try await stage.ringback(
-                "login", "app", "--method", "magic_link", "--email", "nobody@example.org", "--no-create-user")
-            #expect(refused.status == 1, "\(refused)")
+            try await stage.ringback(
+                "login", "app", "--method", "magic_link", "--email", "nobody@example.org", "--no-create-user", status: 1
+            )
             let login = try stage.start(
                 "ringback", ["login", "app", "--method", "magic_link", "--email", "mira@example.org", "--wait"])
             try await stage.awaitCode()
             let hash = try #require(try await stage.letter()["token_hash"]?.string)
             let verified = try await stage.ringback(
-                "verify", "app", "--token-hash-fd", "0", "--json", stdin: "\(hash)\n")
-            #expect(verified.status == 0, "\(verified)")
-            #expect(try JSON(parsing: verified.out.utf8)["user"]?["email"] == "mira@example.org")
+                "verify", "app", "--token-hash-fd", "0", "--json", stdin: "\(hash)\n", status: 0)
+            #expect(try verified.json["user"]?["email"] == "mira@example.org")
             #expect(try await login.end().status == 0)
         }
     }
 
     @Test func `login by a provider's or an organization's page opens the browser`() async throws {
         try await Stage.playProject { stage in
-            let browser = ["BROWSER": "curl -sSL -o /dev/null"]
-            let github = try await stage.run("ringback", ["login", "app", "--with", "github"], environment: browser)
-            #expect(github.status == 0 && github.out == "Signed in to app as alice@example.org\n", "\(github)")
+            let browser = Browser.environment
+            try await stage.ringback(
+                "login", "app", "--with", "github", environment: browser, status: 0,
+                out: "Signed in to app as alice@example.org\n")
             try await stage.ringback("logout", "app")
-            let sso = try await stage.run(
-                "ringback", ["login", "app", "--method", "sso", "--domain", "company.example"], environment: browser)
-            #expect(sso.status == 0 && sso.out == "Signed in to app as alice@example.org\n", "\(sso)")
-            let off = try await stage.ringback("login", "app", "--with", "gitlab", "--no-browser")
-            #expect(off.status == 1 && off.out.isEmpty && off.err.contains("not available"), "\(off)")
+            try await stage.ringback(
+                "login", "app", "--method", "sso", "--domain", "company.example", environment: browser, status: 0,
+                out: "Signed in to app as alice@example.org\n")
+            try await stage.ringback(
+                "login", "app", "--with", "gitlab", "--no-browser", status: 1, out: "", says: "not available")
         }
     }
 
@@ -119,15 +114,14 @@ import Testing
                     "{\"email\":\"mira@example.org\",\"password\":\"secret12\"}",
                     "\(stage.sandbox.origin)/supabase/auth/v1/token?grant_type=password",
                 ])
-            let session = try JSON(parsing: grant.out.utf8)
+            let session = try grant.json
             let tokens = [session["access_token"]?.string ?? "", session["refresh_token"]?.string ?? ""]
             let login = try await stage.ringback(
-                "login", "app", "--method", "session", stdin: tokens.joined(separator: "\n"))
-            #expect(login.status == 0 && login.out == "Signed in to app as mira@example.org\n", "\(login)")
-            let other = try await stage.ringback("login", "app", "--method", "anonymous")
-            #expect(
-                other.status == 1 && other.err.contains("run: ringback login app --method=anonymous --switch\n"),
-                "\(other)")
+                "login", "app", "--method", "session", stdin: tokens.joined(separator: "\n"), status: 0,
+                out: "Signed in to app as mira@example.org\n")
+            try await stage.ringback(
+                "login", "app", "--method", "anonymous", status: 1,
+                says: "run: ringback login app --method=anonymous --switch\n")
             let nobody = try await stage.ringback("login", "app", "--method", "anonymous", "--switch")
             let subject = try await stage.account("app")["subject"]?.string
             #expect(nobody.status == 0 && nobody.out == "Signed in to app as \(subject ?? "")\n", "\(nobody)")
@@ -138,10 +132,8 @@ import Testing
         try await Stage.playProject { stage in
             let token = try await stage.idToken()
             let arguments = ["login", "app", "--method", "id_token", "--with", "google"]
-            let other = try await stage.run("ringback", arguments, stdin: "\(token)\nanother nonce\n")
-            #expect(other.status == 1 && other.out.isEmpty, "\(other)")
-            let without = try await stage.run("ringback", arguments, stdin: "\(token)\n")
-            #expect(without.status == 64 && without.err.contains("allow_missing_nonce"), "\(without)")
+            try await stage.run("ringback", arguments, stdin: "\(token)\nanother nonce\n", status: 1, out: "")
+            try await stage.run("ringback", arguments, stdin: "\(token)\n", status: 64, says: "allow_missing_nonce")
             // The name that Apple tells once is written to a person who has none, and to nobody else.
             for (provider, name, kept) in [
                 ("google", "Alice Nordlys", "Alice"), ("apple", "Alice Nordlys", "Alice Nordlys"),
@@ -150,14 +142,9 @@ import Testing
                 if provider == "google" || name == kept {
                     try await stage.setProject(["delete_users": ["alice@example.org"]])
                 }
-                let login = try await stage.run(
-                    "ringback",
-                    [
-                        "login", "app", "--method", "id_token", "--with", provider, "--data",
-                        "{\"full_name\":\"\(name)\"}",
-                    ],
-                    stdin: "\(token)\na raw nonce\n")
-                #expect(login.status == 0 && login.out == "Signed in to app as alice@example.org\n", "\(login)")
+                try await stage.ringback(
+                    "login", "app", "--method", "id_token", "--with", provider, "--data", "{\"full_name\":\"\(name)\"}",
+                    stdin: "\(token)\na raw nonce\n", status: 0, out: "Signed in to app as alice@example.org\n")
                 let person = try await stage.account("app")["user"]
                 #expect(person?["user_metadata"]?["full_name"]?.string == kept, "\(provider)")
                 try await stage.ringback("logout", "app")
@@ -166,10 +153,9 @@ import Testing
             // To a person who is signed in, the same token adds the provider's account.
             try await stage.setProject(["delete_users": ["alice@example.org"]])
             try await stage.signUp()
-            let linked = try await stage.ringback(
+            try await stage.ringback(
                 "supabase", "link", "app", "--with", "google", "--id-token-fd", "0", "--nonce-fd", "0",
-                stdin: "\(token)\na raw nonce\n")
-            #expect(linked.status == 0 && linked.out == "Linked google to app\n", "\(linked)")
+                stdin: "\(token)\na raw nonce\n", status: 0, out: "Linked google to app\n")
             #expect(try await stage.ringback("supabase", "identities", "app").out.contains("google"))
         }
     }
@@ -177,15 +163,13 @@ import Testing
     @Test func `login --no-persist leaves no session and no user in the vault`() async throws {
         try await Stage.playProject(["captcha": "right"]) { stage in
             let arguments = ["login", "app", "--method", "sign_up", "--email", "mira@example.org", "--no-persist"]
-            let refused = try await stage.run("ringback", arguments, stdin: "secret12\n")
-            #expect(refused.status == 1, "\(refused)")
-            let login = try await stage.run(
-                "ringback", arguments + ["--captcha-token-fd", "0"], stdin: "secret12\nright\n")
-            #expect(login.status == 0, "\(login)")
-            #expect(try await stage.ringback("token", "app").status == 0)
+            try await stage.run("ringback", arguments, stdin: "secret12\n", status: 1)
+            try await stage.run(
+                "ringback", arguments + ["--captcha-token-fd", "0"], stdin: "secret12\nright\n", status: 0)
+            try await stage.ringback("token", "app", status: 0)
             try await stage.stopDaemon()
             try await stage.startDaemon()
-            #expect(try await stage.ringback("token", "app").status == 3)
+            try await stage.ringback("token", "app", status: 3)
             #expect(!FileTree.all(in: stage.state).contains { $0.hasSuffix(".people") })
         }
     }

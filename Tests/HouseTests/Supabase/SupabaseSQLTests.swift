@@ -46,8 +46,7 @@ import Testing
             func psql(_ text: String) async throws -> Output {
                 try await stage.run("/usr/bin/psql", ["-XAtq", "-v", "ON_ERROR_STOP=1", "-c", text, database.url])
             }
-            let made = try await psql(Self.project)
-            #expect(made.status == 0, "\(made)")
+            try await psql(Self.project).expect(0)
             let page = try Document(path: "docs/supabase.md")
             let lines = page.lines.map(String.init).filter { $0.hasPrefix("psql ") }
             #expect(lines.count == 2)
@@ -56,14 +55,14 @@ import Testing
                 return try await stage.run("/bin/sh", ["-c", here], environment: ["DATABASE_URL": database.url])
             }
             for line in lines + lines {
-                let done = try await run(String(line))
-                #expect(done.status == 0 && done.out.isEmpty && done.err.isEmpty, "\(line): \(done)")
+                let done = try await run(String(line)).expect(0, out: "")
+                #expect(done.err.isEmpty, "\(line): \(done)")
             }
             let tables = try await psql("select tablename from pg_tables where schemaname = 'public' order by 1")
             #expect(tables.lines == ["account_link_audit", "profiles", "users"])
             for name in ["9lives", "a-b", "account_link_audit"] {
-                let refused = try await run(lines[1].replacing("table=users", with: "table=\(name)"))
-                #expect(refused.status == 3 && refused.err.contains("The name of the table"), "\(refused)")
+                try await run(lines[1].replacing("table=users", with: "table=\(name)")).expect(
+                    3, says: "The name of the table")
             }
         }
     }

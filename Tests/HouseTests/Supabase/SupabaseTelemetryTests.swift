@@ -5,7 +5,7 @@ import RingbackBase
 import Testing
 
 @Suite struct `The funnel of an app at a project` {
-    private static let browser = ["BROWSER": "curl -sSL -o /dev/null"]
+    private static let browser = Browser.environment
 
     /// A listener that is known to listen, and what it had got by then.
     private func listen(_ stage: Stage) async throws -> Funnel {
@@ -56,25 +56,23 @@ import Testing
             try await expectWalk(&funnel, "email")
             try await stage.ringback("logout", "app")
             let password = ["login", "app", "--method", "password", "--email", "mira@example.org"]
-            #expect(try await stage.run("ringback", password, stdin: "secret12\n").status == 0)
+            try await stage.run("ringback", password, stdin: "secret12\n", status: 0)
             try await expectWalk(&funnel, "email")
             for (arguments, way, links) in [
                 (["--with", "github"], "github", false), (["--with", "apple"], "apple", true),
                 (["--method", "sso", "--domain", "company.example"], "sso", false),
             ] {
                 try await stage.ringback("logout", "app")
-                let login = try await stage.run("ringback", ["login", "app"] + arguments, environment: Self.browser)
-                #expect(login.status == 0, "\(login)")
+                try await stage.run("ringback", ["login", "app"] + arguments, environment: Self.browser, status: 0)
                 try await expectWalk(&funnel, way, links: links)
             }
             try await stage.ringback("logout", "app")
-            #expect(try await stage.ringback("login", "app", "--method", "anonymous").status == 0)
+            try await stage.ringback("login", "app", "--method", "anonymous", status: 0)
             try await expectWalk(&funnel, "anonymous")
             try await stage.ringback("logout", "app")
             let token = try await stage.idToken()
-            let native = try await stage.ringback(
-                "login", "app", "--method", "id_token", "--with", "google", stdin: "\(token)\na raw nonce\n")
-            #expect(native.status == 0, "\(native)")
+            try await stage.ringback(
+                "login", "app", "--method", "id_token", "--with", "google", stdin: "\(token)\na raw nonce\n", status: 0)
             try await expectWalk(&funnel, "google", links: true)
             try await stage.ringback("logout", "app")
             try await expectCodes(stage, &funnel)
@@ -91,8 +89,7 @@ import Testing
         ] {
             let login = try stage.start("ringback", ["login", "app", "--wait"] + arguments)
             _ = try await login.errorLine("what it waits for") { $0.contains("Waiting for the code") }
-            let verified = try await stage.ringback("verify", "app", stdin: "\(try await stage.code(box))\n")
-            #expect(verified.status == 0, "\(verified)")
+            try await stage.ringback("verify", "app", stdin: "\(try await stage.code(box))\n", status: 0)
             #expect(try await login.end().status == 0)
             try await expectWalk(&funnel, way)
             try await stage.ringback("logout", "app")
@@ -104,64 +101,24 @@ import Testing
             var funnel = try await listen(stage)
             let login = try stage.start("ringback", ["login", "app", "--with", "github", "--no-browser"])
             _ = try await login.line("the address")
-            #expect(try await stage.ringback("cancel", "app").status == 0)
+            try await stage.ringback("cancel", "app", status: 0)
             let cancelled = try await funnel.upTo("auth_cancelled")
             #expect(cancelled.last?["method"] == "github", "\(cancelled)")
             #expect((cancelled.last?["duration_ms"]?.integer ?? -1) >= 0, "\(cancelled)")
 
-            let off = try await stage.ringback("login", "app", "--with", "gitlab", "--no-browser")
-            #expect(off.status == 1, "\(off)")
+            try await stage.ringback("login", "app", "--with", "gitlab", "--no-browser", status: 1)
             let disabled = try #require(try await funnel.upTo("auth_failed").last)
             #expect(disabled["method"] == "gitlab" && disabled["error_type"]?.string?.isEmpty == false, "\(disabled)")
 
-            let wrong = try await stage.ringback(
-                "login", "app", "--method", "password", "--email", "mira@example.org", stdin: "secret12\n")
-            #expect(wrong.status == 1, "\(wrong)")
+            try await stage.logIn(status: 1)
             let refused = try #require(try await funnel.upTo("auth_failed").last)
             #expect(refused["method"] == "email" && refused["error_type"] == "invalid_credentials", "\(refused)")
 
-            let flow = try await stage.api(
-                "POST", "/v1/accounts/app/sign-in", ["oauth_provider": "github", "timeout": 1])
-            #expect(flow.status == 201, "\(flow)")
+            try await stage.api(
+                "POST", "/v1/accounts/app/sign-in", ["oauth_provider": "github", "timeout": 1], status: 201)
             let late = try #require(try await funnel.upTo("auth_failed").last)
             #expect(late["method"] == "github" && late["error_type"] == "flow_expired", "\(late)")
             #expect((late["duration_ms"]?.integer ?? 0) >= 1_000, "\(late)")
-        }
-    }
-
-    @Test func `telemetry reports each refresh with the reason and the error`() async throws {
-        try await Stage.playProject { stage in
-            var funnel = try await listen(stage)
-            try await stage.signUp()
-            #expect(try await stage.ringback("refresh", "app", "--force").status == 0)
-            let asked = try await funnel.upTo("token_refresh_attempted")
-            #expect(asked.last?["reason"] == "requested" && asked.last?["account"] == "app", "\(asked)")
-            // A caller who needs more life than there is left, a second after the token came.
-            try await stage.setProject(["access_token_lifetime": 601])
-            #expect(try await stage.ringback("refresh", "app", "--force").status == 0)
-            _ = try await funnel.upTo("token_refresh_attempted")
-            try await stage.eventually("a refresh that was needed") {
-                _ = try await stage.ringback("token", "app", "--min-valid", "600")
-                return funnel.program.output.value.text.contains(#""reason":"needed""#)
-            }
-            let needed = try await funnel.upTo("token_refresh_attempted")
-            #expect(needed.last?["reason"] == "needed", "\(needed)")
-            // The project finds the token expired that it is asked with.
-            try await stage.sandbox.control(["advance_clock": 4_000], issuer: "/supabase")
-            #expect(try await stage.ringback("supabase", "user", "app").status == 0)
-            let change = try await funnel.upTo("token_refresh_attempted")
-            #expect(change.last?["reason"] == "change", "\(change)")
-
-            let fault: JSON = ["endpoint": "supabase_token", "kind": "status", "status": 503, "count": 1]
-            try await stage.sandbox.control(["faults": .array([fault])], issuer: "/supabase")
-            #expect(try await stage.ringback("refresh", "app", "--force").status == 5)
-            let failed = try #require(try await funnel.upTo("token_refresh_failed").last)
-            #expect(failed["error_type"] == "provider_unreachable" && failed["account"] == "app", "\(failed)")
-
-            try await stage.setProject(["end_sessions": true])
-            #expect(try await stage.ringback("refresh", "app", "--force").status == 3)
-            let dead = try #require(try await funnel.upTo("token_refresh_failed").last)
-            #expect(dead["error_type"] == "session_expired", "\(dead)")
         }
     }
 }

@@ -20,36 +20,33 @@ import Testing
         }
     }
 
-    @Test(arguments: ["key", "secret"])
-    func `a token that no published key signed is not served`(forgery: String) async throws {
+    @Test func `a token that no published key signed is not served`() async throws {
         try await Stage.playProject(["algorithm": "ES256", "users": mira]) { stage in
-            #expect(try await password(stage).status == 0)
-            let held = try await stage.ringback("token", "app")
-            #expect(held.status == 0)
-            try await stage.setProject(["forgery": .string(forgery)])
-            let refused = try await stage.ringback("refresh", "app", "--force")
-            #expect(refused.status == 5 && refused.err.contains("is not valid"), "\(refused)")
-            #expect(try await stage.ringback("token", "app").out == held.out)
-            try await stage.setProject(["forgery": .null])
-            // The refresh token that came with the forged one was kept.
-            let again = try await stage.ringback("refresh", "app", "--force")
-            #expect(again.status == 0, "\(again)")
-            #expect(try await stage.ringback("logout", "app").status == 0)
-            try await stage.setProject(["forgery": .string(forgery)])
-            let login = try await password(stage)
-            #expect(login.status != 0 && login.out.isEmpty, "\(login)")
-            #expect(try await stage.account("app")["state"] == "unauthenticated")
+            for forgery in ["key", "secret"] {
+                try await stage.setProject(["forgery": .null])
+                #expect(try await password(stage).status == 0)
+                let held = try await stage.ringback("token", "app", status: 0)
+                try await stage.setProject(["forgery": .string(forgery)])
+                try await stage.ringback("refresh", "app", "--force", status: 5, says: "is not valid")
+                #expect(try await stage.ringback("token", "app").out == held.out)
+                try await stage.setProject(["forgery": .null])
+                // The refresh token that came with the forged one was kept.
+                try await stage.ringback("refresh", "app", "--force", status: 0)
+                try await stage.ringback("logout", "app", status: 0)
+                try await stage.setProject(["forgery": .string(forgery)])
+                let login = try await password(stage)
+                #expect(login.status != 0 && login.out.isEmpty, "\(login)")
+                #expect(try await stage.account("app")["state"] == "unauthenticated")
+            }
         }
     }
 
     @Test func `a token of another issuer is refused, and token_issuer is named`() async throws {
         let settings: JSON = ["algorithm": "ES256", "users": mira, "issuer": "https://auth.example.org/auth/v1"]
         try await Stage.playProject(settings) { stage in
-            let login = try await password(stage)
-            #expect(login.status == 5, "\(login)")
-            #expect(
-                login.err.contains("issuer is https://auth.example.org/auth/v1, not \(stage.sandbox.origin)/supabase/")
-                    && login.err.contains("set it as token_issuer of app."), "\(login)")
+            let login = try await password(stage).expect(
+                5, says: "issuer is https://auth.example.org/auth/v1, not \(stage.sandbox.origin)/supabase/",
+                "set it as token_issuer of app.")
             // Three lines of a terminal, with the program's name before it.
             let message = login.err.split(separator: "\n").first { $0.contains("token_issuer") } ?? ""
             #expect(!message.isEmpty && message.count <= 3 * 80, "\(login)")
@@ -66,17 +63,13 @@ import Testing
 
             """
         try await Stage.playProject(["api_keys": [], "users": mira], configuration: bare) { stage in
-            let login = try await password(stage)
-            #expect(login.status == 0 && login.out == "Signed in to app as mira@example.org\n", "\(login)")
-            let token = try await stage.ringback("token", "app")
-            #expect(token.status == 0, "\(token)")
-            let refresh = try await stage.ringback("refresh", "app", "--force")
-            #expect(refresh.status == 0, "\(refresh)")
+            try await password(stage).expect(0, out: "Signed in to app as mira@example.org\n")
+            try await stage.ringback("token", "app", status: 0)
+            try await stage.ringback("refresh", "app", "--force", status: 0)
             #expect(try await asked(stage, "/auth/v1/token") == 2)
-            let user = try await stage.ringback("supabase", "user", "app")
-            #expect(user.status == 0 && user.out.contains("mira@example.org"), "\(user)")
+            try await stage.ringback("supabase", "user", "app", status: 0, prints: "mira@example.org")
             let doctor = try await stage.ringback("doctor", "app", "--json")
-            let provider = try JSON(parsing: doctor.out.utf8)["checks"]?.array?.first { $0["check"] == "provider" }
+            let provider = try doctor.json["checks"]?.array?.first { $0["check"] == "provider" }
             #expect(provider?["level"] == "ok", "\(doctor)")
             let profile = try await stage.api("GET", "/v1/accounts/app/session?include=profile")
             #expect(profile.status >= 400 && profile.text.contains("has no profile"), "\(profile)")
@@ -87,12 +80,11 @@ import Testing
                 #expect(log.contains { $0["path"]?.string?.hasSuffix("/auth/v1\(word)") == true }, "\(word)")
             }
             #expect(!log.contains { $0["headers"]?["apikey"] != nil || $0["path"]?.string?.contains("/rest/") == true })
-            #expect(try await stage.ringback("logout", "app").status == 0)
+            try await stage.ringback("logout", "app", status: 0)
             // Its tables cannot be named.
             for line in ["profile = { table = \"profiles\" }", "rpc = [\"echo\"]"] {
                 try stage.write(configuration: bare + line + "\n")
-                let check = try await stage.ringback("config", "check")
-                #expect(check.status == 78 && check.err.contains("gateway = false"), "\(check)")
+                try await stage.ringback("config", "check", status: 78, says: "gateway = false")
             }
         }
     }
@@ -100,16 +92,13 @@ import Testing
     @Test func `an Auth server without a gateway is added by account add, and asked without a key`() async throws {
         try await Stage.playProject(["api_keys": [], "users": mira], configuration: "") { stage in
             let options = ["--provider", "supabase", "--url", "\(stage.sandbox.origin)/supabase/auth/v1"]
-            let missing = try await stage.run("ringback", ["account", "add", "app"] + options)
-            #expect(missing.status == 64 && missing.err.contains("--api-key"), "\(missing)")
-            let added = try await stage.run("ringback", ["account", "add", "app"] + options + ["--no-gateway"])
-            #expect(added.status == 0, "\(added)")
+            try await stage.run("ringback", ["account", "add", "app"] + options, status: 64, says: "--api-key")
+            try await stage.run("ringback", ["account", "add", "app"] + options + ["--no-gateway"], status: 0)
             #expect(FileTree.text(of: "\(stage.dropIns)/app.toml")?.contains("gateway = false\n") == true)
             let log = try await stage.sandbox.log(issuer: "/supabase")
             #expect(log.contains { $0["path"]?.string?.hasSuffix("/auth/v1/settings") == true }, "\(log)")
             #expect(!log.contains { $0["headers"]?["apikey"] != nil }, "\(log)")
-            let login = try await password(stage)
-            #expect(login.status == 0 && login.out == "Signed in to app as mira@example.org\n", "\(login)")
+            try await password(stage).expect(0, out: "Signed in to app as mira@example.org\n")
             let other = try await stage.ringback(
                 "account", "add", "work", "--issuer", stage.sandbox.origin, "--client-id", "x", "--no-gateway")
             #expect(other.status == 64 || other.status == 78, "\(other)")
@@ -132,32 +121,35 @@ import Testing
             #expect(signUp["provider_message"]?.string == words, "\(signUp)")
             try await stage.sandbox.control(["clear": true, "faults": [fault]], issuer: "/supabase")
             let typed = try await stage.ringback(
-                "login", "app", "--method", "sign_up", "--email", "new@example.org", stdin: "secret12\n")
-            #expect(typed.status == 1 && typed.err.contains(words), "\(typed)")
-            #expect(typed.err.contains("unexpected_failure") && !typed.err.contains("not available"), "\(typed)")
+                "login", "app", "--method", "sign_up", "--email", "new@example.org", stdin: "secret12\n", status: 1,
+                says: words, "unexpected_failure")
+            #expect(!typed.err.contains("not available"), "\(typed)")
             try await stage.sandbox.control(["clear": true], issuer: "/supabase")
             try await stage.setProject(["token_hook": ["status": 500, "message": "Not on Sundays"]])
-            let login = try await password(stage)
-            #expect(login.status == 1 && login.err.contains("Not on Sundays"), "\(login)")
+            try await password(stage).expect(1, says: "Not on Sundays")
         }
     }
 
     /// The hook before a user is created is asked while the browser is on its way back, the one before a token is made
     /// when the code is redeemed. At both the sign-in ends with the hook's text, and a later one succeeds.
-    @Test(arguments: [("user_hook", 403), ("token_hook", 500)])
-    func `the text of a hook that refuses a browser sign-in is shown`(hook: String, status: Int) async throws {
+    @Test func `the text of a hook that refuses a browser sign-in is shown`() async throws {
         try await Stage.playProject { stage in
-            let browser = ["BROWSER": "curl -sSL -o /dev/null"]
-            try await stage.setProject([hook: ["status": .integer(status), "message": "Not on Sundays"]])
-            let refused = try await stage.run(
-                "ringback", ["login", "app", "--with", "github"], environment: browser)
-            #expect(refused.status == 1 && refused.out.isEmpty, "\(refused)")
-            #expect(refused.err.contains("Not on Sundays") && !refused.err.contains("not available"), "\(refused)")
-            let error = try await stage.account("app")["error"]
-            #expect(error?["provider_message"] == "Not on Sundays", "\(error?.text ?? "")")
-            try await stage.setProject([hook: .null])
-            let login = try await stage.run("ringback", ["login", "app", "--with", "github"], environment: browser)
-            #expect(login.status == 0 && login.out == "Signed in to app as alice@example.org\n", "\(login)")
+            for (hook, status) in [("user_hook", 403), ("token_hook", 500)] {
+                let browser = Browser.environment
+                try await stage.setProject([hook: ["status": .integer(status), "message": "Not on Sundays"]])
+                let refused = try await stage.ringback(
+                    "login", "app", "--with", "github", environment: browser, status: 1, out: "", says: "Not on Sundays"
+                )
+                #expect(!refused.err.contains("not available"), "\(refused)")
+                let error = try await stage.account("app")["error"]
+                #expect(error?["provider_message"] == "Not on Sundays", "\(error?.text ?? "")")
+                try await stage.setProject([hook: .null])
+                try await stage.ringback(
+                    "login", "app", "--with", "github", environment: browser, status: 0,
+                    out: "Signed in to app as alice@example.org\n")
+                try await stage.ringback("logout", "app", status: 0)
+                try await stage.setProject(["delete_users": ["alice@example.org"]])
+            }
         }
     }
 }

@@ -7,20 +7,16 @@ import Testing
     @Test func `supabase user shows, and update-user changes, the user`() async throws {
         try await Stage.playProject { stage in
             try await stage.signUp()
-            let shown = try await stage.ringback("supabase", "user", "app")
-            #expect(shown.status == 0 && shown.out.contains("E-mail     mira@example.org\n"), "\(shown)")
-            let changed = try await stage.ringback("supabase", "update-user", "app", "--data", #"{"color":"blue"}"#)
-            #expect(changed.status == 0 && changed.out.contains(#""color":"blue""#), "\(changed)")
-            let weak = try await stage.ringback("supabase", "update-user", "app", "--password", stdin: "short\n")
-            #expect(weak.status == 1 && weak.err.contains("too weak"), "\(weak)")
+            try await stage.ringback("supabase", "user", "app", status: 0, prints: "E-mail     mira@example.org\n")
+            try await stage.ringback(
+                "supabase", "update-user", "app", "--data", #"{"color":"blue"}"#, status: 0, prints: #""color":"blue""#)
+            try await stage.ringback(
+                "supabase", "update-user", "app", "--password", stdin: "short\n", status: 1, says: "too weak")
             let strong = try await stage.ringback(
-                "supabase", "update-user", "app", "--password-fd", "0", "--json", stdin: "longer12\n")
-            #expect(strong.status == 0, "\(strong)")
-            #expect(try JSON(parsing: strong.out.utf8)["user"]?["email"] == "mira@example.org")
+                "supabase", "update-user", "app", "--password-fd", "0", "--json", stdin: "longer12\n", status: 0)
+            #expect(try strong.json["user"]?["email"] == "mira@example.org")
             try await stage.ringback("logout", "app")
-            let login = try await stage.ringback(
-                "login", "app", "--method", "password", "--email", "mira@example.org", stdin: "longer12\n")
-            #expect(login.status == 0, "\(login)")
+            try await stage.logIn(password: "longer12")
         }
     }
 
@@ -35,8 +31,7 @@ import Testing
                 ["token", "app", "--format", "json"], ["accounts", "--json"],
             ]
             for verb in verbs {
-                let shown = try await stage.run("ringback", verb, stdin: nil)
-                #expect(shown.status == 0, "\(shown)")
+                let shown = try await stage.run("ringback", verb, stdin: nil, status: 0)
                 let obeyed: Set<Unicode.Scalar> = ["\u{9B}", "\u{202E}", "\u{85}", "\u{200B}"]
                 #expect(obeyed.isDisjoint(with: shown.out.unicodeScalars), "\(verb)")
             }
@@ -65,9 +60,7 @@ import Testing
             #expect(ended.status == 0 && ended.text.contains("The password of app was changed."), "\(ended)")
             #expect(!ended.text.contains("longer1"))
             try await stage.ringback("logout", "app")
-            let login = try await stage.ringback(
-                "login", "app", "--method", "password", "--email", "mira@example.org", stdin: "longer12\n")
-            #expect(login.status == 0, "\(login)")
+            try await stage.logIn(password: "longer12")
         }
     }
 
@@ -88,9 +81,9 @@ import Testing
     }
 
     private func expectPassword(_ password: String, _ stage: Stage) async throws {
-        let login = try await stage.ringback(
-            "login", "app", "--again", "--method", "password", "--email", "mira@example.org", stdin: "\(password)\n")
-        #expect(login.status == 0, "\(login)")
+        try await stage.ringback(
+            "login", "app", "--again", "--method", "password", "--email", "mira@example.org", stdin: "\(password)\n",
+            status: 0)
     }
 
     @Test func `reset-password asks for the second factor before the new password`() async throws {
@@ -122,21 +115,17 @@ import Testing
             let secret = try await withApp(stage)
             /// Begins without input, so that the code of the mail is known.
             func reset(_ lines: String) async throws -> Output {
-                let begun = try await stage.ringback(
-                    "supabase", "reset-password", "app", "--email", "mira@example.org", stdin: "")
-                #expect(begun.status == 4, "\(begun)")
+                try await stage.ringback(
+                    "supabase", "reset-password", "app", "--email", "mira@example.org", stdin: "", status: 4)
                 let code = try await stage.code()
                 return try await stage.ringback(
                     "supabase", "reset-password", "app", "--email", "mira@example.org", stdin: "\(code)\n\(lines)")
             }
             let next = "ringback supabase verify-factor app, then ringback supabase update-user app --password"
-            let wrong = try await reset("longer12\n")
-            #expect(wrong.status == 64 && wrong.err.contains(next), "\(wrong)")
-            let none = try await reset("")
-            #expect(none.status == 0 && none.err.contains("verify-factor app"), "\(none)")
-            #expect(none.err.contains("ringback supabase update-user app --password"), "\(none)")
-            let done = try await reset("\(Authenticator.code(secret, steps: 1))\nlonger12\n")
-            #expect(done.status == 0 && done.out == "The password of app was changed.\n", "\(done)")
+            try await reset("longer12\n").expect(64, says: next)
+            try await reset("").expect(0, says: "verify-factor app", "ringback supabase update-user app --password")
+            try await reset("\(Authenticator.code(secret, steps: 1))\nlonger12\n").expect(
+                0, out: "The password of app was changed.\n")
             try await expectPassword("longer12", stage)
         }
     }
@@ -145,33 +134,32 @@ import Testing
         try await Stage.playProject { stage in
             try await stage.signUp()
             try await stage.ringback("logout", "app")
-            let reset = try await stage.ringback(
-                "supabase", "reset-password", "app", "--email", "mira@example.org", stdin: "")
-            #expect(reset.status == 4, "\(reset)")
-            let wrong = try await stage.ringback("verify", "app", stdin: "000000\n")
-            #expect(wrong.status == 1 && wrong.err.contains("the code is used up. For another one, run: ringback "))
-            let verified = try await stage.ringback("verify", "app", stdin: "\(try await stage.code())\n")
-            #expect(verified.status == 0 && verified.out.hasPrefix("Signed in to app"), "\(verified)")
-            #expect(verified.err.contains("ringback supabase update-user app --password"), "\(verified)")
+            try await stage.ringback(
+                "supabase", "reset-password", "app", "--email", "mira@example.org", stdin: "", status: 4)
+            try await stage.ringback(
+                "verify", "app", stdin: "000000\n", status: 1,
+                says: "the code is used up. For another one, run: ringback ")
+            let verified = try await stage.ringback(
+                "verify", "app", stdin: "\(try await stage.code())\n", status: 0,
+                says: "ringback supabase update-user app --password")
+            #expect(verified.out.hasPrefix("Signed in to app"), "\(verified)")
         }
     }
 
     @Test func `supabase link adds an identity, and unlink removes it`() async throws {
         try await Stage.playProject { stage in
             try await stage.signUp()
-            let linked = try await stage.run(
-                "ringback", ["supabase", "link", "app", "--with", "github"],
-                environment: ["BROWSER": "curl -sSL -o /dev/null"])
-            #expect(linked.status == 0 && linked.out == "Linked github to app\n", "\(linked)")
+            try await stage.ringback(
+                "supabase", "link", "app", "--with", "github", environment: Browser.environment, status: 0,
+                out: "Linked github to app\n")
             let list = try await stage.ringback("supabase", "identities", "app", "--json")
-            let identities = try JSON(parsing: list.out.utf8)["identities"]?.array ?? []
+            let identities = try list.json["identities"]?.array ?? []
             #expect(identities.compactMap { $0["provider"]?.string }.sorted() == ["email", "github"])
             let id = identities.first { $0["provider"] == "github" }?["identity_id"]?.string ?? ""
-            let unlinked = try await stage.ringback("supabase", "unlink", "app", id)
-            #expect(unlinked.status == 0 && !unlinked.out.contains("github"), "\(unlinked)")
-            let last = try await stage.ringback(
-                "supabase", "unlink", "app", identities.first?["identity_id"]?.string ?? "")
-            #expect(last.status == 1, "\(last)")
+            let unlinked = try await stage.ringback("supabase", "unlink", "app", id, status: 0)
+            #expect(!unlinked.out.contains("github"), "\(unlinked)")
+            try await stage.ringback(
+                "supabase", "unlink", "app", identities.first?["identity_id"]?.string ?? "", status: 1)
         }
     }
 
@@ -193,24 +181,21 @@ import Testing
             #expect(ended.text.contains("█▀▀▀▀▀█"))
 
             try await stage.ringback("logout", "app")
-            let login = try await stage.ringback(
-                "login", "app", "--method", "password", "--email", "mira@example.org", stdin: "secret12\n")
-            #expect(login.status == 0 && login.err.contains("ringback supabase verify-factor app"), "\(login)")
+            try await stage.logIn(says: "ringback supabase verify-factor app")
             #expect(try await stage.ringback("accounts").out.contains("authenticated (aal1, needs aal2)"))
             #expect(try await stage.ringback("session", "app").out.contains("Level      aal1, needs aal2\n"))
-            let refused = try await stage.ringback("supabase", "verify-factor", "app", stdin: "000000\n")
-            #expect(refused.status == 1 && refused.err.contains("Invalid code."), "\(refused)")
+            try await stage.ringback(
+                "supabase", "verify-factor", "app", stdin: "000000\n", status: 1, says: "Invalid code.")
             let code = Authenticator.code(secret, steps: 1)
-            let verified = try await stage.ringback("supabase", "verify-factor", "app", stdin: "\(code)\n")
-            #expect(verified.status == 0 && verified.out == "Verified: app, level aal2\n", "\(verified)")
+            try await stage.ringback(
+                "supabase", "verify-factor", "app", stdin: "\(code)\n", status: 0, out: "Verified: app, level aal2\n")
             #expect(try await stage.ringback("session", "app").out.contains("Level      aal2\n"))
 
             let list = try await stage.ringback("supabase", "factors", "app", "--json")
-            let id = try JSON(parsing: list.out.utf8)["factors"]?.array?.first?["id"]?.string ?? ""
-            let removed = try await stage.ringback("supabase", "remove-factor", "app", id)
-            #expect(removed.status == 0 && removed.out == "Removed \(id)\n", "\(removed)")
-            let none = try await stage.ringback("supabase", "verify-factor", "app", stdin: "000000\n")
-            #expect(none.status == 1 && none.err.contains("ringback supabase enroll app"), "\(none)")
+            let id = try list.json["factors"]?.array?.first?["id"]?.string ?? ""
+            try await stage.ringback("supabase", "remove-factor", "app", id, status: 0, out: "Removed \(id)\n")
+            try await stage.ringback(
+                "supabase", "verify-factor", "app", stdin: "000000\n", status: 1, says: "ringback supabase enroll app")
         }
     }
 
@@ -225,8 +210,7 @@ import Testing
                 "ringback", ["supabase", "enroll", "app", "--phone", "+4915112345678", "--no-verify", "--json"])
             let enrolment = try JSON(parsing: try await phone.end().out.utf8)
             #expect(enrolment["factor_type"] == "phone" && enrolment["phone"] == "+4915112345678")
-            let two = try await stage.ringback("supabase", "verify-factor", "app", stdin: "000000\n")
-            #expect(two.status == 1 && two.err.contains("name one"), "\(two)")
+            try await stage.ringback("supabase", "verify-factor", "app", stdin: "000000\n", status: 1, says: "name one")
             let proof = try stage.terminal("supabase", "verify-factor", "app", enrolment["id"]?.string ?? "")
             try await proof.shows("A code was sent to +4915112345678.")
             try await proof.shows("(it is not shown): ")
@@ -239,12 +223,11 @@ import Testing
     @Test func `supabase rpc calls only the functions that the account lists`() async throws {
         try await Stage.playProject { stage in
             try await stage.signUp()
-            let echo = try await stage.ringback("supabase", "rpc", "app", "echo", #"{"a":1}"#)
-            #expect(echo.status == 0 && echo.out == "{\"a\":1}\n", "\(echo)")
+            try await stage.ringback(
+                "supabase", "rpc", "app", "echo", #"{"a":1}"#, status: 0, out: "{\"a\":1}\n")
             let piped = try await stage.ringback("supabase", "rpc", "app", "echo", "-", "--json", stdin: #"{"b":[2]}"#)
             #expect(piped.out == "{\"result\":{\"b\":[2]}}\n", "\(piped)")
-            let stranger = try await stage.ringback("supabase", "rpc", "app", "drop_everything")
-            #expect(stranger.status == 64 && stranger.err.contains("rpc = [echo]"), "\(stranger)")
+            try await stage.ringback("supabase", "rpc", "app", "drop_everything", status: 64, says: "rpc = [echo]")
             try await stage.ringback("logout", "app", "--scope", "others")
             #expect(try await stage.account("app")["state"] == "authenticated")
         }
@@ -253,11 +236,10 @@ import Testing
     @Test func `NAT-29: supabase verbs and methods are refused for an OpenID Connect account`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()
-            let refused = try await stage.ringback("supabase", "user", "work")
-            #expect(refused.status == 1 && refused.out.isEmpty && refused.err.contains("work"), "\(refused)")
-            let method = try await stage.ringback(
-                "login", "work", "--method", "password", "--email", "alice@example.org", stdin: "x\n")
-            #expect(method.status == 1 && method.err.contains("has no sign-in method “password”"), "\(method)")
+            try await stage.ringback("supabase", "user", "work", status: 1, out: "", says: "work")
+            try await stage.ringback(
+                "login", "work", "--method", "password", "--email", "alice@example.org", stdin: "x\n", status: 1,
+                says: "has no sign-in method “password”")
         }
     }
 }
@@ -290,14 +272,41 @@ import Testing
         (["supabase", "link", "app", "--with", "google", "--nonce-fd", "0"], "belong to --id-token-fd"),
         (["supabase", "enroll", "app", "--no-verify", "--code-fd", "0"], "exclude each other"),
         (["supabase", "rpc", "app", "echo", "[]"], "The arguments must be a JSON object."),
+        (
+            ["login", "app", "--method", "password", "--email", "a@b", "--credential-fd", "3"],
+            "--credential-fd does not"
+        ),
+        (["login", "app", "--method", "passkey", "--email", "a@b"], "--email does not belong"),
+        (["login", "app", "--method", "passkey", "--no-browser"], "--no-browser does not belong"),
+        (["login", "app", "--method", "passkey", "--credential-fd=-1"], "A descriptor must be a number, 0 or more."),
+        (["supabase", "register-passkey", "app", "--credential-fd=-1"], "A descriptor must be a number, 0 or more."),
+        (
+            ["supabase", "enroll", "app", "--webauthn", "--phone", "+4915112345678"],
+            "--webauthn and --phone exclude each other"
+        ),
+        (["supabase", "enroll", "app", "--webauthn", "--code-fd", "3"], "--webauthn has no code"),
+        (["supabase", "enroll", "app", "--credential-fd", "3"], "--credential-fd belongs to --webauthn"),
+        (
+            ["supabase", "enroll", "app", "--webauthn", "--no-verify", "--credential-fd", "3"],
+            "--no-verify and --credential-fd exclude"
+        ),
+        (
+            ["supabase", "enroll", "app", "--webauthn", "--credential-fd=-1"],
+            "A descriptor must be a number, 0 or more."
+        ),
+        (["login", "app", "--method", "device", "--no-browser"], "does not belong to --method device"),
+        (["login", "app", "--method", "device", "--callback-port", "8400"], "does not belong to --method device"),
+        (["login", "app", "--method", "device", "--email", "a@example.org"], "does not belong to --method device"),
     ]
 
     @Test func `wrong options of login and supabase verbs are usage errors before any request`() async throws {
         try await Stage.play("", startsDaemon: false) { stage in
             for (arguments, words) in `A mistake of usage at a project`.mistakes {
-                let output = try await stage.run("ringback", arguments)
-                #expect(output.status == 64 && output.out.isEmpty, "\(arguments): \(output)")
-                #expect(output.err.contains(words) && output.err.contains("Usage: ringback"), "\(arguments): \(output)")
+                try await stage.run("ringback", arguments, status: 64, out: "", says: words, "Usage: ringback")
+            }
+            for name in ["", String(repeating: "k", count: 121)] {
+                try await stage.ringback(
+                    "supabase", "rename-passkey", "app", "x", name, status: 64, out: "", says: "1 to 120 bytes")
             }
         }
     }
@@ -311,11 +320,12 @@ import Testing
                 ["supabase", "link", "app", "--with", "google"], ["supabase", "unlink", "app", "x"],
                 ["supabase", "factors", "app"], ["supabase", "enroll", "app"], ["supabase", "verify-factor", "app"],
                 ["supabase", "remove-factor", "app", "x"], ["supabase", "rpc", "app", "f"],
-                ["login", "app", "--method", "anonymous"],
+                ["login", "app", "--method", "anonymous"], ["login", "app", "--method", "passkey"],
+                ["supabase", "passkeys", "app"], ["supabase", "register-passkey", "app"],
+                ["supabase", "rename-passkey", "app", "x", "y"], ["supabase", "remove-passkey", "app", "x"],
             ]
             for arguments in verbs {
-                let output = try await stage.run("ringback", arguments)
-                #expect(output.status == 2 && output.out.isEmpty, "\(arguments): \(output)")
+                try await stage.run("ringback", arguments, status: 2, out: "")
             }
         }
     }

@@ -3,6 +3,9 @@
 import TestSupport
 
 struct Browser: Sendable {
+    /// The environment of a program whose browser is curl: it follows the redirects of a provider that approves by itself.
+    static let environment = ["BROWSER": "curl -sSL -o /dev/null"]
+
     /// The fields of a navigation: what a page cannot make a browser say otherwise.
     static let navigation = [
         ("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "document"), ("Sec-Fetch-Site", "cross-site"),

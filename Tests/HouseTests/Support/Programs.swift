@@ -1,6 +1,8 @@
 // Where the real executables are.
 
 import Glibc
+import RingbackBase
+import Testing
 
 /// The three programs that are driven.
 enum Programs {
@@ -31,7 +33,32 @@ struct Output: Sendable, CustomStringConvertible {
     /// The lines of standard output.
     var lines: [String] { out.split(separator: "\n").map(String.init) }
 
+    /// Standard output as one JSON document.
+    var json: JSON { get throws { try JSON(parsing: out.utf8) } }
+
     var description: String { "status \(status)\n--- out\n\(out)--- err\n\(err)---" }
+
+    /// Checks the exit status and what else is named: the whole of standard output, and what standard output (`prints`)
+    /// and standard error (`says`) contain.
+    @discardableResult
+    func expect(
+        _ status: Int32, out: String? = nil, prints: String..., says: String...,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) -> Output {
+        check([], status, out: out, prints: prints, says: says, at: sourceLocation)
+        return self
+    }
+
+    func check(
+        _ arguments: [String], _ status: Int32?, out: String?, prints: [String], says: [String],
+        at place: SourceLocation
+    ) {
+        let what = arguments.isEmpty ? "\(self)" : "\(arguments): \(self)"
+        if let status { #expect(self.status == status, "\(what)", sourceLocation: place) }
+        if let out { #expect(self.out == out, "\(what)", sourceLocation: place) }
+        for words in prints { #expect(self.out.contains(words), "\(words): \(what)", sourceLocation: place) }
+        for words in says { #expect(err.contains(words), "\(words): \(what)", sourceLocation: place) }
+    }
 }
 
 extension Programs {

@@ -83,18 +83,6 @@ final class SecurityKey {
 }
 
 extension Stage {
-    /// A passkey of the person who is signed in, made by way of the socket.
-    func addPasskey(_ key: SecurityKey) async throws -> String {
-        let challenge = try await api("POST", "/v1/accounts/app/passkey-options", [:])
-        #expect(challenge.status == 200, "\(challenge)")
-        let credential = try key.create(try #require(challenge["options"]))
-        let added = try await api(
-            "POST", "/v1/accounts/app/passkeys",
-            ["challenge_id": try #require(challenge["challenge_id"]), "credential": credential])
-        #expect(added.status == 201, "\(added)")
-        return try #require(added["id"]?.string)
-    }
-
     /// A program whose descriptor 3 is a pipe, which ``answer(_:with:)`` writes to.
     func startWithPipe(_ name: String, _ arguments: [String]) async throws -> Program {
         let pipe = "\(directory)/credential"

@@ -168,18 +168,28 @@ final class Stage: Sendable {
         return program
     }
 
-    /// Runs a program to its end.
+    /// Runs a program to its end, and checks what is named of the result: the exit status, the whole of standard output,
+    /// and what standard output (`prints`) and standard error (`says`) contain.
+    @discardableResult
     func run(
         _ name: String, _ arguments: [String], stdin: String? = nil, environment added: [String: String] = [:],
-        within bound: Duration = Bound.usual
+        within bound: Duration = Bound.usual, status: Int32? = nil, out: String? = nil, prints: String...,
+        says: String..., sourceLocation: SourceLocation = #_sourceLocation
     ) async throws -> Output {
-        try await start(name, arguments, stdin: stdin, environment: added).end(within: bound)
+        let output = try await start(name, arguments, stdin: stdin, environment: added).end(within: bound)
+        output.check(arguments, status, out: out, prints: prints, says: says, at: sourceLocation)
+        return output
     }
 
-    /// Runs `ringback`.
+    /// Runs `ringback`, and checks the result as ``run`` does.
     @discardableResult
-    func ringback(_ arguments: String..., stdin: String? = nil) async throws -> Output {
-        try await run("ringback", arguments, stdin: stdin)
+    func ringback(
+        _ arguments: String..., stdin: String? = nil, environment added: [String: String] = [:], status: Int32? = nil,
+        out: String? = nil, prints: String..., says: String..., sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws -> Output {
+        let output = try await run("ringback", arguments, stdin: stdin, environment: added)
+        output.check(arguments, status, out: out, prints: prints, says: says, at: sourceLocation)
+        return output
     }
 
     private func clear() async {

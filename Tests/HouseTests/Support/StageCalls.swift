@@ -8,12 +8,19 @@ extension Stage {
     /// A connection to the socket API.
     func connect() throws -> Connection { try Connection(to: .unix(socket)) }
 
-    /// A request to the socket API over a connection of its own.
+    /// A request to the socket API over a connection of its own. The status of the answer and the code of its problem are
+    /// checked, if they are named.
+    @discardableResult
     func api(
         _ method: String, _ path: String, _ body: JSON? = nil, fields: [(String, String)] = [],
-        within bound: Duration = Bound.usual
+        within bound: Duration = Bound.usual, status: Int? = nil, code: String? = nil,
+        sourceLocation: SourceLocation = #_sourceLocation
     ) async throws -> Answer {
-        try await raw(Stage.request(method, path, body?.text, fields: fields), within: bound)
+        let answer = try await raw(Stage.request(method, path, body?.text, fields: fields), within: bound)
+        let what = "\(method) \(path): \(answer)"
+        if let status { #expect(answer.status == status, "\(what)", sourceLocation: sourceLocation) }
+        if let code { #expect(answer.code == code, "\(what)", sourceLocation: sourceLocation) }
+        return answer
     }
 
     /// Bytes to the socket API; the first answer.

@@ -64,6 +64,18 @@ extension Stage {
         #expect(login.status == 0 && login.out == "Signed in to app as \(email)\n", "\(login)")
     }
 
+    /// Signs in to `app` by password, and checks the result as ``run`` does.
+    @discardableResult
+    func logIn(
+        _ options: String..., email: String = "mira@example.org", password: String = "secret12", status: Int32? = 0,
+        out: String? = nil, prints: String..., says: String..., sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws -> Output {
+        let arguments = ["login", "app", "--method", "password", "--email", email] + options
+        let output = try await run("ringback", arguments, stdin: "\(password)\n")
+        output.check(arguments, status, out: out, prints: prints, says: says, at: sourceLocation)
+        return output
+    }
+
     /// An ID token that an app of alice's got from the provider itself, for the nonce `a raw nonce`.
     func idToken() async throws -> String {
         let issuer = "\(sandbox.origin)/supabase"
@@ -84,6 +96,6 @@ extension Stage {
                 "redirect_uri=http%3A%2F%2F127.0.0.1%3A1%2Fcallback", "-d",
                 "code_verifier=dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk",
             ])
-        return try #require(try JSON(parsing: answer.out.utf8)["id_token"]?.string)
+        return try #require(try answer.json["id_token"]?.string)
     }
 }

@@ -78,21 +78,21 @@ import Testing
             let filled = { (text: String) in text.replacing("{sandbox}", with: origin).replacing("{port}", with: port) }
             for mistake in Self.mistakes {
                 let arguments = filled(mistake.arguments).split(separator: " ").map(String.init)
-                let output = try await stage.run("ringback", ["account", "add", "play"] + arguments)
-                #expect(output.status == mistake.status && output.out.isEmpty, "\(arguments): \(output)")
+                let output = try await stage.run(
+                    "ringback", ["account", "add", "play"] + arguments, status: mistake.status, out: "")
                 for words in mistake.words { #expect(output.err.contains(filled(words)), "\(arguments): \(output)") }
                 #expect(
                     !output.err.contains("config check") && !output.err.contains(".toml:"), "\(arguments): \(output)")
                 #expect(FileTree.names(in: stage.dropIns) == [])
             }
             let offline = try await stage.ringback(
-                "account", "add", "play", "--issuer", "http://127.0.0.1:1", "--client-id", "x", "--offline", "--json")
-            #expect(offline.status == 0, "\(offline)")
-            #expect(try JSON(parsing: offline.out.utf8)["provider_asked"] == false)
+                "account", "add", "play", "--issuer", "http://127.0.0.1:1", "--client-id", "x", "--offline", "--json",
+                status: 0)
+            #expect(try offline.json["provider_asked"] == false)
             let good = try await stage.ringback(
-                "account", "add", "good", "--issuer", "\(origin)/tenant-b", "--client-id", "ringback-demo", "--json")
-            #expect(good.status == 0, "\(good)")
-            let document = try JSON(parsing: good.out.utf8)
+                "account", "add", "good", "--issuer", "\(origin)/tenant-b", "--client-id", "ringback-demo", "--json",
+                status: 0)
+            let document = try good.json
             #expect(document["provider_asked"] == true)
             #expect(document["checks"]?.array?.contains { $0["check"] == "discovery" && $0["level"] == "ok" } == true)
         }
@@ -100,11 +100,9 @@ import Testing
 
     @Test func `account add without a daemon says that the provider was not asked`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
-            let added = try await stage.ringback(
-                "account", "add", "play", "--issuer", "http://127.0.0.1:1", "--client-id", "x")
-            #expect(added.status == 0, "\(added)")
-            #expect(added.err.contains("the provider was not asked"), "\(added)")
-            #expect(added.err.contains("ringback doctor play"), "\(added)")
+            try await stage.ringback(
+                "account", "add", "play", "--issuer", "http://127.0.0.1:1", "--client-id", "x", status: 0,
+                says: "the provider was not asked", "ringback doctor play")
         }
     }
 
@@ -112,12 +110,11 @@ import Testing
         try await Stage.play { stage in
             try await stage.signIn()
             let exposed = try await stage.ringback("expose", "guest", "--account", "work", "--json")
-            let socket = try #require(try JSON(parsing: exposed.out.utf8)["socket"]?.string, "\(exposed)")
+            let socket = try #require(try exposed.json["socket"]?.string, "\(exposed)")
             let requests = try await stage.sandbox.counters().requests("discovery")
-            let added = try await stage.run(
-                "ringback",
-                ["account", "add", "play", "--issuer", stage.sandbox.origin, "--client-id", "x", "--socket", socket])
-            #expect(added.status == 4, "\(added)")
+            try await stage.ringback(
+                "account", "add", "play", "--issuer", stage.sandbox.origin, "--client-id", "x", "--socket", socket,
+                status: 4)
             #expect(FileTree.names(in: stage.dropIns) == [])
             #expect(try await stage.sandbox.counters().requests("discovery") == requests)
         }

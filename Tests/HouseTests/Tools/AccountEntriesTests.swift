@@ -36,25 +36,22 @@ import Testing
             #expect(unsafe symlink(Programs.path("ringback"), "\(stage.directory)/bin/ringback") == 0)
             let origin = "ringback origin remove 'https://git.example.org/*' --match-username=ada"
             let rest = "${EDITOR:-vi} \(stage.configuration); ringback account remove work"
-            let refused = try await stage.ringback("account", "remove", "work", "--yes")
-            #expect(refused.status == 78 && refused.out.isEmpty, "\(refused)")
-            #expect(refused.err.contains("\(origin); \(rest)"), "\(refused)")
+            let refused = try await stage.ringback(
+                "account", "remove", "work", "--yes", status: 78, out: "", says: "\(origin); \(rest)")
             for line in [1, 6, 10] { #expect(refused.err.contains("config.toml:\(line): "), "\(refused)") }
             #expect(FileTree.text(of: stage.configuration) == text)
             #expect(try await stage.token() != nil)
 
             // What was printed is done.
-            let removed = try await stage.run("/bin/sh", ["-c", origin])
-            #expect(removed.status == 0, "\(removed)")
-            let less = try await stage.ringback("account", "remove", "work", "--yes")
-            #expect(less.status == 78 && !less.err.contains("origin remove") && less.err.contains(rest), "\(less)")
+            try await stage.run("/bin/sh", ["-c", origin], status: 0)
+            let less = try await stage.ringback("account", "remove", "work", "--yes", status: 78, says: rest)
+            #expect(!less.err.contains("origin remove"), "\(less)")
             try stage.write("#!/bin/sh\n: >\"$1\"\n", to: "\(stage.directory)/bin/empty", mode: 0o700)
-            let edited = try await stage.run(
-                "/bin/sh", ["-c", "${EDITOR:-vi} \(stage.configuration)"], environment: ["EDITOR": "empty"])
-            #expect(edited.status == 0, "\(edited)")
-            let done = try await stage.ringback("account", "remove", "work", "--yes")
-            #expect(done.status == 0 && done.out.contains("Removed the account work"), "\(done)")
-            #expect(try await stage.ringback("config", "check").status == 0)
+            try await stage.run(
+                "/bin/sh", ["-c", "${EDITOR:-vi} \(stage.configuration)"], environment: ["EDITOR": "empty"], status: 0)
+            try await stage.ringback(
+                "account", "remove", "work", "--yes", status: 0, prints: "Removed the account work")
+            try await stage.ringback("config", "check", status: 0)
         }
     }
 }

@@ -30,15 +30,14 @@ import Testing
     @Test func `account remove keeps an account whose sign-out was not delivered`() async throws {
         try await Self.playProject { stage in
             try await stage.switchProject(["faults": [Self.logout]])
-            let away = try await stage.ringback("account", "remove", "app", "--yes")
-            #expect(away.status == 5 && away.err.contains("ringback account remove app --no-revoke"), "\(away)")
+            try await stage.ringback(
+                "account", "remove", "app", "--yes", status: 5, says: "ringback account remove app --no-revoke")
             #expect(try await stage.ringback("accounts").out.contains("app"))
-            #expect(try await stage.ringback("token", "app").status == 3)
+            try await stage.ringback("token", "app", status: 3)
             let before = try await Self.logouts(stage)
             #expect(before >= 1)
             try await stage.switchProject(["clear": true])
-            let removed = try await stage.ringback("account", "remove", "app", "--yes")
-            #expect(removed.status == 0 && removed.out.contains("Removed the account app"), "\(removed)")
+            try await stage.ringback("account", "remove", "app", "--yes", status: 0, prints: "Removed the account app")
             #expect(try await Self.logouts(stage) == before + 1)
             #expect(!(try await stage.ringback("status")).out.contains("Sign-outs"))
             #expect(Self.sealed(stage, "app") == [])
@@ -49,8 +48,8 @@ import Testing
         try await Self.playProject { stage in
             #expect(Self.sealed(stage, "app").contains { $0.hasSuffix(".people") })
             try await stage.switchProject(["faults": [Self.logout]])
-            let removed = try await stage.ringback("account", "remove", "app", "--yes", "--no-revoke")
-            #expect(removed.status == 0 && removed.err.contains("was not told"), "\(removed)")
+            try await stage.ringback(
+                "account", "remove", "app", "--yes", "--no-revoke", status: 0, says: "was not told")
             let status = try await stage.ringback("status")
             #expect(!status.out.contains("Sign-outs") && !status.out.contains("Sealed"), "\(status)")
             #expect(Self.sealed(stage, "app") == [])
@@ -67,7 +66,7 @@ import Testing
             #expect(try await ringback(add).status == 0)
             #expect(try await ringback("login work").status == 0)
             let exposed = try await ringback("expose box --account work --json")
-            let socket = try #require(try JSON(parsing: exposed.out.utf8)["socket"]?.string, "\(exposed)")
+            let socket = try #require(try exposed.json["socket"]?.string, "\(exposed)")
             let asked = try TerminalProgram(
                 ["account", "remove", "work"], environment: stage.environment.merging(environment) { $1 })
             try await asked.shows("The restricted socket box is revoked.")
@@ -75,8 +74,7 @@ import Testing
             asked.type("n")
             #expect(try await asked.end().status == 4)
             #expect(try await ringback("expose list").out.contains("box"))
-            let removed = try await ringback("account remove work --yes")
-            #expect(removed.status == 0 && removed.out.contains("Revoked its restricted socket: box"), "\(removed)")
+            try await ringback("account remove work --yes").expect(0, prints: "Revoked its restricted socket: box")
             #expect(!(try await ringback("expose list")).out.contains("box"))
             #expect(try await ringback(add).status == 0)
             #expect(try await ringback("login work").status == 0)
@@ -89,22 +87,20 @@ import Testing
         try await Stage.play { stage in
             func registered() -> [String] { Self.sealed(stage, "play").filter { $0.hasSuffix(".registration") } }
             let add = ["account", "add", "play", "--issuer", stage.sandbox.origin, "--register"]
-            #expect(try await stage.run("ringback", add).status == 0)
+            try await stage.run("ringback", add, status: 0)
             try await stage.signIn("play")
             let deaf: JSON = ["endpoint": "client_configuration", "kind": "status", "status": 503]
             try await stage.sandbox.control(["faults": [deaf]])
-            let away = try await stage.ringback("account", "remove", "play", "--yes")
-            #expect(away.status == 5 && away.err.contains("--keep-registration"), "\(away)")
+            try await stage.ringback("account", "remove", "play", "--yes", status: 5, says: "--keep-registration")
             #expect(registered().count == 1)
             try await stage.sandbox.control(["clear": true])
-            let removed = try await stage.ringback("account", "remove", "play", "--yes")
-            #expect(removed.status == 0 && removed.out.contains("Deleted its client client-"), "\(removed)")
+            try await stage.ringback(
+                "account", "remove", "play", "--yes", status: 0, prints: "Deleted its client client-")
             #expect(try await stage.sandbox.counters()["registrations_deleted"] == 1)
             #expect(registered() == [])
 
-            #expect(try await stage.run("ringback", add).status == 0)
-            let kept = try await stage.ringback("account", "remove", "play", "--yes", "--keep-registration")
-            #expect(kept.status == 0, "\(kept)")
+            try await stage.run("ringback", add, status: 0)
+            try await stage.ringback("account", "remove", "play", "--yes", "--keep-registration", status: 0)
             #expect(try await stage.sandbox.counters()["registrations_deleted"] == 1)
             #expect(registered().count == 1)
         }

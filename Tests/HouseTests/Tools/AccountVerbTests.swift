@@ -21,20 +21,14 @@ import Testing
             #expect(try await Self.run(stage, add).status == 0)
             #expect(try await Self.run(stage, "login work").status == 0)
 
-            let again = try await Self.run(stage, add)
-            #expect(again.status == 1)
-            #expect(again.err.contains("--replace"))
-            let replaced = try await Self.run(stage, add + " --replace")
-            #expect(replaced.status == 0, "\(replaced)")
+            try await Self.run(stage, add).expect(1, says: "--replace")
+            try await Self.run(stage, add + " --replace").expect(0)
             #expect(try await Self.run(stage, "token work").status == 0)
 
-            let unsure = try await Self.run(stage, "account remove work")
-            #expect(unsure.status == 4)
-            #expect(unsure.err.contains("--yes"))
+            try await Self.run(stage, "account remove work").expect(4, says: "--yes")
             #expect(try await Self.run(stage, "token work").status == 0)
 
-            let removed = try await Self.run(stage, "account remove work --yes")
-            #expect(removed.status == 0, "\(removed)")
+            try await Self.run(stage, "account remove work --yes").expect(0)
             #expect(!(try await Self.run(stage, "accounts")).out.contains("work"))
             // The session was ended, not only put out of reach: the same account has none when it is back.
             #expect(try await Self.run(stage, add).status == 0)
@@ -47,21 +41,17 @@ import Testing
             let add = "account add work --issuer \(stage.sandbox.origin) --client-id ringback"
             #expect(try await Self.run(stage, add).status == 0)
             #expect(try await Self.run(stage, "login work").status == 0)
-            let removed = try await Self.run(stage, "account remove work --yes --keep-session")
-            #expect(removed.status == 0, "\(removed)")
+            try await Self.run(stage, "account remove work --yes --keep-session").expect(0)
             #expect(try await Self.run(stage, add).status == 0)
-            let token = try await Self.run(stage, "token work")
-            #expect(token.status == 0, "\(token)")
+            try await Self.run(stage, "token work").expect(0)
         }
     }
 
     @Test func `an account of another file is not removed, and the message names the file`() async throws {
         let text = Self.account.replacing("%", with: "work")
         try await Stage.play(text) { stage in
-            let removed = try await stage.ringback("account", "remove", "work", "--yes")
-            #expect(removed.status == 1)
-            #expect(removed.err.contains("config.toml"))
-            #expect(removed.err.contains("ringback account edit work"))
+            try await stage.ringback(
+                "account", "remove", "work", "--yes", status: 1, says: "config.toml", "ringback account edit work")
             #expect(try await stage.ringback("accounts").out.contains("work"))
         }
     }
@@ -71,19 +61,16 @@ import Testing
         try await Stage.play(text) { stage in
             try stage.write(
                 "#!/bin/sh\nsed -i 's/client_id/client_ids/' \"$1\"\n", to: "\(stage.directory)/bin/spoil", mode: 0o755)
-            let spoiled = try await stage.run(
-                "ringback", ["account", "edit", "work"], environment: ["EDITOR": "spoil"])
-            #expect(spoiled.status == 78)
-            #expect(spoiled.err.contains("did you mean client_id"))
-            #expect(spoiled.err.contains("Run: ringback account edit work"), "\(spoiled)")
-            #expect(try await stage.ringback("config", "check").status == 0)
+            try await stage.ringback(
+                "account", "edit", "work", environment: ["EDITOR": "spoil"], status: 78, says: "did you mean client_id",
+                "Run: ringback account edit work")
+            try await stage.ringback("config", "check", status: 0)
 
             try stage.write(
                 "#!/bin/sh\nsed -i 's/\"ringback\"/\"other\"/' \"$1\"\n", to: "\(stage.directory)/bin/mend", mode: 0o755
             )
-            let mended = try await stage.run("ringback", ["account", "edit", "work"], environment: ["EDITOR": "mend"])
-            #expect(mended.status == 0, "\(mended)")
-            #expect(mended.out.contains("Changed "))
+            try await stage.ringback(
+                "account", "edit", "work", environment: ["EDITOR": "mend"], status: 0, prints: "Changed ")
             let left = try FileManager.default.contentsOfDirectory(atPath: "\(stage.directory)/config").filter {
                 $0.hasPrefix(".")
             }
@@ -96,9 +83,7 @@ import Testing
         let add = "account add work --issuer \(stage.sandbox.origin) --client-id ringback"
         #expect(try await run(stage, add).status == 0)
         #expect(try await run(stage, "login work").status == 0)
-        let removed = try await run(stage, "account remove work --yes --keep-session")
-        #expect(removed.status == 0, "\(removed)")
-        #expect(removed.err.contains("ringback account remove work"), "\(removed)")
+        try await run(stage, "account remove work --yes --keep-session").expect(0, says: "ringback account remove work")
     }
 
     private static func revocations(_ stage: Stage) async throws -> Int {
@@ -118,26 +103,20 @@ import Testing
             #expect(session?["account"] == "work" && session?["provider"]?.string == stage.sandbox.origin)
             #expect(session?["revocable"] == true && session?["signed_out"] == false)
 
-            let unsure = try await Self.run(stage, "account remove work")
-            #expect(unsure.status == 4 && unsure.err.contains("--yes"), "\(unsure)")
+            try await Self.run(stage, "account remove work").expect(4, says: "--yes")
             let before = try await Self.revocations(stage)
-            let removed = try await Self.run(stage, "account remove work --yes")
-            #expect(removed.status == 0 && removed.err.contains("has revoked the session"), "\(removed)")
+            try await Self.run(stage, "account remove work --yes").expect(0, says: "has revoked the session")
             #expect(try await Self.revocations(stage) > before)
             #expect(!(try await Self.run(stage, "status").out.contains("Sealed")))
-            let again = try await Self.run(stage, "account remove work --yes")
-            #expect(again.status == 64 && again.err.contains("no session of it in the vault"), "\(again)")
+            try await Self.run(stage, "account remove work --yes").expect(64, says: "no session of it in the vault")
         }
     }
 
     @Test func `a session of an account that is gone is signed out of by its name`() async throws {
         try await Stage.playReader { stage in
             try await Self.leaveSession(stage)
-            let removed = try await Self.run(stage, "logout work")
-            #expect(
-                removed.status == 0 && removed.out.contains("Removed the session of alice@example.org"), "\(removed)")
-            let unknown = try await Self.run(stage, "logout work")
-            #expect(unknown.status == 64 && unknown.err.contains("There is no account “work”"), "\(unknown)")
+            try await Self.run(stage, "logout work").expect(0, prints: "Removed the session of alice@example.org")
+            try await Self.run(stage, "logout work").expect(64, says: "There is no account “work”")
         }
     }
 
@@ -145,12 +124,11 @@ import Testing
         try await Stage.playReader { stage in
             try await Self.leaveSession(stage)
             try await stage.sandbox.control(["faults": [["endpoint": "revocation", "kind": "status", "status": 503]]])
-            let away = try await Self.run(stage, "account remove work --yes")
-            #expect(away.status == 5 && away.err.contains("--no-revoke"), "\(away)")
+            try await Self.run(stage, "account remove work --yes").expect(5, says: "--no-revoke")
             let document = try JSON(parsing: (await Self.run(stage, "status --json")).out.utf8)
             #expect(document["sealed_sessions"]?.array?.first?["signed_out"] == true, "\(document)")
-            let removed = try await Self.run(stage, "account remove work --yes --no-revoke")
-            #expect(removed.status == 0 && removed.err.contains("was not asked to revoke the session"), "\(removed)")
+            try await Self.run(stage, "account remove work --yes --no-revoke").expect(
+                0, says: "was not asked to revoke the session")
             #expect(!(try await Self.run(stage, "status").out.contains("Sealed")))
         }
     }
@@ -161,12 +139,11 @@ import Testing
         try await Stage.play { stage in
             try await stage.signIn()
             try stage.write(configuration: Stage.twoAccounts.replacing("{sandbox}\"", with: "{sandbox}/tenant-b\""))
-            #expect(try await stage.ringback("reload").status == 0)
+            try await stage.ringback("reload", status: 0)
             try await stage.signIn()
             let status = try await stage.ringback("status")
             #expect(status.out.contains("ringback logout work --sealed"), "\(status)")
-            let removed = try await stage.ringback("logout", "work", "--sealed")
-            #expect(removed.status == 0 && removed.err.contains("has revoked the session"), "\(removed)")
+            try await stage.ringback("logout", "work", "--sealed", status: 0, says: "has revoked the session")
             #expect(try await stage.token() != nil)
             #expect(!(try await stage.ringback("status")).out.contains("Sealed"))
         }
@@ -176,10 +153,9 @@ import Testing
         try await Stage.play { stage in
             try await stage.signIn()
             let exposed = try await stage.ringback("expose", "guest", "--account", "work", "--json")
-            let socket = try #require(try JSON(parsing: exposed.out.utf8)["socket"]?.string, "\(exposed)")
-            let removed = try await stage.run("ringback", ["logout", "work", "--sealed", "--socket", socket])
-            #expect(removed.status == 4, "\(removed)")
-            let status = try await stage.run("ringback", ["status", "--json", "--socket", socket])
+            let socket = try #require(try exposed.json["socket"]?.string, "\(exposed)")
+            try await stage.ringback("logout", "work", "--sealed", "--socket", socket, status: 4)
+            let status = try await stage.ringback("status", "--json", "--socket", socket)
             #expect(!status.out.contains("sealed_sessions"), "\(status)")
         }
     }

@@ -94,8 +94,7 @@ import Testing
     private func help(_ path: [String]) async throws -> String {
         let program = try Program(
             "ringback", (path.isEmpty ? ["--help-all"] : path + ["--help"]), environment: ["COLUMNS": "200"])
-        let ended = try await program.end()
-        #expect(ended.status == 0, "\(path): \(ended)")
+        let ended = try await program.end().expect(0)
         return ended.out
     }
 }

@@ -39,8 +39,7 @@ import Testing
     @Test func `ringback agent runs a command with its own daemon and leaves nothing`() async throws {
         try await play { stage, environment in
             let script = "ringback status --json && ls -ld \"${RINGBACK_SOCK%/*}\" && ringback config check && exit 7"
-            let ended = try await agent(stage, environment, ["--", "sh", "-c", script]).end()
-            #expect(ended.status == 7, "\(ended)")
+            let ended = try await agent(stage, environment, ["--", "sh", "-c", script]).end().expect(7)
             let status = try JSON(parsing: ended.lines.first?.utf8 ?? "".utf8)
             #expect(status["vault"]?["key_source"]?.string == "memory", "\(ended)")
             #expect(ended.lines.contains { $0.hasPrefix("drwx------") }, "\(ended)")
@@ -58,8 +57,8 @@ import Testing
                 ringback agent --config \(stage.configuration) --credential-fd robot-secret=3 \
                 -- sh -c 'ringback token build; ls -l /proc/self/fd' 3<\(stage.directory)/secret
                 """
-            let ended = try await Program("/bin/sh", ["-c", script], environment: environment).end()
-            #expect(ended.status == 0 && ended.out.hasPrefix("at-"), "\(ended)")
+            let ended = try await Program("/bin/sh", ["-c", script], environment: environment).end().expect(0)
+            #expect(ended.out.hasPrefix("at-"), "\(ended)")
             #expect(!ended.out.contains("secret"), "\(ended)")
         }
     }
@@ -81,8 +80,7 @@ import Testing
     @Test func `agent starts no command with a wrong configuration`() async throws {
         try await play { stage, environment in
             try stage.write("[accounts.x]\nnonsense = 1\n", to: stage.configuration)
-            let ended = try await agent(stage, environment, ["--", "echo", "ran"]).end()
-            #expect(ended.status == 78 && ended.out.isEmpty && ended.err.contains("nonsense"), "\(ended)")
+            try await agent(stage, environment, ["--", "echo", "ran"]).end().expect(78, out: "", says: "nonsense")
             #expect(leftovers(stage) == [])
         }
     }
@@ -92,15 +90,17 @@ import Testing
             var environment = environment
             environment["SHELL"] = "/bin/sh"
             let ended = try await agent(stage, environment, [], stdin: "echo \"at $RINGBACK_SOCK\"; exit 3\n").end()
-            #expect(ended.status == 3 && ended.out.hasPrefix("at \(stage.directory)/tmp/ringback-agent."), "\(ended)")
+                .expect(3)
+            #expect(ended.out.hasPrefix("at \(stage.directory)/tmp/ringback-agent."), "\(ended)")
         }
     }
 
     @Test func `agent leaves standard input to the command and no session on disk`() async throws {
         try await play { stage, environment in
             try stage.write("robot-hush\n", to: "\(stage.directory)/secret")
-            let piped = try await agent(stage, environment, ["--", "cat"], stdin: "for the command\n").end()
-            #expect(piped.status == 0 && piped.out == "for the command\n" && piped.err.isEmpty, "\(piped)")
+            let piped = try await agent(stage, environment, ["--", "cat"], stdin: "for the command\n").end().expect(
+                0, out: "for the command\n")
+            #expect(piped.err.isEmpty, "\(piped)")
             let script = """
                 exec ringback agent --config \(stage.configuration) --credential-fd robot-secret=3 -- sh -c '
                 ringback token build >/dev/null && find "${RINGBACK_SOCK%/*}" -type f' 3<\(stage.directory)/secret
@@ -116,8 +116,8 @@ import Testing
     @Test func `an agent in an agent has its own daemon`() async throws {
         try await play { stage, environment in
             let script = "ringback status --json; ringback agent -- ringback status --json; ringback status --json"
-            let ended = try await agent(stage, environment, ["--", "sh", "-c", script]).end()
-            #expect(ended.status == 0 && ended.lines.count == 3, "\(ended)")
+            let ended = try await agent(stage, environment, ["--", "sh", "-c", script]).end().expect(0)
+            #expect(ended.lines.count == 3, "\(ended)")
             let daemons = try ended.lines.map { try JSON(parsing: Array($0.utf8))["pid"]?.integer }
             #expect(daemons[0] == daemons[2] && daemons[0] != daemons[1], "\(ended)")
             // The inner one was told of the same configuration.
@@ -170,8 +170,8 @@ import Testing
                 while ringback status >/dev/null 2>&1; do :; done
                 ringback status
                 """
-            let alone = try await agent(stage, environment, ["--", "sh", "-c", script]).end()
-            #expect(alone.status == 2 && alone.err.contains("daemon ended with status 137"), "\(alone)")
+            try await agent(stage, environment, ["--", "sh", "-c", script]).end().expect(
+                2, says: "daemon ended with status 137")
             #expect(leftovers(stage) == [])
         }
     }

@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct `The client of an account that is added on a terminal` {
     private func begin(_ stage: Stage, _ options: [String] = []) throws -> TerminalProgram {
-        let environment = stage.environment.merging(["BROWSER": "curl -sSL -o /dev/null"]) { $1 }
+        let environment = stage.environment.merging(Browser.environment) { $1 }
         return try TerminalProgram(["account", "add"] + options, environment: environment)
     }
 

@@ -33,16 +33,15 @@ import Testing
         try await Stage.play(Self.configuration) { stage in
             let first = try stage.start("ringback", ["links", "swisscoin"])
             try await listening(stage, "swisscoin")
-            let opened = try await stage.ringback("open", "swisscoin://pay/7?amount=1&to=bob#now")
-            #expect(opened.status == 0 && opened.out == "Sent to the app.\n", "\(opened)")
+            try await stage.ringback(
+                "open", "swisscoin://pay/7?amount=1&to=bob#now", status: 0, out: "Sent to the app.\n")
             _ = try await first.line("the link") { $0 == "swisscoin://pay/7?amount=1&to=bob#now" }
             // What a page may have and a URL may not is escaped on the way.
-            #expect(try await stage.ringback("open", "swisscoin://pay?f=a|b{c}\"é`^\\<>").status == 0)
+            try await stage.ringback("open", "swisscoin://pay?f=a|b{c}\"é`^\\<>", status: 0)
             _ = try await first.line("the second") { $0 == "swisscoin://pay?f=a%7Cb%7Bc%7D%22%C3%A9%60%5E%5C%3C%3E" }
             let second = try stage.start("ringback", ["links", "SWISSCOIN", "--json"])
-            let displaced = try await first.end()
-            #expect(displaced.status == 4 && displaced.err.contains("Another program listens"), "\(displaced)")
-            #expect(try await stage.ringback("open", "swisscoin://pay/8").status == 0)
+            try await first.end().expect(4, says: "Another program listens")
+            try await stage.ringback("open", "swisscoin://pay/8", status: 0)
             // The first link was acknowledged: it does not come again.
             let line = try await second.line("the second link")
             let link = try JSON(parsing: Array(line.utf8))
@@ -85,12 +84,10 @@ import Testing
         try await Stage.play(Self.configuration) { stage in
             try plantApp(stage)
             let hostile = "org.example.notes://open/$(id);x=%22'a'&--flag"
-            let opened = try await stage.ringback("open", hostile)
-            #expect(
-                opened.status == 0 && opened.out == "No app listens now; the link is kept for one minute.\n",
-                "\(opened)")
+            try await stage.ringback(
+                "open", hostile, status: 0, out: "No app listens now; the link is kept for one minute.\n")
             try await stage.eventually("the start") { !starts(stage).isEmpty }
-            #expect(try await stage.ringback("open", "org.example.notes://open/2").status == 0)
+            try await stage.ringback("open", "org.example.notes://open/2", status: 0)
             // The URL is one argument, as it came.
             #expect(starts(stage) == ["--open|\(hostile)|"])
             let app = try stage.start("ringback", ["links", "org.example.notes"])
@@ -112,18 +109,17 @@ import Testing
                 "swisscoin://x?code=c&state=s", "swisscoin://x#access_token=t", "swisscoin://x?a=b&refresh%5Ftoken=t",
                 "swisscoin://x#id_token=t", "unknown://x",
             ] {
-                let refused = try await stage.api("POST", "/v1/callbacks", ["url": .string(url)])
-                #expect(refused.status == 400 && refused.code == "invalid_callback", "\(url): \(refused)")
+                try await stage.api(
+                    "POST", "/v1/callbacks", ["url": .string(url)], status: 400, code: "invalid_callback")
                 #expect(try await stage.ringback("open", url).status != 0)
             }
             let flow = try await stage.begin("coin")
             let callback = try await Browser.location(
                 after: "user=alice&decision=allow", at: flow.authorizationURL)
-            let done = try await stage.ringback("open", callback)
-            #expect(done.status == 0, "\(done)")
+            try await stage.ringback("open", callback, status: 0)
             // The same callback once more is no link either.
             #expect(try await stage.ringback("open", callback + "#late").status != 0)
-            #expect(try await stage.ringback("open", "swisscoin://true-link").status == 0)
+            try await stage.ringback("open", "swisscoin://true-link", status: 0)
             _ = try await app.line("the link")
             #expect(app.output.value.lines == ["swisscoin://true-link"])
         }
@@ -133,13 +129,13 @@ import Testing
         try await Stage.play(Self.configuration) { stage in
             let events = try stage.start("ringback", ["events", "--json"])
             _ = try await events.line("the beginning")
-            #expect(try await stage.ringback("open", "swisscoin://canary-place?q=canary").status == 0)
+            try await stage.ringback("open", "swisscoin://canary-place?q=canary", status: 0)
             let line = try await events.line("the event") { $0.contains("deep_link") }
             let event = try JSON(parsing: Array(line.utf8))
             #expect(event["event"] == "deep_link" && event["scheme"] == "swisscoin" && event["account"] == nil)
             let told = try stage.start("ringback", ["events"])
             _ = try await told.line("the beginning in words")
-            #expect(try await stage.ringback("open", "swisscoin://canary-place/2").status == 0)
+            try await stage.ringback("open", "swisscoin://canary-place/2", status: 0)
             let words = try await told.line("the event in words") { $0.contains("deep_link") }
             #expect(words.contains("swisscoin  deep_link") && !words.contains("canary"))
             for path in ["/v1/status", "/v1/metrics", "/v1/audit"] {
@@ -152,16 +148,14 @@ import Testing
 
     @Test func `config check shows schemes, and a reload takes them over`() async throws {
         try await Stage.play(Self.configuration) { stage in
-            let check = try await stage.ringback("config", "check")
-            #expect(check.status == 0 && check.out.contains("scheme org.example.notes:\n"), "\(check)")
+            try await stage.ringback("config", "check", status: 0, prints: "scheme org.example.notes:\n")
             #expect(try await stage.ringback("open", "late://x").status != 0)
             FileTree.makeDirectory(stage.dropIns)
             try stage.write("[schemes.late]\n", to: "\(stage.dropIns)/late.toml")
-            #expect(try await stage.ringback("reload").status == 0)
-            #expect(try await stage.ringback("open", "late://x").status == 0)
+            try await stage.ringback("reload", status: 0)
+            try await stage.ringback("open", "late://x", status: 0)
             try stage.write("[schemes.late]\ncomand = [\"/bin/true\"]\n", to: "\(stage.dropIns)/late.toml")
-            let bad = try await stage.ringback("config", "check")
-            #expect(bad.status == 78 && bad.err.contains("did you mean command?"), "\(bad)")
+            try await stage.ringback("config", "check", status: 78, says: "did you mean command?")
         }
     }
 

@@ -10,25 +10,22 @@ import Testing
     @Test func `ringback use writes the default account and changes nothing else`() async throws {
         try await Stage.play { stage in
             let before = try text(of: stage.configuration)
-            let none = try await stage.ringback("use")
-            #expect(none.status == 1 && none.out.isEmpty && none.err.contains("ringback use NAME"), "\(none)")
-            let used = try await stage.ringback("use", "work")
-            #expect(used.status == 0, "\(used)")
-            #expect(used.out == "The default account is work: \(stage.configuration)\n")
+            try await stage.ringback("use", status: 1, out: "", says: "ringback use NAME")
+            try await stage.ringback(
+                "use", "work", status: 0, out: "The default account is work: \(stage.configuration)\n")
             #expect(try text(of: stage.configuration) == "default = \"work\"\n\n" + before)
             #expect(FileTree.mode(of: stage.configuration) == 0o600)
-            #expect(try await stage.ringback("use").out == "work\n")
+            try await stage.ringback("use", out: "work\n")
             #expect(try await stage.account()["default"] == true)
             #expect(try await stage.account("home")["default"] == nil)
 
             let other = try await stage.ringback("use", "home", "--json")
-            #expect(try JSON(parsing: other.out.utf8)["default"] == "home", "\(other)")
+            #expect(try other.json["default"] == "home", "\(other)")
             #expect(try text(of: stage.configuration) == "default = \"home\"\n\n" + before)
             #expect(try await stage.account("home")["default"] == true)
             #expect(try await stage.account()["default"] == nil)
 
-            let wrong = try await stage.ringback("use", "wrok")
-            #expect(wrong.status == 64 && wrong.err.contains("Known: home, work."), "\(wrong)")
+            try await stage.ringback("use", "wrok", status: 64, says: "Known: home, work.")
             #expect(try text(of: stage.configuration) == "default = \"home\"\n\n" + before)
         }
     }
@@ -49,8 +46,7 @@ import Testing
         try await Stage.play(startsDaemon: false) { stage in
             for (before, after) in texts {
                 try stage.write(configuration: before)
-                let used = try await stage.ringback("use", "work")
-                #expect(used.status == 0, "\(before): \(used)")
+                try await stage.ringback("use", "work", status: 0)
                 #expect(try text(of: stage.configuration) == after)
             }
             // Not a line of its own: nothing is changed.
@@ -65,9 +61,8 @@ import Testing
     @Test func `a default that names no account is rejected with its line`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             try stage.write(configuration: "# mine\ndefault = \"wrok\"\n\(Self.accounts)")
-            let check = try await stage.ringback("config", "check")
-            #expect(check.status == 78 && check.err.contains("config.toml:2: default: "), "\(check)")
-            #expect(check.err.contains("did you mean work?"), "\(check)")
+            try await stage.ringback(
+                "config", "check", status: 78, says: "config.toml:2: default: ", "did you mean work?")
         }
     }
 
@@ -76,11 +71,12 @@ import Testing
             #expect(unsafe mkdir(stage.dropIns, 0o700) == 0)
             try stage.write(configuration: "# mine\n")
             try stage.write(Self.accounts, to: "\(stage.dropIns)/work.toml")
-            #expect(try await stage.ringback("use", "work").status == 0)
-            let refused = try await stage.ringback("account", "remove", "work", "--yes", "--keep-session")
-            #expect(refused.status == 78 && refused.err.contains("${EDITOR:-vi} \(stage.configuration)"), "\(refused)")
+            try await stage.ringback("use", "work", status: 0)
+            try await stage.ringback(
+                "account", "remove", "work", "--yes", "--keep-session", status: 78,
+                says: "${EDITOR:-vi} \(stage.configuration)")
             try stage.write(configuration: "# mine\n")
-            #expect(try await stage.ringback("account", "remove", "work", "--yes", "--keep-session").status == 0)
+            try await stage.ringback("account", "remove", "work", "--yes", "--keep-session", status: 0)
         }
     }
 }

@@ -14,9 +14,9 @@ import Testing
 
     /// What the doctor says, with this folder first in the `PATH` of the shell.
     private func lines(_ check: String, of stage: Stage, folder: String) async throws -> [JSON] {
-        let output = try await stage.run(
-            "ringback", ["doctor", "--json"], environment: ["PATH": "\(folder):\(stage.directory)/bin:/usr/bin:/bin"])
-        let checks = try JSON(parsing: output.out.utf8)["checks"]?.array ?? []
+        let output = try await stage.ringback(
+            "doctor", "--json", environment: ["PATH": "\(folder):\(stage.directory)/bin:/usr/bin:/bin"])
+        let checks = try output.json["checks"]?.array ?? []
         return checks.filter { $0["check"]?.string == check }
     }
 
@@ -25,8 +25,7 @@ import Testing
         try await Stage.play(Stage.twoAccounts + origin) { stage in
             let links = "\(stage.directory)/home/.local/bin"
             try stage.write("#!/bin/sh\n", to: "\(stage.directory)/bin/docker", mode: 0o700)
-            let made = try await stage.ringback("setup", "docker", "--yes")
-            #expect(made.status == 0, "\(made)")
+            try await stage.ringback("setup", "docker", "--yes", status: 0)
 
             try write(managerPath: "/usr/bin:/bin", on: stage)
             let missed = try await lines("tool", of: stage, folder: links)
@@ -47,13 +46,12 @@ import Testing
             FileTree.makeDirectory(folder)
             FileTree.makeDirectory("\(folder)/docker")
             func row() async throws -> String {
-                let list = try await stage.run("ringback", ["setup"], environment: ["PATH": folder])
+                let list = try await stage.ringback("setup", environment: ["PATH": folder])
                 return list.lines.first { $0.hasPrefix("docker ") } ?? ""
             }
             #expect(try await row().hasSuffix("not installed"))
             try stage.write("#!/bin/sh\n", to: "\(stage.directory)/bin/docker", mode: 0o700)
-            let there = try await stage.run(
-                "ringback", ["setup"], environment: ["PATH": "\(folder):\(stage.directory)/bin"])
+            let there = try await stage.ringback("setup", environment: ["PATH": "\(folder):\(stage.directory)/bin"])
             #expect(there.lines.contains { $0.hasPrefix("docker ") && !$0.hasSuffix("not installed") }, "\(there)")
         }
     }

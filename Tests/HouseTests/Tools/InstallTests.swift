@@ -24,8 +24,7 @@ import Testing
             """#
         FileTree.makeDirectory(top)
         let pages = pages.joined(separator: " ")
-        let made = try await stage.run("/bin/sh", ["-c", "cd '\(top)' && \(script)", "unpack", pages, Document.root])
-        #expect(made.status == 0, "\(made)")
+        try await stage.run("/bin/sh", ["-c", "cd '\(top)' && \(script)", "unpack", pages, Document.root], status: 0)
         return "\(top)/install"
     }
 
@@ -75,8 +74,8 @@ import Testing
             try stage.write("mine", to: "\(home)/.local/bin/mine")
 
             let done = try await stage.run(
-                "/bin/sh", ["-c", "umask 077; exec \"$0\" --prefix \"$1\"", installer, prefix(stage)])
-            #expect(done.status == 0 && done.out.isEmpty, "\(done)")
+                "/bin/sh", ["-c", "umask 077; exec \"$0\" --prefix \"$1\"", installer, prefix(stage)], status: 0,
+                out: "")
             #expect(try await files(in: stage) == ([".local/bin/mine 600"] + Self.installed).sorted())
             for name in ["ringback.service", "ringback.socket"] {
                 #expect(
@@ -92,20 +91,18 @@ import Testing
 
             // An upgrade: a page less, and a daemon that runs.
             _ = try systemctl(stage, runs: true)
-            let again = try await run(try await unpack(stage, pages: []), on: stage)
-            #expect(again.status == 0 && again.err.contains("systemctl --user restart ringback.service"), "\(again)")
+            try await run(try await unpack(stage, pages: []), on: stage).expect(
+                0, says: "systemctl --user restart ringback.service")
             let rest = Self.installed.filter { !$0.contains("man1") }
             #expect(try await files(in: stage) == ([".local/bin/mine 600"] + rest).sorted())
 
-            let undone = try await run("\(home)/.local/share/ringback/install", ["--undo"], on: stage)
-            #expect(undone.status == 0 && undone.out.isEmpty, "\(undone)")
+            try await run("\(home)/.local/share/ringback/install", ["--undo"], on: stage).expect(0, out: "")
             let left = try await stage.run("/usr/bin/find", [home, "-mindepth", "1", "-printf", "%P\n"]).lines.sorted()
             #expect(left == [".local", ".local/bin", ".local/bin/mine"])
             #expect(
                 FileTree.text(of: orders)
                     == "--user disable --now ringback.socket\n--user stop ringback.service\n--user daemon-reload\n")
-            let nothing = try await run(installer, ["--undo"], on: stage)
-            #expect(nothing.status == 1 && nothing.err.contains("there is nothing to undo"), "\(nothing)")
+            try await run(installer, ["--undo"], on: stage).expect(1, says: "there is nothing to undo")
         }
     }
 
@@ -119,9 +116,7 @@ import Testing
             let (program, link) = ("\(prefix(stage))/bin/ringback", "\(prefix(stage))/lib/ringback/keyring")
             try stage.write("mine", to: program)
             #expect(unsafe symlink("/bin/true", link) == 0)
-            let refused = try await run(installer, on: stage)
-            #expect(refused.status == 1 && refused.err.contains("nothing was changed"), "\(refused)")
-            #expect(refused.err.contains(program) && refused.err.contains(link), "\(refused)")
+            try await run(installer, on: stage).expect(1, says: "nothing was changed", program, link)
             #expect(try await files(in: stage) == [".local/bin/ringback 600", ".local/lib/ringback/keyring 777"])
 
             FileTree.remove(program)
@@ -131,9 +126,8 @@ import Testing
             #expect(unsafe symlink("/bin/true", link) == 0)
             try stage.write("#!/bin/sh\n# mine\n", to: program)
             #expect(try await run(installer, on: stage).status == 1)
-            let undone = try await run(installer, ["--undo"], on: stage)
-            #expect(undone.status == 0 && undone.err.contains("left, since it was changed: \(program)"), "\(undone)")
-            #expect(undone.err.contains("left, since it was changed: \(link)"), "\(undone)")
+            try await run(installer, ["--undo"], on: stage).expect(
+                0, says: "left, since it was changed: \(program)", "left, since it was changed: \(link)")
             #expect(FileTree.target(of: link) == "/bin/true")
             #expect(try await files(in: stage) == [".local/bin/ringback 600", ".local/lib/ringback/keyring 777"])
         }
@@ -143,8 +137,7 @@ import Testing
         try await Stage.play("", startsDaemon: false) { stage in
             let installer = try await unpack(stage)
             try stage.write("x", to: "\(stage.directory)/unpacked/share/man/man1/ringback-relay.1")
-            let refused = try await run(installer, on: stage)
-            #expect(refused.status == 1 && refused.err.contains("nothing was installed"), "\(refused)")
+            try await run(installer, on: stage).expect(1, says: "nothing was installed")
             #expect(try await files(in: stage).isEmpty)
         }
     }
@@ -154,15 +147,12 @@ import Testing
     {
         try await Stage.play { stage in
             try stage.write("#!/bin/sh\nexit 1\n", to: "\(stage.directory)/bin/systemctl", mode: 0o700)
-            let done = try await run(try await unpack(stage), on: stage)
-            #expect(done.status == 0 && done.err.contains("\(prefix(stage))/bin/ringbackd &"), "\(done)")
+            try await run(try await unpack(stage), on: stage).expect(0, says: "\(prefix(stage))/bin/ringbackd &")
             let undo = "\(prefix(stage))/share/ringback/install"
             FileTree.remove("\(prefix(stage))/bin/ringbackd")
-            let copied = try await stage.run("/bin/cp", ["/bin/sleep", "\(prefix(stage))/bin/ringbackd"])
-            #expect(copied.status == 0, "\(copied)")
+            try await stage.run("/bin/cp", ["/bin/sleep", "\(prefix(stage))/bin/ringbackd"], status: 0)
             let running = try stage.start("\(prefix(stage))/bin/ringbackd", ["600"])
-            let undone = try await run(undo, ["--undo"], on: stage)
-            #expect(undone.status == 0 && undone.err.contains("To end it: kill \(running.pid)\n"), "\(undone)")
+            try await run(undo, ["--undo"], on: stage).expect(0, says: "To end it: kill \(running.pid)\n")
             kill(running.pid, SIGTERM)
             _ = try await running.end()
         }
@@ -172,11 +162,9 @@ import Testing
         try await Stage.play("", startsDaemon: false) { stage in
             let installer = try await unpack(stage)
             for prefix in ["relative", "/tmp/with space", "/tmp/$HOME"] {
-                let refused = try await stage.run(installer, ["--prefix", prefix])
-                #expect(refused.status == 1 && refused.err.contains(prefix), "\(refused)")
+                try await stage.run(installer, ["--prefix", prefix], status: 1, says: prefix)
             }
-            let usage = try await stage.run(installer, ["--purge"])
-            #expect(usage.status == 1 && usage.err.contains("usage: ./install [--undo]"), "\(usage)")
+            try await stage.run(installer, ["--purge"], status: 1, says: "usage: ./install [--undo]")
         }
     }
 }

@@ -137,8 +137,7 @@ import Testing
         try await play { stage, desk in
             let flow = try await stage.begin("coin")
             let callback = try await Browser.location(after: "user=alice&decision=allow", at: flow.authorizationURL)
-            let open = try await stage.ringback("open", callback)
-            #expect(open.status == 0, "\(open)")
+            try await stage.ringback("open", callback, status: 0)
             #expect(try await desk.notice(1)["body"]?.string == "As alice@example.org.")
             // The link again, by whatever way.
             let again = try await stage.api("POST", "/v1/callbacks", ["url": .string(callback), "notify": true])

@@ -31,7 +31,7 @@ extension Stage {
 
     fileprivate func versionCheck() async throws -> JSON? {
         let doctor = try await ringback("doctor", "--json")
-        return try JSON(parsing: doctor.out.utf8)["checks"]?.array?.first { $0["check"]?.string == "version" }
+        return try doctor.json["checks"]?.array?.first { $0["check"]?.string == "version" }
     }
 }
 
@@ -54,17 +54,15 @@ extension Stage {
             #expect(check?["level"] == "warning" && check?["command"]?.string == command, "\(check ?? .null)")
 
             // The upgrade, and the command as it is printed.
-            let upgrade = try await stage.run("/bin/cp", ["--remove-destination", Programs.path("ringbackd"), path])
-            #expect(upgrade.status == 0, "\(upgrade)")
+            try await stage.run("/bin/cp", ["--remove-destination", Programs.path("ringbackd"), path], status: 0)
             let readiness = stage.notices.count
-            let restarted = try await stage.run(
+            try await stage.run(
                 "/bin/sh", ["-c", "exec >\(stage.directory)/restarted 2>&1; \(command)"],
-                environment: ["NOTIFY_SOCKET": stage.notices.path])
-            #expect(restarted.status == 0, "\(restarted)")
+                environment: ["NOTIFY_SOCKET": stage.notices.path], status: 0)
             try await stage.notices.wait(for: "READY=1", after: readiness)
             #expect(try await daemon.end().status == 0)
             let now = try await stage.ringback("status", "--json")
-            let pid = try #require(pid_t(exactly: try JSON(parsing: now.out.utf8)["pid"]?.integer ?? 0))
+            let pid = try #require(pid_t(exactly: try now.json["pid"]?.integer ?? 0))
             defer { kill(pid, SIGTERM) }
             #expect(pid != daemon.pid && pid > 1, "\(now)")
             #expect(try await stage.versionCheck()?["level"] == "ok")

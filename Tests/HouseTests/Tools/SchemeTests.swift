@@ -92,9 +92,9 @@ extension Stage {
             try stage.installApp("app", scheme: Stage.scheme)
             let before = try #require(FileTree.text(of: stage.defaults))
             #expect(try await stage.queryDefault(Stage.scheme) == "app.desktop\n")
-            let done = try await stage.ringback("scheme", "register", Stage.scheme, "--account", "work")
-            #expect(done.status == 0 && done.err.isEmpty, "\(done)")
-            #expect(done.out.contains("(before: app.desktop)"), "\(done)")
+            let done = try await stage.ringback(
+                "scheme", "register", Stage.scheme, "--account", "work", status: 0, prints: "(before: app.desktop)")
+            #expect(done.err.isEmpty, "\(done)")
             let name = "ringback-\(Stage.scheme).desktop"
             #expect(try await stage.queryDefault(Stage.scheme) == "\(name)\n")
             let text = try #require(FileTree.text(of: "\(stage.applications)/\(name)"))
@@ -108,35 +108,32 @@ extension Stage {
             #expect(rows[0]["ours"] == true && rows[0]["handler"]?.string == name && rows[0]["accounts"] == ["work"])
             #expect(rows[0]["former_handler"] == "app.desktop" && rows[0]["registered"] == true)
             #expect(rows[1]["ours"] == false && rows[1]["handler"] == nil && rows[1]["accounts"] == ["app"])
-            let table = try await stage.ringback("scheme", "list")
-            #expect(table.status == 0 && table.lines.count == 3 && table.lines[0].hasPrefix("SCHEME"), "\(table)")
-            #expect(table.err.contains("ringback scheme register swisscoin"), "\(table)")
+            let table = try await stage.ringback(
+                "scheme", "list", status: 0, says: "ringback scheme register swisscoin")
+            #expect(table.lines.count == 3 && table.lines[0].hasPrefix("SCHEME"), "\(table)")
 
             // Another program of the person's pushes ours aside: the list shows what the desktop would start.
-            let pushed = try await stage.run(
-                "/usr/bin/xdg-mime", ["default", "app.desktop", "x-scheme-handler/\(Stage.scheme)"])
-            #expect(pushed.status == 0)
+            try await stage.run(
+                "/usr/bin/xdg-mime", ["default", "app.desktop", "x-scheme-handler/\(Stage.scheme)"], status: 0)
             let other = try JSON(parsing: await stage.ringback("scheme", "list", "--json").out.utf8)["schemes"]?.array
             #expect(other?.first?["ours"] == false && other?.first?["handler"] == "app.desktop")
-            #expect(try await stage.ringback("scheme", "register", Stage.scheme).status == 0)
+            try await stage.ringback("scheme", "register", Stage.scheme, status: 0)
             #expect(try await stage.queryDefault(Stage.scheme) == "\(name)\n")
 
             // With a mistake in the configuration, what stands there is not known, and that is no success.
             try stage.write(configuration: "[accounts.work]\nisuer = \"https://a.example\"\n")
-            let bad = try await stage.ringback("scheme", "list")
-            #expect(bad.status == 78 && bad.out.contains(Stage.scheme) && bad.err.contains("isuer"), "\(bad)")
+            try await stage.ringback("scheme", "list", status: 78, prints: Stage.scheme, says: "isuer")
             let unknown = try await stage.ringback("scheme", "list", "--json")
-            let row = try JSON(parsing: unknown.out.utf8)["schemes"]?.array?.first
+            let row = try unknown.json["schemes"]?.array?.first
             #expect(unknown.status == 78 && row?["registered"] == true && row?["configured"] == nil, "\(unknown)")
             try stage.write(configuration: Stage.withSchemes)
 
             let gone = try await stage.ringback("scheme", "unregister", Stage.scheme, "--json")
-            let json = try JSON(parsing: gone.out.utf8)
+            let json = try gone.json
             #expect(json["was_registered"] == true && json["handler"] == "app.desktop", "\(gone)")
             #expect(FileTree.text(of: stage.defaults) == before)
             #expect(FileTree.names(in: stage.applications).filter { $0.hasPrefix("ringback") } == [])
-            let again = try await stage.ringback("scheme", "unregister", Stage.scheme)
-            #expect(again.status == 0 && again.err.contains("was not registered"), "\(again)")
+            try await stage.ringback("scheme", "unregister", Stage.scheme, status: 0, says: "was not registered")
         }
     }
 
@@ -145,30 +142,27 @@ extension Stage {
             for scheme in [
                 "http", "HTTPS", "file", "mailto", "javascript", "data", "ftp", "about", "ssh", "sftp", "tel",
             ] {
-                let refused = try await stage.ringback("scheme", "register", scheme)
-                #expect(
-                    refused.status == 64 && refused.out.isEmpty && refused.err.contains("not for apps"), "\(refused)")
+                try await stage.ringback("scheme", "register", scheme, status: 64, out: "", says: "not for apps")
             }
             for scheme in ["", "a b", "a:", "1a", "org.example://", "a/b", "é"] {
-                let refused = try await stage.ringback("scheme", "register", scheme)
-                #expect(refused.status == 64 && refused.err.contains("is not a scheme"), "\(refused)")
+                try await stage.ringback("scheme", "register", scheme, status: 64, says: "is not a scheme")
             }
-            #expect(try await stage.ringback("scheme", "register").status == 64)
+            try await stage.ringback("scheme", "register", status: 64)
             #expect(FileTree.names(in: "\(stage.directory)/home") == [])
         }
     }
 
     @Test func `NAT-03: one without a dot is warned of, with the reason`() async throws {
         try await Stage.playSchemes { stage in
-            let plain = try await stage.ringback("scheme", "register", "swisscoin")
-            #expect(plain.status == 0 && plain.err.contains("any other app may claim the scheme swisscoin"), "\(plain)")
-            let reverse = try await stage.ringback("scheme", "register", Stage.scheme)
-            #expect(reverse.status == 0 && reverse.err.isEmpty, "\(reverse)")
-            let check = try await stage.ringback("config", "check")
-            #expect(check.status == 0 && check.out.contains("Another app may claim the scheme swisscoin"), "\(check)")
+            try await stage.ringback(
+                "scheme", "register", "swisscoin", status: 0, says: "any other app may claim the scheme swisscoin")
+            let reverse = try await stage.ringback("scheme", "register", Stage.scheme, status: 0)
+            #expect(reverse.err.isEmpty, "\(reverse)")
+            let check = try await stage.ringback(
+                "config", "check", status: 0, prints: "Another app may claim the scheme swisscoin")
             #expect(!check.out.contains("claim the scheme \(Stage.scheme)"))
-            let unused = try await stage.ringback("scheme", "register", "org.example.unused")
-            #expect(unused.status == 0 && unused.err.contains("no account uses the scheme"), "\(unused)")
+            try await stage.ringback(
+                "scheme", "register", "org.example.unused", status: 0, says: "no account uses the scheme")
         }
     }
 
@@ -181,7 +175,7 @@ extension Stage {
             #expect(line.contains("app.desktop") && line.contains("ringback scheme register \(Stage.scheme)"))
             foreign.send(SIGINT)
             #expect(try await foreign.end().status == 4)
-            #expect(try await stage.ringback("scheme", "register", Stage.scheme).status == 0)
+            try await stage.ringback("scheme", "register", Stage.scheme, status: 0)
             let own = try stage.start("ringback", ["login", "work"], environment: environment)
             try await stage.eventually("a flow") {
                 try await stage.api("GET", "/v1/flows")["flows"]?.array?.contains { $0["status"] == "pending" } == true
@@ -193,16 +187,15 @@ extension Stage {
 
     @Test func `an account must come back by the scheme, and a foreign file is not replaced`() async throws {
         try await Stage.playSchemes { stage in
-            let other = try await stage.ringback("scheme", "register", Stage.scheme, "--account", "app")
-            #expect(other.status == 1 && other.err.contains("redirect_uri = "), "\(other)")
-            #expect(try await stage.ringback("scheme", "register", Stage.scheme, "--account", "none").status == 64)
+            try await stage.ringback(
+                "scheme", "register", Stage.scheme, "--account", "app", status: 1, says: "redirect_uri = ")
+            try await stage.ringback("scheme", "register", Stage.scheme, "--account", "none", status: 64)
             stage.makeDirectories(stage.applications)
             let path = "\(stage.applications)/ringback-\(Stage.scheme).desktop"
             try stage.write("[Desktop Entry]\nExec=/bin/true %u\n", to: path)
-            let foreign = try await stage.ringback("scheme", "register", Stage.scheme)
-            #expect(foreign.status == 1 && foreign.err.contains("--force"), "\(foreign)")
+            try await stage.ringback("scheme", "register", Stage.scheme, status: 1, says: "--force")
             #expect(FileTree.text(of: path)?.contains("/bin/true") == true)
-            #expect(try await stage.ringback("scheme", "register", Stage.scheme, "--force").status == 0)
+            try await stage.ringback("scheme", "register", Stage.scheme, "--force", status: 0)
             #expect(FileTree.text(of: path)?.contains("ringback open %u") == true)
         }
     }
@@ -220,7 +213,7 @@ extension Stage {
         opener: Opener
     ) async throws {
         try await Stage.playSchemes { stage in
-            #expect(try await stage.ringback("scheme", "register", Stage.scheme).status == 0)
+            try await stage.ringback("scheme", "register", Stage.scheme, status: 0)
             // The same file, and a program in its place that shows what it was given.
             let path = "\(stage.applications)/ringback-\(Stage.scheme).desktop"
             let text = try #require(FileTree.text(of: path))
@@ -236,9 +229,7 @@ extension Stage {
                 let url = "\(Stage.scheme):/callback?q=\(tail)"
                 expected += "[open][\(url)]"
                 let command = opener.command(url)
-                let opened = try await stage.run(
-                    command[0], Array(command.dropFirst()), environment: opener.environment)
-                #expect(opened.status == 0, "\(tail): \(opened)")
+                try await stage.run(command[0], Array(command.dropFirst()), environment: opener.environment, status: 0)
                 try await stage.eventually("\(tail)") {
                     FileTree.text(of: "\(stage.directory)/recorder.log")?.utf8.count == expected.utf8.count
                 }

@@ -16,9 +16,8 @@ import Testing
                 ["token", "work", "--kind", "id_token"]: session["id_token"]?.string ?? "",
             ]
             for (arguments, line) in expected {
-                let output = try await stage.run("ringback", arguments)
-                #expect(
-                    output.status == 0 && output.out == line + "\n" && output.err.isEmpty, "\(arguments): \(output)")
+                let output = try await stage.run("ringback", arguments, status: 0, out: line + "\n")
+                #expect(output.err.isEmpty, "\(arguments): \(output)")
             }
             let mail = try await stage.ringback("token", "work", "--format", "xoauth2")
             let plain = "user=alice@example.org\u{1}auth=Bearer \(token)\u{1}\u{1}"
@@ -27,10 +26,10 @@ import Testing
             let response = "n,a=alice@example.org,\u{1}auth=Bearer \(token)\u{1}\u{1}"
             #expect(bearer.out == Base64.encode(response.utf8) + "\n")
             let helper = try await stage.ringback("token", "work", "--format", "json-headers")
-            #expect(try JSON(parsing: helper.out.utf8)["Authorization"]?.string == "Bearer \(token)")
+            #expect(try helper.json["Authorization"]?.string == "Bearer \(token)")
             for arguments in [["--format", "json"], ["--json"]] {
                 let json = try await stage.run("ringback", ["token", "work"] + arguments)
-                let document = try JSON(parsing: json.out.utf8)
+                let document = try json.json
                 #expect(document["access_token"]?.string == token)
                 #expect(document["subject"]?.string == "alice")
                 #expect(document["refresh_token"] == nil)
@@ -47,15 +46,12 @@ import Testing
                 (["work", "--socket", "\(stage.directory)/none"], 2, "ringbackd"),
             ]
             for (arguments, status, text) in expected {
-                let output = try await stage.run("ringback", ["token"] + arguments)
-                #expect(output.status == status && output.out.isEmpty, "\(arguments): \(output)")
-                #expect(output.err.contains(text), "\(arguments): \(output)")
+                try await stage.run("ringback", ["token"] + arguments, status: status, out: "", says: text)
             }
             try await stage.signIn()
-            let long = try await stage.ringback("token", "work", "--min-valid", "99999")
-            #expect(long.status == 0 && long.err.contains("shorter than the 99999 s of --min-valid"), "\(long)")
-            let other = try await stage.ringback("token", "work", "--subject", "bob")
-            #expect(other.status == 1 && other.out.isEmpty, "\(other)")
+            try await stage.ringback(
+                "token", "work", "--min-valid", "99999", status: 0, says: "shorter than the 99999 s of --min-valid")
+            try await stage.ringback("token", "work", "--subject", "bob", status: 1, out: "")
         }
     }
 
@@ -74,38 +70,36 @@ import Testing
 
     @Test func `session, accounts and status show the daemon's state`() async throws {
         try await Stage.play { stage in
-            #expect(try await stage.ringback("session", "work").status == 3)
+            try await stage.ringback("session", "work", status: 3)
             try await stage.signIn()
             let token = try await stage.token() ?? "?"
-            let session = try await stage.ringback("session", "work")
-            #expect(session.status == 0, "\(session)")
+            let session = try await stage.ringback("session", "work", status: 0)
             for text in ["alice@example.org", stage.sandbox.origin, "openid email offline_access", "Bearer"] {
                 #expect(session.out.contains(text), "\(session)")
             }
             #expect(!session.out.contains(token))
             let json = try await stage.ringback("session", "work", "--json")
-            let document = try JSON(parsing: json.out.utf8)
+            let document = try json.json
             #expect(document["subject"] == "alice" && document["access_token"] == nil && !json.out.contains(token))
             let whole = try await stage.ringback("session", "work", "--json", "--show-token", "--include", "id_token")
-            let tokens = try JSON(parsing: whole.out.utf8)
+            let tokens = try whole.json
             #expect(tokens["access_token"]?.string == token && tokens["id_token"] != nil)
             for arguments in [["--show-token"], ["--json", "--include", "id_token"], ["--include", "provider_token"]] {
-                let output = try await stage.run("ringback", ["session", "work"] + arguments)
-                #expect(output.status == 64 && output.out.isEmpty && output.err.contains("--show-token"), "\(output)")
+                try await stage.run(
+                    "ringback", ["session", "work"] + arguments, status: 64, out: "", says: "--show-token")
             }
 
-            let accounts = try await stage.ringback("accounts")
-            #expect(accounts.status == 0 && accounts.lines.count == 3, "\(accounts)")
+            let accounts = try await stage.ringback("accounts", status: 0)
+            #expect(accounts.lines.count == 3, "\(accounts)")
             #expect(accounts.lines[1].hasPrefix("home ") && accounts.lines[1].contains("unauthenticated"))
             #expect(accounts.lines[2].hasPrefix("work ") && accounts.lines[2].contains("alice@example.org"))
             let list = try JSON(parsing: await stage.ringback("accounts", "--json").out.utf8)
             #expect(list["accounts"]?.array?.compactMap { $0["name"]?.string } == ["home", "work"])
             let one = try JSON(parsing: await stage.ringback("accounts", "work", "--json").out.utf8)
             #expect(one["state"]?.string == "authenticated")
-            #expect(try await stage.ringback("accounts", "play").status == 64)
+            try await stage.ringback("accounts", "play", status: 64)
 
-            let status = try await stage.ringback("status")
-            #expect(status.status == 0, "\(status)")
+            let status = try await stage.ringback("status", status: 0)
             for text in [
                 "pid \(stage.daemon?.pid ?? 0)", stage.socket, "sealed-file", "1 authenticated, 1 unauthenticated",
             ] {
@@ -118,9 +112,8 @@ import Testing
 
     @Test func `audit says that there is no such account`() async throws {
         try await Stage.play { stage in
-            let unknown = try await stage.ringback("audit", "--account", "nope")
-            #expect(unknown.status == 64 && unknown.out.isEmpty && unknown.err.contains("nope"), "\(unknown)")
-            #expect(try await stage.ringback("audit", "--account", "work").status == 0)
+            try await stage.ringback("audit", "--account", "nope", status: 64, out: "", says: "nope")
+            try await stage.ringback("audit", "--account", "work", status: 0)
         }
     }
 
@@ -128,43 +121,40 @@ import Testing
         try await Stage.play { stage in
             try await stage.signIn()
             _ = try await stage.token()
-            #expect(try await stage.ringback("reload").status == 0)
+            try await stage.ringback("reload", status: 0)
             #expect(try await stage.api("POST", "/v1/reload").status == 200)
-            let shown = try await stage.ringback("audit")
-            #expect(shown.status == 0 && shown.err.contains("To see all: ringback audit --all"), "\(shown)")
+            let shown = try await stage.ringback("audit", status: 0, says: "To see all: ringback audit --all")
             // The other program's.
             let reload = "POST /v1/reload"
             #expect(shown.out.contains("issued_token") && shown.out.ranges(of: reload).count == 1, "\(shown)")
-            let all = try await stage.ringback("audit", "--all")
-            #expect(all.status == 0 && all.err.isEmpty && all.out.ranges(of: reload).count == 2, "\(all)")
+            let all = try await stage.ringback("audit", "--all", status: 0)
+            #expect(all.err.isEmpty && all.out.ranges(of: reload).count == 2, "\(all)")
             #expect(try await stage.ringback("audit", "--json").out.ranges(of: reload).count == 2)
         }
     }
 
     @Test func `refresh and logout say what they did`() async throws {
         try await Stage.play { stage in
-            #expect(try await stage.ringback("refresh", "work").status == 3)
+            try await stage.ringback("refresh", "work", status: 3)
             try await stage.signIn()
             let token = try await stage.token()
-            let refresh = try await stage.ringback("refresh", "work", "--force")
-            #expect(refresh.status == 0 && refresh.out.hasPrefix("Refreshed work, token valid for "), "\(refresh)")
+            let refresh = try await stage.ringback("refresh", "work", "--force", status: 0)
+            #expect(refresh.out.hasPrefix("Refreshed work, token valid for "), "\(refresh)")
             #expect(try await stage.token() != token)
             #expect(try await stage.sandbox.counters().tokenRequests("refresh_token") == 1)
 
             try await stage.signIn("home", as: "bob")
-            let logout = try await stage.ringback("logout", "work")
-            #expect(logout.status == 0 && logout.out == "Signed out of work\n", "\(logout)")
+            try await stage.ringback("logout", "work", status: 0, out: "Signed out of work\n")
             try await stage.expectNothingHeld(error: nil)
             #expect(try await stage.sandbox.counters()["revocations"] >= 1)
             #expect(try await stage.token("home") != nil)
             // Idempotent, and nothing more for the provider.
-            let again = try await stage.ringback("logout", "work")
-            #expect(again.status == 0 && again.out == "" && again.err == "work was not signed in.\n", "\(again)")
-            let all = try await stage.ringback("logout", "--all")
-            #expect(all.status == 0 && all.out == "Signed out of home\n", "\(all)")
+            let again = try await stage.ringback("logout", "work", status: 0, out: "")
+            #expect(again.err == "work was not signed in.\n", "\(again)")
+            try await stage.ringback("logout", "--all", status: 0, out: "Signed out of home\n")
             try await stage.expectNothingHeld("home", error: nil)
-            #expect(try await stage.ringback("logout", "--all").status == 0)
-            #expect(try await stage.ringback("logout").status == 64)
+            try await stage.ringback("logout", "--all", status: 0)
+            try await stage.ringback("logout", status: 64)
         }
     }
 
@@ -176,8 +166,8 @@ import Testing
             _ = try await plain.output.first("two accounts") { $0.lines.count == 2 ? true : nil }
             try await stage.signIn()
             try await stage.signIn("home")
-            #expect(try await stage.ringback("refresh", "work", "--force").status == 0)
-            #expect(try await stage.ringback("logout", "work").status == 0)
+            try await stage.ringback("refresh", "work", "--force", status: 0)
+            try await stage.ringback("logout", "work", status: 0)
             let events = try await json.output.first("signed_out") { transcript in
                 transcript.lines.last?.contains("signed_out") == true ? transcript.lines : nil
             }
@@ -193,8 +183,8 @@ import Testing
             _ = try await plain.line("home") { $0.contains("home") && $0.contains("signed_in") }
             for program in [json, plain] {
                 program.send(SIGINT)
-                let ended = try await program.end()
-                #expect(ended.status == 0 && ended.err.isEmpty, "\(ended)")
+                let ended = try await program.end().expect(0)
+                #expect(ended.err.isEmpty, "\(ended)")
                 #expect(!ended.out.contains("at-") && !ended.out.contains("rt-"))
             }
         }
@@ -203,32 +193,33 @@ import Testing
     @Test func `complete and open refuse what is no callback`() async throws {
         try await Stage.play { stage in
             for verb in ["complete", "open"] {
-                let unknown = try await stage.ringback(verb, "http://127.0.0.1:1/callback/work?code=a&state=b")
-                #expect(unknown.status == 1 && unknown.out.isEmpty, "\(unknown)")
-                #expect(unknown.err.contains("ringback: ") && unknown.err.contains("Sign in failed"), "\(unknown)")
-                #expect(try await stage.ringback(verb, "nonsense").status == 64)
-                #expect(try await stage.ringback(verb, "a:b c").status == 64)
+                try await stage.ringback(
+                    verb, "http://127.0.0.1:1/callback/work?code=a&state=b", status: 1, out: "", says: "ringback: ",
+                    "Sign in failed")
+                try await stage.ringback(verb, "nonsense", status: 64)
+                try await stage.ringback(verb, "a:b c", status: 64)
             }
-            #expect(try await stage.ringback("complete", stdin: "").status == 64)
+            try await stage.ringback("complete", stdin: "", status: 64)
         }
     }
 
-    @Test(arguments: ["ringback", "ringbackd"]) func `tells its version and its usage`(program: String) async throws {
+    @Test func `tells its version and its usage`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
-            let version = try await stage.run(program, ["--version"])
-            // Executables that `Scripts/release` built tell their commit instead.
-            let told = version.out.wholeMatch(of: /(.+) 0\.1\.0 \((development|commit [0-9a-f]{9}(\.changed)?)\)\n/)
-            #expect(version.status == 0 && told?.1 == program[...], "\(version)")
-            let help = try await stage.run(program, ["--help"])
-            #expect(help.status == 0 && help.out.lowercased().contains("usage: \(program)") && help.err.isEmpty)
-            let mistake = try await stage.run(program, ["--no-such-option"])
-            #expect(mistake.status == 64 && mistake.out.isEmpty && mistake.err.contains("--no-such-option"))
+            for program in ["ringback", "ringbackd"] {
+                let version = try await stage.run(program, ["--version"])
+                // Executables that `Scripts/release` built tell their commit instead.
+                let told = version.out.wholeMatch(of: /(.+) 0\.1\.0 \((development|commit [0-9a-f]{9}(\.changed)?)\)\n/)
+                #expect(version.status == 0 && told?.1 == program[...], "\(version)")
+                let help = try await stage.run(program, ["--help"], status: 0)
+                #expect(help.out.lowercased().contains("usage: \(program)") && help.err.isEmpty)
+                try await stage.run(program, ["--no-such-option"], status: 64, out: "", says: "--no-such-option")
+            }
         }
     }
 
     @Test func `help fits a screen of 80 columns and 24 lines, and names verbs that exist`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
-            let help = try await stage.run("ringback", ["--help"], environment: ["COLUMNS": "80"]).out
+            let help = try await stage.ringback("--help", environment: ["COLUMNS": "80"]).out
             let lines = help.split(separator: "\n", omittingEmptySubsequences: false)
             #expect(lines.count <= 24 && lines.allSatisfy { $0.count <= 80 }, "\(help)")
             let verbs = Set(try await stage.verbs())
@@ -250,9 +241,8 @@ import Testing
             let overview = try await stage.ringback("--help-all")
             for verb in verbs {
                 #expect(overview.out.contains(verb[0]))
-                let help = try await stage.run("ringback", verb + ["--help"])
-                #expect(
-                    help.status == 0 && help.out.contains("USAGE: ringback \(verb.joined(separator: " "))"), "\(help)")
+                try await stage.run(
+                    "ringback", verb + ["--help"], status: 0, prints: "USAGE: ringback \(verb.joined(separator: " "))")
             }
         }
     }
