@@ -98,7 +98,7 @@ struct AccountSecrets: Sendable {
     fileprivate func credential(
         _ name: String, of account: AccountConfiguration, at key: String
     ) throws(BrokerError) -> Secret {
-        do throws(CredentialError) {
+        do throws(PlaceError) {
             return try credentials.secret(named: name)
         } catch {
             throw BrokerError(account.mistake(at: key, error.reason), credential: name)

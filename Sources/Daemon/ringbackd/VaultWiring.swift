@@ -185,15 +185,15 @@ struct Credentials: Sendable {
     /// The credential of that name.
     ///
     /// - Throws: a sentence, if there is none or if its file is not to be trusted.
-    func secret(named name: String) throws(CredentialError) -> Secret {
+    func secret(named name: String) throws(PlaceError) -> Secret {
         if let secret = handed[name] { return secret }
         guard let directory else {
-            throw CredentialError(reason: "the credential \(name) was not given to the daemon when it was started")
+            throw PlaceError(reason: "the credential \(name) was not given to the daemon when it was started")
         }
         do throws(ConfigurationError) {
             return try CredentialFile.read(name, in: directory, user: geteuid())
         } catch {
-            throw CredentialError(reason: "\(error.message) (a unit is given it by LoadCredential=\(name):PATH)")
+            throw PlaceError(reason: "\(error.message) (a unit is given it by LoadCredential=\(name):PATH)")
         }
     }
 
@@ -224,9 +224,4 @@ struct Credentials: Sendable {
             throw PlaceError(reason: "--credential-fd \(name)=\(descriptor): \(reason)")
         }
     }
-}
-
-/// Why a credential cannot be read, and what to do.
-struct CredentialError: Error {
-    let reason: String
 }

@@ -66,7 +66,7 @@ struct Application {
                 id: id, description: description, arguments: [program] + words.dropFirst(), environment: environment)
             return nil
         } catch {
-            guard error == .unavailable else { return "was not started: \(error.reason)" }
+            if case .failed(let reason) = error { return "was not started: \(reason)" }
         }
         let home = Application.value(of: "HOME", in: environment) ?? "/"
         let code = unsafe withCStrings([program] + words.dropFirst()) { words in
@@ -95,14 +95,5 @@ struct Application {
 
     private static func value(of name: String, in environment: [String]) -> String? {
         environment.first { $0.hasPrefix("\(name)=") }.map { String($0.dropFirst(name.utf8.count + 1)) }
-    }
-}
-
-extension UserManagerError {
-    fileprivate var reason: String {
-        switch self {
-        case .unavailable: "there is no service manager"
-        case .failed(let reason): reason
-        }
     }
 }

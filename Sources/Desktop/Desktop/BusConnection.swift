@@ -64,18 +64,19 @@ enum BusFailure: Error, Equatable {
         unsafe csystemd_close(bus)
     }
 
-    /// A method call, to which its arguments are then appended.
-    func request(_ member: String, of interface: String, at path: String, in service: String) throws(BusFailure)
-        -> BusMessage
-    {
+    /// Calls a method and waits for its reply.
+    ///
+    /// - Parameter isSensitive: the arguments are or the reply has a secret.
+    func call(
+        _ member: String, of interface: String, at path: String, in service: String, _ arguments: [BusValue] = [],
+        isSensitive: Bool = false
+    ) throws(BusFailure) -> BusMessage {
         var message: OpaquePointer?
-        let result = unsafe csystemd_message_call(bus, &message, service, path, interface, member)
-        guard result >= 0, let message = unsafe message else { throw BusConnection.failure(result) }
-        return unsafe BusMessage(owning: message)
-    }
-
-    /// Sends a method call and waits for its reply.
-    func call(_ request: BusMessage) throws(BusFailure) -> BusMessage {
+        let made = unsafe csystemd_message_call(bus, &message, service, path, interface, member)
+        guard made >= 0, let message = unsafe message else { throw BusConnection.failure(made) }
+        let request = unsafe BusMessage(owning: message)
+        if isSensitive { request.markSensitive() }
+        for argument in arguments { try request.append(argument) }
         // D-Bus limits a name to 255 bytes.
         var name = [CChar](repeating: 0, count: 256)
         var answer: OpaquePointer?
@@ -85,7 +86,9 @@ enum BusFailure: Error, Equatable {
             let text = name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
             throw BusConnection.failure(result, name: String(decoding: text, as: UTF8.self))
         }
-        return unsafe BusMessage(owning: answer)
+        let reply = unsafe BusMessage(owning: answer)
+        if isSensitive { reply.markSensitive() }
+        return reply
     }
 
     // MARK: The bus itself
@@ -93,9 +96,8 @@ enum BusFailure: Error, Equatable {
     /// Calls a method of the bus, with at most one argument.
     func callBus(_ member: String, _ argument: String? = nil) throws(BusFailure) -> BusMessage {
         let bus = "org.freedesktop.DBus"
-        let request = try request(member, of: bus, at: "/org/freedesktop/DBus", in: bus)
-        if let argument { try request.append(argument) }
-        return try call(request)
+        return try call(
+            member, of: bus, at: "/org/freedesktop/DBus", in: bus, argument.map { [.text($0)] } ?? [])
     }
 
     /// Subscribes to the signals that match the rule. ``step()`` returns them.
@@ -115,10 +117,8 @@ enum BusFailure: Error, Equatable {
     func property(
         _ property: String, _ type: String, of interface: String, at path: String, in service: String
     ) throws(BusFailure) -> BusMessage {
-        let request = try request("Get", of: "org.freedesktop.DBus.Properties", at: path, in: service)
-        try request.append(interface)
-        try request.append(property)
-        let answer = try call(request)
+        let answer = try call(
+            "Get", of: "org.freedesktop.DBus.Properties", at: path, in: service, [.text(interface), .text(property)])
         try answer.enter("v", type)
         return answer
     }

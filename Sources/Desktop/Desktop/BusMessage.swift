@@ -31,75 +31,28 @@ internal import Glibc
 
     // MARK: Writing
 
-    func append(_ text: String) throws(BusFailure) {
-        try check(unsafe csystemd_append_text(pointer, BusMessage.code("s"), text))
-    }
-
-    func append(path: String) throws(BusFailure) {
-        try check(unsafe csystemd_append_text(pointer, BusMessage.code("o"), path))
-    }
-
-    func append(_ value: Bool) throws(BusFailure) {
-        try check(unsafe csystemd_append_bool(pointer, value))
-    }
-
-    func append(_ number: UInt32) throws(BusFailure) {
-        try check(unsafe csystemd_append_number(pointer, number))
-    }
-
-    func append(signed number: Int32) throws(BusFailure) {
-        try check(unsafe csystemd_append_signed(pointer, number))
-    }
-
-    func append(byte: UInt8) throws(BusFailure) {
-        try check(unsafe csystemd_append_byte(pointer, byte))
-    }
-
-    func append(bytes: [UInt8]) throws(BusFailure) {
-        try check(unsafe csystemd_append_bytes(pointer, bytes, bytes.count))
-    }
-
-    /// Opens a container: `a`, `r` (structure), `e` (dictionary entry) or `v`, with the signature of its contents.
-    func open(_ type: Unicode.Scalar, _ contents: String) throws(BusFailure) {
-        try check(unsafe csystemd_open_container(pointer, BusMessage.code(type), contents))
-    }
-
-    /// Closes that many containers.
-    func close(_ count: Int = 1) throws(BusFailure) {
-        for _ in 0..<count { try check(unsafe csystemd_close_container(pointer)) }
-    }
-
-    /// A name and a variant with a text, as an entry of a dictionary (`e`) or a structure (`r`).
-    func append(_ container: Unicode.Scalar, _ name: String, _ text: String) throws(BusFailure) {
-        try openVariant(container, name, "s")
-        try append(text)
-        try close(2)
-    }
-
-    /// The same up to the variant's value. It is completed by closing two containers.
-    func openVariant(_ container: Unicode.Scalar, _ name: String, _ type: String) throws(BusFailure) {
-        try open(container, "sv")
-        try append(name)
-        try open("v", type)
-    }
-
-    /// A dictionary of texts.
-    func append(_ texts: KeyValuePairs<String, String>) throws(BusFailure) {
-        try open("a", "{ss}")
-        for (name, value) in texts {
-            try open("e", "ss")
-            try append(name)
-            try append(value)
-            try close()
+    func append(_ value: BusValue) throws(BusFailure) {
+        switch value {
+        case .text(let text): try check(unsafe csystemd_append_text(pointer, BusMessage.code("s"), text))
+        case .path(let path): try check(unsafe csystemd_append_text(pointer, BusMessage.code("o"), path))
+        case .bool(let value): try check(unsafe csystemd_append_bool(pointer, value))
+        case .number(let number): try check(unsafe csystemd_append_number(pointer, number))
+        case .signed(let number): try check(unsafe csystemd_append_signed(pointer, number))
+        case .byte(let byte): try check(unsafe csystemd_append_byte(pointer, byte))
+        case .bytes(let bytes): try check(unsafe csystemd_append_bytes(pointer, bytes, bytes.count))
+        case .array(let element, let values): try append(container: "a", element, values)
+        case .structure(let values): try append(container: "r", BusValue.signature(of: values), values)
+        case .entry(let key, let value): try append(container: "e", "s" + value.signature, [.text(key), value])
+        case .variant(let value): try append(container: "v", value.signature, [value])
         }
-        try close()
     }
 
-    /// An array of strings.
-    func append(texts: [String]) throws(BusFailure) {
-        try open("a", "s")
-        for text in texts { try append(text) }
-        try close()
+    private func append(
+        container type: Unicode.Scalar, _ contents: String, _ values: [BusValue]
+    ) throws(BusFailure) {
+        try check(unsafe csystemd_open_container(pointer, BusMessage.code(type), contents))
+        for value in values { try append(value) }
+        try check(unsafe csystemd_close_container(pointer))
     }
 
     // MARK: Reading
@@ -191,4 +144,44 @@ internal import Glibc
     }
 
     private static func code(_ type: Unicode.Scalar) -> CChar { CChar(truncatingIfNeeded: type.value) }
+}
+
+/// A value to send over D-Bus.
+indirect enum BusValue {
+    case text(String)
+    case path(String)
+    case bool(Bool)
+    case number(UInt32)
+    case signed(Int32)
+    case byte(UInt8)
+    case bytes([UInt8])
+    /// With the signature of its elements.
+    case array(of: String, [BusValue])
+    case structure([BusValue])
+    /// Of a dictionary, which is an array of entries.
+    case entry(String, BusValue)
+    case variant(BusValue)
+
+    static func texts(_ texts: [String]) -> BusValue { .array(of: "s", texts.map { .text($0) }) }
+
+    /// A name and a variant.
+    static func property(_ name: String, _ value: BusValue) -> BusValue { .structure([.text(name), .variant(value)]) }
+
+    var signature: String {
+        switch self {
+        case .text: "s"
+        case .path: "o"
+        case .bool: "b"
+        case .number: "u"
+        case .signed: "i"
+        case .byte: "y"
+        case .bytes: "ay"
+        case .array(let element, _): "a" + element
+        case .structure(let values): "(\(BusValue.signature(of: values)))"
+        case .entry(_, let value): "{s\(value.signature)}"
+        case .variant: "v"
+        }
+    }
+
+    static func signature(of values: [BusValue]) -> String { values.map(\.signature).joined() }
 }

@@ -13,16 +13,13 @@ final class BusRequests: Sendable {
         var system: String?
     }
 
-    /// The result of a request to the Secret Service: members for the response, and the secret that follows it.
-    typealias Outcome = Result<(members: JSONObject, secret: Secret?), SecretServiceError>
-
     /// The maximum number of requests at the same time. More would be an error of the daemon; each may show a prompt.
     static let maxConversations = 8
     /// The maximum number of programs that are being started.
     static let maxPrograms = 8
 
     private struct State {
-        var outcomes: [(request: Int, outcome: Outcome)] = []
+        var outcomes: [(request: Int, outcome: HelperProcess.Answer)] = []
         var events: Set<BusEvent> = []
         var watches: [BusEvent: BusWatch] = [:]
         var conversations = 0
@@ -42,7 +39,9 @@ final class BusRequests: Sendable {
     }
 
     /// Returns and removes all results since the last call.
-    func take() -> (outcomes: [(request: Int, outcome: Outcome)], events: [BusEvent], notices: [NoticeEvent]) {
+    func take() -> (
+        outcomes: [(request: Int, outcome: HelperProcess.Answer)], events: [BusEvent], notices: [NoticeEvent]
+    ) {
         // Emptied before the results are taken. A result that arrives in between writes another byte.
         wakeup.empty()
         return state.withLock { state in
@@ -81,24 +80,28 @@ final class BusRequests: Sendable {
         state.withLock { $0.watches[event] = watch }
     }
 
-    /// Performs a request to the Secret Service. `secret` is the key to store, if the request has one.
-    func converse(_ request: JSON, id: Int, secret: Secret?) {
-        let mayBegin = state.withLock { state in
-            guard state.conversations < BusRequests.maxConversations else { return false }
-            state.conversations += 1
-            return true
-        }
-        guard mayBegin else {
+    /// Performs a request to the Secret Service. Its secret is the key to store, if the request has one.
+    func converse(_ request: HelperMessage, id: Int) {
+        guard mayBegin(\.conversations, BusRequests.maxConversations) else {
             let reason = "\(BusRequests.maxConversations) requests to the Secret Service are running already"
-            return put { $0.outcomes.append((id, .failure(.failed(reason: reason)))) }
+            return put { $0.outcomes.append((id, .failure(.secretService(.failed(reason: reason))))) }
         }
         let client = SecretServiceClient(place: .session(address: places.session))
         DispatchQueue(label: "ringback.secret-service").async { [self] in
-            let outcome = BusRequests.hold(request, client, secret)
+            let outcome = BusRequests.hold(request, client)
             put { state in
                 state.conversations -= 1
                 state.outcomes.append((id, outcome))
             }
+        }
+    }
+
+    /// Counts one more of what is running, unless there are as many as there may be.
+    private func mayBegin(_ count: WritableKeyPath<State, Int>, _ most: Int) -> Bool {
+        state.withLock { state in
+            guard state[keyPath: count] < most else { return false }
+            state[keyPath: count] += 1
+            return true
         }
     }
 
@@ -108,12 +111,12 @@ final class BusRequests: Sendable {
         if let notice = Notice(members: request) {
             let former = request["replaces"]?.integer.flatMap { UInt32(exactly: $0) }
             presenter.show(notice, replacing: former) { [self] showing in
-                put { $0.outcomes.append((id, .success((BusRequests.marked(showing).members, nil)))) }
+                put { $0.outcomes.append((id, .success(HelperMessage(BusRequests.marked(showing).members)))) }
             }
         } else {
             let notice = request["notice"]?.integer.flatMap { UInt32(exactly: $0) } ?? 0
             // Respond when it is done: the daemon may be about to end and closes the helper then.
-            presenter.close(notice) { [self] in put { $0.outcomes.append((id, .success((JSONObject(), nil)))) } }
+            presenter.close(notice) { [self] in put { $0.outcomes.append((id, .success(HelperMessage()))) } }
         }
     }
 
@@ -144,46 +147,42 @@ final class BusRequests: Sendable {
 
     /// Starts a program. The response says whether it runs.
     func start(_ program: Application, environment: [String], id: Int) {
-        let mayBegin = state.withLock { state in
-            guard state.programs < BusRequests.maxPrograms else { return false }
-            state.programs += 1
-            return true
-        }
-        guard mayBegin else {
+        guard mayBegin(\.programs, BusRequests.maxPrograms) else {
             let reason = "was not started: \(BusRequests.maxPrograms) other programs are being started"
-            return put { $0.outcomes.append((id, .success((BusRequests.members(ofFailure: reason), nil)))) }
+            return put { $0.outcomes.append((id, BusRequests.answer(ofFailure: reason))) }
         }
         DispatchQueue(label: "ringback.program").async { [self] in
             let failure = program.start(environment: environment, places: places)
             put { state in
                 state.programs -= 1
-                state.outcomes.append((id, .success((BusRequests.members(ofFailure: failure), nil))))
+                state.outcomes.append((id, BusRequests.answer(ofFailure: failure)))
             }
         }
     }
 
-    private static func members(ofFailure reason: String?) -> JSONObject {
+    private static func answer(ofFailure reason: String?) -> HelperProcess.Answer {
         var members = JSONObject([.init("started", .bool(reason == nil))])
         members["reason"] = reason.map { .string($0) }
-        return members
+        return .success(HelperMessage(members))
     }
 
-    private static func hold(_ request: JSON, _ client: SecretServiceClient, _ secret: Secret?) -> Outcome {
-        let id = request["key"]?.string
-        let mayPrompt = request["may_prompt"]?.bool ?? false
+    private static func hold(_ request: HelperMessage, _ client: SecretServiceClient) -> HelperProcess.Answer {
+        let id = request.members["key"]?.string
+        let mayPrompt = request.members["may_prompt"]?.bool ?? false
         do throws(SecretServiceError) {
-            switch (request["verb"]?.string, id) {
-            case ("status", _): return .success((try client.status().members, nil))
-            case ("read", let id?): return .success((JSONObject(), try client.read(id: id, mayPrompt: mayPrompt)))
+            switch (request.members["verb"]?.string, id) {
+            case ("status", _): return .success(HelperMessage(try client.status().members))
+            case ("read", let id?):
+                return .success(HelperMessage(secret: try client.read(id: id, mayPrompt: mayPrompt)))
             case ("create", let id?):
-                guard let secret else { throw .failed(reason: "the request has no secret to store") }
+                guard let secret = request.secret else { throw .failed(reason: "the request has no secret to store") }
                 try client.create(id: id, secret: secret, mayPrompt: mayPrompt)
             case ("delete", let id?): try client.delete(id: id, mayPrompt: mayPrompt)
             default: throw .failed(reason: "the request is unknown")
             }
-            return .success((JSONObject(), nil))
+            return .success(HelperMessage())
         } catch {
-            return .failure(error)
+            return .failure(.secretService(error))
         }
     }
 

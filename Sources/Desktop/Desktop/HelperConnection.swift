@@ -70,7 +70,7 @@ public final class HelperConnection: Sendable {
     /// Sends a request, with a secret if it needs one, and waits for the response.
     func request(
         _ members: JSONObject, secret: Secret? = nil, timeout: Duration
-    ) async throws(HelperError) -> HelperResponse {
+    ) async throws(HelperError) -> HelperMessage {
         let id = nextID()
         let answer = await withTaskCancellationHandler {
             await withCheckedContinuation { waiter in
@@ -100,15 +100,8 @@ public final class HelperConnection: Sendable {
     private static func message(_ id: Int, _ members: JSONObject, _ secret: Secret? = nil) -> [UInt8] {
         var members = members
         members["id"] = .integer(id)
-        if secret != nil { members["secret"] = true }
-        let line = JSON.object(members).serialized()
         var message: [UInt8] = []
-        message.reserveCapacity(line.count + (secret?.count ?? 0) + 8)
-        appendFrame(line, to: &message)
-        guard let secret else { return message }
-        var bytes = secret.revealedBytes()
-        defer { erase(&bytes) }
-        appendFrame(bytes, to: &message)
+        HelperMessage(members, secret: secret).append(to: &message)
         return message
     }
 

@@ -20,9 +20,7 @@ struct HelperLoop {
     private let places: BusRequests.Places
     /// Created with the first request that needs a bus.
     private var presenter: BusRequests?
-    /// The request whose secret is the next frame.
-    private var awaitsSecret: (request: JSON, id: Int)?
-    private var reader = FrameReader(limit: maxRequest)
+    private var reader = MessageReader(limit: maxRequest)
     private var output: [UInt8] = []
     private var running: [RunningCommand] = []
     /// Killed, but not reaped yet.
@@ -90,15 +88,9 @@ struct HelperLoop {
         guard count > 0 else { return false }
         reader.append(buffer[0..<count])
         do {
-            while var frame = try reader.next() {
-                defer { erase(&frame) }
-                if let (request, id) = awaitsSecret {
-                    awaitsSecret = nil
-                    startBusWork(request, id: id, secret: Secret(bytes: frame))
-                    continue
-                }
-                guard let request = try? JSON(parsing: frame), let id = request["id"]?.integer else { return false }
-                if request["secret"]?.bool == true { awaitsSecret = (request, id) } else { start(request, id: id) }
+            while let message = try reader.next() {
+                guard let id = message.members["id"]?.integer else { return false }
+                start(message, id: id)
             }
         } catch {
             return false
@@ -106,76 +98,85 @@ struct HelperLoop {
         return true
     }
 
-    private mutating func start(_ request: JSON, id: Int) {
-        if request["do"]?.string != "client_secret" { return startBusWork(request, id: id, secret: nil) }
-        guard let account = request["account"]?.string else {
-            return answer(id, .failure("is not what was asked for"))
+    private mutating func start(_ request: HelperMessage, id: Int) {
+        let members = request.members
+        switch members["do"]?.string {
+        case "client_secret":
+            guard let account = members["account"]?.string else { return refuse(id, HelperLoop.unknown) }
+            run(account, id)
+        case "watch":
+            guard let event = members["event"]?.string.flatMap({ BusEvent(rawValue: $0) }) else {
+                return refuse(id, HelperLoop.unknown)
+            }
+            guard let presenter = openPresenter(for: id) else { return }
+            presenter.watch(event)
+            answer(id, .success(HelperMessage()))
+        case "secret_service": openPresenter(for: id)?.converse(request, id: id)
+        case "notify", "close_notice": openPresenter(for: id)?.notify(.object(members), id: id)
+        case "start_application", "open_page": startProgram(request, id: id)
+        default: refuse(id, HelperLoop.unknown)
         }
+    }
+
+    private static let unknown = "is not what was asked for"
+
+    private mutating func refuse(_ id: Int, _ reason: String) {
+        answer(id, .failure(.commandFailed(reason: reason)))
+    }
+
+    private mutating func run(_ account: String, _ id: Int) {
         guard let words = command(account), !words.isEmpty else {
-            return answer(id, .failure("is not in the configuration of account '\(account)'"))
+            return refuse(id, "is not in the configuration of account '\(account)'")
         }
         guard running.count < HelperLoop.maxCommands else {
-            return answer(id, .failure("was not started: \(HelperLoop.maxCommands) commands run already"))
+            return refuse(id, "was not started: \(HelperLoop.maxCommands) commands run already")
         }
         do throws(Spawn.Failure) {
             running.append(
                 try RunningCommand(request: id, command: words, environment: environment, bounds: bounds)
             )
         } catch {
-            answer(id, .failure("could not be started: \(reason(error.code))"))
+            refuse(id, "could not be started: \(reason(error.code))")
         }
     }
 
-    private mutating func startBusWork(_ request: JSON, id: Int, secret: Secret?) {
-        let verb = request["do"]?.string ?? ""
-        guard HelperLoop.busVerbs.contains(verb) else { return answer(id, .failure("is not what was asked for")) }
-        let presenter: BusRequests
+    /// Nil after a response that says why there is none.
+    private mutating func openPresenter(for id: Int) -> BusRequests? {
         do throws(Spawn.Failure) {
-            if let open = self.presenter { presenter = open } else { presenter = try BusRequests(places) }
+            let opened = if let presenter { presenter } else { try BusRequests(places) }
+            presenter = opened
+            return opened
         } catch {
-            return answer(id, .failure(.failed(reason: "the helper could not open a socket: \(reason(error.code))")))
-        }
-        self.presenter = presenter
-        switch verb {
-        case "watch":
-            guard let event = request["event"]?.string.flatMap({ BusEvent(rawValue: $0) }) else {
-                return answer(id, .failure("is not what was asked for"))
-            }
-            presenter.watch(event)
-            answer(id, .success((JSONObject(), nil)))
-        case "secret_service": presenter.converse(request, id: id, secret: secret)
-        case "notify", "close_notice": presenter.notify(request, id: id)
-        default: startProgram(request, id: id, url: secret?.revealed() ?? "", presenter)
+            let text = "the helper could not open a socket: \(reason(error.code))"
+            answer(id, .failure(.secretService(.failed(reason: text))))
+            return nil
         }
     }
-
-    private static let busVerbs: Set<String> = [
-        "watch", "secret_service", "notify", "close_notice", "start_application", "open_page",
-    ]
 
     /// The daemon names a scheme, and the configuration names the program. The desktop's opener gets web pages only.
-    private mutating func startProgram(_ request: JSON, id: Int, url: String, _ presenter: BusRequests) {
+    private mutating func startProgram(_ request: HelperMessage, id: Int) {
+        let url = request.secret?.revealed() ?? ""
         let program: Application?
-        if request["do"]?.string == "open_page" {
-            program = Application(page: url, activationToken: request["activation_token"]?.string)
+        if request.members["do"]?.string == "open_page" {
+            program = Application(page: url, activationToken: request.members["activation_token"]?.string)
         } else {
-            let scheme = request["scheme"]?.string ?? ""
+            let scheme = request.members["scheme"]?.string ?? ""
             guard let words = application(scheme), !words.isEmpty else {
-                return answer(id, .failure("is not in the configuration of scheme '\(scheme)'"))
+                return refuse(id, "is not in the configuration of scheme '\(scheme)'")
             }
             program = Application(scheme: scheme, command: words, url: url)
         }
-        guard let program else { return answer(id, .failure("was not started: the URL is not valid for this scheme")) }
-        presenter.start(program, environment: applicationEnvironment, id: id)
+        guard let program else { return refuse(id, "was not started: the URL is not valid for this scheme") }
+        openPresenter(for: id)?.start(program, environment: applicationEnvironment, id: id)
     }
 
     private mutating func serveBus() {
         guard let (outcomes, events, notices) = presenter?.take() else { return }
         for (id, outcome) in outcomes { answer(id, outcome) }
         for event in events {
-            appendFrame((["event": .string(event.rawValue)] as JSON).serialized(), to: &output)
+            HelperMessage(JSONObject([.init("event", .string(event.rawValue))])).append(to: &output)
         }
-        for event in notices { appendFrame(JSON.object(event.members).serialized(), to: &output) }
+        for event in notices { HelperMessage(event.members).append(to: &output) }
     }
 
     private mutating func serveCommands() {
@@ -187,42 +188,15 @@ struct HelperLoop {
         }
     }
 
-    private mutating func answer(_ id: Int, _ end: RunningCommand.End) {
-        switch end {
-        case .secret(var secret):
-            output.reserveCapacity(output.count + secret.count + 64)
-            let line: JSON = ["id": .integer(id), "ok": true, "secret": true]
-            appendFrame(line.serialized(), to: &output)
-            appendFrame(secret, to: &output)
-            erase(&secret)
-        case .failure(let reason):
-            let text: JSON = ["id": .integer(id), "ok": false, "reason": .string(reason)]
-            appendFrame(text.serialized(), to: &output)
-        }
-    }
-
-    private mutating func answer(_ id: Int, _ outcome: BusRequests.Outcome) {
-        let isGood: Bool
-        var line: JSONObject
-        var secret: Secret?
+    private mutating func answer(_ id: Int, _ outcome: HelperProcess.Answer) {
+        var message: HelperMessage
         switch outcome {
-        case .success(let result):
-            isGood = true
-            line = result.members
-            secret = result.secret
-        case .failure(let error):
-            isGood = false
-            line = error.members
+        case .success(let good): message = good
+        case .failure(let error): message = HelperMessage(error.members)
         }
-        line["id"] = .integer(id)
-        line["ok"] = .bool(isGood)
-        guard let secret else { return appendFrame(JSON.object(line).serialized(), to: &output) }
-        line["secret"] = true
-        var bytes = secret.revealedBytes()
-        defer { erase(&bytes) }
-        output.reserveCapacity(output.count + bytes.count + 256)
-        appendFrame(JSON.object(line).serialized(), to: &output)
-        appendFrame(bytes, to: &output)
+        message.members["id"] = .integer(id)
+        message.members["ok"] = .bool((try? outcome.get()) != nil)
+        message.append(to: &output)
     }
 
     /// False when the daemon has closed the socket.
@@ -239,6 +213,60 @@ struct HelperLoop {
             output = rest
         }
         return true
+    }
+}
+
+/// A message between daemon and helper: a line of JSON, and a secret, which follows it in a frame of its own.
+struct HelperMessage: Sendable {
+    var members: JSONObject
+    let secret: Secret?
+
+    init(_ members: JSONObject = JSONObject(), secret: Secret? = nil) {
+        self.members = members
+        self.secret = secret
+    }
+
+    /// Appends the frames to the output, which the caller erases.
+    func append(to output: inout [UInt8]) {
+        var line = members
+        if secret != nil { line["secret"] = true }
+        let text = JSON.object(line).serialized()
+        // At once: an array that grows would leave copies of a secret in memory.
+        output.reserveCapacity(output.count + text.count + (secret?.count ?? 0) + 8)
+        appendFrame(text, to: &output)
+        guard let secret else { return }
+        var bytes = secret.revealedBytes()
+        defer { erase(&bytes) }
+        appendFrame(bytes, to: &output)
+    }
+}
+
+/// Reads messages from the bytes of a connection.
+struct MessageReader {
+    /// The other process violates the protocol.
+    struct Broken: Error {}
+
+    private var frames: FrameReader
+    /// The line whose secret is the next frame.
+    private var line: JSONObject?
+
+    init(limit: Int) { frames = FrameReader(limit: limit) }
+
+    mutating func append(_ received: some Sequence<UInt8>) { frames.append(received) }
+
+    /// The next complete message; nil if it is incomplete.
+    mutating func next() throws -> HelperMessage? {
+        while var frame = try frames.next() {
+            defer { erase(&frame) }
+            if let members = line {
+                line = nil
+                return HelperMessage(members, secret: Secret(bytes: frame))
+            }
+            guard let members = try JSON(parsing: frame).object else { throw Broken() }
+            guard members["secret"]?.bool == true else { return HelperMessage(members) }
+            line = members
+        }
+        return nil
     }
 }
 

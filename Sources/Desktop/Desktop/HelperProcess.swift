@@ -3,24 +3,16 @@ internal import Dispatch
 internal import Glibc
 internal import RingbackBase
 
-/// A response of the helper: the members of its line, and the secret that followed it.
-struct HelperResponse: Sendable {
-    var members: JSONObject
-    var secret: Secret?
-}
-
 /// One helper process as seen by the daemon: the socket and the responses that are incomplete.
 struct HelperProcess {
     /// The result of a request.
-    typealias Answer = Result<HelperResponse, HelperError>
+    typealias Answer = Result<HelperMessage, HelperError>
 
     let id: pid_t
     let socket: Int32
     /// Signals that there is something to read. Its cancellation closes the socket.
     var source: (any DispatchSourceRead)?
-    private var reader = FrameReader(limit: RunningCommand.Bounds().maxOutput)
-    /// The request whose secret is the next frame, and the members of its response.
-    private var awaitsSecret: (request: Int, members: JSONObject)?
+    private var reader = MessageReader(limit: RunningCommand.Bounds().maxOutput)
 
     /// Starts the executable with these arguments. Its descriptor ``Helper/descriptor`` is one end of a socket.
     static func start(_ executable: String, _ arguments: [String]) throws(HelperError) -> HelperProcess {
@@ -70,10 +62,7 @@ struct HelperProcess {
             }
             reader.append(buffer[0..<count])
             do {
-                while var frame = try reader.next() {
-                    defer { erase(&frame) }
-                    try read(frame, into: &arrivals)
-                }
+                while let message = try reader.next() { try take(message, into: &arrivals) }
             } catch {
                 arrivals.isOver = true
                 return arrivals
@@ -81,35 +70,18 @@ struct HelperProcess {
         }
     }
 
-    private struct BrokenProtocol: Error {}
-
-    private mutating func read(_ frame: [UInt8], into arrivals: inout Arrivals) throws {
-        if let (request, members) = awaitsSecret {
-            awaitsSecret = nil
-            let answer = HelperResponse(members: members, secret: Secret(bytes: frame))
-            return arrivals.answers.append((request, .success(answer)))
-        }
-        guard let line = try JSON(parsing: frame).object else { throw BrokenProtocol() }
+    private func take(_ message: HelperMessage, into arrivals: inout Arrivals) throws {
+        let line = message.members
         if line["event"]?.string == NoticeEvent.event {
-            guard let event = NoticeEvent(members: line) else { throw BrokenProtocol() }
+            guard let event = NoticeEvent(members: line) else { throw MessageReader.Broken() }
             return arrivals.notices.append(event)
         }
         if let name = line["event"]?.string {
-            guard let event = BusEvent(rawValue: name) else { throw BrokenProtocol() }
+            guard let event = BusEvent(rawValue: name) else { throw MessageReader.Broken() }
             return arrivals.events.append(event)
         }
-        guard let request = line["id"]?.integer, let isGood = line["ok"]?.bool else { throw BrokenProtocol() }
-        guard isGood else {
-            let error =
-                SecretServiceError(members: line).map { HelperError.secretService($0) }
-                ?? .commandFailed(reason: line["reason"]?.string ?? "failed")
-            return arrivals.answers.append((request, .failure(error)))
-        }
-        if line["secret"]?.bool == true {
-            awaitsSecret = (request, line)
-        } else {
-            arrivals.answers.append((request, .success(HelperResponse(members: line, secret: nil))))
-        }
+        guard let request = line["id"]?.integer, let isGood = line["ok"]?.bool else { throw MessageReader.Broken() }
+        arrivals.answers.append((request, isGood ? .success(message) : .failure(HelperError(members: line))))
     }
 
     /// Closes the socket. A helper that works then kills its commands and ends.
@@ -191,6 +163,21 @@ public enum HelperError: Error, Sendable, Equatable, CustomStringConvertible {
     case timedOut
     /// The caller was cancelled.
     case cancelled
+
+    /// Of a response that says that the request failed.
+    init(members: JSONObject) {
+        self =
+            SecretServiceError(members: members).map { .secretService($0) }
+            ?? .commandFailed(reason: members["reason"]?.string ?? "failed")
+    }
+
+    var members: JSONObject {
+        switch self {
+        case .secretService(let error): error.members
+        case .commandFailed(let reason): JSONObject([.init("reason", .string(reason))])
+        default: JSONObject([.init("reason", .string(description))])
+        }
+    }
 
     public var description: String {
         switch self {

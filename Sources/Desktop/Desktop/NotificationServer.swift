@@ -36,19 +36,19 @@ final class NotificationServer {
         let hasActions = can.contains("actions")
         var body = hasActions ? notice.body : notice.bodyWithoutActions ?? notice.body
         if can.contains("body-markup") { body = Markup.escaped(body, quotes: false) }
-        let request = try call("Notify")
-        try request.append("Ringback")
-        // Only a notification that is still shown is replaced. Otherwise the number may belong to another program's
-        // notification by now.
-        try request.append(former.map { shown[$0] == nil ? 0 : $0 } ?? 0)
-        try request.append("dialog-password")
-        try request.append(notice.summary)
-        try request.append(body)
-        try request.append(texts: hasActions ? notice.actions.flatMap { [$0.key, $0.label] } : [])
-        try request.append(hintsOf: notice, desktopEntry: NotificationServer.desktopEntry)
-        // 0 means that it never expires, -1 that the server decides.
-        try request.append(signed: notice.staysUntilAnswered ? 0 : -1)
-        let answer = try bus.call(request)
+        let hints: [BusValue] = [
+            .entry("urgency", .variant(.byte(notice.urgency.rawValue))),
+            .entry("desktop-entry", .variant(.text(NotificationServer.desktopEntry))),
+        ]
+        let answer = try call(
+            "Notify", .text("Ringback"),
+            // Only a notification that is still shown is replaced. Otherwise the number may belong to another program's
+            // notification by now.
+            .number(former.map { shown[$0] == nil ? 0 : $0 } ?? 0), .text("dialog-password"), .text(notice.summary),
+            .text(body), .texts(hasActions ? notice.actions.flatMap { [$0.key, $0.label] } : []),
+            .array(of: "{sv}", hints),
+            // 0 means that it never expires, -1 that the server decides.
+            .signed(notice.staysUntilAnswered ? 0 : -1))
         let id = try answer.readNumber()
         // The reply's sender is the server that shows it. If the server was replaced, the signal about that may not be
         // read yet.
@@ -60,22 +60,20 @@ final class NotificationServer {
     /// Closes a notification. It is no error if it is not shown any more.
     func close(_ notice: UInt32) throws(BusFailure) {
         guard shown[notice] != nil else { return }
-        let request = try call("CloseNotification")
-        try request.append(notice)
-        _ = try bus.call(request)
+        _ = try call("CloseNotification", .number(notice))
     }
 
     private func askCapabilities() throws(BusFailure) -> Set<String> {
         if let capabilities { return capabilities.words }
-        let answer = try bus.call(try call("GetCapabilities"))
+        let answer = try call("GetCapabilities")
         let words = Set(try answer.readTexts())
         capabilities = answer.sender.map { ($0, words) }
         return words
     }
 
-    private func call(_ member: String) throws(BusFailure) -> BusMessage {
-        try bus.request(
-            member, of: NotificationServer.name, at: NotificationServer.path, in: NotificationServer.name)
+    private func call(_ member: String, _ arguments: BusValue...) throws(BusFailure) -> BusMessage {
+        try bus.call(
+            member, of: NotificationServer.name, at: NotificationServer.path, in: NotificationServer.name, arguments)
     }
 
     // MARK: Hearing
@@ -112,17 +110,6 @@ final class NotificationServer {
         shown = shown.filter { $0.value != former }
         tokens = tokens.filter { shown[$0.key] != nil }
         return (former.isEmpty ? [] : [.serverGone(server: former)]) + (owner.isEmpty ? [] : [.serverCame])
-    }
-}
-
-extension BusMessage {
-    fileprivate func append(hintsOf notice: Notice, desktopEntry: String) throws(BusFailure) {
-        try open("a", "{sv}")
-        try openVariant("e", "urgency", "y")
-        try append(byte: notice.urgency.rawValue)
-        try close(2)
-        try append("e", "desktop-entry", desktopEntry)
-        try close()
     }
 }
 

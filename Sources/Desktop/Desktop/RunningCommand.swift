@@ -11,10 +11,7 @@ struct RunningCommand {
         var time: Duration = .seconds(60)
     }
 
-    enum End {
-        case secret([UInt8])
-        case failure(String)
-    }
+    typealias End = HelperProcess.Answer
 
     /// The id of the request.
     let request: Int
@@ -105,18 +102,18 @@ struct RunningCommand {
         if !isReaped || descriptor >= 0 { kill(-process, SIGKILL) }
         closeOutput()
         erase(&output)
-        return .failure(reason)
+        return .failure(.commandFailed(reason: reason))
     }
 
     private mutating func conclusion(_ status: Int32) -> End {
         defer { erase(&output) }
         let signal = status & 0x7F
-        guard signal == 0 else { return .failure("was ended by signal \(signal)") }
+        guard signal == 0 else { return .failure(.commandFailed(reason: "was ended by signal \(signal)")) }
         let code = (status >> 8) & 0xFF
-        guard code == 0 else { return .failure("exited with status \(code)") }
+        guard code == 0 else { return .failure(.commandFailed(reason: "exited with status \(code)")) }
         let count = (output.lastIndex { $0 != 0x0A && $0 != 0x0D } ?? -1) + 1
-        // A copy, so that the buffer is not shared when it is zeroed.
-        return count == 0 ? .failure("printed nothing") : .secret(Array(output[..<count]))
+        guard count > 0 else { return .failure(.commandFailed(reason: "printed nothing")) }
+        return .success(HelperMessage(secret: Secret(bytes: output[..<count])))
     }
 
     private mutating func closeOutput() {
@@ -153,7 +150,7 @@ extension HelperConnection {
         guard url.count <= Application.maxURL else {
             throw .programFailed(reason: "was not started: the URL is longer than \(Application.maxURL) bytes")
         }
-        let answer: HelperResponse
+        let answer: HelperMessage
         do throws(HelperError) {
             answer = try await request(members, secret: url, timeout: HelperConnection.timeout)
         } catch {

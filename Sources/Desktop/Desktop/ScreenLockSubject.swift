@@ -66,13 +66,9 @@ struct ScreenLockSubject: BusSubject {
     /// desktop's lock as well.
     private static func ownSessions(_ bus: BusConnection) -> [String] {
         var paths: [String] = []
-        if let request = try? manager("GetSessionByPID", bus), (try? request.append(UInt32(getpid()))) != nil,
-            let path = try? bus.call(request).readPath()
-        {
-            paths.append(path)
-        }
-        if let name = unsafe getenv("XDG_SESSION_ID"), let request = try? manager("GetSession", bus),
-            (try? request.append(unsafe String(cString: name))) != nil, let path = try? bus.call(request).readPath()
+        if let path = try? manager("GetSessionByPID", .number(UInt32(getpid())), bus) { paths.append(path) }
+        if let name = unsafe getenv("XDG_SESSION_ID"),
+            let path = try? manager("GetSession", .text(unsafe String(cString: name)), bus)
         {
             paths.append(path)
         }
@@ -81,9 +77,7 @@ struct ScreenLockSubject: BusSubject {
     }
 
     private static func displaySession(_ bus: BusConnection) throws(BusFailure) -> String? {
-        let request = try manager("GetUser", bus)
-        try request.append(UInt32(getuid()))
-        let user = try bus.call(request).readPath()
+        let user = try manager("GetUser", .number(getuid()), bus)
         let answer = try property("Display", "(so)", of: "org.freedesktop.login1.User", at: user, bus)
         try answer.enter("r", "so")
         try answer.skip("s")
@@ -95,8 +89,13 @@ struct ScreenLockSubject: BusSubject {
         (try? property("LockedHint", "b", of: session, at: path, bus).readBool()) ?? false
     }
 
-    private static func manager(_ member: String, _ bus: BusConnection) throws(BusFailure) -> BusMessage {
-        try bus.request(member, of: "org.freedesktop.login1.Manager", at: "/org/freedesktop/login1", in: name)
+    /// The path that the manager returns.
+    private static func manager(
+        _ member: String, _ argument: BusValue, _ bus: BusConnection
+    ) throws(BusFailure) -> String {
+        try bus.call(
+            member, of: "org.freedesktop.login1.Manager", at: "/org/freedesktop/login1", in: name, [argument]
+        ).readPath()
     }
 
     private static func property(

@@ -418,7 +418,7 @@ extension HelperConnection {
 
     private func ask(
         _ verb: String, id: String? = nil, mayPrompt: Bool = false, secret: Secret? = nil
-    ) async throws(HelperError) -> HelperResponse {
+    ) async throws(HelperError) -> HelperMessage {
         if let id, !SecretServiceClient.isIdentifier(id) {
             throw .secretService(.failed(reason: "not an identifier of a key"))
         }

@@ -82,9 +82,10 @@ final class SecretServiceConversation {
             parameters.erase()
             value.erase()
         }
-        let sealed = SecretServiceObjects.SealedValue(
-            session: transport.session, parameters: parameters, value: value)
-        let prompt = try ask { () throws(BusFailure) in try service.createItem(id, in: collection, sealed) }
+        let prompt = try ask { () throws(BusFailure) in
+            try service.createItem(
+                id, in: collection, session: transport.session, parameters: parameters, value: value)
+        }
         if prompt != SecretServiceObjects.noObject { try follow(prompt) }
     }
 
@@ -115,13 +116,10 @@ final class SecretServiceConversation {
 
     private func openTransport() throws(SecretServiceError) -> SecretTransport {
         if let transport { return transport }
-        if let agreed = try openAgreedTransport() {
-            transport = agreed
-            return agreed
-        }
-        let plain = try openPlainTransport()
-        transport = plain
-        return plain
+        let agreed = try openAgreedTransport()
+        let opened = if let agreed { agreed } else { try openPlainTransport() }
+        transport = opened
+        return opened
     }
 
     /// Nil if the service does not support the algorithm.
@@ -218,24 +216,21 @@ struct SecretServiceObjects {
         guard names.contains(SecretServiceClient.name) else { throw .absent }
     }
 
-    private func request(_ member: String, _ interface: String, at path: String) throws(BusFailure) -> BusMessage {
-        try bus.request(member, of: "org.freedesktop.Secret." + interface, at: path, in: SecretServiceClient.name)
-    }
-
-    private func service(_ member: String) throws(BusFailure) -> BusMessage {
-        try request(member, "Service", at: SecretServiceObjects.root)
+    private func call(
+        _ member: String, _ interface: String, at path: String = root, _ arguments: BusValue...,
+        isSensitive: Bool = false
+    ) throws(BusFailure) -> BusMessage {
+        try bus.call(
+            member, of: "org.freedesktop.Secret." + interface, at: path, in: SecretServiceClient.name, arguments,
+            isSensitive: isSensitive)
     }
 
     // MARK: Service
 
     /// Opens a session. Returns its path and, for a key agreement, the service's public number.
     func openSession(_ algorithm: String, publicNumber: [UInt8]?) throws(BusFailure) -> (path: String, [UInt8]) {
-        let request = try service("OpenSession")
-        try request.append(algorithm)
-        try request.open("v", publicNumber == nil ? "s" : "ay")
-        if let publicNumber { try request.append(bytes: publicNumber) } else { try request.append("") }
-        try request.close()
-        let answer = try bus.call(request)
+        let answer = try call(
+            "OpenSession", "Service", .text(algorithm), .variant(publicNumber.map { .bytes($0) } ?? .text("")))
         guard publicNumber != nil else {
             try answer.skip("v")
             return (try answer.readPath(), [])
@@ -248,26 +243,18 @@ struct SecretServiceObjects {
 
     /// The collection with this alias; nil if there is none.
     func collection(alias: String) throws(BusFailure) -> String? {
-        let request = try service("ReadAlias")
-        try request.append(alias)
-        let path = try bus.call(request).readPath()
+        let path = try call("ReadAlias", "Service", .text(alias)).readPath()
         return path == SecretServiceObjects.noObject ? nil : path
     }
 
     func search(_ id: String) throws(BusFailure) -> (unlocked: [String], locked: [String]) {
-        let request = try service("SearchItems")
-        try request.append(SecretServiceObjects.attributes(id))
-        let answer = try bus.call(request)
+        let answer = try call("SearchItems", "Service", SecretServiceObjects.attributes(id))
         return (try answer.readPaths(), try answer.readPaths())
     }
 
     /// Unlocks. Returns the paths that were unlocked at once, and the prompt's path for the others.
     func unlock(_ path: String) throws(BusFailure) -> (unlocked: [String], prompt: String) {
-        let request = try service("Unlock")
-        try request.open("a", "o")
-        try request.append(path: path)
-        try request.close()
-        let answer = try bus.call(request)
+        let answer = try call("Unlock", "Service", .array(of: "o", [.path(path)]))
         return (try answer.readPaths(), try answer.readPath())
     }
 
@@ -279,25 +266,20 @@ struct SecretServiceObjects {
         ).readBool()
     }
 
-    /// Stores an item. Returns the path of a prompt, or `/` if none is needed.
-    func createItem(_ id: String, in collection: String, _ value: SealedValue) throws(BusFailure) -> String {
+    /// Stores an item: its secret as it is transferred. Returns the path of a prompt, or `/` if none is needed.
+    func createItem(
+        _ id: String, in collection: String, session: String, parameters: [UInt8], value: [UInt8]
+    ) throws(BusFailure) -> String {
         let item = "org.freedesktop.Secret.Item."
-        let request = try request("CreateItem", "Collection", at: collection)
-        request.markSensitive()
-        try request.open("a", "{sv}")
-        try request.append("e", item + "Label", SecretServiceClient.label)
-        try request.openVariant("e", item + "Attributes", "a{ss}")
-        try request.append(SecretServiceObjects.attributes(id))
-        try request.close(3)
-        try request.open("r", "oayays")
-        try request.append(path: value.session)
-        try request.append(bytes: value.parameters)
-        try request.append(bytes: value.value)
-        try request.append("text/plain")
-        try request.close()
+        let properties: [BusValue] = [
+            .entry(item + "Label", .variant(.text(SecretServiceClient.label))),
+            .entry(item + "Attributes", .variant(SecretServiceObjects.attributes(id))),
+        ]
         // Do not replace: another process may have stored an item since we searched.
-        try request.append(false)
-        let answer = try bus.call(request)
+        let answer = try call(
+            "CreateItem", "Collection", at: collection, .array(of: "{sv}", properties),
+            .structure([.path(session), .bytes(parameters), .bytes(value), .text("text/plain")]), .bool(false),
+            isSensitive: true)
         try answer.skip("o")
         return try answer.readPath()
     }
@@ -305,10 +287,7 @@ struct SecretServiceObjects {
     // MARK: Item
 
     func secret(of item: String, session: String) throws(BusFailure) -> (parameters: [UInt8], value: [UInt8]) {
-        let request = try request("GetSecret", "Item", at: item)
-        try request.append(path: session)
-        let answer = try bus.call(request)
-        answer.markSensitive()
+        let answer = try call("GetSecret", "Item", at: item, .path(session), isSensitive: true)
         try answer.enter("r", "oayays")
         try answer.skip("o")
         return (try answer.readBytes(), try answer.readBytes())
@@ -316,31 +295,20 @@ struct SecretServiceObjects {
 
     /// Deletes an item. Returns the path of a prompt, or `/` if none is needed.
     func delete(_ item: String) throws(BusFailure) -> String {
-        try bus.call(try request("Delete", "Item", at: item)).readPath()
+        try call("Delete", "Item", at: item).readPath()
     }
 
     // MARK: Prompt
 
     func prompt(_ path: String) throws(BusFailure) {
-        let request = try request("Prompt", "Prompt", at: path)
         // We have no window that the prompt could be placed over.
-        try request.append("")
-        _ = try bus.call(request)
+        _ = try call("Prompt", "Prompt", at: path, .text(""))
     }
 
-    func dismiss(_ path: String) throws(BusFailure) {
-        _ = try bus.call(try request("Dismiss", "Prompt", at: path))
-    }
-
-    /// A secret as it is transferred.
-    struct SealedValue {
-        let session: String
-        let parameters: [UInt8]
-        let value: [UInt8]
-    }
+    func dismiss(_ path: String) throws(BusFailure) { _ = try call("Dismiss", "Prompt", at: path) }
 
     /// The attributes by which a key of Ringback is found.
-    private static func attributes(_ id: String) -> KeyValuePairs<String, String> {
-        ["application": "ringback", "key-id": id]
+    private static func attributes(_ id: String) -> BusValue {
+        .array(of: "{ss}", [.entry("application", .text("ringback")), .entry("key-id", .text(id))])
     }
 }

@@ -75,36 +75,42 @@ struct UserManagerClient: Sendable {
         try bus.addMatch(
             "type='signal',sender='\(UserManagerClient.name)',interface='\(UserManagerClient.manager)',"
                 + "member='JobRemoved'")
-        _ = try bus.call(try call("Subscribe", bus))
+        _ = try call("Subscribe", bus)
         let job: String
         do throws(BusFailure) {
-            job = try bus.call(try request(unit, waitsForAll: true, bus)).readPath()
+            job = try start(unit, waitsForAll: true, bus)
         } catch {
             // `ExitType` exists since systemd 250. Without it a service ends with its first process, and
             // `KillMode=process` keeps the programs alive that this process has started, as openers do.
             guard case .refused(let name) = error, name != "org.freedesktop.DBus.Error.NoReply" else { throw error }
-            job = try bus.call(try request(unit, waitsForAll: false, bus)).readPath()
+            job = try start(unit, waitsForAll: false, bus)
         }
         return try awaitEnd(of: job, bus)
     }
 
-    private func request(_ unit: Unit, waitsForAll: Bool, _ bus: BusConnection) throws(BusFailure) -> BusMessage {
-        let request = try call("StartTransientUnit", bus)
-        try request.append(unit.name)
-        try request.append("fail")
-        try request.open("a", "(sv)")
-        try request.append("r", "Description", unit.description)
-        try request.append("r", "Type", "exec")
-        try request.append("r", waitsForAll ? "ExitType" : "KillMode", waitsForAll ? "cgroup" : "process")
-        // Remove a failed unit at once; its journal is kept.
-        try request.append("r", "CollectMode", "inactive-or-failed")
-        try request.append("r", "Slice", "app.slice")
-        try request.append(environment: unit.environment)
-        try request.append(command: unit.arguments)
-        try request.close()
-        try request.open("a", "(sa(sv))")
-        try request.close()
-        return request
+    /// Returns the path of the job.
+    private func start(_ unit: Unit, waitsForAll: Bool, _ bus: BusConnection) throws(BusFailure) -> String {
+        let properties: [BusValue] = [
+            .property("Description", .text(unit.description)), .property("Type", .text("exec")),
+            waitsForAll ? .property("ExitType", .text("cgroup")) : .property("KillMode", .text("process")),
+            // Remove a failed unit at once; its journal is kept.
+            .property("CollectMode", .text("inactive-or-failed")), .property("Slice", .text("app.slice")),
+            .property("Environment", .texts(unit.environment)),
+            .property("ExecStart", UserManagerClient.command(unit.arguments)),
+        ]
+        return try call(
+            "StartTransientUnit", bus, .text(unit.name), .text("fail"), .array(of: "(sv)", properties),
+            .array(of: "(sa(sv))", [])
+        ).readPath()
+    }
+
+    /// The manager expands `$NAME` and `${NAME}` in a command's words, and `$$` gives a dollar sign. Attack: a web page
+    /// could open a link with `$NAME` in it and so receive variables of the user's environment. Dollar signs are
+    /// therefore doubled.
+    private static func command(_ words: [String]) -> BusValue {
+        let escaped = words.enumerated().map { $0 == 0 ? $1 : $1.replacing("$", with: "$$") }
+        return .array(
+            of: "(sasb)", [.structure([.text(words.first ?? ""), .texts(escaped), .bool(false)])])
     }
 
     private func awaitEnd(of job: String, _ bus: BusConnection) throws(BusFailure) -> Bool {
@@ -132,31 +138,12 @@ struct UserManagerClient: Sendable {
         return Set(try answer.readTexts().map(UserManagerClient.name(of:)))
     }
 
-    private func call(_ member: String, _ bus: BusConnection) throws(BusFailure) -> BusMessage {
-        try bus.request(
-            member, of: UserManagerClient.manager, at: UserManagerClient.path, in: UserManagerClient.name)
+    private func call(
+        _ member: String, _ bus: BusConnection, _ arguments: BusValue...
+    ) throws(BusFailure) -> BusMessage {
+        try bus.call(
+            member, of: UserManagerClient.manager, at: UserManagerClient.path, in: UserManagerClient.name, arguments)
     }
 
     private static func name(of line: String) -> String { String(line.prefix { $0 != "=" }) }
-}
-
-extension BusMessage {
-    fileprivate func append(environment lines: [String]) throws(BusFailure) {
-        try openVariant("r", "Environment", "as")
-        try append(texts: lines)
-        try close(2)
-    }
-
-    /// The manager expands `$NAME` and `${NAME}` in a command's words, and `$$` gives a dollar sign. Attack: a web page
-    /// could open a link with `$NAME` in it and so receive variables of the user's environment. Dollar signs are
-    /// therefore doubled.
-    fileprivate func append(command words: [String]) throws(BusFailure) {
-        try openVariant("r", "ExecStart", "a(sasb)")
-        try open("a", "(sasb)")
-        try open("r", "sasb")
-        try append(words.first ?? "")
-        try append(texts: words.enumerated().map { $0 == 0 ? $1 : $1.replacing("$", with: "$$") })
-        try append(false)
-        try close(4)
-    }
 }

@@ -2,12 +2,13 @@
 // connection was lost before its answer came is made once more.
 
 public import PostgresClient
+public import RingbackBase
 internal import SessionVault
 public import SharedVault
 internal import Synchronization
 
-/// The rows of one owner in a PostgreSQL database, for one host of that owner.
-public final class RowDatabase: SharedRows {
+/// The rows and the hosts of one owner in a PostgreSQL database, for one host of that owner.
+public final class RowDatabase: SharedRows, SharedHosts {
     /// A statement has so long, with the time to connect.
     public static let limit: Duration = .seconds(5)
     /// The same for a statement that reads many rows.
@@ -17,16 +18,28 @@ public final class RowDatabase: SharedRows {
     private static let batch = 500
 
     let client: PostgresClient
+    let url: PostgresURL
+    let configured: PostgresPassword
+    /// The password that is used before the configured one.
+    private let given: Given
     let notices = RowChanges()
     private let state = Mutex((facts: RowFacts(), listener: PostgresListener?.none, clock: ServerClock()))
     private let now: (@Sendable () -> Duration)?
 
+    /// A class of its own, since the connections are asked for it.
+    private final class Given: Sendable {
+        let password = Mutex<Secret?>(nil)
+    }
+
     /// Connects when it is first asked, and for the changes with ``start()``.
     ///
-    /// - Parameter now: the time since boot; nil: the server's clock is not asked for.
+    /// - Parameters:
+    ///   - password: the configured one. See ``use(_:)``.
+    ///   - now: the time since boot; nil: the server's clock is not asked for.
     public init(_ url: PostgresURL, password: PostgresPassword, now: (@Sendable () -> Duration)? = nil) {
-        client = PostgresClient(url, password: password)
-        self.now = now
+        let given = Given()
+        client = PostgresClient(url, password: .first({ given.password.withLock { $0 } }, else: password))
+        (self.url, configured, self.given, self.now) = (url, password, given, now)
     }
 
     deinit { shutdown() }
@@ -46,6 +59,13 @@ public final class RowDatabase: SharedRows {
         state.withLock { $0.listener.take() }?.stop()
         client.shutdown()
         notices.finish()
+    }
+
+    /// The password that the role was given when it joined; nil for the configured one.
+    public func use(_ password: Secret?) {
+        given.password.withLock { $0 = password }
+        // What failed with another password is tried again at once.
+        tryAgain()
     }
 
     /// The network may be back: does not wait for the end of a pause between attempts to connect.
@@ -110,15 +130,14 @@ public final class RowDatabase: SharedRows {
 
     public func take(
         _ key: RowKey, version: Int64, id: LeaseID, intent: [UInt8], lasting: Duration
-    ) async throws(RowError) -> Taking {
+    ) async throws(RowError) -> RowOutcome {
         let found = try await change(
             "ringback.take($1, $2, $3, $4, $5, $6)",
             [
                 .bytes(key.bytes), .integer(version), .bytes(id.bytes), .bytes(intent),
                 .integer(Int64(lasting / .milliseconds(1))),
             ])
-        guard found.isDone == true else { return .refused(found.rows[key]) }
-        return .taken(try row(key, of: found))
+        return try outcome(key, of: found)
     }
 
     public func append(
@@ -134,15 +153,7 @@ public final class RowDatabase: SharedRows {
         return try row(key, of: found)
     }
 
-    public func settle(_ key: RowKey, attempt id: LeaseID) async throws(RowError) {
-        try await release(key, id, ends: true)
-    }
-
-    public func release(_ key: RowKey, attempt id: LeaseID) async throws(RowError) {
-        try await release(key, id, ends: false)
-    }
-
-    private func release(_ key: RowKey, _ id: LeaseID, ends: Bool) async throws(RowError) {
+    public func release(_ key: RowKey, attempt id: LeaseID, ends: Bool) async throws(RowError) {
         _ = try await call(
             "SELECT ringback.release($1, $2, $3, $4)",
             [.integer(Schema.version), .bytes(key.bytes), .bytes(id.bytes), .flag(ends)])
@@ -150,15 +161,14 @@ public final class RowDatabase: SharedRows {
 
     public func put(
         _ sealed: [UInt8], in key: RowKey, version: Int64, lease: LeaseID?, overrides: Bool
-    ) async throws(RowError) -> Putting {
+    ) async throws(RowError) -> RowOutcome {
         let found = try await change(
             "ringback.put($1, $2, $3, $4, $5, $6)",
             [
                 .bytes(key.bytes), .integer(version), .bytes(sealed), lease.map { .bytes($0.bytes) } ?? .null,
                 .flag(overrides),
             ])
-        guard found.isDone == true else { return .refused(found.rows[key]) }
-        return .put(try row(key, of: found))
+        return try outcome(key, of: found)
     }
 
     public func restore(_ sealed: [UInt8], in key: RowKey, version: Int64) async throws(RowError) -> SharedRow {
@@ -173,6 +183,10 @@ public final class RowDatabase: SharedRows {
     private func row(_ key: RowKey, of parts: RowParts) throws(RowError) -> SharedRow {
         guard let row = parts.rows[key] else { throw .refused(.malformed) }
         return row
+    }
+
+    private func outcome(_ key: RowKey, of parts: RowParts) throws(RowError) -> RowOutcome {
+        parts.isDone == true ? .done(try row(key, of: parts)) : .refused(parts.rows[key])
     }
 
     private func change(_ statement: String, _ values: [PostgresValue]) async throws(RowError) -> RowParts {
@@ -208,7 +222,7 @@ public final class RowDatabase: SharedRows {
     }
 
     /// Calls a function, again if the connection was lost or the server asks for it.
-    func call(
+    private func call(
         _ statement: String, _ values: [PostgresValue], within limit: Duration = RowDatabase.limit
     ) async throws(RowError) -> PostgresRows {
         do throws(PostgresFailure) {

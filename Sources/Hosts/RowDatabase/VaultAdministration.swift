@@ -39,7 +39,9 @@ public final class VaultAdministration: Sendable {
 
     /// Makes roles and schema and migrates it to the present version. Changes nothing if all that is there.
     public func prepare() async throws(RowError) {
-        try await run(Schema.foundation)
+        do throws(PostgresFailure) { try await client.run(script: Schema.foundation, within: Self.limit) } catch {
+            throw RowError(error)
+        }
         try await migrate()
     }
 
@@ -61,19 +63,19 @@ public final class VaultAdministration: Sendable {
 
     /// The state of the database.
     public func facts() async throws(RowError) -> Facts {
-        let exists = try await ask("SELECT to_regclass('ringback.versions') IS NOT NULL", [])
-        guard try value({ () throws(PostgresFailure) in try exists[0].flag(0) }) else {
+        let exists = try await ask("SELECT to_regclass('ringback.versions') IS NOT NULL") { row throws(PostgresFailure) in
+            try row.flag(0)
+        }
+        guard exists else {
             return Facts(version: 0, wanted: Schema.version, content: nil)
         }
         var facts = Facts(version: try await version(), wanted: Schema.version, content: nil)
         guard facts.version == facts.wanted else { return facts }
-        let rows = try await ask("SELECT * FROM ringback.list_facts($1)", [.integer(Schema.version)])
-        facts.content = try value { () throws(PostgresFailure) in
-            guard rows.count == 1 else { throw .malformed }
-            return Facts.Content(
-                owners: try rows[0].integer(0), hosts: try rows[0].integer(1), size: try rows[0].integer(2),
-                hasSynchronousStandby: try !rows[0].text(3).isEmpty, isDurable: try rows[0].flag(4),
-                server: try rows[0].integer(5))
+        let list = "SELECT * FROM ringback.list_facts(\(Schema.version))"
+        facts.content = try await ask(list) { row throws(PostgresFailure) in
+            Facts.Content(
+                owners: try row.integer(0), hosts: try row.integer(1), size: try row.integer(2),
+                hasSynchronousStandby: try !row.text(3).isEmpty, isDurable: try row.flag(4), server: try row.integer(5))
         }
         return facts
     }
@@ -99,14 +101,12 @@ public final class VaultAdministration: Sendable {
     public func admit(owner: String, lasting: Duration) async throws(HostFailure) -> Invitation {
         let password = Invitation.newPassword()
         do throws(PostgresFailure) {
-            let verifier = try PostgresClient.verifier(of: password)
             let rows = try await client.run(
                 "SELECT ringback.admit($1, $2, $3, $4)",
                 [
-                    .integer(Schema.version), .text(owner), .text(verifier),
+                    .integer(Schema.version), .text(owner), .text(try PostgresClient.verifier(of: password)),
                     .integer(Int64(lasting / .seconds(1))),
-                ],
-                within: Self.limit)
+                ], within: Self.limit)
             guard rows.count == 1 else { throw .malformed }
             return Invitation(role: try rows[0].text(0), password: password)
         } catch {
@@ -116,32 +116,26 @@ public final class VaultAdministration: Sendable {
 
     private func version() async throws(RowError) -> Int64 {
         // An empty schema has no table yet.
-        let exists = try await ask(
-            "SELECT to_regnamespace('ringback') IS NOT NULL, to_regclass('ringback.versions') IS NOT NULL", [])
-        guard try value({ () throws(PostgresFailure) in try exists[0].flag(0) }) else { throw .refused(.noSchema) }
-        guard try value({ () throws(PostgresFailure) in try exists[0].flag(1) }) else { return 0 }
-        let rows = try await ask("SELECT max(version) FROM ringback.versions", [])
-        return try value { () throws(PostgresFailure) in try rows[0].integer(0) }
-    }
-
-    private func run(_ script: String) async throws(RowError) {
-        do throws(PostgresFailure) { try await client.run(script: script, within: Self.limit) } catch {
-            throw RowError(error)
+        let (hasSchema, hasTable) = try await ask(
+            "SELECT to_regnamespace('ringback') IS NOT NULL, to_regclass('ringback.versions') IS NOT NULL"
+        ) { row throws(PostgresFailure) in (try row.flag(0), try row.flag(1)) }
+        guard hasSchema else { throw .refused(.noSchema) }
+        guard hasTable else { return 0 }
+        return try await ask("SELECT max(version) FROM ringback.versions") { row throws(PostgresFailure) in
+            try row.integer(0)
         }
     }
 
-    /// Runs a statement that returns one row at least.
-    private func ask(_ statement: String, _ values: [PostgresValue]) async throws(RowError) -> PostgresRows {
+    /// Runs a statement that returns one row.
+    private func ask<Value>(
+        _ statement: String, _ read: (PostgresRow) throws(PostgresFailure) -> Value
+    ) async throws(RowError) -> Value {
         do throws(PostgresFailure) {
-            let rows = try await client.run(statement, values, within: Self.limit)
-            guard rows.count > 0 else { throw .malformed }
-            return rows
+            let rows = try await client.run(statement, within: Self.limit)
+            guard rows.count == 1 else { throw .malformed }
+            return try read(rows[0])
         } catch {
             throw RowError(error)
         }
-    }
-
-    private func value<Value>(_ body: () throws(PostgresFailure) -> Value) throws(RowError) -> Value {
-        do throws(PostgresFailure) { return try body() } catch { throw RowError(error) }
     }
 }

@@ -61,7 +61,7 @@ extension SharedVault {
             let id = LeaseID(bytes: random(16))
             let begin = now()
             switch try await take(state, id, presenting: token) {
-            case .taken(let row):
+            case .done(let row):
                 do throws(VaultError) {
                     let announcement =
                         if try await compare(row, with: slot) {
@@ -88,7 +88,7 @@ extension SharedVault {
 
     private func take(
         _ state: SlotState, _ id: LeaseID, presenting token: Secret?
-    ) async throws(VaultError) -> Taking {
+    ) async throws(VaultError) -> RowOutcome {
         let intent = token.map { Digest.sha256($0) } ?? []
         do throws(VaultError) {
             return try await ask { rows throws(RowError) in
@@ -153,7 +153,7 @@ extension SharedVault {
     /// Ends an attempt in which nothing was received.
     func settle(_ id: LeaseID, of key: RowKey, wakes wakesMaintenance: Bool = true) async {
         if !settling.contains(where: { $0.id == id }) { settling.append((id, key)) }
-        let isDone = (try? await ask { rows throws(RowError) in try await rows.settle(key, attempt: id) }) != nil
+        let isDone = (try? await ask { rows throws(RowError) in try await rows.release(key, attempt: id, ends: true) }) != nil
         if isDone { settling.removeAll { $0.id == id } } else if wakesMaintenance { wakes.continuation.yield() }
     }
 
@@ -167,7 +167,7 @@ extension SharedVault {
         slots[slot]?.attempt = nil
         if slots[slot].map({ $0.isOverlooked || $0.isUncopied }) == true { wakes.continuation.yield() }
         if !attempt.mayBeSent { return await settle(attempt.id, of: key) }
-        try await ask { rows throws(RowError) in try await rows.release(key, attempt: attempt.id) }
+        try await ask { rows throws(RowError) in try await rows.release(key, attempt: attempt.id, ends: false) }
     }
 
     /// The broker gets the slot's content, which is another host's.

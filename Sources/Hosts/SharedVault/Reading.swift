@@ -165,7 +165,7 @@ extension SharedVault {
         let putting = try await ask { rows throws(RowError) in
             try await rows.put(sealed, in: row.key, version: row.version, lease: lease, overrides: false)
         }
-        guard case .put(let row) = putting else { throw .unreachable(.changedElsewhere) }
+        guard case .done(let row) = putting else { throw .unreachable(.changedElsewhere) }
         slots[slot]?.rowVersion = row.version
         slots[slot]?.entry?.confirm(row.version)
         // The local vault says that it is to be sent.

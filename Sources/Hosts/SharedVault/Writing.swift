@@ -110,7 +110,7 @@ extension SharedVault {
                 try await rows.put(sealed, in: key, version: version, lease: lease, overrides: false)
             }
             switch putting {
-            case .put(let row):
+            case .done(let row):
                 let entry = SpoolEntry(content: content, version: row.version, origin: .row, isSent: true)
                 slots[slot]?.note(written: entry)
                 slots[slot]?.rowVersion = row.version
@@ -310,7 +310,7 @@ extension SharedVault {
             let putting = try await ask { rows throws(RowError) in
                 try await rows.put(sealed, in: state.key, version: 0, lease: nil, overrides: false)
             }
-            if case .put(let row) = putting { try await sent(slot, row) }
+            if case .done(let row) = putting { try await sent(slot, row) }
             return
         }
         try await sent(slot, try await put(back: entry, as: max(entry.version, 1), in: state.key))
@@ -326,7 +326,7 @@ extension SharedVault {
                 sealed, in: state.key, version: row.version, lease: state.attempt?.id, overrides: overrides)
         }
         switch putting {
-        case .put(let row):
+        case .done(let row):
             // Overriding has ended every attempt, this host's too.
             if overrides { slots[slot]?.attempt = nil }
             slots[slot]?.signedOut = nil

@@ -69,13 +69,4 @@ import Testing
         }
         await #expect(throws: HelperError.cancelled) { try await task.value }
     }
-
-    @Test func `errors show no secret`() async throws {
-        let helper = try InnerHelper(commands: ["mail": ["/bin/sh", "-c", "echo hunter2; exit 3"]])
-        do throws(HelperError) {
-            _ = try await helper.connection.clientSecret(account: "mail")
-        } catch {
-            #expect("\(error)" == "client_secret_command exited with status 3")
-        }
-    }
 }

@@ -10,23 +10,20 @@ import Testing
         return try await helper.connection.clientSecret(account: "mail").revealed()
     }
 
-    @Test func `gives what the command prints`() async throws {
-        #expect(try await answer(to: ["/bin/echo", "hunter2"]) == "hunter2")
-    }
-
-    @Test func `finds a program without a slash in PATH`() async throws {
-        #expect(try await answer(to: ["echo", "hunter2"]) == "hunter2")
-    }
-
-    @Test(arguments: [("a\\n\\n", "a"), ("a", "a"), (" a \\r\\n", " a "), ("a\\nb\\r", "a\nb")])
-    func `line ends after the secret that a command prints are left out, and nothing else`(
-        printed: String, secret: String
+    @Test(arguments: [
+        (["/bin/echo", "hunter2"], "hunter2"),
+        // A program without a slash is found in PATH.
+        (["echo", "hunter2"], "hunter2"), (["/bin/echo", "$HOME `id` ; exit 1"], "$HOME `id` ; exit 1"),
+        // Line ends after the secret are left out, and nothing else.
+        (["/usr/bin/printf", "a\\n\\n"], "a"), (["/usr/bin/printf", "a"], "a"),
+        (["/usr/bin/printf", " a \\r\\n"], " a "), (["/usr/bin/printf", "a\\nb\\r"], "a\nb"),
+        // The input is empty.
+        (["/bin/sh", "-c", "readlink /proc/self/fd/0; cat; echo end"], "/dev/null\nend"),
+    ])
+    func `a secret is what the command prints, which is run without a shell`(
+        command: [String], secret: String
     ) async throws {
-        #expect(try await answer(to: ["/usr/bin/printf", printed]) == secret)
-    }
-
-    @Test func `passes words as they are, without a shell`() async throws {
-        #expect(try await answer(to: ["/bin/echo", "$HOME `id` ; exit 1"]) == "$HOME `id` ; exit 1")
+        #expect(try await answer(to: command) == secret)
     }
 
     @Test func `takes 64 KiB and not a byte more`() async throws {
@@ -76,10 +73,6 @@ import Testing
         // An agent that a command starts may keep its standard output.
         let process = try await answer(to: ["/bin/sh", "-c", "sleep 600 & echo $!"])
         kill(try #require(pid_t(process)), SIGKILL)
-    }
-
-    @Test func `gives commands an empty input`() async throws {
-        #expect(try await answer(to: ["/bin/sh", "-c", "readlink /proc/self/fd/0; cat; echo end"]) == "/dev/null\nend")
     }
 
     @Test func `serves a quick command beside a slow one`() async throws {

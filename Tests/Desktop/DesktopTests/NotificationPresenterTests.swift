@@ -6,7 +6,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(2))) struct `The desk of notices` {
     private let bus: PrivateBus
-    private let heard = Heard()
+    private let heard = Heard<NoticeEvent>()
 
     init() throws {
         bus = try PrivateBus()
@@ -25,9 +25,9 @@ import Testing
     private func show(
         _ notice: Notice = question, on desk: NotificationPresenter, replacing former: UInt32? = nil
     ) throws -> NotificationPresenter.Showing {
-        let answer = Answer()
-        desk.show(notice, replacing: former) { answer.put($0) }
-        return try answer.wait()
+        let answer = Heard<NotificationPresenter.Showing>()
+        desk.show(notice, replacing: former) { answer.add($0) }
+        return try answer.next()
     }
 
     private func shown(_ fake: Program) throws -> [String: Any] {
@@ -135,36 +135,19 @@ import Testing
 
 private struct Missing: Error {}
 
-/// What a desk reports, in order.
-private final class Heard: Sendable {
-    private let events = Mutex<[NoticeEvent]>([])
+/// What another thread says, in order.
+private final class Heard<Value: Sendable>: Sendable {
+    private let values = Mutex<[Value]>([])
     private let semaphore = DispatchSemaphore(value: 0)
 
-    func add(_ event: NoticeEvent) {
-        events.withLock { $0.append(event) }
+    func add(_ value: Value) {
+        values.withLock { $0.append(value) }
         semaphore.signal()
     }
 
     /// The next one, for which it waits 20 s.
-    func next() throws -> NoticeEvent {
+    func next() throws -> Value {
         guard semaphore.wait(timeout: .now() + .seconds(20)) == .success else { throw Missing() }
-        return events.withLock { $0.removeFirst() }
-    }
-}
-
-private final class Answer: Sendable {
-    private let content = Mutex<NotificationPresenter.Showing?>(nil)
-    private let semaphore = DispatchSemaphore(value: 0)
-
-    func put(_ showing: NotificationPresenter.Showing) {
-        content.withLock { $0 = showing }
-        semaphore.signal()
-    }
-
-    func wait() throws -> NotificationPresenter.Showing {
-        guard semaphore.wait(timeout: .now() + .seconds(20)) == .success, let showing = content.withLock({ $0 }) else {
-            throw Missing()
-        }
-        return showing
+        return values.withLock { $0.removeFirst() }
     }
 }

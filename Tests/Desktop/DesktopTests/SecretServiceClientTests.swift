@@ -123,8 +123,8 @@ import Testing
         try fake.order("lock")
         try fake.order("prompt never")
         let (client, key) = (client(), key)
-        async let outcome = blockingResult { () throws(SecretServiceError) in
-            try client.create(id: "k1", secret: key, mayPrompt: true)
+        async let outcome = blocking {
+            Result { () throws(SecretServiceError) in try client.create(id: "k1", secret: key, mayPrompt: true) }
         }
         try fake.waitFor("asked")
         fake.end()
@@ -159,20 +159,5 @@ import Testing
         let fake = try bus.fake("secrets", "silent")
         defer { fake.end() }
         #expect(try client().status() == .unavailable(reason: "the Secret Service does not respond"))
-    }
-}
-
-/// Runs blocking work on a thread of its own.
-func blockingResult(
-    _ work: @escaping @Sendable () throws(SecretServiceError) -> Void
-) async -> Result<Void, SecretServiceError> {
-    await withCheckedContinuation { waiter in
-        DispatchQueue(label: "waiting").async {
-            do throws(SecretServiceError) {
-                waiter.resume(returning: .success(try work()))
-            } catch {
-                waiter.resume(returning: .failure(error))
-            }
-        }
     }
 }

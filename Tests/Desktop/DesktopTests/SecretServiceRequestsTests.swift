@@ -15,18 +15,7 @@ import Testing
             places: .init(session: bus.address, system: bus.address), commands: ["mail": ["/bin/echo", "now"]])
     }
 
-    @Test func `keeps, reads and deletes a key`() async throws {
-        let fake = try bus.fake("secrets")
-        let connection = helper.connection
-        #expect(try await connection.secretServiceStatus() == .unlocked)
-        try await connection.createKey(id: "k1", key: key)
-        #expect(try await connection.readKey(id: "k1") == key)
-        try await connection.deleteKey(id: "k1")
-        await #expect(throws: HelperError.secretService(.notFound)) { try await connection.readKey(id: "k1") }
-        withExtendedLifetime(fake) {}
-    }
-
-    @Test func `says what the keyring says`() async throws {
+    @Test func `keeps, reads and deletes a key, and says what the keyring says`() async throws {
         let connection = helper.connection
         let reason = "no Secret Service is on the session bus"
         #expect(try await connection.secretServiceStatus() == .unavailable(reason: reason))
@@ -34,7 +23,9 @@ import Testing
             try await connection.readKey(id: "k1")
         }
         let fake = try bus.fake("secrets")
+        #expect(try await connection.secretServiceStatus() == .unlocked)
         try await connection.createKey(id: "k1", key: key)
+        #expect(try await connection.readKey(id: "k1") == key)
         try fake.order("lock")
         #expect(try await connection.secretServiceStatus() == .locked)
         await #expect(throws: HelperError.secretService(.locked)) { try await connection.readKey(id: "k1") }
@@ -44,6 +35,8 @@ import Testing
         }
         try fake.order("prompt yes")
         #expect(try await connection.readKey(id: "k1", mayPrompt: true) == key)
+        try await connection.deleteKey(id: "k1")
+        await #expect(throws: HelperError.secretService(.notFound)) { try await connection.readKey(id: "k1") }
     }
 
     @Test func `refuses a key that is too large or has no name`() async throws {

@@ -198,7 +198,7 @@ struct `Rows through a pooler` {
                                 let id = Fresh.lease()
                                 let taking = try await host.take(
                                     key, version: 1, id: id, intent: [], lasting: .seconds(60))
-                                if case .taken = taking { return id }
+                                if case .done = taking { return id }
                                 return nil
                             }
                         }

@@ -76,16 +76,6 @@ struct `Hosts of an owner` {
         #expect(try await login.rows.read([key])[key]?.sealed == [1])
     }
 
-    @Test func `a name is taken once`() async throws {
-        let house = try await VaultHouse("vault")
-        let owner = Fresh.owner()
-        let laptop = try await house.host("laptop", of: owner)
-        let invitation = try await laptop.rows.invite(lasting: .seconds(600))
-        await #expect(throws: HostFailure.nameTaken) { _ = try await house.join("laptop", invitation) }
-        // The invitation is still good.
-        _ = try await house.join("desktop", invitation)
-    }
-
     @Test func `a host that is removed is out at once, and its role is gone`() async throws {
         let house = try await VaultHouse("vault")
         let owner = Fresh.owner()

@@ -92,9 +92,8 @@ struct `Two people in one database` {
         // The group gives what the host has already, and the owner is still found by who logged in.
         for setting in ["SET ROLE ringback_hosts", "SET search_path = pg_temp", "SET row_security = off"] {
             _ = await state(eve, setting)
-            let hex = key.bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
             do throws(PostgresFailure) {
-                let rows = try await eve.run("SELECT * FROM ringback.read(1, ARRAY['\\x\(hex)'::bytea])", within: limit)
+                let rows = try await eve.run("SELECT * FROM ringback.read(1, ARRAY['\\x\(key.hex)'::bytea])", within: limit)
                 #expect(rows.count == 0, "\(setting)")
             } catch {
                 #expect(error == .refused(state: "42501", number: nil), "\(setting)")
@@ -114,7 +113,7 @@ struct `Two people in one database` {
         _ = try await ada.take(key, version: 1, id: id, intent: [], lasting: .seconds(60))
         #expect(
             try await eve.take(key, version: 1, id: Fresh.lease(), intent: [], lasting: .seconds(60)) == .refused(nil))
-        try await eve.settle(key, attempt: id)
+        try await eve.release(key, attempt: id, ends: true)
         _ = try await eve.put([6], in: key, version: 0, lease: nil, overrides: true)
         _ = try await eve.restore([6], in: key, version: 60)
         _ = try await eve.append(
@@ -176,7 +175,7 @@ struct `Two people in one database` {
         _ = try await rows.put([1], in: key, version: 0, lease: nil, overrides: false)
         let id = Fresh.lease()
         _ = try await rows.take(key, version: 1, id: id, intent: [], lasting: .seconds(60))
-        try await rows.settle(key, attempt: id)
+        try await rows.release(key, attempt: id, ends: true)
         #expect(try await rows.read([key])[key]?.sealed == [1])
         #expect(try await rows.hosts().count == 1)
         var changes = rows.changes.makeAsyncIterator()
@@ -204,9 +203,8 @@ struct `Two people in one database` {
                 CREATE TEMP TABLE rows (owner bigint);
                 SET search_path = pg_temp, pg_catalog
                 """.replacingDivision, within: limit)
-        let hex = key.bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
         #expect(
-            try await eve.run("SELECT * FROM ringback.read(1, ARRAY['\\x\(hex)'::bytea])", within: limit).count == 1)
+            try await eve.run("SELECT * FROM ringback.read(1, ARRAY['\\x\(key.hex)'::bytea])", within: limit).count == 1)
     }
 
     @Test(arguments: [false, true])
@@ -219,10 +217,9 @@ struct `Two people in one database` {
         let eve = try house.client(member.role)
         let key = Fresh.key()
         _ = try await member.rows.put([1], in: key, version: 0, lease: nil, overrides: false)
-        let hex = key.bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
         // A transaction that stays open, with the locks of a change and as many advisory ones as there is room for.
         try await eve.run(
-            script: "BEGIN; SELECT * FROM ringback.put(1, '\\x\(hex)', 1, '\\x02', NULL, true); "
+            script: "BEGIN; SELECT * FROM ringback.put(1, '\\x\(key.hex)', 1, '\\x02', NULL, true); "
                 + "SELECT pg_advisory_xact_lock(n) FROM generate_series(1, 2000) n; "
                 + "SELECT pg_notify('a', n::text) FROM generate_series(1, 20000) n", within: limit)
         let own = Fresh.key()

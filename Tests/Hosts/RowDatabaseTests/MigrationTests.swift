@@ -41,9 +41,8 @@ struct `A later version of the schema` {
         await #expect(throws: RowError.refused(.otherSchema(2))) { try await member.rows.read([key]) }
         #expect(try await house.administration.facts() == .init(version: 2, wanted: 1, content: nil))
         let host = try house.client(member.role)
-        let hex = key.bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
         let rows = try await host.run(
-            "SELECT content, note FROM ringback.read(2, ARRAY['\\x\(hex)'::bytea])", within: .seconds(20))
+            "SELECT content, note FROM ringback.read(2, ARRAY['\\x\(key.hex)'::bytea])", within: .seconds(20))
         #expect(try rows.count == 1 && rows[0].bytes(0) == [1] && rows[0].text(1) == "none")
         #expect(try await host.run("SELECT notes FROM ringback.pulse(2)", within: .seconds(20)).count == 1)
         // The rights are those of the first version.

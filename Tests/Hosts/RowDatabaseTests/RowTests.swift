@@ -19,12 +19,30 @@ struct `Rows in a real PostgreSQL` {
     }
 
     private func written(_ hosts: [RowDatabase]) async throws {
-        guard case .put(let row) = try await hosts[0].put([1], in: key, version: 0, lease: nil, overrides: false) else {
-            Issue.record("not put")
-            return
-        }
+        let row = try await done(hosts[0].put([1], in: key, version: 0, lease: nil, overrides: false))
         #expect(row.version == 1 && row.sealed == [1] && row.lease == nil)
     }
+
+    private func done(_ outcome: RowOutcome) throws -> SharedRow {
+        guard case .done(let row) = outcome else { throw Refused() }
+        return row
+    }
+
+    private func taken(_ host: RowDatabase, _ id: LeaseID, intent: [UInt8] = []) async throws -> SharedRow {
+        try done(try await host.take(key, version: 1, id: id, intent: intent, lasting: lasting))
+    }
+
+    /// Appends what was received in an attempt.
+    private func append(
+        _ sealed: UInt8, _ id: LeaseID, step: Int = 1, parent: Int64 = 1, epoch: Int64 = 1, isFinal: Bool = true,
+        to host: RowDatabase
+    ) async throws -> SharedRow {
+        try await host.append(
+            .init(attempt: id, step: step, parentVersion: parent, epoch: epoch, sealed: [sealed]), to: key,
+            isFinal: isFinal)
+    }
+
+    private struct Refused: Error {}
 
     @Test func `a row that was never written is missing`() async throws {
         #expect(try await hosts(1)[0].read([key, Fresh.key()]).isEmpty)
@@ -52,11 +70,7 @@ struct `Rows in a real PostgreSQL` {
         let hosts = try await hosts()
         try await written(hosts)
         let id = Fresh.lease()
-        guard case .taken(let row) = try await hosts[0].take(key, version: 1, id: id, intent: [7], lasting: lasting)
-        else {
-            Issue.record("not taken")
-            return
-        }
+        let row = try await taken(hosts[0], id, intent: [7])
         #expect(row.epoch == 1 && row.version == 1)
         #expect(row.lease?.id == id && row.lease?.host == "host1")
         #expect((row.lease?.left ?? .zero) > .seconds(50) && (row.lease?.left ?? .zero) <= .seconds(60))
@@ -64,17 +78,13 @@ struct `Rows in a real PostgreSQL` {
         let seen = try await hosts[1].read([key])[key]
         #expect(seen?.lease?.host == "host1" && seen?.openAttempts.count == 1)
 
-        let between = try await hosts[0].append(
-            .init(attempt: id, step: 1, parentVersion: 1, epoch: 1, sealed: [2]), to: key, isFinal: false)
+        let between = try await append(2, id, isFinal: false, to: hosts[0])
         #expect(between.version == 2 && between.sealed == [2] && between.lease?.id == id)
         #expect(between.openAttempts.isEmpty && between.candidates.isEmpty)
-        let end = try await hosts[0].append(
-            .init(attempt: id, step: 2, parentVersion: 2, epoch: 1, sealed: [3]), to: key, isFinal: true)
+        let end = try await append(3, id, step: 2, parent: 2, to: hosts[0])
         #expect(end.version == 3 && end.sealed == [3] && end.lease == nil && end.candidates.isEmpty)
         // Again: no change.
-        #expect(
-            try await hosts[0].append(
-                .init(attempt: id, step: 2, parentVersion: 2, epoch: 1, sealed: [3]), to: key, isFinal: true) == end)
+        #expect(try await append(3, id, step: 2, parent: 2, to: hosts[0]) == end)
     }
 
     @Test func `of many hosts that take at once one wins`() async throws {
@@ -89,7 +99,7 @@ struct `Rows in a real PostgreSQL` {
                             switch try await host.take(
                                 key, version: 1, id: Fresh.lease(), intent: [], lasting: .seconds(60))
                             {
-                            case .taken: return true
+                            case .done: return true
                             case .refused(let row):
                                 #expect(row?.lease != nil)
                                 return false
@@ -121,11 +131,7 @@ struct `Rows in a real PostgreSQL` {
         try await written(hosts)
         let id = Fresh.lease()
         for _ in 0..<2 {
-            guard case .taken(let row) = try await hosts[0].take(key, version: 1, id: id, intent: [], lasting: lasting)
-            else {
-                Issue.record("not taken")
-                return
-            }
+            let row = try await taken(hosts[0], id)
             #expect(row.epoch == 1 && row.openAttempts.count == 1)
         }
     }
@@ -135,20 +141,14 @@ struct `Rows in a real PostgreSQL` {
         try await written(hosts)
         let (old, new) = (Fresh.lease(), Fresh.lease())
         _ = try await hosts[0].take(key, version: 1, id: old, intent: [1], lasting: .milliseconds(1))
-        guard case .taken(let row) = try await hosts[1].take(key, version: 1, id: new, intent: [2], lasting: lasting)
-        else {
-            Issue.record("not taken")
-            return
-        }
+        let row = try await taken(hosts[1], new, intent: [2])
         #expect(row.epoch == 2 && row.openAttempts.map(\.id) == [new, old])
 
-        let late = try await hosts[0].append(
-            .init(attempt: old, step: 1, parentVersion: 1, epoch: 1, sealed: [9]), to: key, isFinal: true)
+        let late = try await append(9, old, to: hosts[0])
         #expect(late.version == 1 && late.sealed == [1] && late.lease?.id == new)
         #expect(late.openAttempts.map(\.id) == [new])
         #expect(late.candidates == [.init(attempt: old, step: 1, parentVersion: 1, epoch: 1, sealed: [9])])
-        let head = try await hosts[1].append(
-            .init(attempt: new, step: 1, parentVersion: 1, epoch: 2, sealed: [3]), to: key, isFinal: true)
+        let head = try await append(3, new, epoch: 2, to: hosts[1])
         #expect(head.version == 2 && head.sealed == [3] && head.candidates.count == 1)
     }
 
@@ -157,8 +157,7 @@ struct `Rows in a real PostgreSQL` {
         try await written(hosts)
         let id = Fresh.lease()
         _ = try await hosts[0].take(key, version: 1, id: id, intent: [], lasting: .milliseconds(1))
-        let row = try await hosts[0].append(
-            .init(attempt: id, step: 1, parentVersion: 1, epoch: 1, sealed: [2]), to: key, isFinal: true)
+        let row = try await append(2, id, to: hosts[0])
         #expect(row.version == 2 && row.candidates.isEmpty)
     }
 
@@ -166,11 +165,9 @@ struct `Rows in a real PostgreSQL` {
         let hosts = try await hosts()
         try await written(hosts)
         let id = Fresh.lease()
-        _ = try await hosts[0].take(key, version: 1, id: id, intent: [], lasting: lasting)
-        _ = try await hosts[0].append(
-            .init(attempt: id, step: 2, parentVersion: 1, epoch: 1, sealed: [3]), to: key, isFinal: true)
-        let row = try await hosts[0].append(
-            .init(attempt: id, step: 1, parentVersion: 1, epoch: 1, sealed: [2]), to: key, isFinal: false)
+        _ = try await taken(hosts[0], id)
+        _ = try await append(3, id, step: 2, to: hosts[0])
+        let row = try await append(2, id, isFinal: false, to: hosts[0])
         #expect(row.version == 2 && row.sealed == [3] && row.candidates.isEmpty)
     }
 
@@ -178,19 +175,19 @@ struct `Rows in a real PostgreSQL` {
         let hosts = try await hosts()
         try await written(hosts)
         let (first, second) = (Fresh.lease(), Fresh.lease())
-        _ = try await hosts[0].take(key, version: 1, id: first, intent: [], lasting: lasting)
+        _ = try await taken(hosts[0], first)
         // Not of another lease.
-        try await hosts[1].settle(key, attempt: second)
+        try await hosts[1].release(key, attempt: second, ends: true)
         #expect(try await hosts[1].read([key])[key]?.lease?.id == first)
-        try await hosts[0].settle(key, attempt: first)
+        try await hosts[0].release(key, attempt: first, ends: true)
         var row = try await hosts[1].read([key])[key]
         #expect(row?.lease == nil && row?.openAttempts.isEmpty == true)
-        _ = try await hosts[1].take(key, version: 1, id: second, intent: [], lasting: lasting)
-        try await hosts[1].release(key, attempt: second)
+        _ = try await taken(hosts[1], second)
+        try await hosts[1].release(key, attempt: second, ends: false)
         row = try await hosts[0].read([key])[key]
         #expect(row?.lease == nil && row?.openAttempts.map(\.id) == [second])
         // The outcome is known later.
-        try await hosts[1].settle(key, attempt: second)
+        try await hosts[1].release(key, attempt: second, ends: true)
         #expect(try await hosts[0].read([key])[key]?.openAttempts.isEmpty == true)
     }
 
@@ -198,27 +195,19 @@ struct `Rows in a real PostgreSQL` {
         let hosts = try await hosts()
         try await written(hosts)
         let id = Fresh.lease()
-        _ = try await hosts[0].take(key, version: 1, id: id, intent: [], lasting: lasting)
+        _ = try await taken(hosts[0], id)
         guard case .refused(let now) = try await hosts[1].put([2], in: key, version: 1, lease: nil, overrides: false)
         else {
             Issue.record("put")
             return
         }
         #expect(now?.lease?.id == id)
-        guard case .put(let own) = try await hosts[0].put([2], in: key, version: 1, lease: id, overrides: false) else {
-            Issue.record("not put")
-            return
-        }
+        let own = try done(await hosts[0].put([2], in: key, version: 1, lease: id, overrides: false))
         #expect(own.version == 2 && own.lease?.id == id)
-        _ = try await hosts[1].append(
-            .init(attempt: Fresh.lease(), step: 1, parentVersion: 1, epoch: 1, sealed: [8]), to: key, isFinal: true)
-        guard case .put(let row) = try await hosts[1].put([3], in: key, version: 2, lease: nil, overrides: true) else {
-            Issue.record("not put")
-            return
-        }
+        _ = try await append(8, Fresh.lease(), to: hosts[1])
+        let row = try done(await hosts[1].put([3], in: key, version: 2, lease: nil, overrides: true))
         #expect(row.version == 3 && row.lease == nil && row.openAttempts.isEmpty && row.candidates.isEmpty)
-        let stale = try await hosts[0].append(
-            .init(attempt: id, step: 1, parentVersion: 2, epoch: 1, sealed: [9]), to: key, isFinal: true)
+        let stale = try await append(9, id, parent: 2, to: hosts[0])
         #expect(stale.version == 3 && stale.sealed == [3] && stale.candidates.map(\.sealed) == [[9]])
     }
 

@@ -65,6 +65,10 @@ struct Member {
     let rows: RowDatabase
 }
 
+extension RowKey {
+    var hex: String { bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
+}
+
 /// Names that no other test uses.
 enum Fresh {
     private static let number = Atomic(0)

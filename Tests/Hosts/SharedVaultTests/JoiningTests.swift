@@ -27,6 +27,7 @@ import Testing
         let one = try await owner.first()
         try await one.store("first", as: .replacement)
         let (two, code) = try await owner.second()
+        #expect(await failure { try await two.text() } != nil)
         #expect(two.status.isLocked && two.status.reason == .noHostsKey && two.status.obstacle == .noHostsKey)
         #expect(try await one.share(with: try #require(HostCode(Secret(code.revealed().lowercased())))) == "two")
         try await two.open(passphrase: nil)
@@ -128,6 +129,31 @@ import Testing
         #expect(await failure { try await two.open(passphrase: nil) } == .noKey)
     }
 
+    @Test func `the first host finds the key that it made again`() async throws {
+        let memory = MemoryVault()
+        owner.hosts.admit("one")
+        let one = owner.vault("one", memory)
+        try await one.open(passphrase: nil)
+        let made = try #require(await one.membership)
+        #expect(made.dataKey.count == 32 && made.host == "one" && made.owner == Hex.text(MemoryHosts.owner))
+        let again = owner.vault("one", memory)
+        try await again.open(passphrase: nil)
+        #expect(await again.membership == made)
+    }
+
+    @Test func `a key that was made while the database is away is not used until the database has its mark`()
+        async throws
+    {
+        let wire = Wire()
+        owner.hosts.admit("one")
+        let one = owner.vault("one") { $0 == "put" ? wire.fault($0) : .none }
+        wire.set(.answerLost, count: 1)
+        #expect(await failure { try await one.open(passphrase: nil) } == .unreachable(.databaseAway(.timedOut)))
+        owner.rows.advance(by: .seconds(1))
+        try await one.open(passphrase: nil)
+        #expect(await one.membership?.host == "one")
+    }
+
     @Test func `what the database has lost is accepted anew with an invitation`() async throws {
         let host = owner.vault("two")
         let password = owner.hosts.invite("two").password
@@ -142,14 +168,6 @@ import Testing
 
 @Suite struct `A key that is given to a host` {
     private let owner = Owner()
-
-    @Test func `goes to no host without the code`() async throws {
-        let one = try await owner.first()
-        _ = try await owner.second()
-        let other = HostCode(RandomToken.bytes(13))
-        #expect(await refusal { try await one.share(with: other) } == .noSuchHost)
-        #expect(owner.hosts["two"]?.wrapped == nil)
-    }
 
     @Test func `goes to no public key that the database shows in place of the host's`() async throws {
         let eve = try AgreementKey.generate().publicKey
@@ -188,6 +206,7 @@ import Testing
         let (two, code) = try await owner.second()
         let mistyped = HostCode(RandomToken.bytes(13))
         #expect(await refusal { try await one.share(with: mistyped) } == .noSuchHost)
+        #expect(owner.hosts["two"]?.wrapped == nil)
         #expect(await refusal { try await one.share(with: mistyped) } == .failedCode)
         #expect(try await one.share(with: code) == "two")
         try await two.open(passphrase: nil)

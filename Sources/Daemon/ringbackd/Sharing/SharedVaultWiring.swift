@@ -29,10 +29,10 @@ struct DaemonVault: Sendable {
         url.serverUID = configuration.storeUID
         let clock = BrokerClock.system
         let now: @Sendable () -> Duration = { .milliseconds(clock.boot()) }
-        let database = DatabaseHosts(
+        let database = RowDatabase(
             url, password: configuration.passwordFile.map { .file($0) } ?? .passwordFile, now: now)
         let made = SharedVault(
-            local: local, rows: database.rows, hosts: database,
+            local: local, rows: database, hosts: database,
             place: DatabasePlace(shown: url.place, role: url.user, database: url.database),
             now: now, random: { RandomToken.bytes($0) },
             tell: { [broker] turn in
@@ -40,7 +40,7 @@ struct DaemonVault: Sendable {
                 if let broker = broker.value { broker.bus.post(BrokerEvent(turn, at: broker.now)) }
             })
         records.audit.setHost { made.hostName }
-        (vault, hosts, shared) = (made, DaemonHosts(sharing: Sharing(made), url: url), (made, database.rows))
+        (vault, hosts, shared) = (made, DaemonHosts(sharing: Sharing(made), url: url), (made, database))
     }
 
     /// From now on events say when the database goes away, and when it is back.

@@ -103,16 +103,9 @@ public enum RowError: Error, Sendable, Equatable {
     case refused(RowReason)
 }
 
-/// What became of an attempt to take a row.
-public enum Taking: Sendable, Equatable {
-    case taken(SharedRow)
-    /// The row as it is now; nil if there is none.
-    case refused(SharedRow?)
-}
-
-/// What became of a write.
-public enum Putting: Sendable, Equatable {
-    case put(SharedRow)
+/// What became of an attempt to take or to write a row.
+public enum RowOutcome: Sendable, Equatable {
+    case done(SharedRow)
     /// The row as it is now; nil if there is none.
     case refused(SharedRow?)
 }
@@ -126,7 +119,7 @@ public protocol SharedRows: Sendable {
     /// row's and no other lease lasts. Inserts the attempt.
     func take(
         _ key: RowKey, version: Int64, id: LeaseID, intent: [UInt8], lasting: Duration
-    ) async throws(RowError) -> Taking
+    ) async throws(RowError) -> RowOutcome
 
     /// Appends what was received in an attempt. Always accepted, once for each step (again: no change), even if the lease
     /// is over. The head moves to it, as the version after the parent's, if the lease is still this one's and the head is
@@ -134,19 +127,16 @@ public protocol SharedRows: Sendable {
     /// other hosts are notified. Returns the row.
     func append(_ received: SharedRow.Candidate, to key: RowKey, isFinal: Bool) async throws(RowError) -> SharedRow
 
-    /// Ends an attempt in which nothing was received (not sent, or an error response that proves that nothing changed);
-    /// the lease ends.
-    func settle(_ key: RowKey, attempt id: LeaseID) async throws(RowError)
-
-    /// Ends the lease but leaves the attempt open: a request was sent and its outcome is unknown.
-    func release(_ key: RowKey, attempt id: LeaseID) async throws(RowError)
+    /// Ends the lease. `ends`: the attempt ends too, since nothing was received (not sent, or an error response that proves
+    /// that nothing changed). Else it stays open: a request was sent and its outcome is unknown.
+    func release(_ key: RowKey, attempt id: LeaseID, ends: Bool) async throws(RowError)
 
     /// Writes without a request to a provider: the head becomes `sealed` with version `version + 1` if the row's version
     /// is `version` (0: the row must not exist) and (`overrides` or no other host's lease lasts). Overriding ends every
     /// lease, attempt and candidate of the row.
     func put(
         _ sealed: [UInt8], in key: RowKey, version: Int64, lease: LeaseID?, overrides: Bool
-    ) async throws(RowError) -> Putting
+    ) async throws(RowError) -> RowOutcome
 
     /// After a failover: puts back a newer content that this host holds, if the row's version is lower than `version` or
     /// there is no row. Returns the row.

@@ -122,7 +122,7 @@ final class MemoryRows: Sendable {
 
         func take(
             _ key: RowKey, version: Int64, id: LeaseID, intent: [UInt8], lasting: Duration
-        ) async throws(RowError) -> Taking {
+        ) async throws(RowError) -> RowOutcome {
             try run("take") { state, now in
                 guard var stored = state.rows[key] else { return .refused(nil) }
                 guard stored.row.version == version, stored.leaseEnd <= now || stored.row.lease == nil else {
@@ -135,7 +135,7 @@ final class MemoryRows: Sendable {
                     id: id, host: host, parentVersion: version, intent: intent, age: .zero)
                 stored.attempts.insert((attempt, now), at: 0)
                 state.rows[key] = stored
-                return database.shown(stored, at: now).map { .taken($0) } ?? .refused(nil)
+                return database.shown(stored, at: now).map { .done($0) } ?? .refused(nil)
             }
         }
 
@@ -172,28 +172,22 @@ final class MemoryRows: Sendable {
             return row
         }
 
-        func settle(_ key: RowKey, attempt id: LeaseID) async throws(RowError) {
-            try run("settle") { state, _ in
-                state.rows[key]?.attempts.removeAll { $0.attempt.id == id }
-                if state.rows[key]?.row.lease?.id == id { state.rows[key]?.row.lease = nil }
-            }
-        }
-
-        func release(_ key: RowKey, attempt id: LeaseID) async throws(RowError) {
-            try run("release") { state, _ in
+        func release(_ key: RowKey, attempt id: LeaseID, ends: Bool) async throws(RowError) {
+            try run(ends ? "settle" : "release") { state, _ in
+                if ends { state.rows[key]?.attempts.removeAll { $0.attempt.id == id } }
                 if state.rows[key]?.row.lease?.id == id { state.rows[key]?.row.lease = nil }
             }
         }
 
         func put(
             _ sealed: [UInt8], in key: RowKey, version: Int64, lease: LeaseID?, overrides: Bool
-        ) async throws(RowError) -> Putting {
-            let putting = try run("put") { state, now -> Putting in
+        ) async throws(RowError) -> RowOutcome {
+            let putting = try run("put") { state, now -> RowOutcome in
                 guard var stored = state.rows[key] else {
                     guard version == 0 else { return .refused(nil) }
                     let row = SharedRow(key: key, version: 1, epoch: 0, sealed: sealed)
                     state.rows[key] = Stored(row: row)
-                    return .put(row)
+                    return .done(row)
                 }
                 let isHeld = stored.row.lease.map { $0.id != lease && stored.leaseEnd > now } ?? false
                 guard stored.row.version == version, overrides || !isHeld else {
@@ -205,7 +199,7 @@ final class MemoryRows: Sendable {
                     (stored.row.lease, stored.attempts, stored.row.candidates, stored.came) = (nil, [], [], [])
                 }
                 state.rows[key] = stored
-                return database.shown(stored, at: now).map { .put($0) } ?? .refused(nil)
+                return database.shown(stored, at: now).map { .done($0) } ?? .refused(nil)
             }
             database.tell(key)
             return putting
