@@ -29,17 +29,8 @@ public struct ConfigurationReport: Sendable, Equatable {
         public let notes: [String]
 
         fileprivate var json: JSON {
-            var object = JSONObject([
-                .init("name", .string(name)), .init("accounts", .array(accounts.map { .string($0) })),
-            ])
-            if let mcp {
-                var members = JSONObject([.init("methods", .array(mcp.methods.map { .string($0) }))])
-                members["tools"] = mcp.tools.map { .array($0.map { .string($0) }) }
-                object["mcp"] = .object(members)
-            }
-            object["source"] = source.json
-            object["notes"] = .array(notes.map { .string($0) })
-            return .object(object)
+            let rule: JSONObject? = mcp.map { ["methods": $0.methods, "tools": $0.tools] }
+            return .object(["name": name, "accounts": accounts, "mcp": rule, "source": source.json, "notes": notes])
         }
     }
 
@@ -107,29 +98,22 @@ public struct ConfigurationReport: Sendable, Equatable {
     /// "kind","headers","source"…}]`, and the kept files as `"kept_files":[{"path","account","format","source"}]`. Each
     /// `source` is `{"file","line"}`.
     public var json: String {
-        let accounts = accounts.map { account -> JSON in
+        let accounts: [JSONObject] = accounts.map { account in
             [
-                "name": .string(account.name), "provider": .string(account.provider), "source": account.source.json,
-                "redirect_uri": .string(account.redirectURI), "registration": .string(account.registration),
-                "notes": .array(account.notes.map { .string($0) }),
+                "name": account.name, "provider": account.provider, "source": account.source.json,
+                "redirect_uri": account.redirectURI, "registration": account.registration, "notes": account.notes,
             ]
         }
-        let schemes = schemes.map { scheme -> JSON in
-            var object = JSONObject([
-                .init("name", .string(scheme.name)), .init("source", scheme.source.json),
-            ])
-            object["command"] = scheme.command.map { .array($0.map { .string($0) }) }
-            object["notes"] = .array(scheme.notes.map { .string($0) })
-            return .object(object)
+        let schemes: [JSONObject] = schemes.map { scheme in
+            [
+                "name": scheme.name, "source": scheme.source.json, "command": scheme.command, "notes": scheme.notes,
+            ]
         }
-        var document = JSONObject([
-            .init("valid", .bool(isValid)), .init("accounts", .array(accounts)), .init("schemes", .array(schemes)),
-            .init("exposes", .array(exposes.map(\.json))), .init("origins", .array(origins.map(\.json))),
-            .init("kept_files", .array(keptFiles.map(\.json))),
-        ])
-        document["default"] = defaultAccount?.json
-        document["errors"] = .array(errors.map(\.json))
-        return JSON.object(document).text
+        return JSON.object([
+            "valid": isValid, "accounts": accounts, "schemes": schemes, "exposes": exposes.map(\.json),
+            "origins": origins.map(\.json), "kept_files": keptFiles.map(\.json), "default": defaultAccount?.json,
+            "errors": errors.map(\.json),
+        ]).text
     }
 }
 
@@ -137,10 +121,7 @@ extension ConfigurationError {
     /// `{"file","line","key","message","cause","path","socket"}`, without the members that are not known: an element of
     /// `errors` in the socket API.
     public var json: JSON {
-        var object = JSONObject([.init("file", .string(file))])
-        if let line { object["line"] = .integer(line) }
-        if let key { object["key"] = .string(key) }
-        object["message"] = .string(message)
+        var object: JSONObject = ["file": file, "line": line, "key": key, "message": message]
         switch cause {
         case .unsafe(let unsafe):
             object["cause"] = .string(unsafe.trouble.rawValue)

@@ -33,8 +33,8 @@ public struct DaemonConfiguration: Sendable, Equatable {
     public static func load(_ place: ConfigurationPlace) throws(ConfigurationErrors) -> DaemonConfiguration {
         var loader = ConfigurationLoader(place: place)
         for directory in place.dropInDirectories { loader.readDirectory(directory) }
-        if let candidate = place.candidate { loader.readCandidate(candidate) }
-        if let file = place.userFile { loader.readUserFile(file) }
+        if let candidate = place.candidate { loader.read(candidate, isDropIn: true) }
+        if let file = place.userFile { loader.read(file, isDropIn: false) }
         loader.checkExposes()
         if loader.errors.isEmpty {
             loader.errors =
@@ -97,26 +97,10 @@ private struct ConfigurationLoader {
     mutating func readDirectory(_ directory: String) {
         do throws(FileTrust.Failure) {
             for file in try FileTrust(user: place.user).files(in: directory, ending: ".toml") {
-                try read(file, isDropIn: true)
+                read(file, isDropIn: true)
             }
         } catch {
             refuse(directory, error)
-        }
-    }
-
-    mutating func readCandidate(_ file: String) {
-        do throws(FileTrust.Failure) {
-            try read(file, isDropIn: true)
-        } catch {
-            refuse(file, error)
-        }
-    }
-
-    mutating func readUserFile(_ file: String) {
-        do throws(FileTrust.Failure) {
-            try read(file, isDropIn: false)
-        } catch {
-            if error != .missing || place.isExplicit { refuse(file, error) }
         }
     }
 
@@ -147,15 +131,15 @@ private struct ConfigurationLoader {
         }
     }
 
-    private mutating func read(_ file: String, isDropIn: Bool) throws(FileTrust.Failure) {
+    /// Reads one file. If it is rejected, the others are still checked.
+    mutating func read(_ file: String, isDropIn: Bool) {
         let content: FileTrust.Content
         do throws(FileTrust.Failure) {
             let path = place.draft?.original == file ? place.draft?.path : nil
             content = try FileTrust(user: place.user).read(path ?? file, maxSize: TOMLDocument.maxSize)
         } catch {
-            // If one drop-in is rejected, the others are still checked.
-            guard isDropIn else { throw error }
-            return refuse(file, error)
+            if isDropIn || place.isExplicit || error != .missing { refuse(file, error) }
+            return
         }
         files.append(file)
         let document: TOMLDocument

@@ -4,6 +4,9 @@ public import RingbackBase
 
 /// The SHA-2 family (FIPS 180-4).
 public enum Digest {
+    /// SHA-1: 20 bytes. Only for the codes of authenticators (RFC 6238), which are valid for half a minute.
+    package static func sha1(_ bytes: [UInt8]) -> [UInt8] { hash(bytes, .sha1) }
+
     /// SHA-256: 32 bytes.
     public static func sha256(_ bytes: some Collection<UInt8>) -> [UInt8] { hash(Array(bytes), .sha256) }
     /// SHA-256 of the text's UTF-8: 32 bytes.
@@ -41,10 +44,11 @@ public enum Digest {
     }
 
     private enum Function {
-        case sha256, sha384, sha512
+        case sha1, sha256, sha384, sha512
 
         var length: Int {
             switch self {
+            case .sha1: 20
             case .sha256: 32
             case .sha384: 48
             case .sha512: 64
@@ -63,6 +67,7 @@ public enum Digest {
     private static func hash(_ bytes: UnsafeRawBufferPointer, _ function: Function) -> [UInt8] {
         let type =
             switch function {
+            case .sha1: unsafe EVP_sha1()
             case .sha256: unsafe EVP_sha256()
             case .sha384: unsafe EVP_sha384()
             case .sha512: unsafe EVP_sha512()

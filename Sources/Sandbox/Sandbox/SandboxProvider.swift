@@ -52,7 +52,7 @@ final class SandboxProvider: Sendable {
         let isProcessedFirst = hold?.isProcessed ?? false
         var honest = isProcessedFirst ? process(request, endpoint, fault: fault) : nil
         if let hold {
-            let isGate = if case .gate = hold.kind { true } else { false }
+            let isGate = hold.kind == .gate
             // If the client has closed its connection, its request must not take effect.
             guard await heldRequests.hold(endpoint, isReleasable: isGate), isGate else {
                 return hold.answer(insteadOf: nil)
@@ -74,9 +74,9 @@ final class SandboxProvider: Sendable {
         guard fault?.isProcessed ?? true else { return nil }
         let (response, hasRotated, sent, announce) = withState { state in
             let before = state.server.issuer.counters.rotations
-            let last = state.supabase.codes.mail.messages.last?.number ?? 0
+            let last = state.supabase.mail.messages.last?.number ?? 0
             let response = state.answer(request, endpoint, at: clock() + state.clockOffset)
-            let sent = state.supabase.codes.mail.messages(after: last).map(\.line)
+            let sent = state.supabase.mail.messages(after: last).map(\.line)
             return (response, state.server.issuer.counters.rotations > before, sent, state.options.announce)
         }
         sent.forEach(announce)
@@ -111,28 +111,11 @@ struct ProviderState {
             : server.answer(request, endpoint, at: now)
     }
 
-    mutating func apply(_ document: ControlDocument, at now: Int) throws {
-        if document.resets { reset() }
-        if document.clears {
-            faults = Faults()
-            server.issuer.perturbations = Perturbations()
-        }
-        server.apply(document)
-        faults.add(document.faults)
-        clockOffset += document.clockAdvance
-        if document.rotatesKeys { supabase.accounts.keys.rotate(keepsPublished: document.keepsFormerKeys) }
-        if case .everybody = document.revokedUser {
-            server.issuer.counters.endedSessions += supabase.accounts.sessions.end { _ in true }
-        }
-        try document.supabase?.apply(to: &supabase, at: now + clockOffset)
-        if let device = document.device { server.devices.decide(device, &server.issuer, at: now + clockOffset) }
-    }
-
     /// As it was started. The keys are kept: making them takes time, and no test can tell the difference.
-    private mutating func reset() {
+    mutating func reset() {
         var fresh = ProviderState(origin: origin, prefix: prefix, options: options)
         fresh.server.issuer.keys = server.issuer.keys
-        fresh.supabase.accounts.keys = supabase.accounts.keys
+        fresh.supabase.keys = supabase.keys
         self = fresh
     }
 }

@@ -128,14 +128,8 @@ func unwrap<Value>(
 
 /// The kinds of responses. None may be stored by a cache (RFC 6749 section 5.1).
 enum Responses {
-    static func json(_ members: Members, status: Int = 200, fields: [(String, String)] = []) -> ServerResponse {
-        json(JSONObject(of: members), status: status, fields: fields)
-    }
-
-    @_disfavoredOverload static func json(
-        _ object: JSONObject, status: Int = 200, fields: [(String, String)] = []
-    ) -> ServerResponse {
-        answer(status, "application/json", object.json.serialized(), fields)
+    static func json(_ object: JSONObject, status: Int = 200, fields: [(String, String)] = []) -> ServerResponse {
+        answer(status, "application/json", object.jsonValue.serialized(), fields)
     }
 
     /// A page. The policy names no `form-action`: browsers also apply it to the redirect that follows the form, and
@@ -184,7 +178,7 @@ enum Responses {
             let error = challenge == "Bearer" ? ", error=\"\(refusal.code)\"" : ""
             fields.append(("WWW-Authenticate", "\(challenge) realm=\"sandbox\"\(error)"))
         }
-        let body: Members = ["error": refusal.code, "error_description": refusal.description]
+        let body: JSONObject = ["error": refusal.code, "error_description": refusal.description]
         return json(body, status: refusal.status, fields: fields)
     }
 

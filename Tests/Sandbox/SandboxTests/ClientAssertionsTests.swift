@@ -16,12 +16,12 @@ import Testing
     }
 
     private func assertion(_ change: (inout JSONObject) -> Void = { _ in }) throws -> String {
-        var claims = JSONObject(of: [
+        var claims: JSONObject = [
             "iss": "signed", "sub": "signed", "aud": origin, "jti": RandomToken.identifier(),
             "exp": visitor.clock.now + 60,
-        ])
+        ]
         change(&claims)
-        return try JSONWebToken.signed(JSONObject(of: ["alg": "EdDSA"]), claims) {
+        return try JSONWebToken.signed(["alg": "EdDSA"] as JSONObject, claims) {
             try key.sign(message: $0, algorithm: .edDSA)
         }
     }

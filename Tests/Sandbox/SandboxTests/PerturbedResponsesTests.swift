@@ -182,10 +182,8 @@ import Testing
         #expect(await visitor.authorize().parameter("iss") == origin)
     }
 
-    @Test(arguments: Perturbation.allCases) func `each can be switched on by its name`(perturbation: Perturbation) async
-    {
-        await perturb(perturbation.rawValue)
-        let overview = await visitor.get("/sandbox/control").json
-        #expect(overview["perturbations"]?[perturbation.rawValue] == true)
+    @Test(arguments: Perturbation.all.map(\.name)) func `each can be switched on by its name`(name: String) async {
+        await perturb(name)
+        #expect(await visitor.get("/sandbox/control").json["perturbations"]?[name] == true)
     }
 }

@@ -157,9 +157,9 @@ struct SupabaseReplay {
     private static func shown(_ answer: Answer) -> JSON {
         var headers = JSONObject()
         for line in answer.fields.lines { headers[line.name.lowercased()] = .string(line.value) }
-        var members = JSONObject(of: [
+        var members: JSONObject = [
             "status": answer.status, "headers": headers, "body": answer.json, "text": answer.text,
-        ])
+        ]
         if let token = answer.json["access_token"]?.string, let parts = try? TakenApart(token) {
             members["claims"] = parts.claims
             members["header"] = parts.header

@@ -208,17 +208,11 @@ extension OriginConfiguration {
 
     /// The members of the report's JSON.
     var json: JSON {
-        var object = JSONObject([
-            .init("url", .string(rule.pattern.text)), .init("account", .string(account)),
-        ])
-        object["match_username"] = rule.username.map { .string($0) }
-        object["scope"] = scopes.map { .string($0.joined(separator: " ")) }
-        object["audience"] = audience.map { .string($0) }
-        object["resource"] = resource.map { .string($0) }
-        object["kind"] = .string(kind.rawValue)
-        object["username"] = username.map { .string($0) }
-        object["headers"] = .array(headers.map { .string($0.text) })
-        if allowed.withoutScheme { object["without_scheme"] = true }
+        var object: JSONObject = [
+            "url": rule.pattern.text, "account": account, "match_username": rule.username,
+            "scope": scopes?.joined(separator: " "), "audience": audience, "resource": resource, "kind": kind.rawValue,
+            "username": username, "headers": headers.map(\.text), "without_scheme": allowed.withoutScheme ? true : nil,
+        ]
         for (key, values) in [
             ("ca_sha256", allowed.authorities), ("tls_server_name", allowed.serverNames),
             ("proxy_url", allowed.proxies),

@@ -65,8 +65,8 @@ struct TOMLReader {
         repeat {
             skipBlanks()
             switch current {
-            case UInt8(ascii: "\""): names.append(try readBasicString())
-            case UInt8(ascii: "'"): names.append(try readLiteralString())
+            case let mark? where mark == UInt8(ascii: "\"") || mark == UInt8(ascii: "'"):
+                names.append(try readString(mark, isKey: true))
             default:
                 let start = position
                 while let byte = current, TOMLReader.isBare(byte) { position += 1 }
@@ -92,10 +92,8 @@ struct TOMLReader {
             throw failure("values are nested more than \(TOMLReader.maxNesting) deep")
         }
         switch current {
-        case UInt8(ascii: "\""):
-            return .string(try isBeforeThree(UInt8(ascii: "\"")) ? readLongBasicString() : readBasicString())
-        case UInt8(ascii: "'"):
-            return .string(try isBeforeThree(UInt8(ascii: "'")) ? readLongLiteralString() : readLiteralString())
+        case let mark? where mark == UInt8(ascii: "\"") || mark == UInt8(ascii: "'"):
+            return .string(try readString(mark))
         case UInt8(ascii: "["): return .array(try readArray())
         case UInt8(ascii: "{"): return .table(try readInlineTable())
         default:
@@ -214,101 +212,45 @@ struct TOMLReader {
     static func isBare(_ byte: UInt8) -> Bool { byte.isLetterOrDigit || "_-".utf8.contains(byte) }
 }
 
-/// Reads the four kinds of strings (TOML 1.0.0, section "String"). Each method starts at the opening quotation mark and
-/// ends after the closing one.
+/// Reads the four kinds of strings (TOML 1.0.0, section "String").
 extension TOMLReader {
-    /// Reads `"text"` with escapes, on one line.
-    mutating func readBasicString() throws(Failure) -> String {
-        position += 1
+    /// Reads a string, from its opening mark to its closing one: `"text"` with escapes, `'text'` without. Between three
+    /// marks on each side it may have several lines, unless it is a key.
+    mutating func readString(_ mark: UInt8, isKey: Bool = false) throws(Failure) -> String {
+        let isLong = !isKey && isBeforeThree(mark)
+        position += isLong ? 3 : 1
+        if isLong {
+            // A line end directly after the opening marks does not count.
+            if isBeforeCRLF { position += 1 }
+            if take(0x0A) { line += 1 }
+        }
         var text: [UInt8] = []
         while let byte = current {
+            if isLong ? isBeforeThree(mark) : byte == mark {
+                position += isLong ? 3 : 1
+                // Up to two quotation marks before the three closing ones belong to the string.
+                if isLong { for _ in 0..<2 where take(mark) { text.append(mark) } }
+                return String(decoding: text, as: UTF8.self)
+            }
             position += 1
             switch byte {
-            case UInt8(ascii: "\""): return String(decoding: text, as: UTF8.self)
-            case UInt8(ascii: "\\"): text += try readEscape()
+            case UInt8(ascii: "\\") where mark == UInt8(ascii: "\""):
+                if !isLong || !skipEscapedLineEnd() { text += try readEscape() }
+            case 0x0A, 0x0D:
+                guard isLong else { throw failure("a string lacks its closing quotation mark in this line") }
+                // CRLF becomes a line feed, so that the value does not depend on the editor.
+                guard byte == 0x0A else {
+                    guard current == 0x0A else { throw failure("a control character is not allowed") }
+                    continue
+                }
+                line += 1
+                text.append(byte)
             default:
-                try check(inLine: byte)
+                try check(character: byte)
                 text.append(byte)
             }
         }
-        throw failure("a string lacks its closing quotation mark")
-    }
-
-    /// Reads `'text'` without escapes, on one line.
-    mutating func readLiteralString() throws(Failure) -> String {
-        position += 1
-        let start = position
-        while let byte = current {
-            position += 1
-            if byte == UInt8(ascii: "'") { return String(decoding: bytes[start..<position - 1], as: UTF8.self) }
-            try check(inLine: byte)
-        }
-        throw failure("a string lacks its closing quotation mark")
-    }
-
-    /// Reads `"""text"""` with escapes, over several lines.
-    mutating func readLongBasicString() throws(Failure) -> String {
-        position += 3
-        skipFirstLineEnd()
-        var text: [UInt8] = []
-        while let byte = current {
-            if isBeforeThree(UInt8(ascii: "\"")) { return close(UInt8(ascii: "\""), text) }
-            position += 1
-            if byte == UInt8(ascii: "\\") {
-                if !skipEscapedLineEnd() { text += try readEscape() }
-            } else {
-                try take(long: byte, into: &text)
-            }
-        }
-        throw failure("a string lacks its three closing quotation marks")
-    }
-
-    /// Reads `'''text'''` without escapes, over several lines.
-    mutating func readLongLiteralString() throws(Failure) -> String {
-        position += 3
-        skipFirstLineEnd()
-        var text: [UInt8] = []
-        while let byte = current {
-            if isBeforeThree(UInt8(ascii: "'")) { return close(UInt8(ascii: "'"), text) }
-            position += 1
-            try take(long: byte, into: &text)
-        }
-        throw failure("a string lacks its three closing quotation marks")
-    }
-
-    /// Up to two quotation marks before the three closing ones belong to the string.
-    private mutating func close(_ mark: UInt8, _ text: [UInt8]) -> String {
-        var text = text
-        position += 3
-        for _ in 0..<2 where take(mark) { text.append(mark) }
-        return String(decoding: text, as: UTF8.self)
-    }
-
-    /// Skips a line end directly after the opening marks.
-    private mutating func skipFirstLineEnd() {
-        if isBeforeCRLF { position += 1 }
-        if take(0x0A) { line += 1 }
-    }
-
-    private func check(inLine byte: UInt8) throws(Failure) {
-        guard byte != 0x0A, byte != 0x0D else {
-            throw failure("a string lacks its closing quotation mark in this line")
-        }
-        try check(character: byte)
-    }
-
-    private mutating func take(long byte: UInt8, into text: inout [UInt8]) throws(Failure) {
-        switch byte {
-        case 0x0A:
-            line += 1
-            text.append(byte)
-        case 0x0D:
-            // CRLF becomes a line feed, so that the value does not depend on the editor.
-            guard current == 0x0A else { throw failure("a control character is not allowed") }
-        default:
-            try check(character: byte)
-            text.append(byte)
-        }
+        throw failure("a string lacks its \(isLong ? "three closing quotation marks" : "closing quotation mark")")
     }
 
     /// Skips a backslash at the end of a line, the line end and the white space after it.

@@ -1,42 +1,13 @@
 internal import RingbackBase
 
-/// What `POST /sandbox/control` asks for, read whole before anything changes: an unknown key, a wrong type or an
-/// unknown name refuses all of it.
-struct ControlDocument {
-    var settings: SandboxSettings
-    var users: [SandboxUser] = []
-    var clients: [SandboxClient] = []
-    /// The ids of clients that are removed.
-    var forgottenClients: [String] = []
-    var perturbations: [(Perturbation, Int?)] = []
-    var faults: [Fault] = []
-    /// Seconds.
-    var clockAdvance = 0
-    var rotatesKeys = false
-    var keepsFormerKeys = false
-    var supabase: SupabaseChange?
-    var device: DeviceDecision?
-    /// The user whose sessions end.
-    var revokedUser: RevokedUser?
-    var release: Release?
-    var clears = false
-    var resets = false
+/// What `POST /sandbox/control` does.
+extension ProviderState {
+    /// These keys come first, in this order, wherever they are in the document: the other keys build on them.
+    private static let first = ["reset", "clear", "users", "advance_clock"]
 
-    enum RevokedUser {
-        case everybody
-        case named(String)
-    }
-
-    struct Release {
-        var endpoint: Endpoint?
-        var count: Int?
-    }
-
-    /// Reads a document. It changes the current switches and users, or the initial ones if it resets.
-    init(
-        parsing body: [UInt8], changing current: (settings: SandboxSettings, users: [SandboxUser]),
-        orInitially initial: (settings: SandboxSettings, users: [SandboxUser])
-    ) throws {
+    /// Applies a document to a copy of the state, so that a mistake in it changes nothing. Returns the copy, and the
+    /// requests to release.
+    func changed(by body: [UInt8], at now: Int) throws -> (state: ProviderState, releases: [Release]) {
         let document: JSON
         do {
             document = try JSON(parsing: body)
@@ -44,75 +15,90 @@ struct ControlDocument {
             throw OAuthError("invalid_request", "the body is not JSON: \(error)")
         }
         let members = try unwrap(document.object, "invalid_request", "the body is not an object").members
-        settings = current.settings
-        var known = current.users
-        // These keys come first, wherever they are in the document: the other keys build on them.
-        for member in members {
-            switch member.name {
-            case "reset":
-                resets = try member.bool()
-                if resets { (settings, known) = initial }
-            case "clear":
-                clears = try member.bool()
-                if clears { settings.latency = [:] }
-            case "users": users = try member.each(SandboxUser.init(reading:))
-            default: break
-            }
+        let early = ProviderState.first.compactMap { name in members.first { $0.name == name } }
+        var (state, releases) = (self, [Release]())
+        for member in early + members.filter({ !ProviderState.first.contains($0.name) }) {
+            try state.apply(member, at: now, &releases)
         }
-        known += users
-        for member in members {
-            if try settings.set(member.name, to: member) { continue }
-            guard try read(member, known) else { throw member.isUnknown }
-        }
+        return (state, releases)
     }
 
-    private mutating func read(_ member: JSONObject.Member, _ users: [SandboxUser]) throws -> Bool {
+    private mutating func apply(_ member: JSONObject.Member, at now: Int, _ releases: inout [Release]) throws {
+        let users = server.issuer.users
         switch member.name {
-        case "users", "clear", "reset": break
+        case "reset":
+            guard try member.bool() else { return }
+            reset()
+            releases.append(Release(isOfHangs: true))
+        case "clear":
+            guard try member.bool() else { return }
+            server.issuer.settings.latency = [:]
+            server.issuer.perturbations = Perturbations()
+            faults = Faults()
+            releases.append(Release(isOfHangs: true))
+        case "users":
+            for user in try member.each(SandboxUser.init(reading:)) where server.issuer.user(named: user.name) == nil {
+                server.issuer.users.append(user)
+            }
+        case "advance_clock": clockOffset += try member.integer()
         case "auto_approve":
-            settings.autoApprovedUser =
+            server.issuer.settings.autoApprovedUser =
                 switch member.value.bool {
                 case true?: users.first?.name
                 case false?: nil
                 case nil: try member.userName(users)
                 }
         case "perturb":
-            perturbations = try member.each { item in
-                if item.value.string != nil { return (try Perturbation(reading: item), nil) }
-                try item.allow(["name", "count"])
-                return (try Perturbation(reading: item.required("name")), try item.optional("count")?.integer())
+            for item in try member.each({ $0 }) {
+                let isName = item.value.string != nil
+                if !isName { try item.allow(["name", "count"]) }
+                let perturbation = try Perturbation(reading: isName ? item : item.required("name"))
+                let count = isName ? nil : try item.optional("count")?.integer()
+                server.issuer.perturbations.start(perturbation, count: count)
             }
-        case "faults": faults = try member.each(Fault.init(parsing:))
-        case "clients": clients = try member.each(SandboxClient.init(reading:))
-        case "forget_clients": forgottenClients = try [String](reading: member)
-        case "supabase": supabase = try SupabaseChange(parsing: member)
-        case "device": device = try DeviceDecision(parsing: member, users)
-        case "advance_clock": clockAdvance = try member.integer()
+        case "faults": faults.add(try member.each(Fault.init(parsing:)))
+        case "clients": for client in try member.each(SandboxClient.init(reading:)) { server.clients.add(client) }
+        case "forget_clients": for id in try [String](reading: member) { server.clients.remove(id) }
+        case "supabase": try supabase.apply(member, at: now + clockOffset)
+        case "device":
+            let decision = try DeviceDecision(parsing: member, users)
+            server.decide(decision, at: now + clockOffset)
         case "rotate_keys":
-            keepsFormerKeys = member.value.string == "keep"
-            rotatesKeys = keepsFormerKeys ? true : try member.bool()
+            let keepsPublished = member.value.string == "keep"
+            guard try keepsPublished || member.bool() else { return }
+            server.issuer.keys.rotate(keepsPublished: keepsPublished)
+            supabase.keys.rotate(keepsPublished: keepsPublished)
         case "revoke_all":
-            revokedUser =
-                switch member.value.bool {
-                case true?: .everybody
-                case false?: nil
-                case nil: .named(try member.userName(users))
-                }
+            guard member.value.bool != false else { return }
+            let name = member.value.bool == true ? nil : try member.userName(users)
+            var count = server.issuer.ledger.endAll { name == nil || $0.user.name == name }
+            if name == nil { count += supabase.sessions.end { _ in true } }
+            server.issuer.counters.endedSessions += count
         case "release":
             if let isAll = member.value.bool {
-                release = isAll ? Release() : nil
+                if isAll { releases.append(Release()) }
             } else if let name = member.value.string {
-                release = Release(endpoint: try member.endpoint(name))
+                releases.append(Release(endpoint: try member.endpoint(name)))
             } else {
                 try member.allow(["endpoint", "count"])
-                release = Release(
-                    endpoint: try member.optional("endpoint").map { try $0.endpoint($0.string()) },
-                    count: try member.optional("count")?.integer())
+                releases.append(
+                    Release(
+                        endpoint: try member.optional("endpoint").map { try $0.endpoint($0.string()) },
+                        count: try member.optional("count")?.integer()))
             }
-        default: return false
+        default: guard try server.issuer.settings.set(member.name, to: member) else { throw member.isUnknown }
         }
-        return true
     }
+}
+
+/// Which requests that are held go on.
+struct Release {
+    /// Nil for every endpoint.
+    var endpoint: Endpoint?
+    /// Nil for all that wait there.
+    var count: Int?
+    /// A request at a hang goes only when all do.
+    var isOfHangs = false
 }
 
 extension SandboxUser {
@@ -145,33 +131,15 @@ extension Fault {
             "endpoint", "grant_type", "path", "kind", "count", "processed", "status", "retry_after", "to", "bytes",
             "error", "message", "body",
         ])
-        let status = try item.optional("status")?.integer()
+        status = try item.optional("status")?.integer()
         // The engine sends any status that it is given.
         guard (200...599).contains(status ?? 200) else { throw item.mistake("status is 200 to 599") }
-        let name = try item.required("kind")
-        switch try name.string() {
-        case "status":
-            let delay = try item.optional("retry_after")?.value
-            kind = .status(status ?? 503, retryAfter: delay?.integer.map(String.init) ?? delay?.string)
-        case "html": kind = .html(status: status ?? 200)
-        case "redirect": kind = .redirect(to: try item.required("to").string())
-        case "hang": kind = .hang
-        case "gate": kind = .gate
-        case "truncated": kind = .truncated
-        case "oversize":
-            let size = try item.optional("bytes")?.integer()
-            kind = .oversize(min(size ?? 4 << 20, 64 << 20))
-        case "invalid_json": kind = .invalidJSON
-        case "duplicate_members": kind = .duplicateMembers
-        case "empty": kind = .emptyBody(status: status ?? 400)
-        case "error":
-            let code = try item.optional("error")?.string()
-            kind = .refusal(code: code ?? "invalid_grant", status: status ?? 400)
-        default:
-            throw name.mistake(
-                "status, html, redirect, hang, gate, truncated, oversize, invalid_json, duplicate_members, empty, error"
-            )
-        }
+        kind = try Kind(reading: item.required("kind"))
+        target = try kind == .redirect ? item.required("to").string() : nil
+        size = try item.optional("bytes")?.integer() ?? 4 << 20
+        let delay = try item.optional("retry_after")?.value
+        retryAfter = delay?.integer.map(String.init) ?? delay?.string
+        code = try item.optional("error")?.string() ?? "invalid_grant"
         let place = try item.required("endpoint")
         endpoint = try place.endpoint(place.string())
         grantType = try item.optional("grant_type")?.string()
@@ -180,6 +148,6 @@ extension Fault {
         body = try item.optional("body")?.value
         remaining = try item.optional("count")?.integer()
         if let remaining, remaining < 1 { throw item.mistake("count is at least 1") }
-        isProcessed = try item.optional("processed")?.bool() ?? Fault.isProcessedByDefault(kind)
+        isProcessed = try item.optional("processed")?.bool() ?? kind.isProcessed
     }
 }

@@ -5,25 +5,28 @@ internal import Synchronization
 /// Something that goes wrong at an endpoint before the request is understood: what broken servers, proxies and networks
 /// do. Well-formed responses that are wrong in their content are ``Perturbation``s.
 struct Fault {
-    enum Kind {
-        case status(Int, retryAfter: String?)
+    enum Kind: String, CaseIterable, SettingValue {
+        case status
         /// An HTML page, as a captive portal or a broken proxy sends it.
-        case html(status: Int)
+        case html
         /// 307: a client that follows it sends its secrets on.
-        case redirect(to: String)
+        case redirect
         /// Never responds.
         case hang
         /// Responds when it is released.
         case gate
         /// Announces more than it sends, and closes the connection.
         case truncated
-        /// A correct response, with so many bytes of padding.
-        case oversize(Int)
-        case invalidJSON
-        case duplicateMembers
-        case emptyBody(status: Int)
+        /// A correct response, with padding.
+        case oversize
+        case invalidJSON = "invalid_json"
+        case duplicateMembers = "duplicate_members"
+        case empty
         /// An OAuth error (RFC 6749 section 5.2).
-        case refusal(code: String, status: Int)
+        case error
+
+        /// True for faults that change a correct response.
+        var isProcessed: Bool { [.truncated, .oversize, .invalidJSON, .duplicateMembers].contains(self) }
     }
 
     let endpoint: Endpoint
@@ -32,6 +35,15 @@ struct Fault {
     /// Applies only to this path below the issuer's.
     let path: String?
     let kind: Kind
+    /// Nil for the kind's usual one.
+    let status: Int?
+    let retryAfter: String?
+    /// Where a redirect leads.
+    let target: String?
+    /// Bytes of padding.
+    let size: Int
+    /// The code of an error.
+    let code: String
     /// The description in an error response.
     let message: String?
     /// The body of a Supabase project's error response, in place of its usual form.
@@ -46,33 +58,19 @@ struct Fault {
             && (path == nil || path == request.path)
     }
 
-    var isHold: Bool {
-        switch kind {
-        case .hang, .gate: true
-        default: false
-        }
-    }
-
-    /// True for faults that change a correct response.
-    static func isProcessedByDefault(_ kind: Kind) -> Bool {
-        switch kind {
-        case .truncated, .oversize, .invalidJSON, .duplicateMembers: true
-        case .status, .html, .redirect, .hang, .gate, .emptyBody, .refusal: false
-        }
-    }
+    var isHold: Bool { kind == .hang || kind == .gate }
 
     /// The response that is sent; `honest` is the correct one, if there is one.
     func answer(insteadOf honest: ServerResponse?) -> ServerResponse {
+        let text = "This is a fault."
         switch kind {
-        case .status(let status, let retryAfter):
+        case .status:
             return Responses.text(
-                "This is a fault.", status: status, fields: retryAfter.map { [("Retry-After", $0)] } ?? [])
-        case .html(let status): return Pages.error("This is a fault.", status: status)
-        case .redirect(let target):
-            return Responses.text("This is a fault.", status: 307, fields: [("Location", target)])
-        case .emptyBody(let status): return ServerResponse(status: status)
-        case .refusal(let code, let status):
-            return Responses.refusal(OAuthError(code, message ?? "This is a fault.", status: status))
+                text, status: status ?? 503, fields: retryAfter.map { [("Retry-After", $0)] } ?? [])
+        case .html: return Pages.error(text, status: status ?? 200)
+        case .redirect: return Responses.text(text, status: 307, fields: [("Location", target ?? "")])
+        case .empty: return ServerResponse(status: status ?? 400)
+        case .error: return Responses.refusal(OAuthError(code, message ?? text, status: status ?? 400))
         case .hang, .gate: return honest ?? Responses.text("The sandbox was cleared.", status: 503)
         case .truncated, .oversize, .invalidJSON, .duplicateMembers:
             return spoil(honest ?? Responses.json(["error": "server_error"], status: 500))
@@ -90,14 +88,14 @@ struct Fault {
             continuation.finish()
             spoilt.fields.set("Content-Length", String(body.count + 1))
             spoilt.body = .stream(stream)
-        case .oversize(let size):
-            members["padding"] = .string(String(repeating: "a", count: max(size, 0)))
+        case .oversize:
+            members["padding"] = .string(String(repeating: "a", count: min(size, 64 << 20)))
             spoilt.body = .bytes(JSON.object(members).serialized())
         case .invalidJSON: spoilt.body = .bytes(Array(body.dropLast()))
         case .duplicateMembers:
             members.members += members.members.map { .init($0.name, "another") }
             spoilt.body = .bytes(JSON.object(members).serialized())
-        case .status, .html, .redirect, .hang, .gate, .emptyBody, .refusal: break
+        default: break
         }
         return spoilt
     }

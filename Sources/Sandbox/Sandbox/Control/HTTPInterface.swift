@@ -13,7 +13,8 @@ internal import RingbackBase
 ///   sessions (a user's, or `true`), `rotate_keys` makes new keys (with `"keep"` the old ones stay published),
 ///   `advance_clock` adds seconds, `users` and `clients` add some, `forget_clients` removes
 ///   clients by id. `supabase` is for the project below the issuer, see
-///   ``SupabaseChange``. `device` decides for the user whose device waits: `{"decision": "allow", "user": "bob"}`, see
+///   ``SupabaseProject/apply(_:at:)``.
+///   `device` decides for the user whose device waits: `{"decision": "allow", "user": "bob"}`, see
 ///   ``DeviceDecision``; `device_answer` replaces members of the device authorization response.
 /// - `GET counters`, `GET log`: what happened.
 /// - `GET mailbox`, `GET messages`: what the project sent by mail, and by phone. `GET inbox`: a page with both.
@@ -55,15 +56,12 @@ extension SandboxProvider {
 
     private func change(_ request: SandboxRequest) throws -> ServerResponse {
         let now = clock()
-        let document = try withState { state in
-            let document = try ControlDocument(
-                parsing: request.body, changing: (state.server.issuer.settings, state.server.issuer.users),
-                orInitially: (state.options.settings, state.options.users))
-            try state.apply(document, at: now)
-            return document
+        let releases = try withState { state in
+            let (next, releases) = try state.changed(by: request.body, at: now)
+            state = next
+            return releases
         }
-        if document.clears || document.resets { heldRequests.empty() }
-        if let release = document.release { heldRequests.release(release.endpoint, count: release.count) }
+        for release in releases { heldRequests.release(release) }
         return Responses.json(overview())
     }
 
@@ -93,18 +91,18 @@ extension SandboxProvider {
 
     /// The switches as they stand.
     private func overview() -> JSONObject {
-        let waiting = JSONObject(Endpoint.allCases.map { .init($0.rawValue, heldRequests.count($0).json) })
+        let waiting = JSONObject(Endpoint.allCases.map { .init($0.rawValue, heldRequests.count($0).jsonValue) })
         return withState { state in
             let issuer = state.server.issuer
             var settings = issuer.settings.shown
-            settings["auto_approve"] = issuer.settings.autoApprovedUser?.json ?? false
+            settings["auto_approve"] = issuer.settings.autoApprovedUser?.jsonValue ?? false
             // By name: how many responses are left, or `true` for all.
-            let perturbations = issuer.perturbations.active.map { ($0.key.rawValue, $0.value?.json ?? true) }
-            return JSONObject(of: [
+            let perturbations = issuer.perturbations.active.mapValues { $0?.jsonValue ?? true }
+            return [
                 "issuer": issuer.name, "users": issuer.users.map(\.name), "clients": state.server.clients.all.map(\.id),
-                "settings": settings, "perturbations": Dictionary(uniqueKeysWithValues: perturbations),
+                "settings": settings, "perturbations": JSONObject(sorted: perturbations),
                 "faults": state.faults.count, "waiting": waiting, "supabase": state.supabase.settings.shown,
-            ])
+            ] as JSONObject
         }
     }
 }

@@ -115,14 +115,15 @@ struct Counters {
     var members: JSONObject {
         var every = requests
         for endpoint in Endpoint.allCases { every[endpoint.rawValue, default: 0] += 0 }
-        return JSONObject(of: [
-            "requests": every, "token_requests": tokenRequests, "sign_ins": signIns, "denials": denials,
+        return [
+            "requests": JSONObject(sorted: every), "token_requests": JSONObject(sorted: tokenRequests),
+            "sign_ins": signIns, "denials": denials,
             "codes_issued": codesIssued, "code_reuses": codeReuses, "tokens_issued": tokensIssued,
             "refreshes": refreshes, "rotations": rotations, "rotations_answered": rotationsAnswered,
             "reuse_detections": reuseDetections, "revocations": revocations, "ended_sessions": endedSessions,
             "device_codes_issued": deviceCodesIssued, "early_device_questions": earlyDeviceQuestions,
             "registrations": registrations, "registrations_deleted": registrationsDeleted,
-        ])
+        ] as JSONObject
     }
 }
 
@@ -160,31 +161,21 @@ final class HeldRequests: Sendable {
         return isReleased
     }
 
-    /// Releases the first requests that wait at the endpoint, or at any. Returns how many.
-    @discardableResult
-    func release(_ endpoint: Endpoint? = nil, count: Int? = nil) -> Int {
-        empty(atMost: count) { $0.isReleasable && (endpoint == nil || $0.endpoint == endpoint) }
-    }
-
-    /// Releases every request.
-    func empty() {
-        empty(atMost: nil) { _ in true }
+    /// Lets the first of the requests go that it is about.
+    func release(_ release: Release) {
+        state.withLock { state in
+            let picked = state.requests.filter { _, request in
+                release.isOfHangs
+                    || request.isReleasable && (release.endpoint == nil || request.endpoint == release.endpoint)
+            }
+            for number in picked.keys.sorted().prefix(release.count ?? .max) { state.requests[number] = nil }
+        }
+        signal.send()
     }
 
     /// How many wait at the endpoint, or at any.
     func count(_ endpoint: Endpoint? = nil) -> Int {
         state.withLock { state in state.requests.values.count { endpoint == nil || $0.endpoint == endpoint } }
-    }
-
-    @discardableResult
-    private func empty(atMost count: Int?, where isPicked: (HeldRequest) -> Bool) -> Int {
-        let leaving = state.withLock { state in
-            let picked = state.requests.filter { isPicked($0.value) }.keys.sorted().prefix(count ?? .max)
-            for number in picked { state.requests[number] = nil }
-            return picked.count
-        }
-        signal.send()
-        return leaving
     }
 }
 
@@ -227,19 +218,20 @@ struct RequestLog {
         entries[index].status = status
     }
 
-    var members: JSONObject { JSONObject(of: ["requests": entries]) }
+    var members: JSONObject { ["requests": entries] }
 }
 
-extension RequestLog.Entry: JSONValue {
+extension RequestLog.Entry: JSONConvertible {
     /// A parameter that was repeated is an array.
-    var json: JSON {
+    var jsonValue: JSON {
         let parameters = Dictionary(grouping: pairs, by: \.name).mapValues { pairs in
-            pairs.count == 1 ? pairs[0].value.json : pairs.map(\.value).json
+            pairs.count == 1 ? pairs[0].value.jsonValue : pairs.map(\.value).jsonValue
         }
         let headers = Dictionary(fields.lines.map { ($0.name.lowercased(), $0.value) }) { _, last in last }
-        return JSONObject(of: [
+        return JSON.object([
             "number": number, "at": at, "endpoint": endpoint.rawValue, "method": method, "path": path,
-            "parameters": parameters, "headers": headers, "document": document.json, "status": status.json,
-        ]).json
+            "parameters": JSONObject(sorted: parameters), "headers": JSONObject(sorted: headers),
+            "document": document ?? JSON.null, "status": status?.jsonValue ?? JSON.null,
+        ])
     }
 }

@@ -1,54 +1,13 @@
 internal import RingbackBase
 
-/// What is written as JSON.
-protocol JSONValue {
-    var json: JSON { get }
-}
-
-/// A value of a setting: also read from a control document.
-protocol SettingValue: JSONValue {
+/// A value of a setting: read from a control document, and shown in the response.
+protocol SettingValue {
     init(reading member: JSONObject.Member) throws
+    var shown: JSON { get }
 }
 
-extension JSON: JSONValue {
-    var json: JSON { self }
-}
-
-extension String: SettingValue {
-    init(reading member: JSONObject.Member) throws { self = try member.string() }
-    var json: JSON { .string(self) }
-}
-
-extension Int: SettingValue {
-    init(reading member: JSONObject.Member) throws { self = try member.integer() }
-    var json: JSON { .integer(self) }
-}
-
-extension Bool: SettingValue {
-    init(reading member: JSONObject.Member) throws { self = try member.bool() }
-    var json: JSON { .bool(self) }
-}
-
-extension Array: JSONValue where Element: JSONValue {
-    var json: JSON { .array(map(\.json)) }
-}
-
-extension Array: SettingValue where Element: SettingValue {
-    init(reading member: JSONObject.Member) throws { self = try member.each(Element.init(reading:)) }
-}
-
-/// Null for none.
-extension Optional: JSONValue where Wrapped: JSONValue {
-    var json: JSON { self?.json ?? .null }
-}
-
-extension Optional: SettingValue where Wrapped: SettingValue {
-    init(reading member: JSONObject.Member) throws { self = try member.isNull ? nil : Wrapped(reading: member) }
-}
-
-/// In the order of the names.
-extension Dictionary: JSONValue where Key == String, Value: JSONValue {
-    var json: JSON { .object(JSONObject(sorted { $0.key < $1.key }.map { .init($0.key, $0.value.json) })) }
+extension SettingValue where Self: JSONConvertible {
+    var shown: JSON { jsonValue }
 }
 
 extension SettingValue where Self: RawRepresentable, Self: CaseIterable, RawValue == String {
@@ -59,19 +18,44 @@ extension SettingValue where Self: RawRepresentable, Self: CaseIterable, RawValu
         self = choice
     }
 
-    var json: JSON { .string(rawValue) }
+    var shown: JSON { .string(rawValue) }
 }
 
-/// The members of an object in their order. One without a value is left out.
-typealias Members = KeyValuePairs<String, (any JSONValue)?>
+extension String: SettingValue {
+    init(reading member: JSONObject.Member) throws { self = try member.string() }
+}
+
+extension Int: SettingValue {
+    init(reading member: JSONObject.Member) throws { self = try member.integer() }
+}
+
+extension Bool: SettingValue {
+    init(reading member: JSONObject.Member) throws { self = try member.bool() }
+}
 
 extension JSONObject: SettingValue {
     init(reading member: JSONObject.Member) throws { self = try member.object() }
-    var json: JSON { .object(self) }
 
-    init(of members: Members) {
-        self.init(members.compactMap { name, value in value.map { Member(name, $0.json) } })
+    /// In the order of the names.
+    init(sorted values: [String: some JSONConvertible]) {
+        self.init(values.sorted { $0.key < $1.key }.map { .init($0.key, $0.value.jsonValue) })
     }
+}
+
+extension Array: SettingValue where Element: SettingValue {
+    init(reading member: JSONObject.Member) throws { self = try member.each(Element.init(reading:)) }
+    var shown: JSON { .array(map(\.shown)) }
+}
+
+/// Null for none.
+extension Optional: SettingValue where Wrapped: SettingValue {
+    init(reading member: JSONObject.Member) throws { self = try member.isNull ? nil : Wrapped(reading: member) }
+    var shown: JSON { self?.shown ?? .null }
+}
+
+extension Dictionary: SettingValue where Key == String, Value: SettingValue {
+    init(reading member: JSONObject.Member) throws { self = try member.table(Value.init(reading:)) }
+    var shown: JSON { .object(JSONObject(sorted: mapValues(\.shown))) }
 }
 
 /// One setting: its name in the control document, how it is changed, and how it is shown.
@@ -85,17 +69,17 @@ struct Setting<Settings> {
     }
 
     /// One that is read with a rule of its own.
-    init<Value: JSONValue>(
+    init<Value: SettingValue>(
         _ name: String, _ path: WritableKeyPath<Settings, Value>,
         _ read: @escaping (JSONObject.Member) throws -> Value
     ) {
         self.name = name
         set = { $0[keyPath: path] = try read($1) }
-        shown = { $0[keyPath: path].json }
+        shown = { $0[keyPath: path].shown }
     }
 
     /// A table, of which a control document replaces the entries that it names.
-    static func merged<Value: JSONValue>(
+    static func merged<Value: SettingValue>(
         _ name: String, _ path: WritableKeyPath<Settings, [String: Value]>,
         _ read: @escaping (JSONObject.Member) throws -> [String: Value]
     ) -> Setting {

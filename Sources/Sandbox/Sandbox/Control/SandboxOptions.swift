@@ -144,7 +144,6 @@ extension SandboxSettings.PushedRequests: SettingValue {}
 extension SandboxSettings.Registration: SettingValue {}
 extension SandboxClient.Authentication: SettingValue {}
 extension SandboxClient.LoopbackRule: SettingValue {}
-extension Perturbation: SettingValue {}
 
 extension SandboxSettings: NamedSettings {
     /// All but `auto_approve`, which depends on the users.

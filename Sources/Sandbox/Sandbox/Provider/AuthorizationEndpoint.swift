@@ -19,20 +19,14 @@ struct Interaction {
 ///
 /// Nothing is sent to a redirect URI that the client may not use: an error of the URI, or of the client, is shown on a
 /// page. Every other error goes to the client, with `state` and `iss` (RFC 9207 section 2).
-struct AuthorizationEndpoint {
+extension AuthorizationServer {
     /// Seconds.
     private static let pageLifetime = 600
     private static let maxPages = 1_000
 
-    /// Sign-in pages without a decision, by their unguessable name.
-    private var interactions: [String: Interaction] = [:]
-
-    mutating func authorize(
-        _ request: SandboxRequest, _ clients: Clients, _ pushed: inout PushedRequests, _ issuer: inout Issuer,
-        at now: Int
-    ) throws -> ServerResponse {
+    mutating func authorize(_ request: SandboxRequest, at now: Int) throws -> ServerResponse {
         guard request.isWellFormed else { return Pages.error("The request's parameters cannot be read.") }
-        guard let parameters = pushed.requested(request.parameters, issuer.settings, at: now) else {
+        guard let parameters = requested(request.parameters, at: now) else {
             return Pages.error("The request was not pushed, or its reference was used already or has expired.")
         }
         guard parameters.repeated.isDisjoint(with: ["client_id", "redirect_uri"]) else {
@@ -51,20 +45,19 @@ struct AuthorizationEndpoint {
                 && !issuer.perturbations.take(.authorizeIgnoresResponseMode),
             state: repeatsState ? nil : parameters["state"])
         do {
-            let interaction = try check(parameters, client, destination, issuer.settings, at: now)
+            let interaction = try check(parameters, client, destination, at: now)
             if let name = issuer.settings.autoApprovedUser, let user = issuer.user(named: name) {
                 return issuer.approve(interaction, as: user, at: now)
             }
             guard parameters["prompt"] != "none" else { throw OAuthError("login_required", "Nobody is signed in.") }
-            return show(interaction, issuer, at: now)
+            return show(interaction, at: now)
         } catch let error as OAuthError {
             return issuer.send(error, to: destination)
         }
     }
 
     private func check(
-        _ parameters: Parameters, _ client: SandboxClient, _ destination: AuthorizationDestination,
-        _ settings: SandboxSettings, at now: Int
+        _ parameters: Parameters, _ client: SandboxClient, _ destination: AuthorizationDestination, at now: Int
     ) throws -> Interaction {
         func check(_ isMet: Bool, _ description: String) throws { try require(isMet, "invalid_request", description) }
         try parameters.requireUnrepeated()
@@ -85,18 +78,18 @@ struct AuthorizationEndpoint {
         // RFC 6749 section 3.3
         guard scopes.allSatisfy({ $0.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != 0x22 && $0 != 0x5C } })
         else { throw OAuthError("invalid_scope", "scope has a character that no scope has") }
-        try check(!settings.requiresNonce || parameters["nonce"] != nil, "nonce is required")
+        try check(!issuer.settings.requiresNonce || parameters["nonce"] != nil, "nonce is required")
         let age = parameters["max_age"].map { Int($0) ?? -1 } ?? 0
         try check(age >= 0, "max_age is not a number of seconds")
         return Interaction(
             client: client, destination: destination, scopes: scopes, challenge: challenge, nonce: parameters["nonce"],
             asksConsent: (parameters["prompt"] ?? "").split(separator: " ").contains("consent"),
-            loginHint: parameters["login_hint"], expiresAt: now + AuthorizationEndpoint.pageLifetime)
+            loginHint: parameters["login_hint"], expiresAt: now + Self.pageLifetime)
     }
 
-    private mutating func show(_ interaction: Interaction, _ issuer: Issuer, at now: Int) -> ServerResponse {
+    private mutating func show(_ interaction: Interaction, at now: Int) -> ServerResponse {
         interactions = interactions.filter { $0.value.expiresAt > now }
-        guard interactions.count < AuthorizationEndpoint.maxPages else {
+        guard interactions.count < Self.maxPages else {
             return Pages.error("Too many sign-in pages are open.", status: 503)
         }
         let name = Issuer.newToken("page")
@@ -105,7 +98,7 @@ struct AuthorizationEndpoint {
     }
 
     /// The form of the sign-in page: `interaction`, `user`, and `decision` (`allow` or `deny`).
-    mutating func signIn(_ request: SandboxRequest, _ issuer: inout Issuer, at now: Int) -> ServerResponse {
+    mutating func signIn(_ request: SandboxRequest, at now: Int) -> ServerResponse {
         let parameters = Parameters(request.form ?? [])
         guard let name = parameters["interaction"], let interaction = interactions[name], now < interaction.expiresAt
         else { return Pages.error("This sign-in page was used already, or stood open too long. Start again.") }
@@ -140,20 +133,19 @@ extension Issuer {
             nonce: interaction.nonce, hasConsent: interaction.asksConsent, expiresAt: now + settings.codeLifetime)
         counters.signIns += 1
         counters.codesIssued += 1
-        return send([("code", code)], to: interaction.destination)
+        return send(["code": code], to: interaction.destination)
     }
 
     fileprivate mutating func send(_ refusal: OAuthError, to destination: AuthorizationDestination) -> ServerResponse {
-        send([("error", refusal.code), ("error_description", refusal.description)], to: destination)
+        send(["error": refusal.code, "error_description": refusal.description], to: destination)
     }
 
-    private mutating func send(
-        _ answer: [(String, String)], to destination: AuthorizationDestination
-    ) -> ServerResponse {
-        var pairs = answer
-        if let state = destination.state { pairs.append(("state", state)) }
-        pairs.append(("iss", name))
-        perturbations.change(callback: &pairs, issuer: name)
+    private mutating func send(_ answer: JSONObject, to destination: AuthorizationDestination) -> ServerResponse {
+        var answer = answer
+        answer["state"] = destination.state.map(JSON.string)
+        answer["iss"] = .string(name)
+        perturbations.change(.callback, &answer)
+        let pairs = answer.members.map { ($0.name, $0.value.string ?? "") }
         if destination.usesFormPost { return Pages.formPost(pairs, to: destination.redirectURI) }
         return Responses.redirect(to: destination.redirectURI, adding: pairs)
     }
@@ -174,46 +166,44 @@ extension UInt8 {
 
 /// Authorization requests that clients push (RFC 9126). A reference is valid for one client, for a minute and for one
 /// use.
-struct PushedRequests {
-    private struct PushedRequest {
-        let clientID: String
-        let pairs: [FormEncoding.Pair]
-        let expiresAt: Int
-    }
+struct PushedRequest {
+    let clientID: String
+    let pairs: [FormEncoding.Pair]
+    let expiresAt: Int
+}
 
+extension AuthorizationServer {
     /// Seconds.
-    private static let lifetime = 60
+    private static let pushedLifetime = 60
     private static let prefixOfReferences = "urn:ietf:params:oauth:request_uri:"
     private static let credentials: Set<String> = ["client_secret", "client_assertion", "client_assertion_type"]
 
-    /// Those that wait for the browser, by their reference.
-    private var requests: [String: PushedRequest] = [:]
-
-    mutating func push(
-        _ request: SandboxRequest, _ parameters: Parameters, _ client: SandboxClient, _ settings: SandboxSettings,
-        at now: Int
-    ) throws -> ServerResponse {
+    mutating func push(_ request: SandboxRequest, at now: Int) throws -> ServerResponse {
+        try requireOffer(issuer.settings.pushedRequests != .off)
+        let (parameters, client) = try authenticate(request, at: now)
         guard parameters["request_uri"] == nil else { throw OAuthError("invalid_request", "request_uri is not pushed") }
         guard parameters["client_id"] == client.id else { throw OAuthError("invalid_request", "client_id is missing") }
         guard let redirectURI = parameters["redirect_uri"], client.accepts(redirectURI: redirectURI) else {
             throw OAuthError("invalid_request", "redirect_uri is not one that the client may use")
         }
-        requests = requests.filter { $0.value.expiresAt > now }
-        let name = PushedRequests.prefixOfReferences + Issuer.newToken("par")
-        let pairs = (request.form ?? []).filter { !PushedRequests.credentials.contains($0.name) }
-        requests[name] = PushedRequest(clientID: client.id, pairs: pairs, expiresAt: now + PushedRequests.lifetime)
+        pushedRequests = pushedRequests.filter { $0.value.expiresAt > now }
+        let name = Self.prefixOfReferences + Issuer.newToken("par")
+        let pairs = (request.form ?? []).filter { !Self.credentials.contains($0.name) }
+        pushedRequests[name] = PushedRequest(
+            clientID: client.id, pairs: pairs, expiresAt: now + Self.pushedLifetime)
         return Responses.json(
-            ["request_uri": name, "expires_in": PushedRequests.lifetime], status: settings.pushedStatus)
+            ["request_uri": name, "expires_in": Self.pushedLifetime],
+            status: issuer.settings.pushedStatus)
     }
 
     /// The parameters of an authorization request, wherever they are; nil if they had to be pushed, or if a reference
     /// is not valid (any more). Parameters beside a reference are ignored (section 4, RFC 9101 section 6.3).
-    mutating func requested(_ parameters: Parameters, _ settings: SandboxSettings, at now: Int) -> Parameters? {
-        guard let reference = parameters["request_uri"], reference.hasPrefix(PushedRequests.prefixOfReferences) else {
-            return settings.pushedRequests == .required ? nil : parameters
+    private mutating func requested(_ parameters: Parameters, at now: Int) -> Parameters? {
+        guard let reference = parameters["request_uri"], reference.hasPrefix(Self.prefixOfReferences) else {
+            return issuer.settings.pushedRequests == .required ? nil : parameters
         }
-        if settings.requiresResponseType, parameters["response_type"] != "code" { return nil }
-        guard let request = requests.removeValue(forKey: reference), now < request.expiresAt,
+        if issuer.settings.requiresResponseType, parameters["response_type"] != "code" { return nil }
+        guard let request = pushedRequests.removeValue(forKey: reference), now < request.expiresAt,
             request.clientID == parameters["client_id"]
         else { return nil }
         return Parameters(request.pairs)

@@ -3,14 +3,18 @@ internal import LocalHTTP
 internal import RingbackBase
 
 /// The endpoints of one issuer (RFC 6749 section 1.1), without time and waiting: a request and the clock go in, a response
-/// comes out. It only joins its parts.
+/// comes out. Most are extensions in files of their own.
 struct AuthorizationServer {
     var issuer: Issuer
     var clients: Clients
-    var registrations = Registrations()
-    var authorization = AuthorizationEndpoint()
-    var pushed = PushedRequests()
-    var devices = DeviceGrants()
+    /// By the client's id.
+    var registrations: [String: Registration] = [:]
+    /// Sign-in pages without a decision, by their unguessable name.
+    var interactions: [String: Interaction] = [:]
+    /// Those that wait for the browser, by their reference.
+    var pushedRequests: [String: PushedRequest] = [:]
+    /// Pending devices, by the code that only their clients know.
+    var devices: [String: DeviceGrant] = [:]
 
     init(origin: String, prefix: String, options: SandboxOptions) {
         issuer = Issuer(origin: origin, prefix: prefix, options: options)
@@ -26,31 +30,25 @@ struct AuthorizationServer {
             switch endpoint {
             case .discovery: return issuer.metadata()
             case .jwks: return Responses.json(try issuer.publishedKeys())
-            case .authorize: return try authorization.authorize(request, clients, &pushed, &issuer, at: now)
-            case .signIn: return authorization.signIn(request, &issuer, at: now)
+            case .authorize: return try authorize(request, at: now)
+            case .signIn: return signIn(request, at: now)
             case .token: return try token(request, at: now)
             case .userinfo: return try issuer.userinfo(request, at: now)
             case .revocation:
                 let (parameters, client) = try authenticate(request, at: now)
                 return try issuer.revoke(parameters, client)
-            case .pushedAuthorization:
-                try requireOffer(issuer.settings.pushedRequests != .off)
-                let (parameters, client) = try authenticate(request, at: now)
-                return try pushed.push(request, parameters, client, issuer.settings, at: now)
-            case .deviceAuthorization:
-                try requireOffer(issuer.settings.offersDevices)
-                let (parameters, client) = try authenticate(request, at: now)
-                return try devices.authorize(parameters, client, &issuer, at: now)
-            case .device: return devices.page(request, &issuer, at: now)
+            case .pushedAuthorization: return try push(request, at: now)
+            case .deviceAuthorization: return try authorizeDevice(request, at: now)
+            case .device: return devicePage(request, at: now)
             case .endSession: return issuer.endSession(request, clients)
-            case .registration: return try registrations.register(request, &clients, &issuer, at: now)
-            case .clientConfiguration: return try registrations.configure(request, &clients, &issuer, at: now)
+            case .registration: return try register(request, at: now)
+            case .clientConfiguration: return try configureClient(request, at: now)
             default: return Responses.nothing
             }
         }
     }
 
-    private mutating func authenticate(_ request: SandboxRequest, at now: Int) throws -> (Parameters, SandboxClient) {
+    mutating func authenticate(_ request: SandboxRequest, at now: Int) throws -> (Parameters, SandboxClient) {
         let parameters = try request.formParameters()
         return (parameters, try clients.authenticate(request, parameters, issuer.name, at: now))
     }
@@ -65,30 +63,12 @@ struct AuthorizationServer {
         switch parameters["grant_type"] {
         case "authorization_code": return try issuer.exchange(parameters, client, at: now)
         case "refresh_token": return try issuer.refresh(parameters, client, at: now)
-        case DeviceGrants.grantType: return try devices.token(parameters, client, &issuer, at: now)
+        case AuthorizationServer.deviceGrant: return try deviceToken(parameters, client, at: now)
         case "client_credentials": return try issuer.clientCredentials(parameters, client, at: now)
         case Issuer.jwtBearer, Issuer.samlBearer: return try issuer.tradeAssertion(parameters, client, at: now)
         case Issuer.tokenExchange: return try issuer.exchangeToken(parameters, client, at: now)
         case nil: throw OAuthError("invalid_request", "grant_type is missing")
         default: throw OAuthError("unsupported_grant_type", "this grant type is not supported")
-        }
-    }
-
-    // MARK: What tests switch
-
-    mutating func apply(_ document: ControlDocument) {
-        issuer.settings = document.settings
-        for user in document.users where issuer.user(named: user.name) == nil { issuer.users.append(user) }
-        for client in document.clients { clients.add(client) }
-        for id in document.forgottenClients { clients.remove(id) }
-        for (perturbation, count) in document.perturbations {
-            issuer.perturbations.start(perturbation, count: count)
-        }
-        if document.rotatesKeys { issuer.keys.rotate(keepsPublished: document.keepsFormerKeys) }
-        switch document.revokedUser {
-        case .everybody: issuer.counters.endedSessions += issuer.ledger.endAll { _ in true }
-        case .named(let name): issuer.counters.endedSessions += issuer.ledger.endAll { $0.user.name == name }
-        case nil: break
         }
     }
 }
@@ -242,7 +222,7 @@ struct Issuer {
     private var grantTypes: [String] {
         let usual = ["authorization_code", "refresh_token"]
         let services = ["client_credentials"] + Issuer.assertionGrants
-        return usual + services + (settings.offersDevices ? [DeviceGrants.grantType] : [])
+        return usual + services + (settings.offersDevices ? [AuthorizationServer.deviceGrant] : [])
     }
 
     /// The provider metadata (OpenID Connect Discovery section 3, RFC 8414 section 2).
@@ -250,7 +230,7 @@ struct Issuer {
         let authentications = SandboxClient.Authentication.allCases.map(\.rawValue)
         let signatures = SignatureAlgorithm.allCases.map(\.rawValue)
         let pushed = settings.pushedRequests
-        var document = JSONObject(of: [
+        var document: JSONObject = [
             "issuer": name, "authorization_endpoint": url(.authorize), "token_endpoint": url(.token),
             "userinfo_endpoint": url(.userinfo), "jwks_uri": url(.jwks), "revocation_endpoint": url(.revocation),
             "end_session_endpoint": url(.endSession), "scopes_supported": Issuer.scopes,
@@ -269,8 +249,8 @@ struct Issuer {
             "device_authorization_endpoint": settings.offersDevices ? url(.deviceAuthorization) : nil,
             "pushed_authorization_request_endpoint": pushed == .off ? nil : url(.pushedAuthorization),
             "require_pushed_authorization_requests": pushed == .off ? nil : pushed == .required,
-        ])
-        perturbations.change(metadata: &document, issuer: name)
+        ]
+        perturbations.change(.metadata, &document)
         return Responses.json(document)
     }
 

@@ -26,36 +26,33 @@ struct DeviceGrant {
 /// The device authorization endpoint, its grant and its page (RFC 8628 sections 3.1 to 3.5).
 ///
 /// A client that asks too early is told to slow down, every time, and has to. The sandbox tests whether clients do.
-struct DeviceGrants {
-    static let grantType = "urn:ietf:params:oauth:grant-type:device_code"
+extension AuthorizationServer {
+    static let deviceGrant = "urn:ietf:params:oauth:grant-type:device_code"
     /// RFC 8628 section 3.5.
     private static let slowing = 5
     /// RFC 8628 section 6.1: consonants alone form no words, and none looks like a digit.
     private static let letters = Array("BCDFGHJKLMNPQRSTVWXZ")
     private static let maxDevices = 1_000
 
-    /// Pending devices, by the code that only their clients know.
-    private var devices: [String: DeviceGrant] = [:]
-
-    mutating func authorize(
-        _ parameters: Parameters, _ client: SandboxClient, _ issuer: inout Issuer, at now: Int
-    ) throws -> ServerResponse {
+    mutating func authorizeDevice(_ request: SandboxRequest, at now: Int) throws -> ServerResponse {
         let settings = issuer.settings
+        try requireOffer(settings.offersDevices)
+        let (parameters, client) = try authenticate(request, at: now)
         devices = devices.filter { now < $0.value.expiresAt + settings.deviceCodeLifetime }
         try require(
-            devices.count < DeviceGrants.maxDevices, "temporarily_unavailable", "too many devices wait", status: 503)
+            devices.count < Self.maxDevices, "temporarily_unavailable", "too many devices wait", status: 503)
         let deviceCode = Issuer.newToken("device")
         let grant = DeviceGrant(
-            clientID: client.id, userCode: DeviceGrants.newUserCode(),
+            clientID: client.id, userCode: Self.newUserCode(),
             scopes: parameters.scopes ?? [], expiresAt: now + settings.deviceCodeLifetime,
             interval: settings.deviceInterval, answeredAt: now)
         devices[deviceCode] = grant
         issuer.counters.deviceCodesIssued += 1
-        var answer = JSONObject(of: [
+        var answer: JSONObject = [
             "device_code": deviceCode, "user_code": grant.userCode, "verification_uri": issuer.url(.device),
             "verification_uri_complete": "\(issuer.url(.device))?user_code=\(grant.userCode)",
             "expires_in": settings.deviceCodeLifetime, "interval": settings.deviceInterval,
-        ])
+        ]
         // Members that replace the correct ones; null leaves one out.
         for member in settings.deviceResponse.members {
             answer[member.name] = nil
@@ -65,9 +62,7 @@ struct DeviceGrants {
     }
 
     /// RFC 8628 section 3.4: one token request, and its response.
-    mutating func token(
-        _ parameters: Parameters, _ client: SandboxClient, _ issuer: inout Issuer, at now: Int
-    ) throws -> ServerResponse {
+    mutating func deviceToken(_ parameters: Parameters, _ client: SandboxClient, at now: Int) throws -> ServerResponse {
         try require(issuer.settings.offersDevices, "unsupported_grant_type", "this grant type is not supported")
         let code = try parameters.required("device_code")
         guard var grant = devices[code], grant.clientID == client.id else {
@@ -76,7 +71,7 @@ struct DeviceGrants {
         let isEarly = now - grant.answeredAt < grant.interval
         grant.answeredAt = now
         if isEarly {
-            grant.interval += DeviceGrants.slowing
+            grant.interval += Self.slowing
             issuer.counters.earlyDeviceQuestions += 1
         }
         devices[code] = grant
@@ -101,7 +96,7 @@ struct DeviceGrants {
     ///
     /// If the address contains the code, the page shows it all the same and asks whether the device shows the same one: a
     /// link that an attacker sent looks the same (section 5.4).
-    mutating func page(_ request: SandboxRequest, _ issuer: inout Issuer, at now: Int) -> ServerResponse {
+    mutating func devicePage(_ request: SandboxRequest, at now: Int) -> ServerResponse {
         guard issuer.settings.offersDevices else { return Pages.error("Devices are not signed in here.", status: 404) }
         let parameters = request.parameters
         let action = issuer.prefix + Endpoint.device.path
@@ -119,21 +114,21 @@ struct DeviceGrants {
             return Pages.deviceConfirmation(
                 grant, users: issuer.users, action: action, problem: isPosted ? "Choose who signs in." : nil)
         }
-        decide(device: code, as: user, &issuer)
+        decide(device: code, as: user)
         return Pages.deviceDone(isAllowed: !isDenied)
     }
 
     /// The code as it may be typed: in lower case, with or without the hyphen.
     private func code(forUserCode typed: String, at now: Int) -> String? {
-        let letters = DeviceGrants.plain(typed)
+        let letters = Self.plain(typed)
         return devices.first { _, grant in
             guard case .pending = grant.state, now < grant.expiresAt else { return false }
-            return DeviceGrants.plain(grant.userCode) == letters
+            return Self.plain(grant.userCode) == letters
         }?.key
     }
 
     /// Allows the device for a user, or denies it (nil).
-    mutating func decide(device code: String, as user: SandboxUser?, _ issuer: inout Issuer) {
+    private mutating func decide(device code: String, as user: SandboxUser?) {
         if let user {
             devices[code]?.state = .allowed(user)
             issuer.counters.signIns += 1
@@ -144,13 +139,13 @@ struct DeviceGrants {
     }
 
     /// The same for one code, or for all that are pending.
-    mutating func decide(_ decision: DeviceDecision, _ issuer: inout Issuer, at now: Int) {
+    mutating func decide(_ decision: DeviceDecision, at now: Int) {
         for (code, grant) in devices {
             guard case .pending = grant.state, now < grant.expiresAt else { continue }
-            if let wanted = decision.userCode, DeviceGrants.plain(wanted) != DeviceGrants.plain(grant.userCode) {
+            if let wanted = decision.userCode, Self.plain(wanted) != Self.plain(grant.userCode) {
                 continue
             }
-            decide(device: code, as: decision.user.flatMap { issuer.user(named: $0) }, &issuer)
+            decide(device: code, as: decision.user.flatMap { issuer.user(named: $0) })
         }
     }
 
@@ -159,7 +154,7 @@ struct DeviceGrants {
     }
 
     private static func newUserCode() -> String {
-        let picked = RandomToken.bytes(8).map { DeviceGrants.letters[Int($0) % DeviceGrants.letters.count] }
+        let picked = RandomToken.bytes(8).map { Self.letters[Int($0) % Self.letters.count] }
         return String(picked[..<4]) + "-" + String(picked[4...])
     }
 }

@@ -16,12 +16,10 @@ struct IDTokenWriter {
         if perturbations.take(.idTokenNewKey) { keys.rotate(keepsPublished: false) }
         let algorithm = perturbations.take(.idTokenOtherAlgorithm) ? otherAlgorithm : settings.algorithm
         let key = try keys.key(for: algorithm)
-        var header = JSONObject(of: [
-            "alg": algorithm.rawValue, "typ": "JWT", "kid": settings.omitsKeyIDs ? nil : key.id,
-        ])
+        var header: JSONObject = ["alg": algorithm.rawValue, "typ": "JWT", "kid": settings.omitsKeyIDs ? nil : key.id]
         var claims = honestClaims(algorithm)
-        perturbations.change(idTokenHeader: &header)
-        perturbations.change(idTokenClaims: &claims)
+        perturbations.change(.idTokenHeader, &header)
+        perturbations.change(.idTokenClaims, &claims)
 
         return try JSONWebToken.signed(header, claims) { message in
             var signature: [UInt8]
@@ -36,11 +34,11 @@ struct IDTokenWriter {
     }
 
     private func honestClaims(_ algorithm: SandboxAlgorithm) -> JSONObject {
-        JSONObject(of: [
+        [
             "iss": issuer, "sub": user.subject, "aud": client.id, "exp": now + settings.idTokenLifetime, "iat": now,
             "auth_time": family.authenticatedAt, "sid": family.sessionID, "nonce": nonce,
             "at_hash": accessToken.map { IDTokenWriter.hash($0, algorithm) },
-        ])
+        ] as JSONObject
     }
 
     /// The left half of the digest that belongs to the algorithm (section 3.1.3.6); Ed25519's is SHA-512.
@@ -108,7 +106,7 @@ struct JSONWebToken {
     static func signed(
         _ header: JSONObject, _ claims: JSONObject, by sign: ([UInt8]) throws -> [UInt8]
     ) rethrows -> String {
-        let input = [header, claims].map { Base64URL.encode($0.json.serialized()) }.joined(separator: ".")
+        let input = [header, claims].map { Base64URL.encode($0.jsonValue.serialized()) }.joined(separator: ".")
         return try "\(input).\(Base64URL.encode(sign(Array(input.utf8))))"
     }
 
@@ -183,7 +181,7 @@ struct SigningKeys {
         }
         var keys = decoys + ours
         if omitsIDs { for index in keys.indices { keys[index]["kid"] = nil } }
-        return JSONObject(of: ["keys": keys])
+        return ["keys": keys] as JSONObject
     }
 
     private static func makeDecoys() -> [JSONObject] {
@@ -192,14 +190,14 @@ struct SigningKeys {
         modulus[0] |= 0x80
         modulus[255] |= 1
         return [
-            JSONObject(of: [
+            [
                 "kty": "RSA", "use": "enc", "kid": "encryption", "alg": "RSA-OAEP", "n": Base64URL.encode(modulus),
                 "e": "AQAB",
-            ]),
-            JSONObject(of: [
+            ] as JSONObject,
+            [
                 "kty": "EC", "use": "sig", "kid": "koblitz", "crv": "secp256k1", "x": random(32), "y": random(32),
-            ]),
-            JSONObject(of: ["kty": "AKP", "use": "sig", "kid": "lattice", "alg": "ML-DSA-44", "pub": random(64)]),
+            ] as JSONObject,
+            ["kty": "AKP", "use": "sig", "kid": "lattice", "alg": "ML-DSA-44", "pub": random(64)] as JSONObject,
         ]
     }
 }
@@ -209,12 +207,10 @@ extension PublicKey {
     var webKey: JSONObject {
         switch parts {
         case .rsa(let modulus, let exponent):
-            JSONObject(of: ["kty": "RSA", "n": Base64URL.encode(modulus), "e": Base64URL.encode(exponent)])
+            ["kty": "RSA", "n": Base64URL.encode(modulus), "e": Base64URL.encode(exponent)] as JSONObject
         case .ellipticCurve(let curve, let x, let y):
-            JSONObject(of: [
-                "kty": "EC", "crv": curve.rawValue, "x": Base64URL.encode(x), "y": Base64URL.encode(y),
-            ])
-        case .ed25519(let bytes): JSONObject(of: ["kty": "OKP", "crv": "Ed25519", "x": Base64URL.encode(bytes)])
+            ["kty": "EC", "crv": curve.rawValue, "x": Base64URL.encode(x), "y": Base64URL.encode(y)] as JSONObject
+        case .ed25519(let bytes): ["kty": "OKP", "crv": "Ed25519", "x": Base64URL.encode(bytes)] as JSONObject
         }
     }
 }

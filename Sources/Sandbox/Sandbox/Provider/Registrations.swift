@@ -3,60 +3,44 @@ internal import RingbackBase
 
 /// Clients that register themselves (RFC 7591, OpenID Connect Dynamic Client Registration) and manage their
 /// registration (RFC 7592: read, update and delete). Native apps only. What is requested and not offered is refused.
-struct Registrations {
-    fileprivate struct Registration {
-        /// The registration access token.
-        var token: String
-        /// The response to the registration, or to its last update.
-        var document: JSONObject
-    }
-
+extension AuthorizationServer {
     private static let maxRegistrations = 1_000
     private static let wrongToken = OAuthError(
         "invalid_token", "the token is not this client's", status: 401, challenge: "Bearer")
 
-    /// By the client's id.
-    private var registrations: [String: Registration] = [:]
-
-    mutating func register(
-        _ request: SandboxRequest, _ clients: inout Clients, _ issuer: inout Issuer, at now: Int
-    ) throws -> ServerResponse {
+    mutating func register(_ request: SandboxRequest, at now: Int) throws -> ServerResponse {
         let settings = issuer.settings
         try requireOffer(settings.registration != .off)
         try require(
             settings.registration == .open || request.bearer == settings.initialAccessToken, "invalid_token",
             "an initial access token is needed", status: 401, challenge: "Bearer")
         try require(
-            registrations.count < Registrations.maxRegistrations, "server_error", "too many clients", status: 503)
+            registrations.count < Self.maxRegistrations, "server_error", "too many clients", status: 503)
         let asked = try unwrap(
             (try? JSON(parsing: request.body))?.object, "invalid_client_metadata", "the body is not a JSON object")
-        let redirectURIs = try Registrations.redirectURIs(asked)
-        try Registrations.checkGrants(asked)
-        let stated = try Registrations.authentication(asked)
+        let redirectURIs = try Self.redirectURIs(asked)
+        try Self.checkGrants(asked)
+        let stated = try Self.authentication(asked)
         let way = settings.registeredAuthentication ?? stated
         let id = Issuer.newToken("client")
         let place = issuer.url(.clientConfiguration) + "?" + FormEncoding.encode([("client_id", id)])
-        var document = JSONObject(of: [
-            "client_id": id, "client_id_issued_at": now, "registration_client_uri": place,
-        ])
+        var document: JSONObject = ["client_id": id, "client_id_issued_at": now, "registration_client_uri": place]
         let token = clients.enter(id, redirectURIs, [way], hasSecret: way != .none, &document, settings, at: now)
         for member in asked.members where document[member.name] == nil { document[member.name] = member.value }
-        document["token_endpoint_auth_method"] = way.json
+        document["token_endpoint_auth_method"] = .string(way.rawValue)
         registrations[id] = Registration(token: token, document: document)
         issuer.counters.registrations += 1
         return Responses.json(document, status: 201)
     }
 
     /// RFC 7592 sections 2.1 to 2.3. A deleted client gets the same response as one that never existed.
-    mutating func configure(
-        _ request: SandboxRequest, _ clients: inout Clients, _ issuer: inout Issuer, at now: Int
-    ) throws -> ServerResponse {
+    mutating func configureClient(_ request: SandboxRequest, at now: Int) throws -> ServerResponse {
         guard let id = Parameters(request.query)["client_id"], let registration = registrations[id],
             request.bearer == registration.token
-        else { throw Registrations.wrongToken }
+        else { throw Self.wrongToken }
         switch request.method {
         case "DELETE": break
-        case "PUT": return try update(id, registration, request, &clients, issuer.settings, at: now)
+        case "PUT": return try update(id, registration, request, at: now)
         default: return Responses.json(registration.document)
         }
         registrations[id] = nil
@@ -69,16 +53,15 @@ struct Registrations {
     /// RFC 7592 section 2.2. A client that has a secret gets a new one, and what the registration is managed with is
     /// new as well.
     private mutating func update(
-        _ id: String, _ registration: Registration, _ request: SandboxRequest, _ clients: inout Clients,
-        _ settings: SandboxSettings, at now: Int
+        _ id: String, _ registration: Registration, _ request: SandboxRequest, at now: Int
     ) throws -> ServerResponse {
         let asked = try registration.update(id, in: request.body)
-        let redirectURIs = try Registrations.redirectURIs(asked)
-        try Registrations.checkGrants(asked)
-        guard let known = clients[id] else { throw Registrations.wrongToken }
+        let redirectURIs = try Self.redirectURIs(asked)
+        try Self.checkGrants(asked)
+        guard let known = clients[id] else { throw Self.wrongToken }
         var document = registration.document
         let token = clients.enter(
-            id, redirectURIs, known.authentications, hasSecret: known.secret != nil, &document, settings, at: now)
+            id, redirectURIs, known.authentications, hasSecret: known.secret != nil, &document, issuer.settings, at: now)
         for member in asked.members where member.name != "client_secret" { document[member.name] = member.value }
         registrations[id] = Registration(token: token, document: document)
         return Responses.json(document)
@@ -149,7 +132,13 @@ extension Clients {
     }
 }
 
-extension Registrations.Registration {
+/// What a client has registered.
+struct Registration {
+    /// The registration access token.
+    var token: String
+    /// The response to the registration, or to its last update.
+    var document: JSONObject
+
     /// What an update asks for (RFC 7592 section 2.2).
     fileprivate func update(_ id: String, in body: [UInt8]) throws -> JSONObject {
         let asked = (try? JSON(parsing: body))?.object ?? JSONObject()

@@ -79,11 +79,11 @@ extension Issuer {
     /// An assertion, as a workload finds it in a file of its platform.
     mutating func makeAssertion(subject: String, audience: String?, lifetime: Int, at now: Int) throws -> String {
         let key = try keys.key(for: .es256)
-        let header = JSONObject(of: ["alg": "ES256", "typ": "JWT", "kid": key.id])
-        let claims = JSONObject(of: [
+        let header: JSONObject = ["alg": "ES256", "typ": "JWT", "kid": key.id]
+        let claims: JSONObject = [
             "iss": name, "sub": subject, "aud": audience ?? name, "iat": now, "exp": now + lifetime,
             "jti": RandomToken.identifier(bits: 128),
-        ])
+        ]
         return try JSONWebToken.signed(header, claims) { try key.key.sign(message: $0, algorithm: .es256) }
     }
 
@@ -99,7 +99,7 @@ extension Issuer {
         var answer = newAccessToken(of: open(client, user, scopes, at: now), for: user, scopes, at: now).members
         if scopes.isEmpty { answer["scope"] = nil }
         answer["issued_token_type"] = type.map(JSON.string)
-        perturbations.change(tokenResponse: &answer)
+        perturbations.change(.token, &answer)
         return Responses.json(answer)
     }
 }

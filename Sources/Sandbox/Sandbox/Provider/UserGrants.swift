@@ -126,10 +126,10 @@ extension Issuer {
         ledger.accessTokens[token] = Ledger.AccessGrant(
             family: family, user: user, scopes: scopes, expiresAt: now + lifetime)
         counters.tokensIssued += 1
-        let members = JSONObject(of: [
+        let members: JSONObject = [
             "access_token": token, "token_type": "Bearer", "scope": scopes.joined(separator: " "),
             "expires_in": settings.omitsExpiresIn ? nil : lifetime,
-        ])
+        ]
         return (token, members)
     }
 
@@ -155,7 +155,7 @@ extension Issuer {
             ledger.idTokens[idToken] = index
             answer["id_token"] = .string(idToken)
         }
-        perturbations.change(tokenResponse: &answer)
+        perturbations.change(.token, &answer)
         return Responses.json(answer)
     }
 }
@@ -180,11 +180,11 @@ extension Issuer {
         }
         let profile = grant.scopes.contains("profile") ? grant.user : nil
         let address = grant.scopes.contains("email") ? grant.user.email : nil
-        var claims = JSONObject(of: [
+        var claims: JSONObject = [
             "sub": grant.user.subject, "name": profile?.displayName, "preferred_username": profile?.name,
             "email": address, "email_verified": address.map { _ in true },
-        ])
-        perturbations.change(userinfo: &claims)
+        ]
+        perturbations.change(.userinfo, &claims)
         return Responses.json(claims)
     }
 

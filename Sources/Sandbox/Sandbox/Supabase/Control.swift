@@ -10,47 +10,27 @@ internal import RingbackBase
 /// "client_id": UUID, "name": …, "scopes": […]}]`; `null` turns it off), `stray_sessions` deletes sessions but leaves
 /// their tokens, `not_after` lets all sessions end after so many seconds, and `rewind` sets all of them back by so many
 /// refreshes, as in a database that was restored from a copy.
-struct SupabaseChange {
-    private let members: [JSONObject.Member]
-
-    /// Refuses a mistake before anything changes.
-    init(parsing item: JSONObject.Member) throws {
-        members = try item.object().members.map { .init("supabase.\($0.name)", $0.value) }
-        var project = SupabaseProject(url: "")
-        try apply(to: &project, at: 0)
-    }
-
-    func apply(to project: inout SupabaseProject, at now: Int) throws {
-        if let member = members.first(where: { $0.name == "supabase.configuration" }) {
-            project.settings = SupabaseSettings(try .init(reading: member))
-        }
-        for member in members where member.name != "supabase.configuration" {
-            let key = String(member.name.dropFirst("supabase.".utf8.count))
-            if try project.settings.set(key, to: member) { continue }
-            if try project.tables.set(key, to: member) { continue }
-            if try project.consents.set(key, to: member, project.accounts.users) { continue }
-            guard try project.accounts.perform(key, member, at: now) else { throw member.isUnknown }
-            project.runTrigger()
+extension SupabaseProject {
+    mutating func apply(_ item: JSONObject.Member, at now: Int) throws {
+        let members = try item.object().members
+        for member in members.filter({ $0.name == "configuration" }) + members.filter({ $0.name != "configuration" }) {
+            try apply(member.name, .init("supabase.\(member.name)", member.value), at: now)
         }
     }
-}
 
-extension SupabaseTables {
-    fileprivate mutating func set(_ key: String, to member: JSONObject.Member) throws -> Bool {
-        guard key == "tables" else { return false }
-        for table in try member.object().members {
-            try table.allow(["key", "rows"])
-            let rows = try table.optional("rows")?.each { try $0.object() }
-            tables[table.name] = Table(key: try table.optional("key")?.string() ?? "id", rows: rows ?? [])
-        }
-        return true
-    }
-}
-
-extension SupabaseAccounts {
-    fileprivate mutating func perform(_ key: String, _ member: JSONObject.Member, at now: Int) throws -> Bool {
+    private mutating func apply(_ key: String, _ member: JSONObject.Member, at now: Int) throws {
         switch key {
-        case "users": _ = try member.each { try users.add($0, at: now) }
+        case "configuration": settings = SupabaseSettings(try .init(reading: member))
+        case "tables":
+            for table in try member.object().members {
+                try table.allow(["key", "rows"])
+                let rows = try table.optional("rows")?.each { try $0.object() }
+                tables[table.name] = SupabaseTable(key: try table.optional("key")?.string() ?? "id", rows: rows ?? [])
+            }
+        case "consents": consents = try member.isNull ? nil : member.each { try consent($0) }
+        case "users":
+            for item in try member.each({ $0 }) { try users.add(item, at: now) }
+            runTrigger()
         case "ban":
             let end = SupabaseInstant(seconds: now + 3_155_760_000, nanoseconds: 0)
             for id in try users.ids(member) { users.ban(id, until: end) }
@@ -69,9 +49,16 @@ extension SupabaseAccounts {
         case "rewind":
             let count = try member.integer()
             sessions.change(where: { _ in true }) { $0.rewind(by: count) }
-        default: return false
+        default: guard try settings.set(key, to: member) else { throw member.isUnknown }
         }
-        return true
+    }
+
+    private func consent(_ item: JSONObject.Member) throws -> SupabaseConsent {
+        try item.allow(["user", "client_id", "name", "scopes"])
+        return SupabaseConsent(
+            userID: users.user(email: try item.required("user").string())?.id ?? "",
+            clientID: try item.required("client_id").string(), name: try item.optional("name")?.string() ?? "",
+            scopes: try item.optional("scopes").map([String].init(reading:)) ?? ["email"])
     }
 
     /// Picks all sessions, or those of some users.
@@ -143,7 +130,7 @@ extension SupabaseSettings: NamedSettings {
                 return try member.string()
             },
             .init("upgrade", \.upgradePercentage) { try $0.integer(in: 0...100) },
-            .init("token_hook", \.tokenHook) { try $0.isNull ? nil : SupabaseError(hook: $0) },
+            .init("token_hook", \.tokenHook),
             .init("user_hook", \.userHook) { try $0.isNull ? nil : SupabaseError(userHook: $0) },
             .init("otp_length", \.otpLength) { try $0.integer(in: 6...10) },
             .init("passkey_rp_id", \.passkeyPartyID), .init("captcha", \.captcha),
@@ -157,9 +144,9 @@ extension SupabaseSettings: NamedSettings {
     }
 }
 
-extension SupabaseError: JSONValue {
+extension SupabaseError: SettingValue, JSONConvertible {
     /// A hook's error: a status and text of its own, or a code of the server's for a hook that did not respond.
-    fileprivate init(hook member: JSONObject.Member) throws {
+    init(reading member: JSONObject.Member) throws {
         try member.allow(["status", "code", "message"])
         let code = try member.optional("code")?.string()
         let usual =
@@ -177,10 +164,10 @@ extension SupabaseError: JSONValue {
 
     /// An error of the hook before a user is created: a status, a text, and no code unless it has one.
     fileprivate init(userHook member: JSONObject.Member) throws {
-        try self.init(hook: member)
+        try self.init(reading: member)
         code = try member.optional("code")?.string() ?? ""
     }
 
     /// As the hook states it.
-    var json: JSON { JSONObject(of: ["status": status, "code": code, "message": message]).json }
+    var jsonValue: JSON { .object(["status": status, "code": code, "message": message]) }
 }

@@ -62,6 +62,9 @@ struct SupabaseError: Error, Equatable {
     /// An unexpected error of the server.
     static let failure = SupabaseError(500, "unexpected_failure", "Unexpected failure, please check server logs")
 
+    /// The project's own OAuth server is off.
+    static let serverIsOff = SupabaseError(404, "feature_disabled", "OAuth server is disabled")
+
     /// The value of `error` in a redirect; nil where the redirect has only `error_code`. That depends on whether it
     /// comes from `/callback`.
     func redirectError(isCallback: Bool) -> String? {
@@ -105,20 +108,16 @@ func unwrap<Value>(_ value: Value?, _ message: String, status: Int = 400) throws
 
 /// Responses with the header fields of the real server, and no others.
 enum SupabaseResponses {
-    static func json(_ members: Members, status: Int = 200, fields: [(String, String)] = []) -> ServerResponse {
-        json(JSONObject(of: members), status: status, fields: fields)
-    }
-
-    @_disfavoredOverload static func json(
-        _ object: JSONObject, status: Int = 200, fields: [(String, String)] = []
-    ) -> ServerResponse {
+    static func json(_ object: JSONObject, status: Int = 200, fields: [(String, String)] = []) -> ServerResponse {
         json(value: object, status: status, fields: fields)
     }
 
-    static func json(value: some JSONValue, status: Int = 200, fields: [(String, String)] = []) -> ServerResponse {
+    static func json(
+        value: some JSONConvertible, status: Int = 200, fields: [(String, String)] = []
+    ) -> ServerResponse {
         ServerResponse(
             status: status, fields: HTTPFields([("Content-Type", "application/json")] + fields),
-            body: value.json.serialized())
+            body: value.jsonValue.serialized())
     }
 
     static func empty(_ status: Int) -> ServerResponse { ServerResponse(status: status) }
@@ -140,11 +139,11 @@ enum SupabaseResponses {
             return json(["error": refusal.code, "error_description": refusal.message], status: 400)
         }
         let isCurrent = isCurrent(version)
-        let weakness = JSONObject(of: ["reasons": refusal.reasons])
-        var body = JSONObject(of: [
-            "code": isCurrent ? refusal.code.json : refusal.status.json,
-            (isCurrent ? "message" : "msg"): refusal.message, "weak_password": refusal.reasons.isEmpty ? nil : weakness,
-        ])
+        var body: JSONObject = [
+            "code": isCurrent ? refusal.code.jsonValue : refusal.status.jsonValue,
+            (isCurrent ? "message" : "msg"): refusal.message,
+            "weak_password": refusal.reasons.isEmpty ? nil : ["reasons": refusal.reasons] as JSONObject,
+        ]
         var fields = [("x-sb-error-code", refusal.code)]
         if isCurrent {
             fields.append(("X-Supabase-Api-Version", "2024-01-01"))
@@ -157,8 +156,9 @@ enum SupabaseResponses {
 
     /// An error of the REST endpoint, in its own form.
     static func restRefusal(_ refusal: SupabaseError) -> ServerResponse {
-        let body: Members = [
-            "code": refusal.code, "details": refusal.details.json, "hint": JSON.null, "message": refusal.message,
+        let body: JSONObject = [
+            "code": refusal.code, "details": refusal.details?.jsonValue ?? JSON.null, "hint": JSON.null,
+            "message": refusal.message,
         ]
         let fields = refusal.status == 401 ? [("WWW-Authenticate", "Bearer")] : []
         return json(body, status: refusal.status, fields: fields)
@@ -178,13 +178,13 @@ enum SupabaseResponses {
 /// What everybody may read of a project.
 extension SupabaseSettings {
     /// `/settings`.
-    func shown() -> ServerResponse {
+    func publicResponse() -> ServerResponse {
         let external = [
             "apple", "azure", "bitbucket", "discord", "facebook", "snapchat", "figma", "fly", "github", "gitlab",
             "google", "keycloak", "kakao", "linkedin", "linkedin_oidc", "notion", "spotify", "slack", "slack_oidc",
             "workos", "twitch", "twitter", "zoom",
         ]
-        var members = JSONObject(of: ["anonymous_users": allowsAnonymous, "email": allowsEmail, "phone": allowsPhone])
+        var members: JSONObject = ["anonymous_users": allowsAnonymous, "email": allowsEmail, "phone": allowsPhone]
         for name in external { members[name] = .bool(providers.contains(name)) }
         return SupabaseResponses.json([
             "external": members, "disable_signup": !allowsSignUp, "mailer_autoconfirm": autoconfirm,

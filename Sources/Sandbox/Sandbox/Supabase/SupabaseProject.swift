@@ -2,18 +2,23 @@ internal import LocalHTTP
 internal import RingbackBase
 
 /// A Supabase project: the Auth server and the REST endpoint below `/auth/v1` and `/rest/v1` of an issuer, which is
-/// also every external provider of the project. Written from responses of the real server. It only joins its parts: here
-/// each request finds its endpoint.
+/// also every external provider of the project. Written from responses of the real server. Its endpoints are extensions
+/// in files of their own; here each request finds its endpoint.
 struct SupabaseProject {
     /// Without a final slash.
     private let url: String
     var settings = SupabaseSettings()
-    var accounts = SupabaseAccounts()
-    var tables = SupabaseTables()
-    fileprivate(set) var codes = SupabaseCodes()
-    private var factors = SupabaseFactors()
-    private var passkeys = SupabasePasskeys()
-    var consents = SupabaseConsents()
+    var users = SupabaseUsers()
+    var sessions = SupabaseSessions()
+    var keys = SupabaseKeys()
+    var mail = SupabaseMail()
+    var flows = SupabaseFlows()
+    /// `profiles` exists from the start.
+    var tables = ["profiles": SupabaseTable()]
+    var factorChallenges: [String: SupabaseFactorChallenge] = [:]
+    var passkeyChallenges: [String: SupabasePasskeyChallenge] = [:]
+    /// What users have allowed the clients of the project's own OAuth server; nil while that server is off.
+    var consents: [SupabaseConsent]?
     private var limits = SupabaseLimits()
 
     init(url: String) {
@@ -22,9 +27,9 @@ struct SupabaseProject {
 
     /// What the trigger on new users does.
     mutating func runTrigger() {
-        let added = accounts.users.takeAdded()
+        let added = users.takeAdded()
         guard settings.profileTrigger else { return }
-        for user in added { tables.addProfile(of: user, at: user.updatedAt) }
+        for user in added { addProfile(of: user, at: user.updatedAt) }
     }
 
     /// The path of a request: first the gateway, which requires an API key, then the endpoint. Unknown paths and methods
@@ -36,15 +41,19 @@ struct SupabaseProject {
         if let answer = call.gatewayResponse(endpoint) { return answer }
         let before = settings.tokenHook == nil ? nil : self
         do {
-            if endpoint == .supabaseREST { return try tables.answer(call, accounts) }
-            guard let route = SupabaseRoute.all.first(where: { $0.matches(call.parts) }) else {
+            if endpoint == .supabaseREST { return try answerREST(call) }
+            guard let path = SupabaseRoute.all.first(where: { $0.matches(call.parts) })?.path else {
                 return SupabaseResponses.unknownPath()
             }
-            guard route.methods.contains(call.method) else { return SupabaseResponses.empty(405) }
+            guard let route = SupabaseRoute.all.first(where: { $0.path == path && $0.methods.contains(call.method) })
+            else { return SupabaseResponses.empty(405) }
             defer { runTrigger() }
-            if route.isLimited || (call.method, route.path) == ("PUT", "user") { try limits.throttle(call) }
+            if route.isLimited { try limits.throttle(call) }
             try call.checkCaptcha(route)
-            return try answer(call, route, &upstream)
+            if route.endpoint == .supabasePasskeys {
+                try require(settings.allowsPasskeys, 404, "passkey_disabled", "Passkeys are disabled")
+            }
+            return try route.answer(&self, call, &upstream)
         } catch {
             let failure = error as? SupabaseError ?? .failure
             // The hook is asked within a transaction. If it refuses, nothing has happened.
@@ -54,130 +63,112 @@ struct SupabaseProject {
         }
     }
 
-    private mutating func answer(
-        _ call: SupabaseCall, _ route: SupabaseRoute, _ upstream: inout AuthorizationServer
+    fileprivate mutating func grant(
+        _ call: SupabaseCall, _ upstream: inout AuthorizationServer
     ) throws -> ServerResponse {
-        switch (call.method, route.path) {
-        case ("GET", "authorize"): return try codes.flows.authorize(call)
-        case (_, "callback"), (_, "sso/saml/acs"): return try codes.flows.callback(call, &accounts, &upstream)
-        case ("POST", "token"): return try grant(call, &upstream)
-        case ("POST", "signup"): return try codes.signUp(call, &accounts)
-        case ("POST", "otp"): return try codes.sendCode(call, &accounts)
-        case ("POST", "magiclink"): return try codes.sendLink(call.body(), call, &accounts)
-        case ("POST", "recover"): return try codes.recover(call, &accounts)
-        case ("POST", "resend"): return try codes.resend(call, &accounts)
-        case ("GET", "verify"): return try codes.followLink(call, &accounts)
-        case ("POST", "verify"): return try codes.verify(call, &accounts)
-        case ("GET", "user"): return SupabaseResponses.json(value: try accounts.authenticate(call).user)
-        case ("PUT", "user"): return try codes.updateUser(call, &accounts)
-        case ("GET", "reauthenticate"): return try codes.reauthenticate(call, &accounts)
-        case ("POST", "logout"): return try accounts.logOut(call)
-        case ("POST", "sso"): return try codes.flows.signOn(call)
-        case ("GET", "user/identities/authorize"): return try codes.flows.authorizeLinking(call, accounts)
-        case ("DELETE", "user/identities/*"): return try accounts.unlink(call)
-        case (_, "user/oauth/grants"): return try consents.answer(call, &accounts)
-        case ("POST", "factors"): return try factors.enroll(call, &accounts)
-        case ("DELETE", "factors/*"): return try factors.remove(call, &accounts)
-        case ("POST", "factors/*/challenge"): return try factors.challenge(call, &accounts, &codes.mail)
-        case ("POST", "factors/*/verify"): return try factors.verify(call, &accounts)
-        case ("GET", "settings"): return settings.shown()
-        case ("GET", "health"):
-            let description = "GoTrue is a user registration and authentication API"
-            return SupabaseResponses.json(["version": "v2.196.0", "name": "GoTrue", "description": description])
-        case ("GET", ".well-known/jwks.json"):
-            return SupabaseResponses.json(
-                ["keys": accounts.keys.published(for: settings.algorithm)],
-                fields: [("Cache-Control", "public, max-age=600")])
-        case ("GET", ".well-known/openid-configuration"): return settings.metadata(call.authURL)
-        case _ where call.parts.first == "passkeys": return try passkeys.answer(call, &accounts)
-        default: throw SupabaseError(404, "feature_disabled", "OAuth server is disabled")
-        }
-    }
-
-    private mutating func grant(_ call: SupabaseCall, _ upstream: inout AuthorizationServer) throws -> ServerResponse {
         let type = call.query("grant_type") ?? ""
         upstream.issuer.counters.tokenRequests[type.isEmpty ? "none" : type, default: 0] += 1
         switch type {
-        case "password": return try accounts.passwordGrant(call)
-        case "refresh_token": return try refresh(call, &upstream.issuer.counters)
-        case "pkce": return try codes.flows.codeGrant(call, &accounts)
-        case "id_token": return try accounts.idTokenGrant(call, &upstream)
+        case "password": return try passwordGrant(call)
+        case "refresh_token": return try refreshGrant(call, &upstream.issuer.counters)
+        case "pkce": return try codeGrant(call)
+        case "id_token": return try idTokenGrant(call, &upstream)
         case "web3": throw SupabaseError(422, "web3_provider_disabled", "Web3 provider is disabled")
         default: throw SupabaseError(400, "invalid_credentials", "unsupported_grant_type")
         }
     }
-
-    private mutating func refresh(_ call: SupabaseCall, _ counters: inout Counters) throws -> ServerResponse {
-        do {
-            let answer = try accounts.refreshGrant(call)
-            counters.refreshes += 1
-            if answer.fields.contains("sb-auth-refresh-token-rotated") { counters.rotations += 1 }
-            return answer
-        } catch let error as SupabaseError {
-            if error.code == "refresh_token_already_used" { counters.reuseDetections += 1 }
-            throw error
-        }
-    }
 }
 
-/// A path of the Auth server below `/auth/v1/`.
+/// An operation of the Auth server: its path below `/auth/v1/`, and what answers it.
 struct SupabaseRoute {
+    typealias Answer = @Sendable (inout SupabaseProject, SupabaseCall) throws -> ServerResponse
+    typealias ExternalAnswer =
+        @Sendable (inout SupabaseProject, SupabaseCall, inout AuthorizationServer) throws -> ServerResponse
+
+    let methods: [String]
     /// `*` stands for one part of the path, `**` for all that follow.
     let path: String
-    let methods: [String]
     /// The group of the path in switches, counters and the log.
     let endpoint: Endpoint
     /// Requests are counted by address.
     let isLimited: Bool
     /// A POST needs a CAPTCHA token, if the project wants one.
-    let isGuarded: Bool
+    var isGuarded = false
+    let answer: ExternalAnswer
 
-    private init(
-        _ path: String, _ methods: [String], _ endpoint: Endpoint, isLimited: Bool = false, isGuarded: Bool = false
-    ) {
-        self.path = path
-        self.methods = methods
-        self.endpoint = endpoint
-        self.isLimited = isLimited
-        self.isGuarded = isGuarded
+    /// One that asks the external provider.
+    private static func external(
+        _ methods: String, _ path: String, _ endpoint: Endpoint, isLimited: Bool = false,
+        _ answer: @escaping ExternalAnswer
+    ) -> SupabaseRoute {
+        let methods = methods.split(separator: " ").map(String.init)
+        return SupabaseRoute(methods: methods, path: path, endpoint: endpoint, isLimited: isLimited, answer: answer)
     }
 
-    /// The first one that matches counts.
+    private static func own(
+        _ methods: String, _ path: String, _ endpoint: Endpoint, isLimited: Bool = false, _ answer: @escaping Answer
+    ) -> SupabaseRoute {
+        external(methods, path, endpoint, isLimited: isLimited) { project, call, _ in try answer(&project, call) }
+    }
+
+    /// One that any program may call as often as it likes: limited and guarded.
+    private static func open(_ path: String, _ endpoint: Endpoint, _ answer: @escaping Answer) -> SupabaseRoute {
+        var route = own("POST", path, endpoint, isLimited: true, answer)
+        route.isGuarded = true
+        return route
+    }
+
+    /// The first path that matches counts.
     static let all: [SupabaseRoute] = [
-        .init("authorize", ["GET"], .supabaseAuthorize),
-        .init("callback", ["GET", "POST"], .supabaseCallback),
-        .init("sso/saml/acs", ["GET", "POST"], .supabaseCallback),
-        .init("token", ["POST"], .supabaseToken, isLimited: true),
-        .init("signup", ["POST"], .supabaseSignUp, isLimited: true, isGuarded: true),
-        .init("otp", ["POST"], .supabaseOTP, isLimited: true, isGuarded: true),
-        .init("magiclink", ["POST"], .supabaseOTP, isLimited: true, isGuarded: true),
-        .init("recover", ["POST"], .supabaseRecover, isLimited: true, isGuarded: true),
-        .init("resend", ["POST"], .supabaseResend, isLimited: true, isGuarded: true),
-        .init("verify", ["GET", "POST"], .supabaseVerify, isLimited: true),
-        .init("user", ["GET", "PUT"], .supabaseUser),
-        .init("user/identities/authorize", ["GET"], .supabaseIdentities),
-        .init("user/identities/*", ["DELETE"], .supabaseIdentities),
-        .init("user/oauth/grants", ["GET", "DELETE"], .supabaseIdentities),
-        .init("reauthenticate", ["GET"], .supabaseReauthenticate),
-        .init("logout", ["POST"], .supabaseLogout),
-        .init("sso", ["POST"], .supabaseSSO, isLimited: true, isGuarded: true),
-        .init("factors", ["POST"], .supabaseFactors),
-        .init("factors/*", ["DELETE"], .supabaseFactors),
-        .init("factors/*/challenge", ["POST"], .supabaseFactors, isLimited: true),
-        .init("factors/*/verify", ["POST"], .supabaseFactors, isLimited: true),
-        .init("passkeys", ["GET"], .supabasePasskeys),
-        .init("passkeys/", ["GET"], .supabasePasskeys),
-        .init("passkeys/*", ["PATCH", "DELETE"], .supabasePasskeys),
-        .init("passkeys/authentication/options", ["POST"], .supabasePasskeys, isLimited: true, isGuarded: true),
-        .init("passkeys/authentication/verify", ["POST"], .supabasePasskeys),
-        .init("passkeys/registration/options", ["POST"], .supabasePasskeys),
-        .init("passkeys/registration/verify", ["POST"], .supabasePasskeys),
-        .init("settings", ["GET"], .supabaseSettings),
-        .init("health", ["GET"], .supabaseHealth),
-        .init(".well-known/jwks.json", ["GET"], .supabaseJWKS),
-        .init(".well-known/openid-configuration", ["GET"], .supabaseOther),
-        .init(".well-known/oauth-authorization-server", ["GET"], .supabaseOther),
-        .init("oauth/**", ["GET", "POST", "PATCH", "DELETE"], .supabaseOther),
+        .own("GET", "authorize", .supabaseAuthorize) { try $0.authorize($1) },
+        .external("GET POST", "callback", .supabaseCallback) { try $0.callback($1, &$2) },
+        .external("GET POST", "sso/saml/acs", .supabaseCallback) { try $0.callback($1, &$2) },
+        .external("POST", "token", .supabaseToken, isLimited: true) { try $0.grant($1, &$2) },
+        .open("signup", .supabaseSignUp) { try $0.signUp($1) },
+        .open("otp", .supabaseOTP) { try $0.sendCode($1) },
+        .open("magiclink", .supabaseOTP) { try $0.sendLink($1.body(), $1) },
+        .open("recover", .supabaseRecover) { try $0.recover($1) },
+        .open("resend", .supabaseResend) { try $0.resend($1) },
+        .own("GET", "verify", .supabaseVerify, isLimited: true) { try $0.followLink($1) },
+        .own("POST", "verify", .supabaseVerify, isLimited: true) { try $0.verify($1) },
+        .own("GET", "user", .supabaseUser) {
+            SupabaseResponses.json(value: try $0.authenticate($1).user)
+        },
+        .own("PUT", "user", .supabaseUser, isLimited: true) { try $0.updateUser($1) },
+        .own("GET", "user/identities/authorize", .supabaseIdentities) { try $0.authorizeLinking($1) },
+        .own("DELETE", "user/identities/*", .supabaseIdentities) { try $0.unlink($1) },
+        .own("GET", "user/oauth/grants", .supabaseIdentities) { try $0.grants($1) },
+        .own("DELETE", "user/oauth/grants", .supabaseIdentities) { try $0.revokeGrant($1) },
+        .own("GET", "reauthenticate", .supabaseReauthenticate) { try $0.reauthenticate($1) },
+        .own("POST", "logout", .supabaseLogout) { try $0.logOut($1) },
+        .open("sso", .supabaseSSO) { try $0.signOn($1) },
+        .own("POST", "factors", .supabaseFactors) { try $0.enroll($1) },
+        .own("DELETE", "factors/*", .supabaseFactors) { try $0.removeFactor($1) },
+        .own("POST", "factors/*/challenge", .supabaseFactors, isLimited: true) { try $0.challengeFactor($1) },
+        .own("POST", "factors/*/verify", .supabaseFactors, isLimited: true) { try $0.verifyFactor($1) },
+        .own("GET", "passkeys", .supabasePasskeys) { try $0.passkeys($1) },
+        .own("GET", "passkeys/", .supabasePasskeys) { try $0.passkeys($1) },
+        .own("PATCH", "passkeys/*", .supabasePasskeys) { try $0.renamePasskey($1) },
+        .own("DELETE", "passkeys/*", .supabasePasskeys) { try $0.removePasskey($1) },
+        .open("passkeys/authentication/options", .supabasePasskeys) { $0.askPasskey($1) },
+        .own("POST", "passkeys/authentication/verify", .supabasePasskeys) { try $0.signInByPasskey($1) },
+        .own("POST", "passkeys/registration/options", .supabasePasskeys) { try $0.askNewPasskey($1) },
+        .own("POST", "passkeys/registration/verify", .supabasePasskeys) { try $0.addPasskey($1) },
+        .own("GET", "settings", .supabaseSettings) { project, _ in project.settings.publicResponse() },
+        .own("GET", "health", .supabaseHealth) { _, _ in
+            let description = "GoTrue is a user registration and authentication API"
+            return SupabaseResponses.json(["version": "v2.196.0", "name": "GoTrue", "description": description])
+        },
+        .own("GET", ".well-known/jwks.json", .supabaseJWKS) { project, _ in
+            SupabaseResponses.json(
+                ["keys": project.keys.published(for: project.settings.algorithm)],
+                fields: [("Cache-Control", "public, max-age=600")])
+        },
+        .own("GET", ".well-known/openid-configuration", .supabaseOther) { $0.settings.metadata($1.authURL) },
+        .own("GET", ".well-known/oauth-authorization-server", .supabaseOther) { _, _ in
+            throw SupabaseError.serverIsOff
+        },
+        .own("GET POST PATCH DELETE", "oauth/**", .supabaseOther) { _, _ in throw SupabaseError.serverIsOff },
     ]
 
     func matches(_ parts: [String]) -> Bool {

@@ -345,7 +345,7 @@ extension SupabaseText {
 }
 
 /// A point in time as Go writes it (RFC 3339, UTC): up to nine fractional digits, without zeros at the end.
-struct SupabaseInstant: Sendable, JSONValue {
+struct SupabaseInstant: Sendable, JSONConvertible {
     let seconds: Int
     let nanoseconds: Int
 
@@ -357,7 +357,7 @@ struct SupabaseInstant: Sendable, JSONValue {
         return SupabaseInstant(seconds: now, nanoseconds: tick * 1_013_370 % 1_000_000_000)
     }
 
-    var json: JSON { .string(text) }
+    var jsonValue: JSON { .string(text) }
 
     var text: String {
         let digits = String(nanoseconds)

@@ -116,16 +116,12 @@ import Testing
         ("oauth_provider = \"\"", "oauth_provider: must be a provider's name"),
         ("redirect_uri = \"app://cb?code=1\"", "redirect_uri: the parameter code"),
         ("redirect_uri = \"app://cb?flow=1\"", "redirect_uri: the parameter flow"),
-        ("redirect_flow_key = \"none\"", "redirect_flow_key: \"none\" is for a redirect_uri with a custom scheme"),
-        ("allow_missing_nonce = \"yes\"", "allow_missing_nonce: "), ("rpc = \"touch\"", "rpc: "),
         ("token_issuer = \"http://auth.example.org\"", "token_issuer: must be an https URL"),
         ("token_issuer = \"auth.example.org\"", "token_issuer: must be an https URL"),
         ("token_issuer = \"https://auth.example.org?x\"", "token_issuer: must be an https URL"),
         ("token_issuer = \"\"", "token_issuer: must be an https URL"),
         ("id_token_account = \"mail\"", "id_token_account: must name another account"),
         ("id_token_account = \"nobody\"", "id_token_account: there is no account of this name"),
-        ("rpc = [1]", "rpc: "),
-        ("profile = \"profiles\"", "profile: "), ("profile = { tabel = \"t\" }", "profile.tabel: "),
     ])
     func `with a mistake says which`(line: String, start: String) throws {
         let found = try mistakes(Self.lines + Self.url + line)

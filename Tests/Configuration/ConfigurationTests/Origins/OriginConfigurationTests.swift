@@ -67,8 +67,6 @@ import Testing
         #expect(found.map(\.allowed.withoutScheme) == [false, true, false, false])
     }
 
-    @Test func `are none where none is written`() throws { #expect(try origins("").isEmpty) }
-
     @Test func `that no lookup could tell apart are a mistake, with both lines`() throws {
         let one = "[[origin]]\nurl = \"https://git.example.org/*\"\naccount = \"work\"\n"
         let same = "[[origin]]\nurl = \"https://Git.example.org:443\"\naccount = \"app\"\n"
@@ -134,11 +132,5 @@ import Testing
                 #""origins":[{"url":"https://git.example.org/*","account":"work","scope":"a","kind":"access_token","#
                     + #""headers":["Authorization: Bearer {token}"],"source":{"file":"\#(folder.path)/config.toml","line":9}}]"#
             ))
-    }
-
-    @Test func `replace the old key of accounts`() throws {
-        let folder = try Folder()
-        try folder.write("[accounts.a]\nissuer = \"https://id.example\"\nclient_id = \"c\"\norigins = []\n")
-        #expect(throws: ConfigurationErrors.self) { try folder.load() }
     }
 }

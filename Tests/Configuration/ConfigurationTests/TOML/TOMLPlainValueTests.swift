@@ -13,10 +13,6 @@ import Testing
         _ = try TOMLDocument(parsing: Array("a = \(text)\nb = [\(text)]\nc = { d = \(text)}\n".utf8))
     }
 
-    @Test func `end before a line's end`() throws {
-        _ = try TOMLDocument(parsing: Array("a = 1\r\nb = [true\r\n]\r\n".utf8))
-    }
-
     @Test(arguments: [
         "", "True", "tru", "truee", "yes", "00", "01", "1_", "_1", "1__0", "+", "-", "+-1", "1.", ".1", "1.e1", "1e",
         "1e+",

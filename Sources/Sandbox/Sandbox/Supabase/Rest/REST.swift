@@ -3,10 +3,10 @@ internal import RingbackBase
 
 /// `/rest/v1/<table>` and `/rest/v1/rpc/<function>`: as much of PostgREST as profiles and functions need. The caller is
 /// the subject of the bearer token, whether or not its session has ended.
-extension SupabaseTables {
-    mutating func answer(_ call: SupabaseCall, _ accounts: SupabaseAccounts) throws -> ServerResponse {
-        let subject = try subject(call, accounts.keys)
-        if call.parts.count == 2, call.parts[0] == "rpc" { return try runFunction(call, subject, accounts.users) }
+extension SupabaseProject {
+    mutating func answerREST(_ call: SupabaseCall) throws -> ServerResponse {
+        let subject = try subject(call)
+        if call.parts.count == 2, call.parts[0] == "rpc" { return try runFunction(call, subject) }
         let name = call.parts.joined(separator: "/")
         try require(
             tables[name] != nil, 404, "PGRST205", "Could not find the table 'public.\(name)' in the schema cache")
@@ -19,7 +19,7 @@ extension SupabaseTables {
     }
 
     /// Nil for a caller who is not signed in.
-    private func subject(_ call: SupabaseCall, _ keys: SupabaseKeys) throws -> String? {
+    private func subject(_ call: SupabaseCall) throws -> String? {
         guard let token = call.bearer, !call.settings.apiKeys.contains(token) else { return nil }
         do {
             return try keys.claims(of: token, at: call.now)["sub"]?.string
@@ -45,8 +45,9 @@ extension SupabaseTables {
 
     private func select(_ name: String, _ call: SupabaseCall, _ subject: String?) throws -> ServerResponse {
         let filters = try filters(call)
-        var rows = (rows(of: name, visibleTo: subject) ?? []).filter { row in
-            filters.allSatisfy { $0.accepts(row) }
+        let table = tables[name] ?? SupabaseTable()
+        var rows = table.rows.filter { row in
+            subject != nil && row[table.key]?.string == subject && filters.allSatisfy { $0.accepts(row) }
         }
         if let offset = call.query("offset").flatMap({ Int($0) }) { rows = Array(rows.dropFirst(max(offset, 0))) }
         if let limit = call.query("limit").flatMap({ Int($0) }) { rows = Array(rows.prefix(max(limit, 0))) }
@@ -120,37 +121,12 @@ extension SupabaseTables {
     }
 }
 
-/// The project's own tables, each with one rule: a row belongs to the user whose id is in its key column, and only that
-/// user sees and changes it.
-struct SupabaseTables {
-    struct Table {
-        /// The column that names the owner.
-        var key = "id"
-        var rows: [JSONObject] = []
-    }
-
-    /// `profiles` exists from the start.
-    var tables: [String: Table] = ["profiles": Table()]
-
-    /// What the trigger on new users does.
-    mutating func addProfile(of user: SupabaseUser, at now: SupabaseInstant) {
-        guard var table = tables["profiles"], !table.rows.contains(where: { $0[table.key]?.string == user.id }) else {
-            return
-        }
-        table.rows.append(
-            JSONObject(of: [
-                table.key: user.id, "email": user.email.isEmpty ? JSON.null : user.email.json,
-                "full_name": user.userMetadata["full_name"].json, "is_active": true, "created_at": now,
-                "updated_at": now,
-            ]))
-        tables["profiles"] = table
-    }
-
-    /// The rows that a user may see; nil for a table that does not exist.
-    func rows(of table: String, visibleTo subject: String?) -> [JSONObject]? {
-        guard let table = tables[table] else { return nil }
-        return table.rows.filter { subject != nil && $0[table.key]?.string == subject }
-    }
+/// A table of the project's own. A row belongs to the user whose id is in the key column, and only that user sees and
+/// changes it.
+struct SupabaseTable {
+    /// The column that names the owner.
+    var key = "id"
+    var rows: [JSONObject] = []
 }
 
 /// A condition of a request's query: `id=eq.X`.
@@ -213,17 +189,27 @@ struct SupabaseFilter {
 }
 
 /// The functions of a project's database: those that an app calls for a profile, and two for tests.
-extension SupabaseTables {
+extension SupabaseProject {
     private static let functions = [
         "get_or_create_profile", "update_profile", "deactivate_account", "reactivate_account", "echo", "fail",
     ]
 
-    mutating func runFunction(
-        _ call: SupabaseCall, _ subject: String?, _ users: SupabaseUsers
-    ) throws -> ServerResponse {
+    /// What the trigger on new users does.
+    mutating func addProfile(of user: SupabaseUser, at now: SupabaseInstant) {
+        guard let table = tables["profiles"], !table.rows.contains(where: { $0[table.key]?.string == user.id }) else {
+            return
+        }
+        tables["profiles"]?.rows.append([
+            table.key: user.id, "email": user.email.isEmpty ? JSON.null : .string(user.email),
+            "full_name": user.userMetadata["full_name"] ?? JSON.null, "is_active": true, "created_at": now,
+            "updated_at": now,
+        ])
+    }
+
+    private mutating func runFunction(_ call: SupabaseCall, _ subject: String?) throws -> ServerResponse {
         let name = call.parts[1]
         try require(
-            SupabaseTables.functions.contains(name), 404, "PGRST202",
+            Self.functions.contains(name), 404, "PGRST202",
             "Could not find the function public.\(name) in the schema cache")
         try require(call.method == "POST", 405, "25006", "cannot execute UPDATE in a read-only transaction")
         let parsed = call.request.body.isEmpty ? JSONObject() : try body(call).object
@@ -232,12 +218,12 @@ extension SupabaseTables {
         case "echo": return SupabaseResponses.json(arguments)
         case "fail":
             throw SupabaseError(400, "P0001", arguments["message"]?.string ?? "the function raised an exception")
-        default: return try changeProfile(name, arguments, subject, call, users)
+        default: return try changeProfile(name, arguments, subject, call)
         }
     }
 
     private mutating func changeProfile(
-        _ name: String, _ arguments: JSONObject, _ subject: String?, _ call: SupabaseCall, _ users: SupabaseUsers
+        _ name: String, _ arguments: JSONObject, _ subject: String?, _ call: SupabaseCall
     ) throws -> ServerResponse {
         let user = try unwrap(subject.flatMap { users[$0] }, 401, "42501", "permission denied for function \(name)")
         if name == "get_or_create_profile" { addProfile(of: user, at: call.instant()) }

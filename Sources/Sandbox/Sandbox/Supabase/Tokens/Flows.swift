@@ -106,51 +106,52 @@ struct SupabaseFlows {
         return flows[index]
     }
 
+    func first(where isWanted: (SupabaseFlow) -> Bool) -> SupabaseFlow? { flows.first(where: isWanted) }
+
+    mutating func remove(_ flow: SupabaseFlow) { flows.removeAll { $0.id == flow.id } }
+
     /// Stores what has changed in a flow.
     mutating func save(_ flow: SupabaseFlow) {
         guard let index = flows.firstIndex(where: { $0.id == flow.id }) else { return }
         flows[index] = flow
     }
+}
 
+/// Where an external provider redirects the user to. The project learns who the user is from the issuer's own token
+/// endpoint, as any client would.
+extension SupabaseProject {
     /// `POST /token`: the code at the end of a flow.
-    mutating func codeGrant(_ call: SupabaseCall, _ accounts: inout SupabaseAccounts) throws -> ServerResponse {
+    mutating func codeGrant(_ call: SupabaseCall) throws -> ServerResponse {
         let body = try call.body()
         let (code, verifier) = (try body.text("auth_code"), try body.text("code_verifier"))
         try require(
             !code.isEmpty && !verifier.isEmpty, "invalid request: both auth code and code verifier should be non-empty")
-        guard let index = flows.firstIndex(where: { $0.code == code }), let userID = flows[index].userID,
-            flows[index].upstream != .none || flows[index].openedAt != nil
+        guard let flow = flows.first(where: { $0.code == code }), let userID = flow.userID,
+            flow.upstream != .none || flow.openedAt != nil
         else { throw SupabaseError(404, "flow_state_not_found", "invalid flow state, no valid flow state found") }
-        let flow = flows[index]
         try require(
             !flow.hasExpired(at: call.now, lifetime: call.settings.flowLifetime), 422, "flow_state_expired",
             "invalid flow state, flow state has expired")
         try require(
             flow.challenge?.isMet(by: verifier) ?? false, 400, "bad_code_verifier",
             "code challenge does not match previously saved code verifier")
-        flows.remove(at: index)
-        let extra: Members = [
+        flows.remove(flow)
+        let extra: JSONObject = [
             "provider_token": flow.providerToken, "provider_refresh_token": flow.providerRefreshToken,
         ]
-        return try accounts.signIn(userID, by: flow.method, provider: flow.company, extra: extra, call)
+        return try signIn(userID, by: flow.method, provider: flow.company, extra: extra, call)
     }
-}
 
-/// Where an external provider redirects the user to. The project learns who the user is from the issuer's own token
-/// endpoint, as any client would.
-extension SupabaseFlows {
     /// `/callback` of providers, and `/sso/saml/acs` of companies: the code stands for the assertion that a SAML
     /// provider would post.
-    mutating func callback(
-        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts, _ upstream: inout AuthorizationServer
-    ) throws -> ServerResponse {
+    mutating func callback(_ call: SupabaseCall, _ upstream: inout AuthorizationServer) throws -> ServerResponse {
         let isManaged = call.parts.first == "sso"
         let siteURL = call.settings.siteURL
         let parameters = call.request.parameters
         // The app that gets the error; nil while no app is known, and for companies: then the error goes to the site.
         var app: String?
         do {
-            let flow = try takeUpstream(parameters["state"], isManaged: isManaged, call.settings, at: call.now)
+            let flow = try flows.takeUpstream(parameters["state"], isManaged: isManaged, call.settings, at: call.now)
             let isForSite = isManaged && !call.settings.redirectRules.accepts(flow.redirectTo)
             let target = isForSite ? siteURL : flow.redirectTo
             app = isManaged ? nil : target
@@ -162,7 +163,7 @@ extension SupabaseFlows {
                 return SupabaseResponses.redirect(
                     to: SupabaseRedirects.errors(pairs, at: app, inQuery: true), status: 302)
             }
-            let location = try finish(flow, parameters["code"] ?? "", target, call, &accounts, &upstream)
+            let location = try finish(flow, parameters["code"] ?? "", target, call, &upstream)
             return SupabaseResponses.redirect(to: location, status: 302)
         } catch let error as SupabaseError {
             guard let app else {
@@ -176,7 +177,7 @@ extension SupabaseFlows {
 
     private mutating func finish(
         _ flow: SupabaseFlow, _ code: String, _ target: String, _ call: SupabaseCall,
-        _ accounts: inout SupabaseAccounts, _ upstream: inout AuthorizationServer
+        _ upstream: inout AuthorizationServer
     ) throws -> String {
         let isManaged = flow.upstream == .sso
         let redirectURI = isManaged ? call.assertionURL : call.callbackURL
@@ -184,28 +185,28 @@ extension SupabaseFlows {
             upstream.redeem(code, verifier: flow.verifier, redirectURI: redirectURI, at: call.now), 500,
             "unexpected_failure", "Unable to exchange external code: \(code.prefix(8))")
         let claims = SupabaseClaims(person, at: flow.provider, issuer: upstream.issuer.name, showsName: true)
-        let userID = try accounts.users.user(for: claims, linkingTo: flow.linkTo, call)
+        let userID = try users.user(for: claims, linkingTo: flow.linkTo, call)
         let token = isManaged ? nil : tokens["access_token"]?.string
         let refreshToken = isManaged ? nil : tokens["refresh_token"]?.string
         if flow.challenge == nil {
-            let session = accounts.open(userID, by: flow.method, provider: flow.company, call)
+            let session = open(userID, by: flow.method, provider: flow.company, call)
             let extra = [("provider_token", token), ("provider_refresh_token", refreshToken)]
                 .compactMap { name, value in value.map { (name, $0) } }
-            return SupabaseRedirects.with(tokens: try accounts.tokens(session, call), extra: extra, target)
+            return SupabaseRedirects.with(tokens: try self.tokens(session, call), extra: extra, target)
         }
         var opened = flow
         opened.userID = userID
         opened.openedAt = call.now
         opened.providerToken = token
         opened.providerRefreshToken = refreshToken
-        save(opened)
+        flows.save(opened)
         return SupabaseRedirects.with(code: flow.code, target)
     }
 }
 
 /// How a sign-in with an external provider begins. Every provider, also one of an organization, is the issuer of which
 /// the project is a part: its page asks who signs in, unless `auto_approve` is set.
-extension SupabaseFlows {
+extension SupabaseProject {
     private static let known = [
         "apple", "azure", "bitbucket", "discord", "facebook", "figma", "fly", "github", "gitlab", "google", "kakao",
         "keycloak", "linkedin", "linkedin_oidc", "notion", "slack", "slack_oidc", "snapchat", "spotify", "twitch",
@@ -216,8 +217,8 @@ extension SupabaseFlows {
         SupabaseResponses.redirect(to: try beginExternal(call, linkTo: nil), status: 302)
     }
 
-    mutating func authorizeLinking(_ call: SupabaseCall, _ accounts: SupabaseAccounts) throws -> ServerResponse {
-        let user = try accounts.authenticate(call).user
+    mutating func authorizeLinking(_ call: SupabaseCall) throws -> ServerResponse {
+        let user = try authenticate(call).user
         try call.checkLinking()
         let location = try beginExternal(call, linkTo: user.id)
         return call.query("skip_http_redirect") == "true"
@@ -227,7 +228,7 @@ extension SupabaseFlows {
     private mutating func beginExternal(_ call: SupabaseCall, linkTo: String?) throws -> String {
         let provider = (call.query("provider") ?? "").lowercased()
         try require(
-            SupabaseFlows.known.contains(provider), "Unsupported provider: Provider \(provider) could not be found")
+            Self.known.contains(provider), "Unsupported provider: Provider \(provider) could not be found")
         try require(call.settings.providers.contains(provider), "Unsupported provider: provider is not enabled")
         let challenge = try SupabaseChallenge(
             value: call.query("code_challenge") ?? "", method: call.query("code_challenge_method") ?? "",
@@ -239,12 +240,12 @@ extension SupabaseFlows {
         flow.upstream = .oauth
         flow.linkTo = linkTo
         let asked = (call.query("scopes") ?? "").split(separator: ",").joined(separator: " ")
-        var parameters = SupabaseFlows.upstream(&flow, redirectURI: call.callbackURL)
+        var parameters = Self.upstream(&flow, redirectURI: call.callbackURL)
         if !asked.isEmpty { parameters["scope"] = "openid email profile \(asked)" }
         // All other parameters are passed on, and take precedence.
         let ours: Set = ["provider", "scopes", "code_challenge", "code_challenge_method", "invite_token"]
         for pair in call.pairs where !ours.contains(pair.name) { parameters[pair.name] = pair.value }
-        add(flow)
+        flows.add(flow)
         return call.authorizationURL(parameters)
     }
 
@@ -276,8 +277,8 @@ extension SupabaseFlows {
             provider: "sso:" + id, method: "sso/saml", challenge: challenge,
             redirectTo: try body.text("redirect_to"), createdAt: call.now)
         flow.upstream = .sso
-        let parameters = SupabaseFlows.upstream(&flow, redirectURI: call.assertionURL)
-        add(flow)
+        let parameters = Self.upstream(&flow, redirectURI: call.assertionURL)
+        flows.add(flow)
         let location = call.authorizationURL(parameters)
         return try body.flag("skip_http_redirect") ?? false
             ? SupabaseResponses.json(["url": location]) : SupabaseResponses.redirect(to: location, status: 303)
@@ -297,7 +298,7 @@ extension SupabaseCall {
 /// `POST /token?grant_type=id_token`: an ID token that the app got from the provider itself. Every provider's tokens
 /// are those of the issuer of which the project is a part, for any of its clients. An error of the token has the third
 /// form.
-extension SupabaseAccounts {
+extension SupabaseProject {
     private static let withIDTokens = [
         "apple", "azure", "facebook", "google", "kakao", "keycloak", "snapchat", "vercel_marketplace",
     ]
@@ -307,12 +308,12 @@ extension SupabaseAccounts {
         let body = try call.body()
         let token = try body.text("id_token")
         try require(!token.isEmpty, oauth: "invalid request", "id_token required")
-        let provider = try SupabaseAccounts.providerName(body, issuer)
+        let provider = try Self.providerName(body, issuer)
         try require(
             call.settings.providers.contains(provider), 400, "provider_disabled",
             "Provider (issuer \"\(issuer)\") is not enabled")
-        let claims = try SupabaseAccounts.verifiedClaims(token, &upstream, at: call.now)
-        try SupabaseAccounts.checkNonce(claims, body.text("nonce"))
+        let claims = try Self.verifiedClaims(token, &upstream, at: call.now)
+        try Self.checkNonce(claims, body.text("nonce"))
         let accessToken = try body.text("access_token")
         if !accessToken.isEmpty, let hash = claims["at_hash"]?.string {
             let isRight = SandboxAlgorithm.allCases.contains { IDTokenWriter.hash(accessToken, $0) == hash }
@@ -338,7 +339,7 @@ extension SupabaseAccounts {
             return "google"
         }
         try require(
-            SupabaseAccounts.withIDTokens.contains(provider), "Custom OIDC provider \"\(provider)\" not allowed")
+            Self.withIDTokens.contains(provider), "Custom OIDC provider \"\(provider)\" not allowed")
         return provider
     }
 

@@ -121,11 +121,11 @@ extension SupabaseSessions {
     ) throws -> Refresh {
         if let user = strayTokens.removeValue(forKey: token).flatMap({ users[$0] }) {
             try checkBan(user, at: now)
-            throw SupabaseSessions.dead("session_not_found", "No Valid Session Found")
+            throw Self.dead("session_not_found", "No Valid Session Found")
         }
         guard let sessionID = rowOwners[token], var session = byID[sessionID],
             let row = session.rows.first(where: { $0.token == token })
-        else { throw SupabaseSessions.unknown }
+        else { throw Self.unknown }
         try check(session, users, settings, at: now)
         if row.isRevoked {
             // A client that lost the last response presents the active token's parent. It gets the active token again.
@@ -134,7 +134,7 @@ extension SupabaseSessions {
             }
             guard now - row.updatedAt <= settings.reuseInterval else {
                 if settings.rotates { byID[sessionID]?.revokeFamily(at: now) }
-                throw SupabaseSessions.reused
+                throw Self.reused
             }
         }
         session.swap(token, at: now, kind: settings.refreshTokens)
@@ -142,7 +142,7 @@ extension SupabaseSessions {
         session.refreshedAt = now
         if rowOwners.count > 200_000 { rowOwners = rowOwners.filter { byID[$0.value] != nil } }
         store(session)
-        return Refresh(session, SupabaseSessions.rotated)
+        return Refresh(session, Self.rotated)
     }
 
     /// The second kind: a counter for each session.
@@ -151,7 +151,7 @@ extension SupabaseSessions {
         _ now: Int
     ) throws -> Refresh {
         guard var session = byID[counted.session], session.isCounted, counted.text(key: session.key) == token
-        else { throw SupabaseSessions.unknown }
+        else { throw Self.unknown }
         try check(session, users, settings, at: now)
         let behind = session.counter - counted.counter
         try require(behind >= 0, "Invalid Refresh Token: Not Issued By This Server")
@@ -159,7 +159,7 @@ extension SupabaseSessions {
             let isSoon = now - session.refreshedAt < settings.reuseInterval
             guard behind == 1 || isSoon || settings.allowsReuse else {
                 if settings.rotates { byID[counted.session] = nil }
-                throw SupabaseSessions.reused
+                throw Self.reused
             }
             var causes = isSoon ? ["concurrent-refresh"] : []
             if behind == 1 { causes.append("fail-to-save") }
@@ -173,17 +173,17 @@ extension SupabaseSessions {
         session.counter += 1
         session.refreshedAt = now
         byID[session.id] = session
-        return Refresh(session, SupabaseSessions.rotated)
+        return Refresh(session, Self.rotated)
     }
 
     /// The limits of a session are checked only here.
     private func check(
         _ session: SupabaseSession, _ users: SupabaseUsers, _ settings: SupabaseSettings, at now: Int
     ) throws {
-        guard let user = users[session.userID] else { throw SupabaseSessions.unknown }
+        guard let user = users[session.userID] else { throw Self.unknown }
         try checkBan(user, at: now)
         func check(_ end: Int?, _ addition: String = "") throws {
-            if now > end ?? .max { throw SupabaseSessions.dead("session_expired", "Session Expired" + addition) }
+            if now > end ?? .max { throw Self.dead("session_expired", "Session Expired" + addition) }
         }
         try check(session.endsAt)
         try check(settings.timebox.map { session.createdAt + $0 })
@@ -202,7 +202,7 @@ extension SupabaseSessions {
     }
 
     private func checkBan(_ user: SupabaseUser, at now: Int) throws {
-        if user.isBanned(at: now) { throw SupabaseSessions.dead("user_banned", "User Banned") }
+        if user.isBanned(at: now) { throw Self.dead("user_banned", "User Banned") }
     }
 }
 
@@ -217,14 +217,14 @@ extension SupabaseSettings {
 
 /// A session: how the user authenticated, and the refresh tokens that were issued for it.
 struct SupabaseSession {
-    struct Proof: JSONValue {
+    struct Proof: JSONConvertible {
         var method: String
         var at: Int
         var provider: String?
 
         var isSecondFactor: Bool { method == "totp" || method.hasPrefix("mfa/") }
 
-        var json: JSON { JSONObject(of: ["method": method, "timestamp": at, "provider": provider]).json }
+        var jsonValue: JSON { .object(["method": method, "timestamp": at, "provider": provider]) }
     }
 
     /// A refresh token of the first kind.
@@ -371,12 +371,12 @@ struct SupabaseKeys {
 
     mutating func sign(_ claims: JSONObject, with algorithm: SupabaseSettings.Algorithm) throws -> String {
         guard let kind = algorithm.signature else {
-            return JSONWebToken.signed(JSONObject(of: ["alg": "HS256", "typ": "JWT"]), claims) {
+            return JSONWebToken.signed(["alg": "HS256", "typ": "JWT"] as JSONObject, claims) {
                 HMAC.sha256($0, key: secret)
             }
         }
         guard let key = currentKey(for: algorithm) else { throw SupabaseError.failure }
-        let header = JSONObject(of: ["alg": algorithm.rawValue, "kid": key.id, "typ": "JWT"])
+        let header: JSONObject = ["alg": algorithm.rawValue, "kid": key.id, "typ": "JWT"]
         return try JSONWebToken.signed(header, claims) { try key.key.sign(message: $0, algorithm: kind) }
     }
 
@@ -385,7 +385,7 @@ struct SupabaseKeys {
         var keys = SupabaseKeys()
         guard forgery == .nameless else { return try keys.sign(claims, with: forgery == .key ? .es256 : .hs256) }
         let key = try PrivateKey.generate(.p256)
-        return try JSONWebToken.signed(JSONObject(of: ["alg": "ES256", "typ": "JWT"]), claims) {
+        return try JSONWebToken.signed(["alg": "ES256", "typ": "JWT"] as JSONObject, claims) {
             try key.sign(message: $0, algorithm: .es256)
         }
     }
@@ -427,9 +427,9 @@ struct SupabaseKeys {
     mutating func published(for algorithm: SupabaseSettings.Algorithm) -> [JSONObject] {
         guard algorithm != .hs256, let current = currentKey(for: algorithm) else { return [] }
         return ([current] + former).map { key in
-            var members = JSONObject(of: [
+            var members: JSONObject = [
                 "alg": key.algorithm.rawValue, "ext": true, "key_ops": ["verify"], "kid": key.id, "use": "sig",
-            ])
+            ]
             members.members += key.key.publicKey.webKey.members
             return members
         }

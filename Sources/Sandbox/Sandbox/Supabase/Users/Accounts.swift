@@ -1,12 +1,8 @@
 internal import LocalHTTP
 internal import RingbackBase
 
-/// The users of a project, their sessions, and the keys of their access tokens: who may do what, and what a client gets.
-struct SupabaseAccounts {
-    var users = SupabaseUsers()
-    var sessions = SupabaseSessions()
-    var keys = SupabaseKeys()
-
+/// Who may do what at a project, and what a client gets.
+extension SupabaseProject {
     /// The user and the session of a request's bearer token.
     func authenticate(_ call: SupabaseCall) throws -> (user: SupabaseUser, session: SupabaseSession) {
         let token = try unwrap(call.bearer, 401, "no_authorization", "This endpoint requires a valid Bearer token")
@@ -41,7 +37,7 @@ struct SupabaseAccounts {
 
     /// The same. Returns the token response of the session.
     mutating func signIn(
-        _ userID: String, by method: String, provider: String? = nil, extra: Members = [:],
+        _ userID: String, by method: String, provider: String? = nil, extra: JSONObject = [:],
         _ call: SupabaseCall
     ) throws -> ServerResponse {
         try tokenResponse(open(userID, by: method, provider: provider, call), extra: extra, call)
@@ -51,11 +47,11 @@ struct SupabaseAccounts {
     ///
     /// - Parameter refreshToken: issued in place of the session's newest.
     mutating func tokenResponse(
-        _ sessionID: String, refreshToken: String? = nil, extra: Members = [:],
+        _ sessionID: String, refreshToken: String? = nil, extra: JSONObject = [:],
         fields: [(String, String)] = [], _ call: SupabaseCall
     ) throws -> ServerResponse {
         var members = try tokens(sessionID, refreshToken: refreshToken, call)
-        members.members += JSONObject(of: extra).members
+        members.members += extra.members
         guard let session = sessions[sessionID] else { throw SupabaseError.failure }
         let mark =
             session.isCounted
@@ -74,23 +70,23 @@ struct SupabaseAccounts {
         if let limit = settings.lowLevelLifetime, session.level == "aal1", user.hasVerifiedFactor {
             lifetime = max(min(lifetime, session.createdAt + limit - now), 0)
         }
-        let claims = JSONObject(of: [
+        let claims: JSONObject = [
             "iss": settings.namesIssuer ? settings.issuer ?? call.authURL : nil, "sub": user.id,
             "aud": "authenticated", "exp": now + lifetime, "iat": now, "email": user.email, "phone": user.phone,
             "app_metadata": user.appMetadata, "user_metadata": user.userMetadata, "role": "authenticated",
             "aal": session.level, "amr": session.proofs, "session_id": session.id, "is_anonymous": user.isAnonymous,
             "client_id": session.clientID,
-        ])
+        ]
         let token =
             if let forgery = settings.forgery {
                 try SupabaseKeys.forge(claims, by: forgery)
             } else {
                 try keys.sign(claims, with: settings.algorithm)
             }
-        return JSONObject(of: [
+        return [
             "access_token": token, "token_type": "bearer", "expires_in": lifetime, "expires_at": now + lifetime,
             "refresh_token": refreshToken ?? session.currentToken, "user": user,
-        ])
+        ] as JSONObject
     }
 
     // MARK: Grants
@@ -116,17 +112,25 @@ struct SupabaseAccounts {
         try user.checkBan(at: call.now, status: 400)
         try require(email.isEmpty || user.emailConfirmedAt != nil, 400, "email_not_confirmed", "Email not confirmed")
         try require(phone.isEmpty || user.phoneConfirmedAt != nil, 400, "phone_not_confirmed", "Phone not confirmed")
-        let weakness = call.settings.weakness(of: password).map { error in
-            JSONObject(of: ["message": error.message, "reasons": error.reasons])
+        let weakness: JSONObject? = call.settings.weakness(of: password).map { error in
+            ["message": error.message, "reasons": error.reasons]
         }
-        return try signIn(user.id, by: "password", extra: ["weak_password": weakness.json], call)
+        return try signIn(user.id, by: "password", extra: ["weak_password": weakness?.jsonValue ?? JSON.null], call)
     }
 
-    mutating func refreshGrant(_ call: SupabaseCall) throws -> ServerResponse {
+    mutating func refreshGrant(_ call: SupabaseCall, _ counters: inout Counters) throws -> ServerResponse {
         let token = try call.body().text("refresh_token")
         try require(!token.isEmpty, "refresh_token required")
-        let refresh = try sessions.refresh(token, users, call.settings, at: call.now)
-        return try tokenResponse(refresh.sessionID, refreshToken: refresh.token, fields: refresh.fields, call)
+        do {
+            let refresh = try sessions.refresh(token, users, call.settings, at: call.now)
+            let answer = try tokenResponse(refresh.sessionID, refreshToken: refresh.token, fields: refresh.fields, call)
+            counters.refreshes += 1
+            if answer.fields.contains("sb-auth-refresh-token-rotated") { counters.rotations += 1 }
+            return answer
+        } catch let error as SupabaseError {
+            if error.code == "refresh_token_already_used" { counters.reuseDetections += 1 }
+            throw error
+        }
     }
 
     /// Access tokens that were issued stay valid for servers that do not ask here.
@@ -144,9 +148,9 @@ struct SupabaseAccounts {
 }
 
 /// `PUT /user`: what users change of themselves.
-extension SupabaseCodes {
-    mutating func updateUser(_ call: SupabaseCall, _ accounts: inout SupabaseAccounts) throws -> ServerResponse {
-        var (user, session) = try accounts.authenticate(call)
+extension SupabaseProject {
+    mutating func updateUser(_ call: SupabaseCall) throws -> ServerResponse {
+        var (user, session) = try authenticate(call)
         let body = try call.body()
         let (email, phone) = (try body.text("email"), try body.text("phone"))
         let password = try body.text("password")
@@ -167,10 +171,10 @@ extension SupabaseCodes {
             try change(password: password, of: &user, session, body, isNewcomer: email.isEmpty && phone.isEmpty, call)
         }
         if let data = try body.object("data") { user.merge(data) }
-        if !email.isEmpty { try change(email: email, of: &user, challenge, call, accounts.users) }
-        if !phone.isEmpty { try change(phone: phone, of: &user, channel, call, accounts.users) }
-        let changed = accounts.users.save(user, at: call.now)
-        if changesPassword { accounts.sessions.end { $0.userID == user.id && $0.id != session.id } }
+        if !email.isEmpty { try change(email: email, of: &user, challenge, call) }
+        if !phone.isEmpty { try change(phone: phone, of: &user, channel, call) }
+        let changed = users.save(user, at: call.now)
+        if changesPassword { sessions.end { $0.userID == user.id && $0.id != session.id } }
         return SupabaseResponses.json(value: changed)
     }
 
@@ -204,8 +208,7 @@ extension SupabaseCodes {
     }
 
     private mutating func change(
-        email text: String, of user: inout SupabaseUser, _ challenge: SupabaseChallenge?, _ call: SupabaseCall,
-        _ users: SupabaseUsers
+        email text: String, of user: inout SupabaseUser, _ challenge: SupabaseChallenge?, _ call: SupabaseCall
     ) throws {
         let email = try SupabaseText.address(text)
         guard email != user.email else { return }
@@ -219,8 +222,7 @@ extension SupabaseCodes {
     }
 
     private mutating func change(
-        phone text: String, of user: inout SupabaseUser, _ channel: String, _ call: SupabaseCall,
-        _ users: SupabaseUsers
+        phone text: String, of user: inout SupabaseUser, _ channel: String, _ call: SupabaseCall
     ) throws {
         let phone = try SupabaseText.number(text)
         guard phone != user.phone else { return }

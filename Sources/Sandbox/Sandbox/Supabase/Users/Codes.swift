@@ -3,33 +3,30 @@ internal import RingbackBase
 
 /// Codes and links that users get by mail or phone. Here are the endpoints that only send one: `/otp`, `/magiclink`,
 /// `/recover`, `/resend`, `/reauthenticate`.
-struct SupabaseCodes {
-    var mail = SupabaseMail()
-    var flows = SupabaseFlows()
-
+extension SupabaseProject {
     // MARK: Sending
 
     /// Mails a code and a link, and stores the user and the challenge with which the app began. Returns the user.
     @discardableResult
     mutating func send(
         _ kind: SentCode.Kind, _ type: String, to user: SupabaseUser, _ challenge: SupabaseChallenge?,
-        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
+        _ call: SupabaseCall
     ) throws -> SupabaseUser {
         var user = user
         try mail.mail(kind, type: type, to: user.email, about: &user, isPKCE: challenge != nil, call)
         flows.begin(type, for: user.id, challenge, call)
-        return accounts.users.save(user, at: call.now)
+        return users.save(user, at: call.now)
     }
 
     /// Sends a code to a phone. Returns the user as stored.
     @discardableResult
     mutating func message(
         _ kind: SentCode.Kind, _ type: String, to user: SupabaseUser, at phone: String, by channel: String = "sms",
-        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
+        _ call: SupabaseCall
     ) throws -> SupabaseUser {
         var user = user
         try mail.message(kind, type: type, to: phone, by: channel, about: &user, call)
-        return accounts.users.save(user, at: call.now)
+        return users.save(user, at: call.now)
     }
 
     private static func messageSent() -> ServerResponse {
@@ -38,70 +35,68 @@ struct SupabaseCodes {
 
     // MARK: Endpoints
 
-    mutating func sendCode(_ call: SupabaseCall, _ accounts: inout SupabaseAccounts) throws -> ServerResponse {
+    mutating func sendCode(_ call: SupabaseCall) throws -> ServerResponse {
         let body = try call.body()
         let (email, phone, channelName) = (try body.text("email"), try body.text("phone"), try body.text("channel"))
         try require(email.isEmpty || phone.isEmpty, "Only an email address or phone number should be provided")
         let isSignUp = try body.flag("create_user") ?? true
         if !email.isEmpty {
             try require(channelName.isEmpty, "Channel should only be specified with Phone OTP")
-            let isKnown = accounts.users.user(email: try SupabaseText.address(email)) != nil
+            let isKnown = users.user(email: try SupabaseText.address(email)) != nil
             try require(isSignUp || isKnown, 422, "otp_disabled", "Signups not allowed for otp")
-            return try sendLink(body, call, &accounts)
+            return try sendLink(body, call)
         }
         try require(!phone.isEmpty, "One of email or phone must be set")
         try require(call.settings.allowsPhone, 400, "phone_provider_disabled", "Unsupported phone provider")
         let number = try SupabaseText.number(phone)
         let channel = try SupabaseText.channel(channelName)
-        let known = accounts.users.user(phone: number)
+        let known = users.user(phone: number)
         if known == nil {
             try require(isSignUp, 422, "otp_disabled", "Signups not allowed for otp")
             try call.checkSignUp()
         }
         let user = try known ?? SupabaseUser(phone: number, password: nil, data: body.data(), at: call.now)
-        try message(.phoneConfirmation, "sms", to: user, at: number, by: channel, call, &accounts)
-        return known == nil ? SupabaseResponses.json([:]) : SupabaseCodes.messageSent()
+        try message(.phoneConfirmation, "sms", to: user, at: number, by: channel, call)
+        return known == nil ? SupabaseResponses.json([:]) : Self.messageSent()
     }
 
     /// A magic link for a known user, the confirmation of a sign-up for a new one.
-    mutating func sendLink(
-        _ body: SupabaseBody, _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
-    ) throws -> ServerResponse {
+    mutating func sendLink(_ body: SupabaseBody, _ call: SupabaseCall) throws -> ServerResponse {
         try require(call.settings.allowsEmail, 422, "email_provider_disabled", "Email logins are disabled")
         let text = try body.text("email")
         try require(!text.isEmpty, "Password recovery requires an email", status: 422)
         let email = try SupabaseText.address(text)
         let challenge = try body.challenge()
-        let known = accounts.users.user(email: email)
+        let known = users.user(email: email)
         var user = try known ?? SupabaseUser(email: email, password: nil, data: body.data(), at: call.now)
         if known == nil || !user.isConfirmed {
             try call.checkSignUp()
             guard call.settings.autoconfirm else {
-                try send(.confirmation, "signup", to: user, challenge, call, &accounts)
+                try send(.confirmation, "signup", to: user, challenge, call)
                 return SupabaseResponses.json([:])
             }
             user.confirmEmail(at: call.now)
         }
-        try send(.recovery, "magiclink", to: user, challenge, call, &accounts)
+        try send(.recovery, "magiclink", to: user, challenge, call)
         return SupabaseResponses.json([:])
     }
 
     /// The same response whether or not the address is known.
-    mutating func recover(_ call: SupabaseCall, _ accounts: inout SupabaseAccounts) throws -> ServerResponse {
+    mutating func recover(_ call: SupabaseCall) throws -> ServerResponse {
         let body = try call.body()
         try require(call.settings.allowsEmail, 400, "email_provider_disabled", "Email logins are disabled")
         let text = try body.text("email")
         try require(!text.isEmpty, "Password recovery requires an email")
         let email = try SupabaseText.address(text)
         let challenge = try body.challenge()
-        if let user = accounts.users.user(email: email) {
-            try send(.recovery, "recovery", to: user, challenge, call, &accounts)
+        if let user = users.user(email: email) {
+            try send(.recovery, "recovery", to: user, challenge, call)
         }
         return SupabaseResponses.json([:])
     }
 
     /// Sends again what was sent for a sign-up or a change; nothing if neither is pending.
-    mutating func resend(_ call: SupabaseCall, _ accounts: inout SupabaseAccounts) throws -> ServerResponse {
+    mutating func resend(_ call: SupabaseCall) throws -> ServerResponse {
         let body = try call.body()
         let type = try body.text("type")
         let (email, phone) = (try body.text("email"), try body.text("phone"))
@@ -114,38 +109,38 @@ struct SupabaseCodes {
         let challenge = try body.challenge()
         let found =
             isMail
-            ? accounts.users.user(email: try SupabaseText.address(email))
-            : accounts.users.user(phone: try SupabaseText.number(phone))
+            ? users.user(email: try SupabaseText.address(email))
+            : users.user(phone: try SupabaseText.number(phone))
         guard var user = found else { return SupabaseResponses.json([:]) }
         switch type {
         case "signup" where user.emailConfirmedAt == nil:
-            try send(.confirmation, "signup", to: user, challenge, call, &accounts)
+            try send(.confirmation, "signup", to: user, challenge, call)
         case "email_change" where !user.newEmail.isEmpty:
             try mail.mailChange(of: &user, isPKCE: challenge != nil, call)
             flows.begin("email_change", for: user.id, challenge, call)
-            accounts.users.save(user, at: call.now)
+            users.save(user, at: call.now)
         case "sms" where user.phoneConfirmedAt == nil:
-            try message(.phoneConfirmation, "sms", to: user, at: user.phone, call, &accounts)
-            return SupabaseCodes.messageSent()
+            try message(.phoneConfirmation, "sms", to: user, at: user.phone, call)
+            return Self.messageSent()
         case "phone_change" where !user.newPhone.isEmpty:
-            try message(.phoneChange, "phone_change", to: user, at: user.newPhone, call, &accounts)
-            return SupabaseCodes.messageSent()
+            try message(.phoneChange, "phone_change", to: user, at: user.newPhone, call)
+            return Self.messageSent()
         default: break
         }
         return SupabaseResponses.json([:])
     }
 
-    mutating func reauthenticate(_ call: SupabaseCall, _ accounts: inout SupabaseAccounts) throws -> ServerResponse {
-        let user = try accounts.authenticate(call).user
+    mutating func reauthenticate(_ call: SupabaseCall) throws -> ServerResponse {
+        let user = try authenticate(call).user
         if !user.email.isEmpty {
             try require(user.emailConfirmedAt != nil, 422, "email_not_confirmed", "Please verify your email first.")
-            try send(.reauthentication, "reauthentication", to: user, nil, call, &accounts)
+            try send(.reauthentication, "reauthentication", to: user, nil, call)
             return SupabaseResponses.json([:])
         }
         try require(!user.phone.isEmpty, "Reauthentication requires the user to have an email or a phone number")
         try require(user.phoneConfirmedAt != nil, 422, "phone_not_confirmed", "Please verify your phone first.")
-        try message(.reauthentication, "reauthentication", to: user, at: user.phone, call, &accounts)
-        return SupabaseCodes.messageSent()
+        try message(.reauthentication, "reauthentication", to: user, at: user.phone, call)
+        return Self.messageSent()
     }
 }
 
@@ -185,7 +180,7 @@ extension SupabaseUser {
     /// The identity of the user's own address (`email`) or number (`phone`).
     private mutating func addOwnIdentity(_ provider: String, _ value: String, at now: Int) {
         guard !identities.contains(where: { $0.provider == provider }) else { return }
-        let data = JSONObject(of: ["sub": id, provider: value, "email_verified": false, "phone_verified": false])
+        let data: JSONObject = ["sub": id, provider: value, "email_verified": false, "phone_verified": false]
         addIdentity(SupabaseIdentity(provider: provider, subject: id, data: data, at: .next(now)))
     }
 

@@ -14,37 +14,36 @@ struct SupabaseFactorChallenge {
 }
 
 /// `/factors`: enrolling, challenging, verifying and removing second factors.
-struct SupabaseFactors {
-    private static let challengeLifetime = 300
+extension SupabaseProject {
+    /// Of challenges for factors and for passkeys.
+    static let challengeLifetime = 300
     private static let maxFactors = 10
 
-    private var challenges: [String: SupabaseFactorChallenge] = [:]
-
-    func enroll(_ call: SupabaseCall, _ accounts: inout SupabaseAccounts) throws -> ServerResponse {
-        var (user, session) = try accounts.authenticateNamed(call)
+    mutating func enroll(_ call: SupabaseCall) throws -> ServerResponse {
+        var (user, session) = try authenticateNamed(call)
         let body = try call.body()
         let name = try body.text("friendly_name")
-        let kind = try SupabaseFactors.kind(body.text("factor_type"), call.settings)
+        let kind = try Self.factorKind(body.text("factor_type"), call.settings)
         let phone = kind == .phone ? try SupabaseText.number(body.text("phone")) : ""
         user.factors.removeAll {
-            !$0.isVerified && call.now > $0.createdAt.seconds + SupabaseFactors.challengeLifetime
+            !$0.isVerified && call.now > $0.createdAt.seconds + Self.challengeLifetime
         }
-        try SupabaseFactors.checkEnrolling(user, session, name: name, phone: phone)
+        try Self.checkEnrolling(user, session, name: name, phone: phone)
         let now = call.instant()
         let factor = SupabaseFactor(
             id: SupabaseText.uuid(), kind: kind, name: name, phone: phone,
             secret: kind == .totp ? RandomToken.bytes(20) : [], createdAt: now, updatedAt: now)
         user.factors.append(factor)
-        accounts.users.save(user, at: call.now)
+        users.save(user, at: call.now)
         let issuer = try body.text("issuer")
         let site = SupabaseURL(call.settings.siteURL)?.host ?? ""
         return SupabaseResponses.json([
             "id": factor.id, "type": kind.rawValue, "friendly_name": name, "phone": kind == .phone ? phone : nil,
-            "totp": kind == .totp ? SupabaseFactors.totp(factor, issuer.isEmpty ? site : issuer, user) : nil,
+            "totp": kind == .totp ? Self.totp(factor, issuer.isEmpty ? site : issuer, user) : nil,
         ])
     }
 
-    private static func kind(_ type: String, _ settings: SupabaseSettings) throws -> SupabaseFactor.Kind {
+    private static func factorKind(_ type: String, _ settings: SupabaseSettings) throws -> SupabaseFactor.Kind {
         let kind = try unwrap(SupabaseFactor.Kind(rawValue: type), "factor_type needs to be totp, phone, or webauthn")
         try require(
             settings.factors.contains(type), 422, "mfa_\(type)_enroll_not_enabled",
@@ -63,7 +62,7 @@ struct SupabaseFactors {
             !user.factors.contains { $0.name == name }, 422, "mfa_factor_name_conflict",
             "A factor with the friendly name \"\(name)\" for this user already exists")
         try require(
-            user.factors.count < SupabaseFactors.maxFactors, 422, "too_many_enrolled_mfa_factors",
+            user.factors.count < Self.maxFactors, 422, "too_many_enrolled_mfa_factors",
             "Maximum number of verified factors reached, unenroll to continue")
         try require(
             session.level == "aal2" || !user.hasVerifiedFactor, 403, "insufficient_aal",
@@ -76,10 +75,10 @@ struct SupabaseFactors {
         let uri =
             "otpauth://totp/\(FormEncoding.escape(issuer)):\(FormEncoding.escape(account))?algorithm=SHA1&digits=6"
             + "&issuer=\(FormEncoding.escape(issuer))&period=30&secret=\(secret)"
-        return JSONObject(of: ["qr_code": SupabaseTOTP.picture, "secret": secret, "uri": uri])
+        return ["qr_code": SupabaseTOTP.picture, "secret": secret, "uri": uri] as JSONObject
     }
 
-    private static func index(_ id: String, of user: SupabaseUser) throws -> Int {
+    private static func factorIndex(_ id: String, of user: SupabaseUser) throws -> Int {
         try require(SupabaseText.isUUID(id), "factor_id must be an UUID", status: 404)
         return try unwrap(user.factors.firstIndex { $0.id == id }, 404, "mfa_factor_not_found", "Factor not found")
     }
@@ -92,13 +91,11 @@ struct SupabaseFactors {
             "MFA verification is disabled for \(factor.kind.title)")
     }
 
-    mutating func challenge(
-        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts, _ mail: inout SupabaseMail
-    ) throws -> ServerResponse {
-        var user = try accounts.authenticateNamed(call).user
-        let index = try SupabaseFactors.index(call.parts[1], of: user)
+    mutating func challengeFactor(_ call: SupabaseCall) throws -> ServerResponse {
+        var user = try authenticateNamed(call).user
+        let index = try Self.factorIndex(call.parts[1], of: user)
         let kind = user.factors[index].kind
-        try SupabaseFactors.checkUsable(user.factors[index], call.settings)
+        try Self.checkUsable(user.factors[index], call.settings)
         var code: String?
         if kind == .phone {
             let channel = try SupabaseText.channel(call.body().text("channel"))
@@ -112,27 +109,27 @@ struct SupabaseFactors {
             webAuthn = WebAuthnQuestion(user.factors[index], of: user, by: call.settings.relyingParty)
         }
         user.factors[index].lastChallengedAt = call.instant()
-        accounts.users.save(user, at: call.now)
+        users.save(user, at: call.now)
         let id = SupabaseText.uuid()
-        challenges = challenges.filter { $0.value.expiresAt + SupabaseFactors.challengeLifetime > call.now }
-        challenges[id] = SupabaseFactorChallenge(
+        factorChallenges = factorChallenges.filter { $0.value.expiresAt + Self.challengeLifetime > call.now }
+        factorChallenges[id] = SupabaseFactorChallenge(
             factorID: call.parts[1], address: call.address,
-            expiresAt: call.now + SupabaseFactors.challengeLifetime, code: code, webAuthn: webAuthn)
+            expiresAt: call.now + Self.challengeLifetime, code: code, webAuthn: webAuthn)
         return SupabaseResponses.json([
-            "id": id, "type": kind.rawValue, "expires_at": call.now + SupabaseFactors.challengeLifetime,
+            "id": id, "type": kind.rawValue, "expires_at": call.now + Self.challengeLifetime,
             "webauthn": webAuthn?.members,
         ])
     }
 
-    mutating func verify(_ call: SupabaseCall, _ accounts: inout SupabaseAccounts) throws -> ServerResponse {
-        var (user, session) = try accounts.authenticateNamed(call)
-        let index = try SupabaseFactors.index(call.parts[1], of: user)
-        try SupabaseFactors.checkUsable(user.factors[index], call.settings)
+    mutating func verifyFactor(_ call: SupabaseCall) throws -> ServerResponse {
+        var (user, session) = try authenticateNamed(call)
+        let index = try Self.factorIndex(call.parts[1], of: user)
+        try Self.checkUsable(user.factors[index], call.settings)
         let body = try call.body()
         let (challengeID, code) = (try body.text("challenge_id"), try body.text("code"))
         try require(SupabaseText.isUUID(challengeID), "challenge_id must be an UUID")
         let answer = user.factors[index].kind == .webAuthn ? try WebAuthnResponse(reading: body) : nil
-        let known = challenges[challengeID]
+        let known = factorChallenges[challengeID]
         let challenge = try unwrap(
             known?.factorID == user.factors[index].id ? known : nil, 422, "mfa_factor_not_found",
             "MFA factor with the provided challenge ID not found")
@@ -147,7 +144,7 @@ struct SupabaseFactors {
             let credential = try question.credential(by: answer, of: user)
             if question.makesKey { user.factors[index].credential = credential }
             user.factors[index].lastResponse = answer.members(challenge: challengeID, factor: factor.id)
-            challenges[challengeID] = nil
+            factorChallenges[challengeID] = nil
         } else {
             let isRight =
                 challenge.code.map { $0 == code }
@@ -155,29 +152,29 @@ struct SupabaseFactors {
             try require(
                 isRight, 422, "mfa_verification_failed",
                 factor.kind == .totp ? "Invalid TOTP code entered" : "Invalid MFA Phone code entered")
-            challenges[challengeID]?.isAnswered = true
+            factorChallenges[challengeID]?.isAnswered = true
         }
         if !factor.isVerified {
             user.factors[index].isVerified = true
             user.factors[index].updatedAt = call.instant()
         }
         user.factors.removeAll { !$0.isVerified && $0.kind == factor.kind }
-        accounts.users.save(user, at: call.now)
-        accounts.sessions.raise(session.id, by: factor, call.settings.refreshTokens, at: call.now)
-        accounts.sessions.end { $0.userID == user.id && $0.id != session.id && $0.level == "aal1" }
-        return try accounts.tokenResponse(session.id, call)
+        users.save(user, at: call.now)
+        sessions.raise(session.id, by: factor, call.settings.refreshTokens, at: call.now)
+        sessions.end { $0.userID == user.id && $0.id != session.id && $0.level == "aal1" }
+        return try tokenResponse(session.id, call)
     }
 
-    func remove(_ call: SupabaseCall, _ accounts: inout SupabaseAccounts) throws -> ServerResponse {
-        var (user, session) = try accounts.authenticateNamed(call)
-        let index = try SupabaseFactors.index(call.parts[1], of: user)
+    mutating func removeFactor(_ call: SupabaseCall) throws -> ServerResponse {
+        var (user, session) = try authenticateNamed(call)
+        let index = try Self.factorIndex(call.parts[1], of: user)
         let factor = user.factors[index]
         try require(
             session.level == "aal2" || !factor.isVerified, 422, "insufficient_aal",
             "AAL2 required to unenroll verified factor")
         user.factors.remove(at: index)
-        accounts.users.save(user, at: call.now)
-        accounts.sessions.lower(factor.id)
+        users.save(user, at: call.now)
+        sessions.lower(factor.id)
         return SupabaseResponses.json(["id": factor.id])
     }
 }
@@ -192,7 +189,7 @@ enum SupabaseTOTP {
     /// RFC 4226 section 5.3.
     static func code(_ secret: [UInt8], counter: Int, digits: Int = 6) -> String {
         let message = (0..<8).reversed().map { UInt8(truncatingIfNeeded: counter >> ($0 * 8)) }
-        let digest = HMAC.code(message, secret, sha1)
+        let digest = HMAC.code(message, secret) { Digest.sha1($0) }
         let start = Int(digest[19] & 0x0F)
         let number = digest[start..<start + 4].reduce(0) { $0 << 8 | Int($1) } & 0x7FFF_FFFF
         var limit = 1
@@ -225,40 +222,4 @@ enum SupabaseTOTP {
         + "<svg width=\"5\" height=\"5\" xmlns=\"http://www.w3.org/2000/svg\">\n"
         + "<rect x=\"0\" y=\"0\" width=\"5\" height=\"5\" style=\"fill:black\"/>\n"
         + String(repeating: " ", count: 300_000) + "\n</svg>\n"
-
-    /// FIPS 180-4 section 6.1. SHA-1 is good enough for codes that are valid for half a minute, and is used for nothing
-    /// else.
-    static func sha1(_ message: [UInt8]) -> [UInt8] {
-        var padded = message + [0x80]
-        while padded.count % 64 != 56 { padded.append(0) }
-        padded += (0..<8).reversed().map { UInt8(truncatingIfNeeded: (message.count * 8) >> ($0 * 8)) }
-        var hash: [UInt32] = [0x6745_2301, 0xEFCD_AB89, 0x98BA_DCFE, 0x1032_5476, 0xC3D2_E1F0]
-        for start in stride(from: 0, to: padded.count, by: 64) { mix(padded[start..<start + 64], into: &hash) }
-        return hash.flatMap { word in (0..<4).reversed().map { UInt8(truncatingIfNeeded: word >> ($0 * 8)) } }
-    }
-
-    private static func mix(_ block: ArraySlice<UInt8>, into hash: inout [UInt32]) {
-        let bytes = Array(block)
-        var words = (0..<16).map { index in
-            bytes[index * 4..<index * 4 + 4].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
-        }
-        for index in 16..<80 {
-            words.append(rotate(words[index - 3] ^ words[index - 8] ^ words[index - 14] ^ words[index - 16], 1))
-        }
-        var (a, b, c, d, e) = (hash[0], hash[1], hash[2], hash[3], hash[4])
-        for index in 0..<80 {
-            let (f, k): (UInt32, UInt32) =
-                switch index {
-                case 0..<20: (b & c | ~b & d, 0x5A82_7999)
-                case 20..<40: (b ^ c ^ d, 0x6ED9_EBA1)
-                case 40..<60: (b & c | b & d | c & d, 0x8F1B_BCDC)
-                default: (b ^ c ^ d, 0xCA62_C1D6)
-                }
-            let next = rotate(a, 5) &+ f &+ e &+ k &+ words[index]
-            (e, d, c, b, a) = (d, c, rotate(b, 30), a, next)
-        }
-        for (index, value) in [a, b, c, d, e].enumerated() { hash[index] &+= value }
-    }
-
-    private static func rotate(_ word: UInt32, _ count: UInt32) -> UInt32 { word << count | word >> (32 - count) }
 }

@@ -12,11 +12,11 @@ struct SupabaseClaims {
     /// A user's claims at a provider, which is always the issuer. Apple's ID tokens contain no name.
     init(_ person: SandboxUser, at provider: String, issuer: String, showsName: Bool) {
         let name = showsName ? person.displayName : nil
-        data = JSONObject(of: [
+        data = [
             "iss": issuer, "sub": person.subject, "provider_id": person.subject, "email": person.email,
             "email_verified": true, "phone_verified": false, "name": name, "full_name": name,
             "user_name": provider == "github" ? person.name : nil,
-        ])
+        ] as JSONObject
         self.provider = provider
         subject = person.subject
         email = person.email
@@ -98,7 +98,7 @@ extension SupabaseUsers {
     }
 }
 
-extension SupabaseAccounts {
+extension SupabaseProject {
     /// `DELETE /user/identities/{id}`.
     mutating func unlink(_ call: SupabaseCall) throws -> ServerResponse {
         var user = try authenticate(call).user
@@ -133,59 +133,45 @@ extension SupabaseAccounts {
     }
 }
 
-/// What users have allowed the clients of the project's own OAuth server. The sandbox has this list of that server, and
-/// no authorization endpoint.
-struct SupabaseConsents {
-    private struct Consent: JSONValue {
-        let userID: String
-        let clientID: String
-        let name: String
-        let scopes: [String]
+/// What a user has allowed a client of the project's own OAuth server. The sandbox has this list of that server, and no
+/// authorization endpoint.
+struct SupabaseConsent: JSONConvertible {
+    let userID: String
+    let clientID: String
+    let name: String
+    let scopes: [String]
 
-        var json: JSON {
-            let client = JSONObject(of: [
-                "id": clientID, "name": name, "uri": "https://client.example",
-                "logo_uri": "https://client.example/logo.png",
-            ])
-            return JSONObject(of: ["client": client, "scopes": scopes, "granted_at": "2026-01-02T03:04:05Z"]).json
-        }
+    var jsonValue: JSON {
+        let client: JSONObject = [
+            "id": clientID, "name": name, "uri": "https://client.example",
+            "logo_uri": "https://client.example/logo.png",
+        ]
+        return .object(["client": client, "scopes": scopes, "granted_at": "2026-01-02T03:04:05Z"])
+    }
+}
+
+extension SupabaseProject {
+    private func ownConsents(_ call: SupabaseCall) throws -> [SupabaseConsent] {
+        guard let consents else { throw SupabaseError.serverIsOff }
+        let user = try authenticate(call).user
+        return consents.filter { $0.userID == user.id }
     }
 
-    /// Nil while the project's OAuth server is off.
-    private var consents: [Consent]?
+    /// `GET /user/oauth/grants`.
+    func grants(_ call: SupabaseCall) throws -> ServerResponse {
+        SupabaseResponses.json(value: try ownConsents(call))
+    }
 
-    /// `GET` and `DELETE /user/oauth/grants`.
-    mutating func answer(_ call: SupabaseCall, _ accounts: inout SupabaseAccounts) throws -> ServerResponse {
-        let all = try unwrap(consents, 404, "feature_disabled", "OAuth server is disabled")
-        let user = try accounts.authenticate(call).user
-        guard call.method == "DELETE" else {
-            return SupabaseResponses.json(value: all.filter { $0.userID == user.id })
-        }
-        let clientID = try unwrap(call.query("client_id"), "client_id query parameter is required")
+    /// `DELETE /user/oauth/grants`.
+    mutating func revokeGrant(_ call: SupabaseCall) throws -> ServerResponse {
+        let own = try ownConsents(call)
+        let clientID = try unwrap(call.query("client_id"), "client_id query parameter is required").lowercased()
         try require(SupabaseText.isUUID(clientID), "Invalid client_id format")
-        let index = try unwrap(
-            all.firstIndex { $0.userID == user.id && $0.clientID == clientID.lowercased() }, 404,
-            "oauth_consent_not_found", "No active grant found for this client")
-        consents?.remove(at: index)
-        accounts.sessions.end { $0.userID == user.id && $0.clientID == clientID.lowercased() }
+        let gone = try unwrap(
+            own.first { $0.clientID == clientID }, 404, "oauth_consent_not_found",
+            "No active grant found for this client")
+        consents?.removeAll { $0.userID == gone.userID && $0.clientID == clientID }
+        sessions.end { $0.userID == gone.userID && $0.clientID == clientID }
         return SupabaseResponses.empty(204)
-    }
-
-    /// The control document's `consents`; false for another key.
-    mutating func set(_ key: String, to member: JSONObject.Member, _ users: SupabaseUsers) throws -> Bool {
-        guard key == "consents" else { return false }
-        guard !member.isNull else {
-            consents = nil
-            return true
-        }
-        consents = try member.each { item in
-            try item.allow(["user", "client_id", "name", "scopes"])
-            let address = try item.required("user").string()
-            return Consent(
-                userID: users.user(email: address)?.id ?? "", clientID: try item.required("client_id").string(),
-                name: try item.optional("name")?.string() ?? "",
-                scopes: try item.optional("scopes").map([String].init(reading:)) ?? ["email"])
-        }
-        return true
     }
 }

@@ -20,7 +20,7 @@ struct SentCode {
 }
 
 /// A message that a user has received. A test reads it in the user's place.
-struct SentMessage: JSONValue {
+struct SentMessage: JSONConvertible {
     let number: Int
     let at: Int
     let to: String
@@ -38,11 +38,11 @@ struct SentMessage: JSONValue {
         return "\(kind) to \(to) (\(type)): \(code)" + (link.map { "\n  \($0)" } ?? "")
     }
 
-    var json: JSON {
-        JSONObject(of: [
+    var jsonValue: JSON {
+        .object([
             "number": number, "at": at, "to": to, "channel": channel, "type": type, "code": code,
             "token_hash": tokenHash, "link": link,
-        ]).json
+        ])
     }
 }
 
@@ -142,14 +142,14 @@ struct SupabaseMail {
 extension SandboxProvider {
     /// `GET inbox`: the same for a person, the newest message first.
     func inbox() -> ServerResponse {
-        Pages.inbox(withState { $0.supabase.codes.mail.messages.reversed() })
+        Pages.inbox(withState { $0.supabase.mail.messages.reversed() })
     }
 
     /// `GET mailbox` and `GET messages`: what was sent by mail, and by phone, in order. `to` and `type` select some.
     func sentMessages(_ request: SandboxRequest, isMail: Bool) -> ServerResponse {
         let wanted = Parameters(request.query)
         let sentMessages = withState { state in
-            state.supabase.codes.mail.messages.filter { message in
+            state.supabase.mail.messages.filter { message in
                 (message.channel == "email") == isMail && (wanted["to"] ?? message.to) == message.to
                     && (wanted["type"] ?? message.type) == message.type
             }
@@ -162,7 +162,8 @@ extension Fault {
     /// An error in the form that the request asked for, or with the given `body`; nil for any other fault, which has no
     /// form of its own.
     func supabaseResponse(to request: SandboxRequest, _ endpoint: Endpoint) -> ServerResponse? {
-        guard endpoint.isSupabase, case .refusal(let code, let status) = kind else { return nil }
+        guard endpoint.isSupabase, kind == .error else { return nil }
+        let status = status ?? 400
         if let body { return SupabaseResponses.json(value: body, status: status) }
         return SupabaseResponses.refusal(
             SupabaseError(status, code, message ?? "This is a fault."),

@@ -3,17 +3,17 @@ internal import LocalHTTP
 internal import RingbackBase
 
 /// A passkey of a user.
-struct SupabasePasskey: JSONValue {
+struct SupabasePasskey: JSONConvertible {
     let id: String
     var credential: PasskeyCeremony.Credential
     var name = ""
     let createdAt: SupabaseInstant
     var lastUsedAt: SupabaseInstant?
 
-    var json: JSON {
-        JSONObject(of: [
+    var jsonValue: JSON {
+        .object([
             "id": id, "friendly_name": name.isEmpty ? nil : name, "created_at": createdAt, "last_used_at": lastUsedAt,
-        ]).json
+        ])
     }
 }
 
@@ -26,25 +26,12 @@ struct SupabasePasskeyChallenge {
 }
 
 /// `/passkeys`: signing in with one; adding, listing, naming and removing them.
-struct SupabasePasskeys {
-    private static let challengeLifetime = 300
+extension SupabaseProject {
     /// Bytes.
-    private static let maxName = 120
+    private static let maxPasskeyName = 120
 
-    private var challenges: [String: SupabasePasskeyChallenge] = [:]
-
-    mutating func answer(_ call: SupabaseCall, _ accounts: inout SupabaseAccounts) throws -> ServerResponse {
-        try require(call.settings.allowsPasskeys, 404, "passkey_disabled", "Passkeys are disabled")
-        switch (call.method, call.parts.dropFirst().joined(separator: "/")) {
-        case ("POST", "authentication/options"): return ask(call)
-        case ("POST", "authentication/verify"): return try signIn(call, &accounts)
-        case ("POST", "registration/options"): return try askForNew(call, accounts)
-        case ("POST", "registration/verify"): return try add(call, &accounts)
-        case ("GET", ""): return SupabaseResponses.json(value: try accounts.authenticate(call).user.passkeys)
-        case ("PATCH", _): return try rename(call, &accounts)
-        case ("DELETE", _): return try remove(call, &accounts)
-        default: return SupabaseResponses.empty(405)
-        }
+    func passkeys(_ call: SupabaseCall) throws -> ServerResponse {
+        SupabaseResponses.json(value: try authenticate(call).user.passkeys)
     }
 
     private static func ceremony(_ challenge: SupabasePasskeyChallenge, _ call: SupabaseCall) -> PasskeyCeremony {
@@ -56,12 +43,12 @@ struct SupabasePasskeys {
     private mutating func newChallenge(
         for userID: String?, _ call: SupabaseCall
     ) -> (id: String, challenge: SupabasePasskeyChallenge) {
-        let limit = call.now - SupabasePasskeys.challengeLifetime
-        challenges = challenges.filter { $0.value.expiresAt > limit }
+        let limit = call.now - Self.challengeLifetime
+        passkeyChallenges = passkeyChallenges.filter { $0.value.expiresAt > limit }
         let challenge = SupabasePasskeyChallenge(
-            userID: userID, expiresAt: call.now + SupabasePasskeys.challengeLifetime)
+            userID: userID, expiresAt: call.now + Self.challengeLifetime)
         let id = SupabaseText.uuid()
-        challenges[id] = challenge
+        passkeyChallenges[id] = challenge
         return (id, challenge)
     }
 
@@ -74,53 +61,49 @@ struct SupabasePasskeys {
         try require(!id.isEmpty, "challenge_id is required")
         let credential = try unwrap(body.object("credential"), "credential is required")
         try require(SupabaseText.isUUID(id), "challenge_id must be a valid UUID")
-        let known = challenges[id]?.userID == userID ? challenges[id] : nil
+        let known = passkeyChallenges[id]?.userID == userID ? passkeyChallenges[id] : nil
         let challenge = try unwrap(known, 400, "webauthn_challenge_not_found", "Challenge not found or already used")
-        challenges[id] = nil
+        passkeyChallenges[id] = nil
         try require(call.now <= challenge.expiresAt, 400, "webauthn_challenge_expired", "Challenge has expired")
         return (challenge, credential)
     }
 
     private static let unverified = SupabaseError(400, "webauthn_verification_failed", "Credential verification failed")
 
-    private static func answer(
-        _ id: String, _ options: JSONObject, _ challenge: SupabasePasskeyChallenge
-    ) -> ServerResponse {
+    private func asking(_ options: JSONObject, _ id: String, _ challenge: SupabasePasskeyChallenge) -> ServerResponse {
         SupabaseResponses.json(["challenge_id": id, "options": options, "expires_at": challenge.expiresAt])
     }
 
     // MARK: Signing in
 
-    private mutating func ask(_ call: SupabaseCall) -> ServerResponse {
+    mutating func askPasskey(_ call: SupabaseCall) -> ServerResponse {
         let (id, challenge) = newChallenge(for: nil, call)
-        return SupabasePasskeys.answer(id, SupabasePasskeys.ceremony(challenge, call).requestOptions(), challenge)
+        return asking(Self.ceremony(challenge, call).requestOptions(), id, challenge)
     }
 
-    private mutating func signIn(_ call: SupabaseCall, _ accounts: inout SupabaseAccounts) throws -> ServerResponse {
+    mutating func signInByPasskey(_ call: SupabaseCall) throws -> ServerResponse {
         let (challenge, credential) = try consume(of: nil, call)
-        guard let claim = PasskeyCeremony.claim(credential), var user = accounts.users[claim.handle],
+        guard let claim = PasskeyCeremony.claim(credential), var user = users[claim.handle],
             let index = user.passkeys.firstIndex(where: { $0.credential.id == claim.credentialID }),
-            let count = SupabasePasskeys.ceremony(challenge, call).assertion(
+            let count = Self.ceremony(challenge, call).assertion(
                 credential, by: user.passkeys[index].credential)
-        else { throw SupabasePasskeys.unverified }
+        else { throw Self.unverified }
         let (email, phone) = (user.email, user.phone)
         try require(email.isEmpty || user.emailConfirmedAt != nil, 403, "email_not_confirmed", "Email not confirmed")
         try require(phone.isEmpty || user.phoneConfirmedAt != nil, 403, "phone_not_confirmed", "Phone not confirmed")
         try user.checkBan(at: call.now)
         user.passkeys[index].credential.signCount = count
         user.passkeys[index].lastUsedAt = call.instant()
-        accounts.users.save(user, at: call.now)
-        return try accounts.signIn(user.id, by: "passkey", call)
+        users.save(user, at: call.now)
+        return try signIn(user.id, by: "passkey", call)
     }
 
     // MARK: Adding
 
-    private static func authenticateForAdding(
-        _ call: SupabaseCall, _ accounts: SupabaseAccounts
-    ) throws -> SupabaseUser {
-        let (user, session) = try accounts.authenticateNamed(call)
+    private func authenticateForAdding(_ call: SupabaseCall) throws -> SupabaseUser {
+        let (user, session) = try authenticateNamed(call)
         try require(!user.isManaged, "SSO users cannot register passkeys", status: 422)
-        try SupabasePasskeys.checkLevel(user, session)
+        try Self.checkLevel(user, session)
         return user
     }
 
@@ -130,53 +113,53 @@ struct SupabasePasskeys {
             "AAL2 session is required to manage passkeys")
     }
 
-    private mutating func askForNew(_ call: SupabaseCall, _ accounts: SupabaseAccounts) throws -> ServerResponse {
-        let user = try SupabasePasskeys.authenticateForAdding(call, accounts)
+    mutating func askNewPasskey(_ call: SupabaseCall) throws -> ServerResponse {
+        let user = try authenticateForAdding(call)
         try require(
             user.passkeys.count < call.settings.maxPasskeys, 422, "too_many_passkeys",
             "Maximum number of passkeys reached")
         let (id, challenge) = newChallenge(for: user.id, call)
-        let options = SupabasePasskeys.ceremony(challenge, call).creationOptions(
+        let options = Self.ceremony(challenge, call).creationOptions(
             for: user, except: user.passkeys.map(\.credential), isResident: true)
-        return SupabasePasskeys.answer(id, options, challenge)
+        return asking(options, id, challenge)
     }
 
-    private mutating func add(_ call: SupabaseCall, _ accounts: inout SupabaseAccounts) throws -> ServerResponse {
-        var user = try SupabasePasskeys.authenticateForAdding(call, accounts)
+    mutating func addPasskey(_ call: SupabaseCall) throws -> ServerResponse {
+        var user = try authenticateForAdding(call)
         let (challenge, credential) = try consume(of: user.id, call)
-        guard let creation = SupabasePasskeys.ceremony(challenge, call).creation(credential) else {
-            throw SupabasePasskeys.unverified
+        guard let creation = Self.ceremony(challenge, call).creation(credential) else {
+            throw Self.unverified
         }
-        let isKnown = accounts.users.all.contains { user in user.passkeys.contains { $0.credential.id == creation.id } }
+        let isKnown = users.all.contains { user in user.passkeys.contains { $0.credential.id == creation.id } }
         try require(!isKnown, 422, "webauthn_credential_exists", "This credential is already registered")
         let passkey = SupabasePasskey(id: SupabaseText.uuid(), credential: creation, createdAt: call.instant())
         user.passkeys.append(passkey)
-        accounts.users.save(user, at: call.now)
+        users.save(user, at: call.now)
         return SupabaseResponses.json(value: passkey)
     }
 
     // MARK: Managing
 
-    private static func index(_ id: String, of user: SupabaseUser) throws -> Int {
+    private static func passkeyIndex(_ id: String, of user: SupabaseUser) throws -> Int {
         try unwrap(user.passkeys.firstIndex { $0.id == id.lowercased() }, "Passkey not found", status: 404)
     }
 
-    private func rename(_ call: SupabaseCall, _ accounts: inout SupabaseAccounts) throws -> ServerResponse {
-        var user = try accounts.authenticate(call).user
+    mutating func renamePasskey(_ call: SupabaseCall) throws -> ServerResponse {
+        var user = try authenticate(call).user
         let name = try call.body().text("friendly_name")
         try require(!name.isEmpty, "friendly_name is required")
-        try require(name.utf8.count <= SupabasePasskeys.maxName, "friendly_name must be 120 characters or less")
-        let index = try SupabasePasskeys.index(call.parts[1], of: user)
+        try require(name.utf8.count <= Self.maxPasskeyName, "friendly_name must be 120 characters or less")
+        let index = try Self.passkeyIndex(call.parts[1], of: user)
         user.passkeys[index].name = name
-        accounts.users.save(user, at: call.now)
+        users.save(user, at: call.now)
         return SupabaseResponses.json(value: user.passkeys[index])
     }
 
-    private func remove(_ call: SupabaseCall, _ accounts: inout SupabaseAccounts) throws -> ServerResponse {
-        var (user, session) = try accounts.authenticate(call)
-        try SupabasePasskeys.checkLevel(user, session)
-        user.passkeys.remove(at: try SupabasePasskeys.index(call.parts[1], of: user))
-        accounts.users.save(user, at: call.now)
+    mutating func removePasskey(_ call: SupabaseCall) throws -> ServerResponse {
+        var (user, session) = try authenticate(call)
+        try Self.checkLevel(user, session)
+        user.passkeys.remove(at: try Self.passkeyIndex(call.parts[1], of: user))
+        users.save(user, at: call.now)
         return SupabaseResponses.empty(204)
     }
 }
@@ -186,31 +169,31 @@ extension PasskeyCeremony {
     /// For `navigator.credentials.create()`. A resident key can be found without its identifier, as a passkey has to be.
     func creationOptions(for user: SupabaseUser, except known: [Credential], isResident: Bool) -> JSONObject {
         let name = user.email.isEmpty ? user.phone : user.email
-        let selection = JSONObject(of: [
+        let selection: JSONObject = [
             "residentKey": isResident ? "required" : nil, "requireResidentKey": isResident,
             "userVerification": "preferred",
-        ])
-        return JSONObject(of: [
-            "rp": JSONObject(of: ["name": party.id, "id": party.id]),
-            "user": JSONObject(of: ["id": Base64URL.encode(Array(user.id.utf8)), "name": name, "displayName": name]),
+        ]
+        return [
+            "rp": ["name": party.id, "id": party.id] as JSONObject,
+            "user": ["id": Base64URL.encode(Array(user.id.utf8)), "name": name, "displayName": name] as JSONObject,
             "challenge": Base64URL.encode(challenge),
-            "pubKeyCredParams": [JSONObject(of: ["type": "public-key", "alg": PasskeyCeremony.es256])],
+            "pubKeyCredParams": [["type": "public-key", "alg": PasskeyCeremony.es256] as JSONObject],
             "timeout": 300_000, "authenticatorSelection": selection, "attestation": "none",
             "excludeCredentials": PasskeyCeremony.descriptors(known),
-        ])
+        ] as JSONObject
     }
 
     /// For `navigator.credentials.get()`; without known credentials, for any resident key.
     func requestOptions(among known: [Credential] = []) -> JSONObject {
-        JSONObject(of: [
+        [
             "challenge": Base64URL.encode(challenge), "timeout": 300_000, "rpId": party.id,
             "userVerification": "preferred", "allowCredentials": PasskeyCeremony.descriptors(known),
-        ])
+        ] as JSONObject
     }
 
     /// Nil for none.
     private static func descriptors(_ known: [Credential]) -> [JSONObject]? {
-        let all = known.map { JSONObject(of: ["type": "public-key", "id": Base64URL.encode($0.id)]) }
+        let all = known.map { ["type": "public-key", "id": Base64URL.encode($0.id)] as JSONObject }
         return all.isEmpty ? nil : all
     }
 }
@@ -236,7 +219,7 @@ struct WebAuthnQuestion {
 
     /// The member of a challenge; the options are wrapped as the browser's interface has them.
     var members: JSONObject {
-        JSONObject(of: ["type": type, "credential_options": JSONObject(of: ["publicKey": options])])
+        ["type": type, "credential_options": ["publicKey": options] as JSONObject] as JSONObject
     }
 
     /// The credential that has answered: the one that was made, or the one that was used. The server says HTTP 500 of an
@@ -282,7 +265,7 @@ struct WebAuthnResponse {
 
     /// What the server keeps of it, and shows in the user's document.
     func members(challenge: String, factor: String) -> JSONObject {
-        let challenge = JSONObject(of: ["challenge_id": challenge, "factor_id": factor])
-        return JSONObject(of: ["challenge": challenge, "type": type, "credential_response": credential])
+        let challenge: JSONObject = ["challenge_id": challenge, "factor_id": factor]
+        return ["challenge": challenge, "type": type, "credential_response": credential] as JSONObject
     }
 }

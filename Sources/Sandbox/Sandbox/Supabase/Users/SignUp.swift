@@ -2,71 +2,68 @@ internal import LocalHTTP
 internal import RingbackBase
 
 /// `POST /signup`: a new user with a password, or an anonymous one.
-extension SupabaseCodes {
-    mutating func signUp(_ call: SupabaseCall, _ accounts: inout SupabaseAccounts) throws -> ServerResponse {
+extension SupabaseProject {
+    mutating func signUp(_ call: SupabaseCall) throws -> ServerResponse {
         try call.checkSignUp()
         let body = try call.body()
         let (email, phone) = (try body.text("email"), try body.text("phone"))
-        if email.isEmpty, phone.isEmpty { return try signUpAnonymously(body, call, &accounts) }
+        if email.isEmpty, phone.isEmpty { return try signUpAnonymously(body, call) }
         let password = try body.text("password")
         try require(!password.isEmpty, "Signup requires a valid password")
         try call.settings.check(password: password)
         try require(
             email.isEmpty || phone.isEmpty, "Only an email address or phone number should be provided on signup.")
         let challenge = try body.challenge()
-        if !email.isEmpty { return try signUp(email: email, password, body, challenge, call, &accounts) }
+        if !email.isEmpty { return try signUp(email: email, password, body, challenge, call) }
         try require(challenge == nil, "PKCE not supported for phone signups")
-        return try signUp(phone: phone, password, body, call, &accounts)
+        return try signUp(phone: phone, password, body, call)
     }
 
-    private func signUpAnonymously(
-        _ body: SupabaseBody, _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
-    ) throws -> ServerResponse {
+    private mutating func signUpAnonymously(_ body: SupabaseBody, _ call: SupabaseCall) throws -> ServerResponse {
         try require(
             call.settings.allowsAnonymous, 422, "anonymous_provider_disabled", "Anonymous sign-ins are disabled")
         var user = SupabaseUser(at: call.instant(), isAnonymous: true)
         user.merge(try body.data())
-        accounts.users.save(user, at: call.now)
-        return try accounts.signIn(user.id, by: "anonymous", call)
+        users.save(user, at: call.now)
+        return try signIn(user.id, by: "anonymous", call)
     }
 
     private mutating func signUp(
         email text: String, _ password: String, _ body: SupabaseBody, _ challenge: SupabaseChallenge?,
-        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
+        _ call: SupabaseCall
     ) throws -> ServerResponse {
         try require(call.settings.allowsEmail, 400, "email_provider_disabled", "Email signups are disabled")
         let email = try SupabaseText.address(text)
         let data = try body.data()
-        let known = accounts.users.user(email: email)
+        let known = users.user(email: email)
         if let known, known.emailConfirmedAt != nil { return try answer(signUpOf: known, data: data, call) }
         var user = known ?? SupabaseUser(email: email, password: password, data: data, at: call.now)
         guard call.settings.autoconfirm else {
-            let asked = try send(.confirmation, "signup", to: user, challenge, call, &accounts)
+            let asked = try send(.confirmation, "signup", to: user, challenge, call)
             return SupabaseResponses.json(value: asked)
         }
         user.confirmEmail(at: call.now)
-        accounts.users.save(user, at: call.now)
-        return try accounts.signIn(user.id, by: "password", call)
+        users.save(user, at: call.now)
+        return try signIn(user.id, by: "password", call)
     }
 
     private mutating func signUp(
-        phone text: String, _ password: String, _ body: SupabaseBody, _ call: SupabaseCall,
-        _ accounts: inout SupabaseAccounts
+        phone text: String, _ password: String, _ body: SupabaseBody, _ call: SupabaseCall
     ) throws -> ServerResponse {
         try require(call.settings.allowsPhone, 400, "phone_provider_disabled", "Phone signups are disabled")
         let phone = try SupabaseText.number(text)
         let channel = try SupabaseText.channel(body.text("channel"))
         let data = try body.data()
-        let known = accounts.users.user(phone: phone)
+        let known = users.user(phone: phone)
         if let known, known.phoneConfirmedAt != nil { return try answer(signUpOf: known, data: data, call) }
         var user = known ?? SupabaseUser(phone: phone, password: password, data: data, at: call.now)
         guard call.settings.phoneAutoconfirm else {
-            let asked = try message(.phoneConfirmation, "sms", to: user, at: phone, by: channel, call, &accounts)
+            let asked = try message(.phoneConfirmation, "sms", to: user, at: phone, by: channel, call)
             return SupabaseResponses.json(value: asked)
         }
         user.confirmPhone(at: call.now)
-        accounts.users.save(user, at: call.now)
-        return try accounts.signIn(user.id, by: "password", call)
+        users.save(user, at: call.now)
+        return try signIn(user.id, by: "password", call)
     }
 
     /// The user exists already. Only if a sign-up is confirmed by mail can that be hidden from the client.

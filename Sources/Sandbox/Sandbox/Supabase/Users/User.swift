@@ -1,7 +1,7 @@
 internal import RingbackBase
 
 /// A user of a project, with everything that is pending for the user.
-struct SupabaseUser: JSONValue {
+struct SupabaseUser: JSONConvertible {
     let id: String
     /// Lower-cased; empty without one.
     var email = ""
@@ -62,7 +62,7 @@ struct SupabaseUser: JSONValue {
         if let name = first.flatMap({ names.contains($0) ? $0 : nil }) ?? names.first {
             appMetadata["provider"] = .string(name)
         }
-        if !names.isEmpty { appMetadata["providers"] = names.json }
+        if !names.isEmpty { appMetadata["providers"] = names.jsonValue }
     }
 
     /// Merges what the caller knows about the user; null removes a member.
@@ -72,9 +72,9 @@ struct SupabaseUser: JSONValue {
     }
 
     /// The user as every response shows it.
-    var json: JSON {
+    var jsonValue: JSON {
         let confirmedAt = [emailConfirmedAt, phoneConfirmedAt].compactMap(\.self).min { $0.seconds < $1.seconds }
-        return JSONObject(of: [
+        return JSON.object([
             "id": id, "aud": "authenticated", "role": "authenticated", "email": email, "phone": phone,
             "email_confirmed_at": emailConfirmedAt, "phone_confirmed_at": phoneConfirmedAt,
             "confirmation_sent_at": sentAt[.confirmation] ?? sentAt[.phoneConfirmation], "confirmed_at": confirmedAt,
@@ -86,19 +86,19 @@ struct SupabaseUser: JSONValue {
             "new_phone": newPhone.isEmpty ? nil : newPhone, "app_metadata": appMetadata, "user_metadata": userMetadata,
             "factors": factors.isEmpty ? nil : factors, "identities": identities.map { $0.members(userID: id) },
             "created_at": createdAt, "updated_at": updatedAt, "is_anonymous": isAnonymous,
-        ]).json
+        ])
     }
 
     /// The response to a sign-up with another user's confirmed address. It must not reveal that the address is known.
     func obfuscated(data: JSONObject, at now: SupabaseInstant) -> JSONObject {
         let provider = email.isEmpty ? "phone" : "email"
-        return JSONObject(of: [
+        return [
             "id": SupabaseText.uuid(), "aud": "authenticated", "role": "", "email": email, "phone": phone,
             "confirmation_sent_at": now,
-            "app_metadata": JSONObject(of: ["provider": provider, "providers": [provider]]), "user_metadata": data,
+            "app_metadata": ["provider": provider, "providers": [provider]] as JSONObject, "user_metadata": data,
             "identities": [String](), "created_at": now, "updated_at": now,
             "is_anonymous": false,
-        ])
+        ] as JSONObject
     }
 }
 
@@ -123,16 +123,16 @@ struct SupabaseIdentity {
     }
 
     func members(userID: String) -> JSONObject {
-        JSONObject(of: [
+        [
             "identity_id": identityID, "id": subject, "user_id": userID, "identity_data": data, "provider": provider,
             "last_sign_in_at": lastSignInAt, "created_at": createdAt, "updated_at": lastSignInAt,
             "email": data["email"],
-        ])
+        ] as JSONObject
     }
 }
 
 /// A second factor.
-struct SupabaseFactor: JSONValue {
+struct SupabaseFactor: JSONConvertible {
     enum Kind: String {
         case totp, phone
         case webAuthn = "webauthn"
@@ -160,12 +160,12 @@ struct SupabaseFactor: JSONValue {
     var credential: PasskeyCeremony.Credential?
     var lastResponse: JSONObject?
 
-    var json: JSON {
-        JSONObject(of: [
+    var jsonValue: JSON {
+        .object([
             "id": id, "created_at": createdAt, "updated_at": updatedAt,
             "status": isVerified ? "verified" : "unverified", "friendly_name": name.isEmpty ? nil : name,
-            "factor_type": kind.rawValue, "phone": phone, "last_challenged_at": lastChallengedAt.json,
+            "factor_type": kind.rawValue, "phone": phone, "last_challenged_at": lastChallengedAt?.jsonValue ?? JSON.null,
             "last_webauthn_challenge_data": lastResponse,
-        ]).json
+        ])
     }
 }

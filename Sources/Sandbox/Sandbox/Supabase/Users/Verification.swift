@@ -2,7 +2,7 @@ internal import LocalHTTP
 internal import RingbackBase
 
 /// `/verify`: the link in a mail (GET, which returns a redirect) and the typed code (POST, which returns a session).
-extension SupabaseCodes {
+extension SupabaseProject {
     private static let deadLink = SupabaseError(403, "otp_expired", "Email link is invalid or has expired")
     private static let deadCode = SupabaseError(403, "otp_expired", "Token has expired or is invalid")
     private static let halfway =
@@ -10,7 +10,7 @@ extension SupabaseCodes {
 
     // MARK: Typed
 
-    func verify(_ call: SupabaseCall, _ accounts: inout SupabaseAccounts) throws -> ServerResponse {
+    mutating func verify(_ call: SupabaseCall) throws -> ServerResponse {
         let body = try call.body()
         let type = try body.text("type")
         try require(!type.isEmpty, "Verify requires a verification type")
@@ -22,48 +22,47 @@ extension SupabaseCodes {
             let redirect = try body.text("redirect_to")
             try require(
                 email.isEmpty && phone.isEmpty && redirect.isEmpty, "Only the token_hash and type should be provided")
-            let found = SupabaseCodes.find(hash: hash, type: type, accounts.users)
-            return try redeem(found, SupabaseCodes.deadLink, call, &accounts)
+            let found = find(hash: hash, type: type)
+            return try redeem(found, Self.deadLink, call)
         }
         let isPhone = ["sms", "phone_change"].contains(type)
         try require(
             isPhone ? !phone.isEmpty && email.isEmpty : !email.isEmpty && phone.isEmpty,
             "Only an email address or phone number should be provided on verify")
         let receiver = try isPhone ? SupabaseText.number(phone) : SupabaseText.address(email, status: 422)
-        let found = SupabaseCodes.find(code: token, type: type, receiver, accounts.users)
-        return try redeem(found, SupabaseCodes.deadCode, call, &accounts)
+        let found = find(code: token, type: type, receiver)
+        return try redeem(found, Self.deadCode, call)
     }
 
-    private func redeem(
-        _ found: (SupabaseUser, SentCode.Kind)?, _ refusal: SupabaseError, _ call: SupabaseCall,
-        _ accounts: inout SupabaseAccounts
+    private mutating func redeem(
+        _ found: (SupabaseUser, SentCode.Kind)?, _ refusal: SupabaseError, _ call: SupabaseCall
     ) throws -> ServerResponse {
         guard let (user, kind) = found else { throw refusal }
-        guard try use(kind, of: user, refusal, call, &accounts.users) else {
-            return SupabaseResponses.json(["code": "200", "msg": SupabaseCodes.halfway])
+        guard try use(kind, of: user, refusal, call) else {
+            return SupabaseResponses.json(["code": "200", "msg": Self.halfway])
         }
-        return try accounts.signIn(user.id, by: "otp", call)
+        return try signIn(user.id, by: "otp", call)
     }
 
     // MARK: By link
 
-    mutating func followLink(_ call: SupabaseCall, _ accounts: inout SupabaseAccounts) throws -> ServerResponse {
+    mutating func followLink(_ call: SupabaseCall) throws -> ServerResponse {
         let hash = try unwrap(call.query("token"), "Verify requires a token or a token hash")
         let type = try unwrap(call.query("type"), "Verify requires a verification type")
         let target = call.redirectTarget
         let isPKCE = hash.hasPrefix("pkce_")
         do {
-            guard let (user, kind) = SupabaseCodes.find(hash: hash, type: type, accounts.users), kind.isMail else {
-                throw SupabaseCodes.deadLink
+            guard let (user, kind) = find(hash: hash, type: type), kind.isMail else {
+                throw Self.deadLink
             }
-            guard try use(kind, of: user, SupabaseCodes.deadLink, call, &accounts.users) else {
-                return SupabaseResponses.redirect(to: SupabaseCodes.halfwayURL(target, isPKCE: isPKCE), status: 303)
+            guard try use(kind, of: user, Self.deadLink, call) else {
+                return SupabaseResponses.redirect(to: Self.halfwayURL(target, isPKCE: isPKCE), status: 303)
             }
             if isPKCE {
                 let code = try flows.openLink(of: user.id, type, at: call.now)
                 return SupabaseResponses.redirect(to: SupabaseRedirects.with(code: code, target), status: 303)
             }
-            let tokens = try accounts.tokens(accounts.open(user.id, by: "otp", call), call)
+            let tokens = try tokens(open(user.id, by: "otp", call), call)
             return SupabaseResponses.redirect(
                 to: SupabaseRedirects.with(tokens: tokens, extra: [("type", type)], target), status: 303)
         } catch let error as SupabaseError {
@@ -74,14 +73,14 @@ extension SupabaseCodes {
 
     private static func halfwayURL(_ target: String, isPKCE: Bool) -> String {
         guard var url = SupabaseURL(target) else { return target }
-        if isPKCE { url.merge([("message", SupabaseCodes.halfway)]) }
-        url.setFragment([("message", SupabaseCodes.halfway), ("sb", "")])
+        if isPKCE { url.merge([("message", Self.halfway)]) }
+        url.setFragment([("message", Self.halfway), ("sb", "")])
         return url.text
     }
 
     // MARK: Sent codes
 
-    private static func find(hash: String, type: String, _ users: SupabaseUsers) -> (SupabaseUser, SentCode.Kind)? {
+    private func find(hash: String, type: String) -> (SupabaseUser, SentCode.Kind)? {
         let kinds = SentCode.Kind.kinds(of: type).filter(\.isMail)
         for user in users.all {
             if let kind = kinds.first(where: { user.sentCodes[$0]?.hash == hash }) { return (user, kind) }
@@ -89,9 +88,7 @@ extension SupabaseCodes {
         return nil
     }
 
-    private static func find(
-        code: String, type: String, _ receiver: String, _ users: SupabaseUsers
-    ) -> (SupabaseUser, SentCode.Kind)? {
+    private func find(code: String, type: String, _ receiver: String) -> (SupabaseUser, SentCode.Kind)? {
         for user in users.all {
             for kind in SentCode.Kind.kinds(of: type) {
                 let place =
@@ -109,9 +106,8 @@ extension SupabaseCodes {
     }
 
     /// Uses up a code or a link. False for the first of two confirmations.
-    private func use(
-        _ kind: SentCode.Kind, of user: SupabaseUser, _ refusal: SupabaseError, _ call: SupabaseCall,
-        _ users: inout SupabaseUsers
+    private mutating func use(
+        _ kind: SentCode.Kind, of user: SupabaseUser, _ refusal: SupabaseError, _ call: SupabaseCall
     ) throws -> Bool {
         let now = call.now
         var user = user
