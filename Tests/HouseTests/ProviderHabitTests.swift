@@ -43,7 +43,7 @@ import Testing
                     ]
                 ]
             ])
-            let refused = try await stage.ringback(
+            try await stage.ringback(
                 "logout", "work", status: 0, out: "Signed out of work\n", says: "refused to revoke",
                 "the access token until 20", "the refresh token until the provider ends it")
             #expect(try await stage.account()["revocation"] == "refused")

@@ -1,4 +1,4 @@
-public import PostgresClient
+internal import PostgresClient
 public import RingbackBase
 public import SharedVault
 

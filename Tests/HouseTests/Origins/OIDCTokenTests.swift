@@ -13,7 +13,7 @@ import Testing
         try await Stage.play { stage in
             try await stage.signIn()
             let token = try #require(try await stage.token())
-            let first = try await stage.ringback("oidc-token", "work", status: 0)
+            try await stage.ringback("oidc-token", "work", status: 0)
             let audit = try await stage.ringback("audit", "--account", "work")
             #expect(audit.out.contains("issued_token") && audit.out.contains("operation=token"), "\(audit)")
             stage.link(ringbackAs: "oidc-token")

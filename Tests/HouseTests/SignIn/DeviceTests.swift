@@ -163,7 +163,7 @@ import Testing
             try await login.shows("Or scan this")
             try await login.shows("\u{1B}[38;5;16;48;5;231m█▀▄ \u{1B}[0m")
             try await login.shows("to be entered, for work")
-            try await stage.api("GET", "/v1/flows")["flows"]?.array?.first
+            let flow = try await stage.api("GET", "/v1/flows")["flows"]?.array?.first
             #expect(FileTree.text(of: "\(stage.directory)/text") == flow?["verification_uri_complete"]?.string)
             #expect(FileTree.text(of: "\(stage.directory)/arguments") == "-t UTF8i -m 4 -o - ")
             login.send(SIGINT)

@@ -115,7 +115,7 @@ import Testing
             let browser = Browser.environment
             try await stage.ringback("login", "app", "--with", "github", environment: browser, status: 0)
             try await stage.ringback("logout", "app", status: 0)
-            let login = try await stage.logIn()
+            try await stage.logIn()
             let refused = try await stage.ringback("supabase", "link", "app", "--with", "github", environment: browser)
             #expect(refused.err.contains("run: ringback login app --with=github --switch\n"), "\(refused)")
             try await stage.ringback(

@@ -116,7 +116,7 @@ import Testing
                 ])
             let session = try grant.json
             let tokens = [session["access_token"]?.string ?? "", session["refresh_token"]?.string ?? ""]
-            let login = try await stage.ringback(
+            try await stage.ringback(
                 "login", "app", "--method", "session", stdin: tokens.joined(separator: "\n"), status: 0,
                 out: "Signed in to app as mira@example.org\n")
             try await stage.ringback(

@@ -34,7 +34,7 @@ import Testing
             let ended = try await login.end().expect(0)
             #expect(ended.lines.last == "Signed in to app as mira@example.org", "\(ended)")
 
-            let list = try await stage.ringback("supabase", "passkeys", "app", status: 0, prints: "My key", id)
+            let list = try await stage.ringback("supabase", "passkeys", "app", status: 0, prints: "My key", String(id))
             #expect(list.out.hasPrefix("NAME"), "\(list)")
             try await stage.ringback(
                 "supabase", "remove-passkey", "app", "x", status: 64, says: "See: ringback supabase passkeys app")

@@ -184,10 +184,10 @@ final class Stage: Sendable {
     /// Runs `ringback`, and checks the result as ``run`` does.
     @discardableResult
     func ringback(
-        _ arguments: String..., stdin: String? = nil, environment added: [String: String] = [:], status: Int32? = nil,
-        out: String? = nil, prints: String..., says: String..., sourceLocation: SourceLocation = #_sourceLocation
+        _ arguments: String..., stdin: String? = nil, environment added: [String: String] = [:],
+        within bound: Duration = Bound.usual, status: Int32? = nil, out: String? = nil, prints: String..., says: String..., sourceLocation: SourceLocation = #_sourceLocation
     ) async throws -> Output {
-        let output = try await run("ringback", arguments, stdin: stdin, environment: added)
+        let output = try await run("ringback", arguments, stdin: stdin, environment: added, within: bound)
         output.check(arguments, status, out: out, prints: prints, says: says, at: sourceLocation)
         return output
     }

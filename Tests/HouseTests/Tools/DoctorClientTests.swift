@@ -53,7 +53,7 @@ import Testing
     @Test func `account add checks a client's secret by two more requests`() async throws {
         try await Stage.play(sandboxArguments: ["--client", "web client:\(Client.right)"]) { stage in
             let add = ["account", "add", "play", "--issuer", stage.sandbox.origin, "--client-id"]
-            let wrong = try await stage.run(
+            try await stage.run(
                 "ringback", add + ["mistyped"], status: 78, says: "is wrong. Look at --client-id.")
             #expect(FileTree.names(in: stage.dropIns) == [])
             var counters = try await stage.sandbox.counters()

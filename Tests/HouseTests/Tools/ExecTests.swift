@@ -46,7 +46,7 @@ import Testing
         try await Stage.play { stage in
             try await stage.signIn()
             let program = try stage.start("ringback", ["exec", "work", "--", "sh", "-c", "echo $$; kill -TERM $$"])
-            let ended = try await program.end().expect(128 + SIGTERM, out: "\(program.pid)\n")
+            try await program.end().expect(128 + SIGTERM, out: "\(program.pid)\n")
             let expected: [([String], Int32)] = [
                 (["sh", "-c", "exit 9"], 9), (["/none/at/all"], 127), (["/etc"], 126),
             ]
