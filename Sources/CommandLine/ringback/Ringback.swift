@@ -57,7 +57,6 @@ struct Ringback: ParsableCommand {
                 subcommands: [Lock.self, Unlock.self, VaultVerbs.self, Reload.self]),
         ])
 
-    /// Without a verb: on a terminal how things stand, elsewhere the short help.
     func run() {
         guard Console.Stream.output.isTerminal else { return Output.line(ShortHelp.text) }
         Overview().show()
@@ -66,12 +65,10 @@ struct Ringback: ParsableCommand {
 
 /// What `ringback --help` prints: one screen of what people type. `--help-all` lists every verb.
 enum ShortHelp {
-    /// Verbs with a line of their own.
     private static let explained: [any ParsableCommand.Type] = [
         Demo.self, AccountVerbs.self, Login.self, Logout.self, ShowAccounts.self, Token.self, Exec.self, Setup.self,
         OriginVerbs.self, Doctor.self,
     ]
-    /// Verbs that are named only.
     private static let named: [any ParsableCommand.Type] = [
         Use.self, Verify.self, Complete.self, Cancel.self, ShowSession.self, Refresh.self, ExposeVerbs.self, Env.self,
         Agent.self, ShowStatus.self, Events.self, Audit.self, SchemeVerbs.self, SupabaseVerbs.self, Lock.self,

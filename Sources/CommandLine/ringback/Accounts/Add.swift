@@ -23,8 +23,7 @@ struct AccountAdd: DaemonVerb, AccountNaming {
     @Option(help: ArgumentHelp("The configuration file, if not the usual one.", valueName: "path"))
     var config: String?
 
-    @Flag(
-        help: "Replace an account that “ringback account add” wrote; its session stays if the provider is the same.")
+    @Flag(help: "Replace an account that “ringback account add” wrote; its session stays if the provider is the same.")
     var replace = false
 
     @Flag(help: "Do not ask the provider.")
@@ -39,10 +38,8 @@ struct AccountAdd: DaemonVerb, AccountNaming {
     @OptionGroup var registration: AccountRegistration
     @OptionGroup var options: CallOptions
 
-    /// On a terminal it asks for the rest; elsewhere it says what is missing.
     static let command: ShownCommand = "ringback account add"
-    static let nameRule =
-        "A name has small letters, digits, “.”, “_” and “-”, at most 64, a letter or digit first."
+    static let nameRule = "A name has small letters, digits, “.”, “_” and “-”, at most 64, a letter or digit first."
 
     private var name: String { stated ?? "" }
 
@@ -50,15 +47,14 @@ struct AccountAdd: DaemonVerb, AccountNaming {
 
     private var asks: Bool { !missing.isEmpty && !json.isWanted && Questions.arePossible }
 
-    var subject: String? { stated }
+    var account: String? { stated }
 
     func validate() throws {
-        guard stated.map(RequestTarget.isAccountName) ?? true else { throw ValidationError(AccountAdd.nameRule) }
+        try require(stated.map(RequestTarget.isAccountName) ?? true, AccountAdd.nameRule)
         try description.check()
         try registration.check(description)
-        guard !(offline && registration.register) else {
-            throw ValidationError("--register contacts the provider: leave out --register or --offline.")
-        }
+        try require(
+            !(offline && registration.register), "--register contacts the provider: leave out --register or --offline.")
         try require(
             !origins || description.isOpen || !UsualOrigin.all(of: description.provider).isEmpty,
             "--origins is for --provider github and gitlab: use ringback origin add.")
@@ -90,7 +86,7 @@ struct AccountAdd: DaemonVerb, AccountNaming {
             replaces: replace, registers: registration.register, config: config,
             calls: try daemon.calls(interruption),
             questions: Questions(interruption: interruption, ending: "No account was added."))
-        try conversation.run(Use.names(report))
+        try conversation.run(report.names("accounts"))
         stated = conversation.name
         description = conversation.description
         // The conversation has asked the provider already, if that was possible.
@@ -117,10 +113,8 @@ struct AccountAdd: DaemonVerb, AccountNaming {
     }
 
     private struct Added {
-        /// The report of the check.
         let report: JSON
         let registered: RegisteredAccount?
-        /// What was found at the provider, if it was asked.
         var provider: JSON?
     }
 
@@ -185,13 +179,11 @@ struct AccountAdd: DaemonVerb, AccountNaming {
         let uris = account.map(ConfigurationCheck.redirectURIs) ?? []
         var notes = account?.texts("notes") ?? []
         guard !json.isWanted else {
-            var object = JSONObject(texts: ["account": name, "file": file.path])
-            object["redirect_uris"] = .texts(uris)
-            object["notes"] = .texts(notes)
-            object["registration"] = added.registered?.document
-            object["provider_asked"] = .bool(added.provider != nil || added.registered != nil)
-            object["checks"] = added.provider
-            return Output.json(.object(object))
+            return Output.object([
+                "account": name, "file": file.path, "redirect_uris": uris, "notes": notes,
+                "registration": added.registered?.document,
+                "provider_asked": added.provider != nil || added.registered != nil, "checks": added.provider,
+            ])
         }
         if let step = account.flatMap(ConfigurationCheck.step) { notes.append(step) }
         defer { for note in notes { Output.note(Sanitizer.line(note, limit: 600)) } }

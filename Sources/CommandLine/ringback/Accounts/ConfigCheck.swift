@@ -32,7 +32,6 @@ struct ConfigCheck: ParsableCommand {
         show(report)
     }
 
-    /// A line for each account, scheme and exposed socket, with what to know about it below.
     private func show(_ report: JSON) {
         let accounts = report.list("accounts")
         for account in accounts {
@@ -88,10 +87,6 @@ struct ConfigCheck: ParsableCommand {
 /// Runs the daemon's own check of the configuration as a program: there is one reader of TOML, and no daemon has to
 /// run.
 enum ConfigurationCheck {
-    /// The report (`valid`, `accounts`, `errors`).
-    ///
-    /// - Parameter candidate: read as if it were in accounts.d already.
-    /// - Throws: `invalid_configuration` with the mistakes, or why the check cannot be run.
     static func run(config: String?, candidate: AccountFile?) throws(RingbackError) -> JSON {
         guard let candidate else {
             return try run(config, [], onMistakes: "The configuration has mistakes; nothing is added to it.")
@@ -117,19 +112,14 @@ enum ConfigurationCheck {
                 Problem(
                     .invalidConfiguration, detail,
                     // Files on disk have no mistake if a candidate or a draft was checked.
-                    extensions: JSONObject([
-                        .init("errors", described(report["errors"], candidate)),
-                        .init("draft", .bool(!arguments.isEmpty)),
-                    ])))
+                    extensions: ["errors": described(report["errors"], candidate), "draft": !arguments.isEmpty]))
         }
         return report
     }
 
-    /// The report as it is, also of a configuration with mistakes.
     static func report(_ config: String?, _ arguments: [String] = []) throws(RingbackError) -> JSON {
         let place = config.map { ["--config", $0] } ?? []
-        let answer = try Programs.run(
-            [Programs.path("ringbackd"), "--check-config", "--json"] + place + arguments)
+        let answer = try Programs.run([Programs.path("ringbackd"), "--check-config", "--json"] + place + arguments)
         // The largest configuration that is allowed has about 15,000 accounts.
         guard let report = try? JSON(parsing: answer.output, maxValues: 1_000_000) else {
             throw RingbackError(
@@ -175,7 +165,6 @@ enum ConfigurationCheck {
             })
     }
 
-    /// The option for `accounts.NAME.KEY`.
     private static func option(for key: String, of name: String) -> String? {
         let tables = [name, AccountText.quoted(name)].map { "accounts.\($0)." }
         guard let table = tables.first(where: { key.hasPrefix($0) }) else { return nil }
@@ -199,7 +188,7 @@ struct AccountEdit: AccountNaming {
 
     @OptionGroup var daemon: DaemonOptions
 
-    var subject: String? { name }
+    var account: String { name }
 
     func run() throws {
         let file = try place()
@@ -235,7 +224,7 @@ struct AccountEdit: AccountNaming {
             // A file with a mistake can still be edited, if it is the one that `account add` writes.
             let file = try AccountFile(name: name, configuration: config)
             guard error.kind == .invalidConfiguration, file.exists else { throw error }
-            for line in Failure.mistakes(error.problem?.extensions["errors"]) { Output.note(line) }
+            for line in Failure.mistakes(error["errors"]) { Output.note(line) }
             return file.path
         }
     }
@@ -268,14 +257,13 @@ struct AccountEdit: AccountNaming {
         }
     }
 
-    /// Checks the copy as if it had replaced the file, and shows its mistakes.
     private func isGood(_ draft: CandidateFile, in file: String) throws(RingbackError) -> Bool {
         do throws(RingbackError) {
             _ = try ConfigurationCheck.run(config: config, replacing: file, with: draft.path)
             return true
         } catch {
             guard error.kind == .invalidConfiguration else { throw error }
-            for line in Failure.mistakes(error.problem?.extensions["errors"]) { Output.note(line) }
+            for line in Failure.mistakes(error["errors"]) { Output.note(line) }
             return false
         }
     }

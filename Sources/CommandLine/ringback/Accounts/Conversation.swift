@@ -10,7 +10,6 @@ struct AccountConversation {
     var offline: Bool
     var origins: Bool
     var signsIn: Bool
-    /// An account of that name may exist.
     let replaces: Bool
     private(set) var registers: Bool
     private(set) var mayRegister = false
@@ -39,8 +38,6 @@ struct AccountConversation {
         }
         if !signsIn { signsIn = try questions.confirm("Sign in when the account is added?", byDefault: true) }
     }
-
-    // MARK: The provider
 
     private mutating func chooseProvider() throws(RingbackError) -> ProviderChoice? {
         guard description.isOpen else { return ProviderChoice(description) }
@@ -73,9 +70,6 @@ struct AccountConversation {
         AccountConversation.url(try questions.text(question, default: usual))
     }
 
-    /// Where the provider is, as far as its name does not say it.
-    ///
-    /// - Parameter former: what was answered before, and is offered again.
     private mutating func askPlace(
         of choice: ProviderChoice?, after former: AccountDescription? = nil
     ) throws(RingbackError) {
@@ -173,13 +167,11 @@ struct AccountConversation {
     }
 
     private func show(_ error: RingbackError) {
-        let mistakes = Failure.mistakes(error.problem?.extensions["errors"])
+        let mistakes = Failure.mistakes(error["errors"])
         for line in mistakes.isEmpty ? [Sanitizer.line(error.detail, limit: 600)] : mistakes {
             Output.note("\(Mark.bad.text(on: .errors)) \(line)")
         }
     }
-
-    // MARK: The client
 
     /// If the provider registers clients, the user need not make one in its console.
     private mutating func offerRegistration(_ choice: ProviderChoice?) throws(RingbackError) {
@@ -261,13 +253,10 @@ struct AccountConversation {
     }
 
     private func askSecret(isNeeded: Bool) throws(RingbackError) -> String? {
-        guard isNeeded else {
-            return try questions.secret("Client secret (it is not shown; empty if there is none): ")
-        }
         while true {
-            if let secret = try questions.secret("Client secret, which the provider shows beside the ID: ") {
-                return secret
-            }
+            let question = isNeeded ? ", which the provider shows beside the ID" : " (it is not shown; empty if there is none)"
+            let secret = try questions.secret("Client secret\(question): ")
+            if secret != nil || !isNeeded { return secret }
             Output.note(Questions.needed)
         }
     }

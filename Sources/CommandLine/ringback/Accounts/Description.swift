@@ -106,15 +106,14 @@ struct AccountDescription: ParsableArguments {
             "gateway": "--no-gateway", "resource_parameter": "--no-resource-parameter", "sign_in": "--no-sign-in",
             "scopes": "--scope", "client_secret": "--client-secret-fd",
         ]
-        if let option = others[key] { return option }
-        let endpoint = key.split(separator: ".").last ?? ""
-        let name = key.hasPrefix("endpoints.") ? "\(endpoint)-endpoint" : key.replacing("_", with: "-")
-        let names: Set = [
-            "issuer", "mcp", "client-id-metadata-url", "provider", "tenant", "url", "api-key", "client-id",
-            "client-secret-file", "client-key-file", "client-authentication", "redirect-uri", "response-mode",
-            "ca-file", "authorization-endpoint", "token-endpoint", "revocation-endpoint", "userinfo-endpoint",
+        if key.hasPrefix("endpoints."), let name = key.split(separator: ".").last {
+            return ["authorization", "token", "revocation", "userinfo"].contains(name) ? "--\(name)-endpoint" : nil
+        }
+        let same: Set = [
+            "issuer", "mcp", "client_id_metadata_url", "provider", "tenant", "url", "api_key", "client_id",
+            "client_secret_file", "client_key_file", "client_authentication", "redirect_uri", "response_mode", "ca_file",
         ]
-        return names.contains(name) ? "--" + name : nil
+        return others[key] ?? (same.contains(key) ? "--" + key.replacing("_", with: "-") : nil)
     }
 
     static let kinds =
@@ -130,11 +129,6 @@ struct AccountDescription: ParsableArguments {
         clientID == ProviderChoice.sandboxClient && issuer.flatMap { LoopbackURL($0) } != nil && redirectURI == nil
     }
 
-    /// What has to be said and is not, as options.
-    ///
-    /// - Parameters:
-    ///   - name: the account's, if it was said.
-    ///   - registers: the provider registers the client.
     func missing(_ name: String?, registers: Bool) -> [String] {
         var missing: [String] = []
         if name == nil { missing.append("NAME") }
@@ -223,9 +217,6 @@ struct AccountFile {
     let name: String
     let configuration: String
 
-    /// The account's file beside the configuration file.
-    ///
-    /// - Throws: if neither an option nor the environment names the configuration file.
     init(name: String, configuration stated: String?) throws(RingbackError) {
         var file = stated ?? SocketPlace.variable("RINGBACK_CONFIG") ?? ""
         if file.isEmpty {
@@ -242,7 +233,6 @@ struct AccountFile {
     }
 
     var path: String { "\(directory)/\(name).toml" }
-    /// The file that is checked before it takes effect.
     var candidate: CandidateFile { CandidateFile(for: path) }
 
     /// Has the daemon's own check read a text as if it were this file. Leaves no file.
@@ -253,13 +243,8 @@ struct AccountFile {
         return try ConfigurationCheck.run(config: config, candidate: self)
     }
 
-    /// Writes the file, durably.
-    ///
-    /// - Parameter replaces: a file of that name may exist and is replaced.
     func write(_ text: String, replacing replaces: Bool) throws(RingbackError) {
-        try candidate.write(Array(text.utf8))
-        defer { candidate.discard() }
-        try candidate.keep(replacing: replaces)
+        try candidate.put(Array(text.utf8), replacing: replaces)
     }
 
     var exists: Bool { unsafe access(path, F_OK) == 0 }
@@ -282,7 +267,6 @@ struct AccountText {
 
     private let name: String
 
-    /// Adds the keys that have a value.
     mutating func add(_ pairs: [(key: String, value: String?)]) {
         for (key, value) in pairs { if let value { text += "\(key) = \(AccountText.quoted(value))\n" } }
     }

@@ -7,12 +7,9 @@ import Terminal
 enum ProviderChoice: String, CaseIterable {
     case google, microsoft, github, gitlab, supabase, openid, mcp, sandbox
 
-    /// What its user has to know.
     struct Facts {
         let label: String
-        /// Offered for the account.
         let name: String
-        /// Where to get a client, and what to choose there.
         var steps: [String] = []
         /// The scopes that are offered; nil where there are none to ask for.
         var scopes: String?
@@ -98,14 +95,12 @@ enum ProviderChoice: String, CaseIterable {
 
     static let portNote = "({port} stands for any port. If the provider wants one, choose it with --redirect-uri.)"
 
-    /// The client that every sandbox has.
     static let sandboxClient = "ringback-demo"
 }
 
 /// Where tools usually need the token of a preset's account: its own servers.
 struct UsualOrigin {
     let url: String
-    /// The user name that git is told.
     let username: String?
 
     static func all(of provider: String?) -> [UsualOrigin] {
@@ -120,9 +115,6 @@ struct UsualOrigin {
         }
     }
 
-    /// Adds those that the configuration does not have yet.
-    ///
-    /// - Returns: the URLs that were added.
     static func add(_ origins: [UsualOrigin], account: String, to file: ConfigurationFile) throws(RingbackError)
         -> [String]
     {
@@ -138,7 +130,6 @@ struct UsualOrigin {
     }
 }
 
-/// What the daemon finds at the provider of an account that is not configured yet.
 struct ProviderCheck {
     private struct Finding {
         let level: String
@@ -229,8 +220,6 @@ struct ProviderCheck {
     private static let timeout: Duration = .seconds(45)
 
     /// Lets the daemon check the provider. Without a daemon the provider is not checked, and a note says so.
-    ///
-    /// - Throws: what is wrong with the account, and where.
     static func run(
         _ name: String, _ description: AccountDescription, _ calls: BrokerCalls, isClientOnly: Bool = false
     ) throws(RingbackError) -> ProviderCheck {
@@ -240,15 +229,13 @@ struct ProviderCheck {
     }
 
     /// As ``run(_:_:_:isClientOnly:)``, but what is wrong with the account is in the result.
-    ///
-    /// - Parameter isClientOnly: the provider was looked at a moment ago, and only the client is to be checked.
     static func look(
         _ name: String, _ description: AccountDescription, _ calls: BrokerCalls, isClientOnly: Bool = false
     ) throws(RingbackError) -> ProviderCheck {
-        var body = JSONObject(texts: ["account": name, "configuration": description.text(for: name)])
-        if isClientOnly { body["client_only"] = true }
-        let found = try ignoring(
-            .noDaemon, call: calls.call(.diagnoseAccount, body: .object(body), timeout: timeout))
+        let body: JSONObject = [
+            "account": name, "configuration": description.text(for: name), "client_only": isClientOnly ? true : nil,
+        ]
+        let found = try ignoring(.noDaemon, call: calls.call(.diagnoseAccount, body: .object(body), timeout: timeout))
         guard let answer = found else {
             Output.note(
                 "No daemon answers, so the provider was not asked. To ask it when the daemon runs: "

@@ -41,8 +41,7 @@ struct AccountRegistration: ParsableArguments {
 
     func check(_ description: AccountDescription) throws {
         guard register else {
-            if tokenDescriptor != nil { throw ValidationError("--initial-access-token-fd belongs to --register.") }
-            return
+            return try require(tokenDescriptor == nil, "--initial-access-token-fd belongs to --register.")
         }
         try require(
             description.mcp == nil, "--register is not for --mcp: the client is registered at the first sign-in.")
@@ -56,35 +55,33 @@ struct AccountRegistration: ParsableArguments {
         if let (option, _) = given.first(where: { $0.1 != nil }) {
             throw ValidationError("\(option) is for a client that is registered already: leave it or --register out.")
         }
-        if let tokenDescriptor, tokenDescriptor < 0 || tokenDescriptor == 1 || tokenDescriptor == 2 {
-            throw ValidationError("--initial-access-token-fd must be the number of a descriptor that can be read.")
-        }
+        try require(
+            tokenDescriptor.map { $0 == 0 || $0 > 2 } ?? true,
+            "--initial-access-token-fd must be the number of a descriptor that can be read.")
     }
 
     /// Stands for the client id while the account is checked before the registration, so that a mistake is found before
     /// the provider has registered anything.
     static let standIn = "not-registered-yet"
 
-    /// Asks the daemon. It discovers the issuer, sends the registration, and seals the result.
     func run(
         _ name: String, _ description: AccountDescription, replacing replaces: Bool, _ calls: BrokerCalls
     ) throws(RingbackError) -> RegisteredAccount {
-        var body = JSONObject(texts: [
+        let body: JSONObject = [
             "account": name, "issuer": description.issuer ?? "",
             "scopes": description.usualScopes.joined(separator: " "), "redirect_uri": description.redirectURI,
             "token_endpoint_auth_method": description.clientAuthentication, "ca_file": description.absoluteCAFile,
-        ])
-        if replaces { body["replace"] = true }
-        if let tokenDescriptor { body["initial_access_token"] = .string(try readToken(from: tokenDescriptor)) }
+            "replace": replaces ? true : nil, "initial_access_token": try readToken(),
+        ]
         return try explaining(
             RegisteredAccount(reading: calls.call(.register, body: .object(body), timeout: .seconds(120)))
         ) { AccountRegistration.explained($0, name) }
     }
 
-    private func readToken(from descriptor: Int32) throws(RingbackError) -> String {
+    private func readToken() throws(RingbackError) -> String? {
+        guard let tokenDescriptor else { return nil }
         let input = SecretInput(interruption: try Signals.interruption())
-        let token = try input.readOptional("initial access token", from: descriptor)
-        guard let token else {
+        guard let token = try input.readOptional("initial access token", from: tokenDescriptor) else {
             throw RingbackError(.cancelled, "No initial access token was read. Nothing was registered.")
         }
         guard token.utf8.count <= 8_192, token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
@@ -125,9 +122,9 @@ struct AccountRegistration: ParsableArguments {
             "invalid_token": "If it requires an initial access token: --initial-access-token-fd 0",
             "access_denied": "It may register clients only by hand; then add the account with --client-id.",
         ]
-        if let code = error.problem?.extensions["provider_code"]?.string, let step = steps[code] {
+        if let step = error.providerCode.flatMap({ steps[$0] }) {
             error.advice = step
-        } else if error.problem?.extensions["setting"]?.string == "client_id" {
+        } else if error["setting"]?.string == "client_id" {
             error.advice = "Then add the account with --client-id."
         }
         return error
@@ -135,8 +132,6 @@ struct AccountRegistration: ParsableArguments {
 
     /// The command that registers the client of an account again, with the account's present settings. Nil if that does
     /// not help, or the daemon does not say it.
-    ///
-    /// - Parameter members: of a problem document or of a check.
     static func repetition(of name: String, _ members: JSONObject) -> ShownCommand? {
         guard RequestTarget.isAccountName(name), let terms = members["registration"],
             let issuer = terms["issuer"]?.string
@@ -159,8 +154,7 @@ struct AccountRegistration: ParsableArguments {
         Output.line("Registered the client \(Sanitizer.line(registered.clientID, limit: 1_100)) at \(issuer)")
         Output.line("with the redirect URI:")
         for uri in registered.redirectURIs { Output.line("  " + Sanitizer.line(uri, limit: 2_000)) }
-        let missing = registered.requestedRedirectURIs.filter { !registered.redirectURIs.contains($0) }
-        for uri in missing {
+        for uri in registered.requestedRedirectURIs where !registered.redirectURIs.contains(uri) {
             Output.note("The provider did not register \(Sanitizer.line(uri, limit: 2_000)): it may reject sign-ins.")
         }
         let left = description.usualScopes.filter { !registered.scopes.contains($0) }
@@ -208,7 +202,6 @@ struct ClientMetadata: ParsableCommand {
 
     func run() { Output.json(ClientMetadata.document(url, redirectURIs)) }
 
-    /// - Parameter more: redirect URIs beside the usual ones, perhaps with `{port}`.
     static func document(_ url: String, _ more: [String] = []) -> JSON {
         let uris =
             ["http://127.0.0.1/callback", "http://localhost/callback"]

@@ -47,7 +47,7 @@ struct AccountRemove: DaemonVerb, AccountNaming {
 
     @OptionGroup var options: CallOptions
 
-    var subject: String? { name }
+    var account: String { name }
 
     func run() throws {
         let file = try AccountFile(name: name, configuration: config)
@@ -56,9 +56,11 @@ struct AccountRemove: DaemonVerb, AccountNaming {
         try AccountDependents.refuse(file, config: config)
         let holdings = AccountHoldings(name: name, calls: calls)
         if !yes {
-            let sockets = try holdings.sockets(needsDaemon: false)
-            let ends = sockets.map { "The restricted socket \(Sanitizer.line($0)) is revoked." }
-            try confirm(file, ends)
+            for socket in try holdings.sockets(needsDaemon: false) {
+                Output.note("The restricted socket \(Sanitizer.line(socket)) is revoked.")
+            }
+            let what = keepSession ? "Remove the account \(name)" : "Sign out of \(name) and remove the account"
+            try confirm("\(what) (\(file.path))?")
         }
         let isOwed = keepSession ? false : try signOut(calls)
         let sockets = try holdings.revokeSockets(needsDaemon: !keepSession)
@@ -67,16 +69,14 @@ struct AccountRemove: DaemonVerb, AccountNaming {
         try calls.reloadIfRunning()
         if isOwed { try holdings.forgetSignOut() }
         guard !json.isWanted else {
-            var object = JSONObject(texts: ["account": name, "file": file.path])
-            object["signed_out"] = .bool(!keepSession)
-            object["exposed_sockets"] = .texts(sockets)
-            if !keepSession { object["provider_told"] = .bool(!isOwed) }
-            object["registration"] = registration?.document
-            return Output.json(.object(object))
+            return Output.object([
+                "account": name, "file": file.path, "signed_out": !keepSession, "exposed_sockets": sockets,
+                "provider_told": keepSession ? nil : !isOwed, "registration": registration,
+            ])
         }
         Output.line("Removed the account \(name): \(file.path)")
         for socket in sockets { Output.line("Revoked its restricted socket: \(Sanitizer.line(socket))") }
-        if let registration { Output.line(registration.text) }
+        if let registration { Output.line(AccountHoldings.text(ofDeleted: registration)) }
         if isOwed {
             Output.note(
                 "Its provider was not told that the session has ended. Its tokens stay valid until they expire, unless you "
@@ -107,29 +107,20 @@ struct AccountRemove: DaemonVerb, AccountNaming {
                 "The account \(name) is defined in \(source.text), which “ringback account add” did not write. "
                     + "Nothing was removed. To change that file: \(shown: "ringback account edit \(name)")")
         }
-        for origin in OriginEntry.all(in: report) where origin.source.file == file.path && origin.account != name {
-            throw alsoDefines("the origin \(origin.rule.pattern.text)", file)
-        }
-        for kept in report.list("kept_files") where kept["account"]?.string != name {
-            guard AccountSource(of: kept)?.file == file.path else { continue }
-            throw alsoDefines("the kept file \(kept.text("path"))", file)
-        }
-        for list in ["accounts", "schemes", "exposes"] {
-            for entry in report[list]?.array ?? [] {
-                guard let other = entry["name"]?.string, list != "accounts" || other != name,
-                    AccountSource(of: entry)?.file == file.path
-                else { continue }
-                throw alsoDefines(other, file)
+        let kinds: [(list: String, what: String, name: String, account: String)] = [
+            ("origins", "the origin ", "url", "account"), ("kept_files", "the kept file ", "path", "account"),
+            ("accounts", "", "name", "name"), ("schemes", "", "name", ""), ("exposes", "", "name", ""),
+        ]
+        for kind in kinds {
+            for entry in report.list(kind.list) where entry[kind.account]?.string != name {
+                guard AccountSource(of: entry)?.file == file.path, let other = entry[kind.name]?.string else { continue }
+                throw RingbackError(
+                    "account_elsewhere",
+                    "\(file.path) also defines \(kind.what)\(Sanitizer.line(other)). Nothing was removed. To change that "
+                        + "file: \(shown: "ringback account edit \(name)")")
             }
         }
         return true
-    }
-
-    private func alsoDefines(_ other: String, _ file: AccountFile) -> RingbackError {
-        RingbackError(
-            "account_elsewhere",
-            "\(file.path) also defines \(Sanitizer.line(other)). Nothing was removed. To change that file: "
-                + "\(shown: "ringback account edit \(name)")")
     }
 
     private func removeSealed(_ calls: BrokerCalls) throws(RingbackError) {
@@ -165,14 +156,8 @@ struct AccountRemove: DaemonVerb, AccountNaming {
         }
     }
 
-    private func confirm(_ file: AccountFile, _ consequences: [String]) throws(RingbackError) {
-        let what = keepSession ? "Remove the account \(name)" : "Sign out of \(name) and remove the account"
-        try confirm("\(what) (\(file.path))?", consequences)
-    }
-
-    private func confirm(_ question: String, _ consequences: [String] = []) throws(RingbackError) {
+    private func confirm(_ question: String) throws(RingbackError) {
         guard !yes else { return }
-        for sentence in consequences { Output.note(sentence) }
         try Questions.confirm(question, "removed", orBy: ShownCommand("ringback account remove \(name) --yes"))
     }
 
@@ -216,22 +201,16 @@ struct AccountHoldings {
     let name: String
     let calls: BrokerCalls
 
-    struct Registration {
-        let document: JSON
-
-        var text: String {
-            let client = Sanitizer.line(document.text("client_id"), limit: 1_100)
-            let issuer = Sanitizer.line(document.text("issuer"), limit: 2_000)
-            return document.isTrue("deleted_at_provider")
-                ? "Deleted its client \(client) at \(issuer)"
-                : "Its client \(client) stays registered at \(issuer), which gave no token to delete it with."
-        }
+    static func text(ofDeleted registration: JSON) -> String {
+        let client = registration.shown("client_id", limit: 1_100)
+        let issuer = registration.shown("issuer", limit: 2_000)
+        return registration.isTrue("deleted_at_provider")
+            ? "Deleted its client \(client) at \(issuer)"
+            : "Its client \(client) stays registered at \(issuer), which gave no token to delete it with."
     }
 
     /// Revokes the restricted sockets that `ringback expose` made for the account: they would serve the next session of an
     /// account of this name. Returns their names.
-    ///
-    /// - Parameter needsDaemon: false returns none if no daemon answers.
     func revokeSockets(needsDaemon: Bool) throws(RingbackError) -> [String] {
         let sockets = try sockets(needsDaemon: needsDaemon)
         // One that is not found has ended meanwhile.
@@ -239,12 +218,8 @@ struct AccountHoldings {
         return sockets
     }
 
-    /// The names of the restricted sockets that `ringback expose` made for the account.
-    ///
-    /// - Parameter needsDaemon: false returns none if no daemon answers.
     func sockets(needsDaemon: Bool) throws(RingbackError) -> [String] {
-        let answer = try ignoring(
-            .notFound, needsDaemon ? .notFound : .noDaemon, call: calls.call(.listExposedSockets))
+        let answer = try ignoring(.notFound, needsDaemon ? .notFound : .noDaemon, call: calls.call(.listExposedSockets))
         var names: [String] = []
         for list in ["exposed_sockets", "closed"] {
             for entry in answer?.list(list) ?? [] {
@@ -259,11 +234,11 @@ struct AccountHoldings {
 
     /// Deletes the client that `ringback account add --register` registered, at the provider (RFC 7592) and in the vault.
     /// Nil if there is none.
-    func deleteRegistration() throws(RingbackError) -> Registration? {
+    func deleteRegistration() throws(RingbackError) -> JSON? {
         do throws(RingbackError) {
-            return Registration(document: try calls.call(.deleteRegistration, [name], timeout: .seconds(60)))
+            return try ignoring(
+                .notFound, .accountNotFound, call: calls.call(.deleteRegistration, [name], timeout: .seconds(60)))
         } catch {
-            if error.kind == .notFound || error.kind == .accountNotFound { return nil }
             var error = error
             error.detail += " The client that was registered for \(name) could not be deleted, so the account stays."
             error.advice =
@@ -277,11 +252,12 @@ struct AccountHoldings {
     func deleteRegistration(at issuer: String, clientID: String) -> String? {
         do throws(RingbackError) {
             let query: [(String, String?)] = [("issuer", issuer), ("client_id", clientID)]
-            let document = try calls.call(.deleteRegistration, [name], query: query, timeout: .seconds(60))
-            return Registration(document: document).text
+            // Nil if there is none, or a configured account uses it.
+            return try ignoring(
+                .notFound, .stateConflict, .validationFailed,
+                call: calls.call(.deleteRegistration, [name], query: query, timeout: .seconds(60))
+            ).map(AccountHoldings.text(ofDeleted:))
         } catch {
-            // There is none, or a configured account uses it.
-            if [.notFound, .stateConflict, .validationFailed].contains(error.kind) { return nil }
             return "Its client \(Sanitizer.line(clientID, limit: 1_100)) stays registered: "
                 + Sanitizer.line(error.detail, limit: 400)
         }
@@ -339,11 +315,9 @@ enum AccountDependents {
                 guard names.contains(.string(account.name)), let source = AccountSource(of: entry),
                     source.file != account.path
                 else { return nil }
-                var error = JSONObject(texts: [
-                    "file": source.file, "key": list.key, "message": "it names \(account.name)",
+                return .object([
+                    "file": source.file, "key": list.key, "message": "it names \(account.name)", "line": source.line,
                 ])
-                error["line"] = source.line.map { .integer($0) }
-                return .object(error)
             }
         }
     }
@@ -391,7 +365,6 @@ struct SealedSession {
         isRevocable = document.isTrue("revocable")
     }
 
-    /// `mira@example.org at https://id.example.org`.
     var text: String { "\(Sanitizer.line(person)) at \(Sanitizer.line(provider, limit: 600))" }
 
     static func all(in status: JSON) -> [SealedSession] {

@@ -13,8 +13,6 @@ struct ShowAccounts: DaemonVerb, AccountNaming {
 
     @OptionGroup var options: CallOptions
 
-    var subject: String? { account }
-
     func run() throws {
         let calls = try daemon.calls()
         let answer = if let account { try calls.account(account) } else { try calls.call(.listAccounts) }
@@ -25,7 +23,7 @@ struct ShowAccounts: DaemonVerb, AccountNaming {
         }
         let isLoading = documents.contains { $0["state"]?.string == Account.State.loading.rawValue }
         let isLocked = isLoading && (try? DaemonStatus(reading: calls.call(.getStatus)))?.isVaultLocked == true
-        var table = Table(columns: ["NAME", "PROVIDER", "STATE", "WHO", "TOKEN VALID", "PROBLEM"])
+        var rows: [[String]] = []
         for document in documents {
             let account = try Account(reading: document)
             var cells = ShowAccounts.cells(account, isService: document["grant"] != nil)
@@ -33,9 +31,9 @@ struct ShowAccounts: DaemonVerb, AccountNaming {
             // A locked vault cannot be read: the state stays so until it is unlocked.
             if isLocked, account.state == .loading { (cells[2], cells[5]) = ("locked", "") }
             if cells[5].isEmpty, let notice = ShowAccounts.notice(document, account) { cells[5] = notice }
-            table.add(cells)
+            rows.append(cells)
         }
-        Output.table(table, below: 1)
+        Output.table(["NAME", "PROVIDER", "STATE", "WHO", "TOKEN VALID", "PROBLEM"], rows, below: 1)
         if isLocked { Output.note("The vault is locked. Run: ringback unlock") }
     }
 
@@ -92,13 +90,13 @@ struct Use: DaemonVerb {
     private func choose(_ name: String, _ file: ConfigurationFile) throws(RingbackError) {
         // A configuration whose only mistake is its default is corrected by this.
         let former = try? file.report()
-        if let known = former.map(Use.names), !known.isEmpty, !known.contains(name) {
+        if let known = former?.names("accounts"), !known.isEmpty, !known.contains(name) {
             throw RingbackError(.accountNotFound, UnknownAccount.text(name, known: known))
         }
         var lines = ConfigurationLines(try file.text() ?? [])
         lines.setDefault(name)
         try file.replace(with: lines.text) { report in
-            let isSame = former?["accounts"] == nil || former.map(Use.names) == Use.names(report)
+            let isSame = former?["accounts"] == nil || former?.names("accounts") == report.names("accounts")
             return isSame && report["default"]?["account"]?.string == name
         }
         json.print(
@@ -110,17 +108,13 @@ struct Use: DaemonVerb {
     private func show(_ file: ConfigurationFile) throws(RingbackError) {
         let report = try file.report()
         guard let entry = report["default"], let name = entry["account"]?.string else {
-            guard !Use.names(report).isEmpty else {
+            guard !report.names("accounts").isEmpty else {
                 throw RingbackError(.notFound, "No account is configured. Run: \(shown: AccountAdd.command)")
             }
             throw RingbackError(.notFound, "There is no default account. To choose one: ringback use NAME")
         }
         let file = AccountSource(of: entry)?.file ?? file.path
         json.print(["default": .string(name), "file": .string(file)], or: name)
-    }
-
-    static func names(_ report: JSON) -> [String] {
-        report.list("accounts").compactMap { $0["name"]?.string }
     }
 }
 
@@ -130,7 +124,6 @@ struct AccountVerbs: ParsableCommand {
         subcommands: [AccountAdd.self, AccountEdit.self, AccountRemove.self])
 }
 
-/// Where an account of the configuration is defined.
 struct AccountSource {
     let file: String
     /// From 1; nil if the report gave none.
@@ -141,13 +134,11 @@ struct AccountSource {
         self.line = line
     }
 
-    /// The `source` of an entry of the configuration's report; nil without one.
     init?(of entry: JSON?) {
         guard let source = entry?["source"], let file = source["file"]?.string else { return nil }
         self.init(file: file, line: source["line"]?.integer)
     }
 
-    /// The source of the account in a report; nil if the report has no such account.
     init?(of name: String, in report: JSON) {
         self.init(of: ConfigurationCheck.account(name, in: report))
     }
@@ -156,6 +147,12 @@ struct AccountSource {
 }
 
 extension BrokerCalls {
+    func accounts() throws(RingbackError) -> [Account] {
+        var accounts: [Account] = []
+        for document in try call(.listAccounts).list("accounts") { accounts.append(try Account(reading: document)) }
+        return accounts
+    }
+
     /// Makes a running daemon read the configuration. Without a daemon there is nothing to do.
     func reloadIfRunning() throws(RingbackError) { _ = try ignoring(.noDaemon, call: call(.reload)) }
 }
@@ -187,21 +184,17 @@ struct AccountChoice {
 
     let verb: String
     let calls: BrokerCalls
-    /// Only accounts that a user signs in to.
     var needsUser = false
     /// Asks on a terminal; ends the wait.
     var interruption: Interruption?
 
-    /// The name that was stated, or the account that is meant.
     static func name(_ stated: String?, for verb: String, _ daemon: DaemonOptions) throws(RingbackError) -> String {
         if let stated { return stated }
         return try AccountChoice(verb: verb, calls: try daemon.calls()).name()
     }
 
     func name() throws(RingbackError) -> String {
-        let all = try calls.call(.listAccounts)["accounts"]?.array ?? []
-        var accounts: [Account] = []
-        for document in all { accounts.append(try Account(reading: document)) }
+        var accounts = try calls.accounts()
         if needsUser, accounts.contains(where: \.needsSignIn) { accounts.removeAll { !$0.needsSignIn } }
         guard let first = accounts.first else {
             throw RingbackError(AccountChoice.kind, "No account is configured. Run: \(shown: AccountAdd.command)")
@@ -247,7 +240,6 @@ extension String {
 }
 
 extension AccountText {
-    /// Who is signed in: `signed in as alice@example.org`.
     static func state(of account: Account) -> String {
         guard account.state.hasSession else {
             return account.state == .unauthenticated ? "not signed in" : account.state.rawValue

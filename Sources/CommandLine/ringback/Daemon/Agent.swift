@@ -40,7 +40,7 @@ struct Agent: ParsableCommand {
         try require(
             descriptors.allSatisfy({ ($0 ?? 0) > 2 }),
             "--credential-fd must be NAME=N: a credential's name, and an open descriptor from 3 on.")
-        if command.first == "" { throw ValidationError("The command is empty.") }
+        try require(command.first != "", "The command is empty.")
     }
 
     func run() throws {
@@ -56,10 +56,8 @@ struct Agent: ParsableCommand {
     }
 
     private var daemonOptions: [String] {
-        var options = ["--log-level", logLevel]
-        if let config { options += ["--config", config] }
-        for credential in credentials { options += ["--credential-fd", credential] }
-        return options
+        ["--log-level", logLevel] + (config.map { ["--config", $0] } ?? [])
+            + credentials.flatMap { ["--credential-fd", $0] }
     }
 
     /// Runs the command until it ends. Returns its exit status.
@@ -89,15 +87,11 @@ final class AgentSetup {
     var socket: String { directory + "/ringback.sock" }
     private var daemon: Int32?
 
-    /// A socket's path has 107 bytes at most.
-    private static let longestParent = 64
-
     init() throws(RingbackError) {
-        // If neither a runtime directory nor /tmp can be written to, /dev/shm is tried.
+        // If neither a runtime directory nor /tmp can be written to, /dev/shm is tried. A socket's path has 107 bytes at
+        // most.
         let stated = ["TMPDIR", "XDG_RUNTIME_DIR"].compactMap { SocketPlace.variable($0) }
-        let parents = (stated + ["/tmp", "/var/tmp", "/dev/shm"]).filter {
-            $0.hasPrefix("/") && $0.utf8.count < AgentSetup.longestParent
-        }
+        let parents = (stated + ["/tmp", "/var/tmp", "/dev/shm"]).filter { $0.hasPrefix("/") && $0.utf8.count < 64 }
         for parent in parents {
             guard let made = Files.makePrivateDirectory(in: parent, named: "ringback-agent") else { continue }
             directory = made
@@ -109,8 +103,6 @@ final class AgentSetup {
     }
 
     /// Starts the daemon and waits until it responds.
-    ///
-    /// - Returns: nil, or its exit status if it ended before that.
     func start(_ options: [String], _ command: ChildCommand) throws(RingbackError) -> Int32? {
         let program = Programs.path("ringbackd")
         let arguments = ["--agent", directory, "--exit-with-parent=\(getpid())"] + options
@@ -150,9 +142,6 @@ extension BrokerCalls {
     }
 
     /// Waits until a daemon responds.
-    ///
-    /// - Parameter isStopped: waits a moment; true if a signal asks for an end.
-    /// - Returns: its status, or the exit status of its process if it ended before that.
     func start(of pid: Int32, isStopped: () -> Bool) throws(RingbackError) -> Start {
         let end = ContinuousClock.now + .seconds(20)
         while true {
@@ -182,22 +171,15 @@ struct Env: DaemonVerb {
     @OptionGroup var options: CallOptions
 
     func run() throws {
-        let path = try Env.absolute(SocketPlace.path(stated: daemon.socket))
-        guard !json.isWanted else { return Output.json(["RINGBACK_SOCK": .string(path)]) }
+        // The shell may change its working directory.
+        guard let path = Path.absolute(try SocketPlace.path(stated: daemon.socket)) else {
+            throw RingbackError(.systemError, "The working directory was deleted. Name the socket by an absolute path.")
+        }
+        guard !json.isWanted else { return Output.object(["RINGBACK_SOCK": path]) }
         guard let line = shell.assignment("RINGBACK_SOCK", path) else {
-            throw RingbackError(
-                "no_place", "The socket's path holds a control character, which a shell could misread.")
+            throw RingbackError("no_place", "The socket's path holds a control character, which a shell could misread.")
         }
         Output.line(line)
-    }
-
-    /// Makes the path absolute: the shell may change its working directory.
-    private static func absolute(_ path: String) throws(RingbackError) -> String {
-        guard let path = Path.absolute(path) else {
-            throw RingbackError(
-                .systemError, "The working directory was deleted. Name the socket by an absolute path.")
-        }
-        return path
     }
 }
 

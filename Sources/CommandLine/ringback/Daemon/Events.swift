@@ -21,8 +21,6 @@ struct Events: AccountNaming {
 
     @OptionGroup var daemon: DaemonOptions
 
-    var subject: String? { account }
-
     func run() throws {
         do throws(RingbackError) {
             // The name is checked first, so that an impossible one gets its own error.
@@ -43,8 +41,7 @@ struct Events: AccountNaming {
         }
         guard !telemetry else { return Output.json(data) }
         guard !isJSON else {
-            var object = JSONObject([.init("event", .string(event.name))])
-            if let id = event.id { object["id"] = .string(id) }
+            var object: JSONObject = ["event": event.name, "id": event.id]
             for member in data.object?.members ?? [] { object[member.name] = member.value }
             return Output.json(.object(object))
         }
@@ -86,10 +83,10 @@ struct Audit: ParsableCommand {
     @OptionGroup var daemon: DaemonOptions
 
     func validate() throws {
-        if let since, Audit.instant(since, now: TimeText.now()) == nil {
-            throw ValidationError("--since must be a time ago such as 90s, 15m, 24h or 7d, or 2027-01-15T08:00:00Z.")
-        }
-        if let limit, !(1...1_000).contains(limit) { throw ValidationError("--limit must be 1 to 1000.") }
+        try require(
+            since.map { Audit.instant($0) != nil } ?? true,
+            "--since must be a time ago such as 90s, 15m, 24h or 7d, or 2027-01-15T08:00:00Z.")
+        try require((1...1_000).contains(limit ?? 1), "--limit must be 1 to 1000.")
     }
 
     func run() throws {
@@ -97,8 +94,7 @@ struct Audit: ParsableCommand {
         let answer = try calls.call(
             .getAudit,
             query: [
-                ("since", since.flatMap { Audit.instant($0, now: TimeText.now()) }), ("account", account),
-                ("limit", limit.map { String($0) }),
+                ("since", since.flatMap(Audit.instant)), ("account", account), ("limit", limit.map { String($0) }),
             ])
         let entries = answer.list("entries")
         // An account that was removed may have entries.
@@ -108,17 +104,13 @@ struct Audit: ParsableCommand {
                 Output.note("There are older entries. Ask for less with --since or --account, or read audit.jsonl.")
             }
         }
-        guard !isJSON else {
-            for entry in entries { Output.json(entry) }
-            return
-        }
+        guard !isJSON else { return entries.forEach(Output.json) }
         guard !entries.isEmpty else { return Output.note("The audit log has no such entry.") }
         let own = Programs.own
         let shown = all ? entries : entries.filter { !Audit.isInternal($0, of: own) }
         if !shown.isEmpty {
-            var table = Table(columns: ["TIME", "EVENT", "ACCOUNT", "COUNT", "PID", "PROGRAM", "DETAILS"])
-            for entry in shown { table.add(Audit.cells(entry)) }
-            Output.table(table, below: 2)
+            Output.table(
+                ["TIME", "EVENT", "ACCOUNT", "COUNT", "PID", "PROGRAM", "DETAILS"], shown.map(Audit.cells), below: 2)
         }
         let omitted = entries.count - shown.count
         guard omitted > 0 else { return }
@@ -129,8 +121,8 @@ struct Audit: ParsableCommand {
 
     /// The instant for the request. A span is subtracted from this machine's clock; other text is passed on for the
     /// daemon to read.
-    static func instant(_ text: String, now: Int) -> String? {
-        if let span = TimeSpan.seconds(of: text) { return String(max(0, now - span)) }
+    private static func instant(_ text: String) -> String? {
+        if let span = TimeSpan.seconds(of: text) { return String(max(0, TimeText.now() - span)) }
         // Numbers and other text without a date and a time are mistakes.
         return text.contains("-") && text.utf8.contains { $0 | 0x20 == UInt8(ascii: "t") } ? text : nil
     }
@@ -144,21 +136,17 @@ struct Audit: ParsableCommand {
     private static func cells(_ entry: JSON) -> [String] {
         [
             entry["time"]?.integer.map(TimeText.dateAndTime) ?? "", entry.text("event"),
-            entry["account"]?.string ?? "-",
-            entry["count"]?.integer.map { String($0) } ?? "", entry["pid"]?.integer.map { String($0) } ?? "",
+            entry["account"]?.string ?? "-", entry["count"]?.integer.map { String($0) } ?? "",
+            entry["pid"]?.integer.map { String($0) } ?? "",
             entry["executable"]?.string ?? (entry["pid"] == nil ? "" : "?"), details(entry),
         ]
     }
 
-    /// Members without a column, in their order.
     private static func details(_ entry: JSON) -> String {
         let columns: Set = [
             "time", "time_text", "event", "account", "count", "pid", "executable", "first", "last", "verified",
         ]
-        var words: [String] = []
-        for member in entry.object?.members ?? [] where !columns.contains(member.name) {
-            words.append("\(member.name)=\(member.value.string ?? member.value.text)")
-        }
-        return words.joined(separator: " ")
+        return (entry.object?.members ?? []).filter { !columns.contains($0.name) }
+            .map { "\($0.name)=\($0.value.string ?? $0.value.text)" }.joined(separator: " ")
     }
 }

@@ -50,7 +50,6 @@ struct ShowStatus: DaemonVerb {
             "Listeners", listeners.isEmpty ? "none (no sign-in is pending)" : listeners.joined(separator: ", "))
     }
 
-    /// The database of a vault that hosts share; nil for a vault of one host.
     private static func database(_ database: JSON?) -> String? {
         guard let database, let place = database["place"]?.string else { return nil }
         let unsent = database["unsent"]?.integer ?? 0
@@ -112,17 +111,12 @@ struct DaemonBuild {
     private let isRestricted: Bool
     private let socket: String?
 
-    /// - Parameters:
-    ///   - answer: the response to `GET /v1/status`.
-    ///   - socket: as `--socket` stated it.
-    /// - Throws: if the response is no status.
     init(reading answer: JSON, socket: String?) throws(RingbackError) {
         status = try DaemonStatus(reading: answer)
         isRestricted = answer["exposed_socket"] != nil
         self.socket = socket
     }
 
-    /// The daemon's version and, where it says it, its commit, as `--version` prints them.
     var name: String { DaemonBuild.name(status.version, status.build) }
 
     /// What differs, in one sentence; nil if both are of one version and commit.
@@ -161,7 +155,6 @@ struct DaemonBuild {
 
 /// How the daemon was started that runs, if no unit of systemd's started it: its command line, as the kernel shows it.
 struct DaemonArguments {
-    /// The program, and its arguments.
     private let words: [String]
 
     /// Nil if there is no such process here: the daemon may run in a container.
@@ -178,7 +171,6 @@ struct DaemonArguments {
         return words.contains { word in marks.contains { word == $0 || word.hasPrefix($0 + "=") } }
     }
 
-    /// True if it means the same from every directory.
     var isAbsolute: Bool {
         let options = ["--config", "--socket", "--state"]
         var places = words.prefix(1).filter { $0.contains("/") }
@@ -190,9 +182,6 @@ struct DaemonArguments {
         return places.allSatisfy { $0.hasPrefix("/") }
     }
 
-    /// The command that starts it again.
-    ///
-    /// - Parameter socket: where the daemon listens, if that was stated here. A daemon takes it from `RINGBACK_SOCK` too.
     func command(listeningAt socket: String?) -> ShownCommand {
         let isStated = words.contains { $0 == "--socket" || $0.hasPrefix("--socket=") }
         let more = isStated ? [] : socket.map { ["--socket", $0] } ?? []

@@ -141,8 +141,7 @@ final class DemoWalk {
 
     private func beginSignIn(_ issuer: String) throws(RingbackError) -> Flow {
         step("A sign-in begins")
-        let fields = JSONObject([.init("method", "browser")])
-        guard case .flow(let flow, _) = try calls.signIn(DemoWalk.account, fields) else {
+        guard case .flow(let flow, _) = try calls.signIn(DemoWalk.account, ["method": "browser"]) else {
             throw DemoSetup.failure("The daemon began no flow.")
         }
         let url = try require(flow.authorizationURL.flatMap { LoopbackURL($0) }, "the flow has a page to open")
@@ -205,8 +204,7 @@ final class DemoWalk {
         let metadata = try fetchJSON(issuer + "/.well-known/openid-configuration", token: nil)
         let place = try require(metadata["userinfo_endpoint"]?.string, "the provider names its userinfo endpoint")
         let userinfo = try fetchJSON(place, token: session.accessToken)
-        try check(
-            userinfo["sub"]?.string == session.subject, "the provider accepts it and returns the same subject")
+        try check(userinfo["sub"]?.string == session.subject, "the provider accepts it and returns the same subject")
     }
 
     private func refresh(_ session: Session) throws(RingbackError) {
@@ -227,8 +225,6 @@ final class DemoWalk {
         }
         throw DemoSetup.failure("The session is still served after the sign-out.")
     }
-
-    // MARK: Printing and checking
 
     private func step(_ title: String) {
         steps += 1
@@ -275,7 +271,6 @@ final class DemoSetup {
 
     private let interruption: Interruption
     private var children: [(name: String, pid: Int32)] = []
-    /// The provider's standard output, which is kept open.
     private var sandboxOutput: Pipe?
 
     init(_ interruption: Interruption) throws(RingbackError) {
@@ -289,7 +284,6 @@ final class DemoSetup {
         directory = made
     }
 
-    /// Starts the provider. Returns its URL, which is also its issuer.
     func startSandbox(user: String) throws(RingbackError) -> String {
         let pipe = try Pipe()
         sandboxOutput = pipe

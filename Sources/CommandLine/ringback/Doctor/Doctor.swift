@@ -18,8 +18,6 @@ struct Doctor: DaemonVerb, AccountNaming {
 
     @OptionGroup var options: CallOptions
 
-    var subject: String? { account }
-
     func run() throws {
         var examination = DoctorExamination(account: account, socket: daemon.socket)
         try examination.run()
@@ -34,7 +32,6 @@ struct DoctorExamination {
     let account: String?
     let socket: String?
     var report = DoctorReport()
-    /// The configuration's report; nil if the configuration has mistakes.
     private(set) var configuration: JSON?
     private(set) var calls: BrokerCalls?
     /// What the socket shows, if it is a restricted one. Its daemon may run on another machine.
@@ -95,8 +92,6 @@ struct DoctorExamination {
         let all = SchemeUse.all(configuration, registered)
         return account.map { name in all.filter { $0.accounts.contains(name) } } ?? all
     }
-
-    // MARK: The daemon
 
     mutating func lookAtSocket() {
         let path: String
@@ -165,41 +160,31 @@ struct DoctorExamination {
         }
     }
 
-    // MARK: The configuration
-
     mutating func lookAtConfiguration() {
         do throws(RingbackError) {
             configuration = try ConfigurationCheck.run(config: nil, candidate: nil)
         } catch {
             // ringbackd reads the configuration: if it cannot start, nothing is known of that.
             guard !report.lines.contains(where: { $0.check == "program" }) else { return }
-            let mistakes = Failure.mistakes(error.problem?.extensions["errors"])
+            let mistakes = Failure.mistakes(error["errors"])
             let more = mistakes.count > 1 ? ", and \(mistakes.count - 1) more" : ""
             return report.add(
                 "configuration", .wrong, mistakes.first.map { $0 + more } ?? error.detail,
                 command: "ringback config check")
         }
-        let names = Set((configuration?["accounts"]?.array ?? []).compactMap { $0["name"]?.string })
-        guard let calls, let known = try? calls.call(.listAccounts, timeout: .seconds(5))["accounts"]?.array
-        else { return report.add("configuration", .ok, DoctorExamination.count(names)) }
-        if names == Set(known.compactMap { $0["name"]?.string }) {
-            report.add("configuration", .ok, DoctorExamination.count(names))
-        } else {
-            report.add(
+        let names = Set(configuration?.names("accounts") ?? [])
+        let known = try? calls?.call(.listAccounts, timeout: .seconds(5))
+        guard known.map({ Set($0.names("accounts")) }) ?? names == names else {
+            return report.add(
                 "configuration", .warning, "The daemon's accounts differ from the files: it has not read a change yet.",
                 command: "ringback reload")
         }
-    }
-
-    private static func count(_ names: Set<String>) -> String {
         switch names.count {
-        case 0: "It has no accounts. Add one: \(shown: AccountAdd.command)"
-        case 1: "It has 1 account."
-        default: "It has \(names.count) accounts."
+        case 0: report.add("configuration", .ok, "It has no accounts. Add one: \(shown: AccountAdd.command)")
+        case 1: report.add("configuration", .ok, "It has 1 account.")
+        default: report.add("configuration", .ok, "It has \(names.count) accounts.")
         }
     }
-
-    // MARK: The unit
 
     private static let socketUnit = "ringback.socket"
     static let service = "ringback.service"
@@ -275,12 +260,26 @@ struct DoctorReport {
     }
 
     struct Line {
-        var check: String
-        /// The account or scheme that it is about.
-        var subject: (kind: String, name: String)?
-        var level: Level
-        var message: String
-        var command: ShownCommand?
+        let check: String
+        let subject: (kind: String, name: String)?
+        let level: Level
+        let message: String
+        let command: ShownCommand?
+
+        init(
+            _ check: String, of subject: (kind: String, name: String)? = nil, _ level: Level, _ message: String,
+            _ command: ShownCommand? = nil
+        ) {
+            self.check = check
+            self.subject = subject
+            self.level = level
+            self.message = message
+            self.command = command
+        }
+
+        init(_ scheme: URLScheme, _ level: Level, _ message: String, _ command: ShownCommand? = nil) {
+            self.init("scheme", of: ("scheme", scheme.name), level, message, command)
+        }
     }
 
     private(set) var lines: [Line] = []
@@ -290,46 +289,37 @@ struct DoctorReport {
     mutating func add(_ line: Line) { lines.append(line) }
 
     mutating func add(_ check: String, _ level: Level, _ message: String, command: ShownCommand? = nil) {
-        add(Line(check: check, level: level, message: message, command: command))
+        add(Line(check, level, message, command))
     }
 
     /// A check that passed is replaced by what was found later.
     mutating func correct(_ check: String, _ level: Level, _ message: String, command: ShownCommand) {
         guard let index = lines.firstIndex(where: { $0.check == check && $0.level == .ok }) else { return }
-        lines[index] = Line(check: check, level: level, message: message, command: command)
+        lines[index] = Line(check, level, message, command)
     }
 
     /// Adds a check of the daemon's. A level that only a newer daemon knows counts as wrong.
     mutating func add(reading json: JSON) {
         guard let check = json["check"]?.string, let message = json["message"]?.string else { return }
         let account = json["account"]?.string
-        add(
-            Line(
-                check: check, subject: account.map { ("account", $0) },
-                level: json["level"]?.string.flatMap(Level.init) ?? .wrong, message: message,
-                command: json.object.flatMap { AccountRegistration.repetition(of: account ?? "", $0) }
-                    ?? json.object.flatMap(CauseAdvice.remedy)
-                    ?? json.object?.cause.flatMap {
-                        DoctorReport.command(
-                            for: $0, account, check: check, setting: json["setting"]?.string,
-                            scope: json["scope"]?.string, DoctorReport.request(json))
-                    }))
+        let command =
+            json.object.flatMap { AccountRegistration.repetition(of: account ?? "", $0) ?? CauseAdvice.remedy($0) }
+            ?? DoctorReport.command(check, json)
+        let level = json["level"]?.string.flatMap(Level.init) ?? .wrong
+        add(Line(check, of: account.map { ("account", $0) }, level, message, command))
     }
 
     /// The command that corrects what the daemon found, or shows more about it.
-    private static func command(
-        for cause: ProblemCause, _ account: String?, check: String, setting: String?, scope: String?,
-        _ request: ShownCommand?
-    ) -> ShownCommand? {
-        let isOfAccount = account != nil
-        let account = account.flatMap { RequestTarget.isAccountName($0) ? $0 : nil } ?? "ACCOUNT"
-        return switch cause {
+    private static func command(_ check: String, _ finding: JSON) -> ShownCommand? {
+        let (isOfAccount, isOfSetting) = (finding["account"] != nil, finding["setting"]?.string != nil)
+        let scope = finding["scope"]?.string
+        let account = finding["account"]?.string.flatMap { RequestTarget.isAccountName($0) ? $0 : nil } ?? "ACCOUNT"
+        let edit = ShownCommand("ringback account edit \(account)")
+        return switch finding.object?.cause {
         // The provider responds, and a setting of the account is wrong.
-        case .badResponse where setting != nil: ShownCommand("ringback account edit \(account)")
-        case .wrongScheme where isOfAccount: ShownCommand("ringback account edit \(account)")
-        case .unreachable, .untrusted, .wrongScheme, .badResponse: request
-        case .configuration where isOfAccount && setting != nil: ShownCommand("ringback account edit \(account)")
-        case .clientRefused: ShownCommand("ringback account edit \(account)")
+        case .badResponse where isOfSetting, .wrongScheme where isOfAccount, .clientRefused: edit
+        case .unreachable, .untrusted, .wrongScheme, .badResponse: request(finding)
+        case .configuration where isOfAccount && isOfSetting: edit
         case .configuration, .schemeNotReserved: "ringback config check"
         case .clockDiffers: "timedatectl set-ntp true"
         case .callbackIsPasted: "ringback complete"
@@ -361,8 +351,6 @@ struct DoctorReport {
         return ShownCommand(words: words + [url])
     }
 
-    // MARK: Showing
-
     func show(asJSON: Bool) {
         guard !asJSON else { return Output.json(json) }
         for line in lines {
@@ -393,14 +381,12 @@ struct DoctorReport {
     }
 
     private var json: JSON {
-        let checks = lines.map { line -> JSON in
-            var object = JSONObject([.init("check", .string(line.check))])
-            if let subject = line.subject { object[subject.kind] = .string(subject.name) }
-            object.add([
-                "level": line.level.rawValue, "message": line.message, "command": line.command?.description,
-            ])
-            return .object(object)
+        let checks = lines.map { line -> JSONObject in
+            [
+                "check": line.check, line.subject?.kind ?? "": line.subject?.name, "level": line.level.rawValue,
+                "message": line.message, "command": line.command?.description,
+            ]
         }
-        return ["healthy": .bool(isHealthy), "checks": .array(checks)]
+        return .object(["healthy": isHealthy, "checks": checks])
     }
 }

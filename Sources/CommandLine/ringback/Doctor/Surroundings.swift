@@ -6,12 +6,9 @@ import RingbackClient
 import SchemeRegistration
 import Terminal
 
-/// What a sign-in needs of the machine besides the daemon.
 extension DoctorReport {
     /// Checks that the state directory is on a local disk. Daemons on two hosts with one state directory would use up
     /// each other's refresh tokens.
-    ///
-    /// - Parameter stated: the state directory of the running daemon; nil if none responds.
     mutating func lookAtHome(_ stated: String?, hasManager: Bool) {
         guard let state = stated ?? DoctorReport.usualState else {
             return add("home", .warning, "HOME is not set: there is no place for the state.", command: "export HOME=~")
@@ -27,7 +24,6 @@ extension DoctorReport {
             command: hasManager ? "systemctl --user edit ringback.service" : "ringbackd --help")
     }
 
-    /// The state directory that a daemon started from here would have.
     private static var usualState: String? {
         Files.place("RINGBACK_STATE") ?? Files.place("XDG_STATE_HOME").map { $0 + "/ringback" }
             ?? Files.place("HOME").map { $0 + "/.local/state/ringback" }
@@ -45,20 +41,15 @@ extension DoctorReport {
     }
 
     mutating func lookAtPrograms(of configuration: JSON?) {
-        for entry in configuration?["schemes"]?.array ?? [] {
-            guard let name = entry["name"]?.string, let program = entry["command"]?.array?.first?.string,
+        for entry in configuration?.list("schemes") ?? [] {
+            guard let name = entry["name"]?.string, let program = entry.texts("command").first,
                 !Tool.isInstalled(program)
             else { continue }
-            add(
-                Line(
-                    check: "scheme", subject: ("scheme", name), level: .wrong,
-                    message: "[schemes.\(name)] starts \(program), which does not exist or is not executable.",
-                    command: "ringback config check"
-                ))
+            let message = "[schemes.\(name)] starts \(program), which does not exist or is not executable."
+            add(Line("scheme", of: ("scheme", name), .wrong, message, "ringback config check"))
         }
     }
 
-    /// Reports files that were changed after the daemon had read them.
     mutating func lookAtFiles(of configuration: JSON?, _ answer: JSON?) {
         guard let readAt = answer?["configuration_read_at"]?.integer else { return }
         let entries = (configuration?["accounts"]?.array ?? []) + (configuration?["schemes"]?.array ?? [])
@@ -71,21 +62,19 @@ extension DoctorReport {
         }
     }
 
-    /// Unix seconds.
     private static func changedAt(_ path: String) -> Int? {
         var facts = stat()
         return unsafe stat(path, &facts) == 0 ? facts.st_mtim.tv_sec : nil
     }
 
-    /// Checks that a browser can be started: sign-in pages need one.
     mutating func lookAtBrowser() {
         if let stated = SocketPlace.variable("BROWSER"), !stated.isEmpty {
             let names = stated.split(separator: ":").map { String($0.split(separator: " ").first ?? "") }
-            if let found = names.first(where: { Tool.isInstalled($0) }) {
-                return add("browser", .ok, "BROWSER names \(found).")
+            guard let found = names.first(where: Tool.isInstalled) else {
+                let message = "BROWSER names a program that does not exist: \(stated)"
+                return add("browser", .warning, message, command: "unset BROWSER")
             }
-            return add(
-                "browser", .warning, "BROWSER names a program that does not exist: \(stated)", command: "unset BROWSER")
+            return add("browser", .ok, "BROWSER names \(found).")
         }
         guard Display.hasBrowser else {
             return add(
@@ -111,32 +100,25 @@ extension DoctorReport {
 
 extension DoctorReport {
     /// Checks that tools that were set up ask Ringback, and nothing before it. Other tools are not named.
-    ///
-    /// - Parameter manager: the `PATH` of the user manager; nil if there is none.
     mutating func lookAtTools(of configuration: JSON?, manager: SearchPath?) {
         guard let configuration else { return }
         let origins = OriginEntry.all(in: configuration)
         for tool in ToolName.allCases {
-            let command = ShownCommand("ringback setup \(tool.rawValue)")
-            do throws(RingbackError) {
-                let standing = try tool.standing(for: origins)
-                switch standing.state {
-                case .notInstalled, .notSetUp: break
-                case .setUp where standing.notes.isEmpty, .inPart where standing.notes.isEmpty:
-                    let link = try tool.setup().linkInPath
-                    if let note = manager.flatMap({ link?.note(ofManager: $0) }) {
-                        add("tool", .warning, "\(tool.rawValue): \(note)")
-                    } else {
-                        let servers = standing.servers.joined(separator: ", ")
-                        add("tool", .ok, "\(tool.rawValue) asks Ringback for \(servers).")
-                    }
-                default:
-                    add(
-                        "tool", .warning, "\(tool.rawValue): \(standing.notes.joined(separator: " "))", command: command
-                    )
+            let standing = tool.readableStanding(for: origins)
+            let notes = standing.notes.joined(separator: " ")
+            switch standing.state {
+            case .notInstalled, .notSetUp: break
+            case .setUp where notes.isEmpty, .inPart where notes.isEmpty:
+                let link = (try? tool.setup())?.linkInPath
+                if let note = manager.flatMap({ link?.note(ofManager: $0) }) {
+                    add("tool", .warning, "\(tool.rawValue): \(note)")
+                } else {
+                    let servers = standing.servers.joined(separator: ", ")
+                    add("tool", .ok, "\(tool.rawValue) asks Ringback for \(servers).")
                 }
-            } catch {
-                add("tool", .warning, "\(tool.rawValue): \(error.detail)", command: command)
+            default:
+                let text = standing.state == .unreadable ? notes : "\(tool.rawValue): \(notes)"
+                add("tool", .warning, text, command: ShownCommand("ringback setup \(tool.rawValue)"))
             }
         }
     }
@@ -145,7 +127,6 @@ extension DoctorReport {
 /// The checks behind a restricted socket: what it serves, and nothing of this machine. The files, units and browsers
 /// here are not the daemon's.
 extension DoctorExamination {
-    /// - Throws: `account_not_found` for an account that the socket does not show, and any error of the socket itself.
     mutating func lookThrough(_ grant: JSON) throws(RingbackError) {
         guard let calls else { return }
         // The other end is not this machine. The account names that it sends become part of a command line.
@@ -173,7 +154,7 @@ extension DoctorExamination {
 
     private static func line(_ name: String, _ account: JSON?) -> DoctorReport.Line {
         func line(_ level: DoctorReport.Level, _ message: String) -> DoctorReport.Line {
-            DoctorReport.Line(check: "session", subject: ("account", name), level: level, message: message)
+            .init("session", of: ("account", name), level, message)
         }
         guard let account, let state = account["state"]?.string else {
             return line(.warning, "The account is not configured any more where the daemon runs.")
@@ -206,7 +187,6 @@ struct SchemeTrips {
     let socket: String?
     private var trips: [Trip] = []
 
-    /// The command that starts a daemon, if none runs.
     let start: ShownCommand
 
     init(calls: BrokerCalls?, socket: String?, start: ShownCommand) {
@@ -233,43 +213,36 @@ struct SchemeTrips {
         }
     }
 
-    private static func line(
-        _ scheme: URLScheme, _ level: DoctorReport.Level, _ message: String, command: ShownCommand? = nil
-    ) -> DoctorReport.Line {
-        .init(check: "scheme", subject: ("scheme", scheme.name), level: level, message: message, command: command)
-    }
-
     /// Why no link of the scheme is opened: it must not start another program.
     static func handlerTrouble(_ use: SchemeUse, _ desktop: SchemeDesktop) -> DoctorReport.Line? {
         let scheme = use.scheme
         let register = ShownCommand("ringback scheme register \(scheme.name)")
         guard let handler = desktop.handler(of: scheme) else {
-            return line(scheme, .wrong, "No program is registered for its links.", command: register)
+            return .init(scheme, .wrong, "No program is registered for its links.", register)
         }
         guard let file = handler.ours, file.scheme == scheme else {
             // This is an error if an account uses the scheme, otherwise a warning.
             let level: DoctorReport.Level = use.isUsed ? .wrong : .warning
-            return line(scheme, level, "Its links go to \(handler.name), not to ringback.", command: register)
+            return .init(scheme, level, "Its links go to \(handler.name), not to ringback.", register)
         }
         guard Tool.isInstalled(file.program) else {
-            return line(scheme, .wrong, "Its links go to \(file.program), which does not exist.", command: register)
+            return .init(scheme, .wrong, "Its links go to \(file.program), which does not exist.", register)
         }
         guard use.isUsed else {
-            return line(
+            return .init(
                 scheme, .warning, "Its links come to ringback, but no account uses it: they are rejected.",
-                command: ShownCommand("ringback scheme unregister \(scheme.name)"))
+                ShownCommand("ringback scheme unregister \(scheme.name)"))
         }
         return nil
     }
 
     private mutating func launch(_ scheme: URLScheme, _ report: inout DoctorReport) {
         guard let calls else {
-            return report.add(
-                SchemeTrips.line(scheme, .warning, "Without a daemon its links cannot be tried.", command: start))
+            return report.add(.init(scheme, .warning, "Without a daemon its links cannot be tried.", start))
         }
         guard SchemeDesktop.hasSession else {
             return report.add(
-                SchemeTrips.line(
+                .init(
                     scheme, .warning,
                     "Its links could not be tried: there is no desktop session here (neither DISPLAY nor "
                         + "WAYLAND_DISPLAY is set). Run ringback doctor on the desktop."))
@@ -279,19 +252,14 @@ struct SchemeTrips {
             link = try calls.call(.makeDiagnosticLink, body: ["scheme": .string(scheme.name)])
         } catch {
             // The daemon does not know the scheme yet, or too many links are being tested.
-            return report.add(
-                SchemeTrips.line(
-                    scheme, .wrong, "Its links cannot be tried: \(error.detail)", command: "ringback reload"))
+            return report.add(.init(scheme, .wrong, "Its links cannot be tried: \(error.detail)", "ringback reload"))
         }
         guard let id = link["id"]?.string, let url = link["url"]?.string else { return }
-        guard
-            let opener = Subprocess.start(
-                ["xdg-open", url], output: .nothing, errors: .nothing, environment: SchemeTrips.environment(socket))
-        else {
+        let opener = Subprocess.start(
+            ["xdg-open", url], output: .nothing, errors: .nothing, environment: SchemeTrips.environment(socket))
+        guard let opener else {
             return report.add(
-                SchemeTrips.line(
-                    scheme, .wrong, "There is no xdg-open to open its links with.",
-                    command: "sudo apt install xdg-utils"))
+                .init(scheme, .wrong, "There is no xdg-open to open its links with.", "sudo apt install xdg-utils"))
         }
         trips.append(Trip(scheme: scheme, id: id, opener: opener, end: .now + SchemeTrips.bound))
     }
@@ -299,32 +267,29 @@ struct SchemeTrips {
     /// The handler finds the daemon by itself. Only a socket that was named here has to be passed on.
     private static func environment(_ socket: String?) -> [String]? {
         guard let socket else { return nil }
-        var variables: [String] = []
+        var variables = ["RINGBACK_SOCK=\(socket)"]
         var entry = unsafe environ
         while let text = unsafe entry.pointee {
             let variable = unsafe String(cString: text)
             if !variable.hasPrefix("RINGBACK_SOCK=") { variables.append(variable) }
             unsafe entry += 1
         }
-        return variables + ["RINGBACK_SOCK=\(socket)"]
+        return variables
     }
 
-    // MARK: Coming back
-
-    /// Waits for the links, each until its own limit.
     func finish(_ report: inout DoctorReport) {
         guard let calls else { return }
-        for trip in trips {
-            report.add(wait(for: trip, calls))
-        }
+        for trip in trips { report.add(wait(for: trip, calls)) }
     }
 
     private func wait(for trip: Trip, _ calls: BrokerCalls) -> DoctorReport.Line {
+        func lost(_ message: String) -> DoctorReport.Line {
+            .init(trip.scheme, .wrong, message, SchemeTrips.command(trip.scheme))
+        }
         var status: Int32?
         var end = trip.end
         while true {
-            let answer = try? calls.call(
-                .getDiagnosticLink, [trip.id], query: [("wait", "1")], timeout: .seconds(5))
+            let answer = try? calls.call(.getDiagnosticLink, [trip.id], query: [("wait", "1")], timeout: .seconds(5))
             if answer?["arrived"]?.bool == true {
                 if status == nil { SchemeTrips.collect(trip.opener) }
                 return SchemeTrips.arrived(trip.scheme, answer?["executable"]?.string)
@@ -334,35 +299,28 @@ struct SchemeTrips {
                 if status == 0 { end = min(end, .now + SchemeTrips.grace) }
             }
             if let status, status != 0 {
-                return SchemeTrips.line(
-                    trip.scheme, .wrong, "xdg-open cannot open its links: it ended with status \(status).",
-                    command: SchemeTrips.command(trip.scheme))
+                return lost("xdg-open cannot open its links: it ended with status \(status).")
             }
             if ContinuousClock.now >= end { break }
         }
         if status == nil {
             kill(-trip.opener, SIGKILL)
             Subprocess.wait(trip.opener)
-            return SchemeTrips.line(
-                trip.scheme, .wrong,
-                "xdg-open did not open a link of it within \(SchemeTrips.bound.components.seconds) s.",
-                command: SchemeTrips.command(trip.scheme))
+            return lost("xdg-open did not open a link of it within \(SchemeTrips.bound.components.seconds) s.")
         }
         let desktop = SocketPlace.variable("XDG_CURRENT_DESKTOP") ?? ""
-        return SchemeTrips.line(
-            trip.scheme, .wrong,
+        return lost(
             "Its links are lost: xdg-open reported success, but no link reached ringback."
-                + (desktop.isEmpty ? "" : " The desktop is \(desktop); its own opener may be missing."),
-            command: SchemeTrips.command(trip.scheme))
+                + (desktop.isEmpty ? "" : " The desktop is \(desktop); its own opener may be missing."))
     }
 
     private static func arrived(_ scheme: URLScheme, _ executable: String?) -> DoctorReport.Line {
         guard let executable, !Programs.isSelf(executable) else {
-            return line(scheme, .ok, "A link that the desktop opened came back.")
+            return .init(scheme, .ok, "A link that the desktop opened came back.")
         }
-        return line(
+        return .init(
             scheme, .warning, "A link that the desktop opened came back through another program: \(executable)",
-            command: ShownCommand("ringback scheme register \(scheme.name)"))
+            ShownCommand("ringback scheme register \(scheme.name)"))
     }
 
     /// Waits for the opener, but not long: it may run as long as the program that it started.

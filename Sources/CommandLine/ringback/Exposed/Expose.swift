@@ -67,29 +67,24 @@ struct ExposeCreate: DaemonVerb {
         try require(
             !ExposeCreate.reserved.contains(name),
             "A restricted socket cannot be called \(name): that is a verb of expose.")
-        guard !account.isEmpty else { throw ValidationError("Name what to show: --account NAME.") }
-        if let scope, scope.allSatisfy({ $0 == " " }) {
-            throw ValidationError("--scope must not be empty; leave it out for no limit.")
-        }
-        if let ttl, TimeSpan.seconds(of: ttl) == nil {
-            throw ValidationError("--ttl must be a span such as 90s, 15m, 8h or 7d.")
-        }
-        if !mcp, !tool.isEmpty || !method.isEmpty { throw ValidationError("--tool and --method need --mcp.") }
-        if mcp, scope != nil { throw ValidationError("--scope cannot be combined with --mcp: no token is served.") }
-        if mcp, account.count > 1 { throw ValidationError("--mcp is for one account.") }
+        try require(!account.isEmpty, "Name what to show: --account NAME.")
+        try require(scope?.allSatisfy { $0 == " " } != true, "--scope must not be empty; leave it out for no limit.")
+        try require(
+            ttl.map { TimeSpan.seconds(of: $0) != nil } ?? true, "--ttl must be a span such as 90s, 15m, 8h or 7d.")
+        try require(mcp || (tool.isEmpty && method.isEmpty), "--tool and --method need --mcp.")
+        try require(!mcp || scope == nil, "--scope cannot be combined with --mcp: no token is served.")
+        try require(!mcp || account.count == 1, "--mcp is for one account.")
     }
 
     func run() throws {
-        var body = JSONObject(texts: ["name": name, "scope": scope, "flatpak": flatpak])
-        body["accounts"] = .texts(account)
-        body["ttl"] = ttl.flatMap { TimeSpan.seconds(of: $0) }.map { .integer($0) }
-        if !allowUid.isEmpty { body["allow_uids"] = .array(allowUid.map { .integer(Int($0)) }) }
-        if mcp {
-            var access = JSONObject()
-            if !tool.isEmpty { access["tools"] = .texts(tool) }
-            if !method.isEmpty { access["methods"] = .texts(method) }
-            body["mcp"] = .object(access)
-        }
+        let access: JSONObject = [
+            "tools": tool.isEmpty ? nil : tool, "methods": method.isEmpty ? nil : method,
+        ]
+        let body: JSONObject = [
+            "name": name, "scope": scope, "flatpak": flatpak, "accounts": account,
+            "ttl": ttl.flatMap { TimeSpan.seconds(of: $0) },
+            "allow_uids": allowUid.isEmpty ? nil : allowUid.map { Int($0) }, "mcp": mcp ? access : nil,
+        ]
         let socket = try advising(
             ExposeList.advice, on: .stateConflict, call: daemon.calls().call(.createExposedSocket, body: .object(body)))
         guard !json.isWanted else { return Output.json(socket) }
@@ -111,8 +106,7 @@ struct ExposeCreate: DaemonVerb {
             ]
         }
         if let app = socket["flatpak"]?.string, let socket = socket["flatpak_socket"]?.string {
-            lines.append(
-                "For the app: \(shown: "flatpak override --user --env=RINGBACK_SOCK=\(socket) \(app)")")
+            lines.append("For the app: \(shown: "flatpak override --user --env=RINGBACK_SOCK=\(socket) \(app)")")
         } else if let directory = socket["directory"]?.string {
             lines.append("For a container: mount \(directory), and let RINGBACK_SOCK name the file “socket” in it.")
         }

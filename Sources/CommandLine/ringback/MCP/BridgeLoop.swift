@@ -45,8 +45,6 @@ final class BridgeLoop {
     /// Runs until the client has ended its output or reads no more, or a signal asks for the end.
     func run() { while !isDone || output.isPending, wait(), output.flush() {} }
 
-    // MARK: Waiting
-
     private enum Source {
         case interruption
         case input
@@ -106,8 +104,6 @@ final class BridgeLoop {
     /// could reach the limit only with more input.
     private var backlog: Int { exchanges.values.reduce(bridge.waitingBytes) { $0 + $1.unsent.count } }
 
-    // MARK: The client
-
     private func readInput() {
         var failure: Int32 = 0
         var count = 0
@@ -123,8 +119,6 @@ final class BridgeLoop {
         if let piece = lines.finish() { perform(bridge.handle(.line(piece), at: now)) }
         perform(bridge.handle(.inputEnded, at: now))
     }
-
-    // MARK: The relay
 
     private func advance(_ number: Int, takesMore: Bool) {
         guard let exchange = exchanges[number] else { return }
@@ -241,7 +235,6 @@ struct ClientOutput {
         _ = fcntl(descriptor, ClientOutput.setPipeSize, ClientOutput.pipeSize)
     }
 
-    /// Bytes that were taken; nil if the client has gone.
     private func writeSome() -> Int? {
         let count = unsafe bytes.waiting.withUnsafeBytes { buffer in
             switch way {
@@ -282,9 +275,6 @@ final class RelayPlace {
         socket = RelaySocket.path(beside: path)
     }
 
-    /// A connection to the relay.
-    ///
-    /// - Throws: `relay_missing` if it cannot be started, and as ``SocketConnection`` does.
     func connect() throws(RingbackError) -> SocketConnection {
         let end = ContinuousClock.now + RelayPlace.startBound
         var isStarted = false

@@ -6,7 +6,6 @@ import RingbackBase
 import RingbackClient
 import Terminal
 
-/// What AI tools need to use the MCP server of an account.
 struct MCPVerb: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "mcp",
@@ -66,9 +65,6 @@ struct ServeMCP: ParsableCommand {
         throw ExitCode(ExitStatus.of(error))
     }
 
-    /// The account that was named, or the one whose server has the URL.
-    ///
-    /// - Throws: `account_not_found`, `account_needed` if several accounts have the URL.
     private static func name(of text: String, _ calls: BrokerCalls) throws(RingbackError) -> String {
         guard text.contains("://") else { return text }
         let shown = Sanitizer.line(text, limit: 200)
@@ -106,7 +102,7 @@ struct ServeMCP: ParsableCommand {
             switch error.kind {
             case .accountNotFound:
                 error.detail = "There is no account “\(Sanitizer.line(name))”. \(known(names))"
-                guard error.problem?.extensions["exposed_socket"] == nil, RequestTarget.isAccountName(name) else {
+                guard error["exposed_socket"] == nil, RequestTarget.isAccountName(name) else {
                     break
                 }
                 error.advice = "To add it: \(shown: "ringback account add \(name) --mcp=URL")"
@@ -118,8 +114,8 @@ struct ServeMCP: ParsableCommand {
     }
 
     private static func accounts(_ calls: BrokerCalls) throws(RingbackError) -> [String] {
-        try calls.call(.listAccounts)["accounts"]?.array?.filter { $0["provider"]?.string == "mcp" }
-            .compactMap { $0["name"]?.string } ?? []
+        try calls.call(.listAccounts).list("accounts").filter { $0["provider"]?.string == "mcp" }
+            .compactMap { $0["name"]?.string }
     }
 
     private static func known(_ names: [String]) -> String {

@@ -8,20 +8,17 @@ import Terminal
 
 extension ConnectionSettings {
     fileprivate var members: JSONObject {
-        var members = JSONObject()
-        if withoutScheme { members["without_scheme"] = true }
-        members["ca_sha256"] = authorities.first.map { .string($0) }
-        members["tls_server_name"] = serverNames.first.map { .string($0) }
-        if skipsVerification { members["insecure_skip_tls_verify"] = true }
-        members["proxy_url"] = proxies.first.map { .string($0) }
-        return members
+        [
+            "without_scheme": withoutScheme ? true : nil, "ca_sha256": authorities.first,
+            "tls_server_name": serverNames.first, "insecure_skip_tls_verify": skipsVerification ? true : nil,
+            "proxy_url": proxies.first,
+        ]
     }
 }
 
 /// What every adapter does beside its tool's protocol: it reads the tool's input, asks the daemon, and writes the answer.
 struct AdapterCalls {
     let socket: String?
-    /// The tool's name, for the audit log.
     let tool: String
 
     /// The longest wait for a sign-in, in seconds.
@@ -83,8 +80,6 @@ struct AdapterCalls {
     }
 
     /// Tells the daemon which token the server refused. The tool cannot do anything about a failure.
-    ///
-    /// - Returns: the exit status.
     func reject(_ request: AdapterRequest) -> Int32 {
         var rejection = OriginRequest(url: request.url)
         rejection.username = request.username
@@ -104,18 +99,14 @@ struct AdapterCalls {
         return calls
     }
 
-    /// Shows why there is no token, and what to do, on standard error.
     static func show(_ error: RingbackError) { failure(error).show() }
 
     static func failure(_ error: RingbackError) -> Failure {
-        Failure(error, account: error.problem?.extensions["account"]?.string)
+        Failure(error, account: error["account"]?.string)
     }
 
     static func note(_ text: String) { Output.note("ringback: " + Sanitizer.line(text, limit: 1_000)) }
 
-    /// Prints an answer to the tool.
-    ///
-    /// - Returns: the exit status.
     static func print(_ bytes: [UInt8]) -> Int32 {
         Console.write(String(decoding: bytes, as: UTF8.self), to: .output) ? 0 : ExitStatus.failed
     }
@@ -152,12 +143,6 @@ extension AdapterCalls {
         return try ignoring(.notFound, call: calls().lookup(lookup)) != nil
     }
 
-    /// Looks a place up and prints the answer.
-    ///
-    /// - Parameters:
-    ///   - otherwise: what is done if no origin is configured for the place; returns the exit status.
-    ///   - answer: the tool's bytes.
-    /// - Returns: the exit status.
     func answer(
         _ request: AdapterRequest, otherwise: () -> Int32 = { 0 },
         _ answer: (AdapterCredential) throws(AdapterFailure) -> [UInt8]
@@ -182,7 +167,6 @@ extension AdapterCalls {
         return ExitStatus.failed
     }
 
-    /// The exit status of an adapter's run. The reason for a failure is printed on standard error.
     static func status(_ run: () throws(RingbackError) -> Int32) -> Int32 {
         do throws(RingbackError) {
             return try run()
@@ -192,7 +176,6 @@ extension AdapterCalls {
         }
     }
 
-    /// An adapter's run as the run of a verb.
     static func verb(_ run: () throws(RingbackError) -> Int32) throws { try ExitStatus.end(with: status(run)) }
 
     /// A line of standard input without its end, at least one byte more than is allowed if there is more; nil at the end.
@@ -214,7 +197,6 @@ enum AdapterProgram {
     private static let gitName = "git-credential-ringback"
     private static let oidcName = "oidc-token"
     private static let keyringName = "keyring"
-    /// The verbs of the other names of this program.
     private static let verbs = [
         "kubectl-ringback": "kubectl-credential", "docker-credential-ringback": "docker-credential",
         "cargo-credential-ringback": "cargo-credential", "bazel-credential-ringback": "bazel-credential",
@@ -251,7 +233,6 @@ enum AdapterProgram {
     }
 }
 
-/// One run of pnpm's `tokenHelper`.
 enum PnpmRun {
     static func run(_ name: String) -> Int32 {
         AdapterCalls.status { () throws(RingbackError) in
@@ -259,5 +240,67 @@ enum PnpmRun {
             return try AdapterCalls(socket: nil, tool: "pnpm")
                 .answer(asked.request, otherwise: AdapterCalls.noOrigin, asked.answer)
         }
+    }
+}
+
+struct GitCredentialVerb: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "git-credential", abstract: "Give git the token of the account that is configured for its server.",
+        discussion: """
+            A credential helper: git runs it and writes to its standard input. The configuration's [[origin]] tables say \
+            which account's token goes to which server. Also run as git-credential-ringback.
+            """)
+
+    @Argument(help: "get, store, erase or capability. Anything else is ignored, as git's protocol says.")
+    var action: String
+
+    @OptionGroup var daemon: DaemonOptions
+
+    func run() throws {
+        try ExitStatus.end(with: GitCredentialRun(socket: daemon.socket).run(action))
+    }
+}
+
+/// One run of git's credential helper: reads git's lines, asks the daemon, and prints the answer.
+struct GitCredentialRun {
+    private let calls: AdapterCalls
+
+    init(socket: String?) { calls = AdapterCalls(socket: socket, tool: "git") }
+
+    /// The exit status. git takes what was printed whatever it is.
+    func run(_ word: String) -> Int32 {
+        guard let action = GitCredential.Action(rawValue: word) else { return 0 }
+        guard action != .capability else { return AdapterCalls.print(GitCredential.capabilities) }
+        return AdapterCalls.status { () throws(RingbackError) in
+            let input = AdapterCalls.readInput(atMost: GitCredential.maxInput)
+            guard input.count <= GitCredential.maxInput else {
+                throw RingbackError(.badResponse, "git's input is too long.")
+            }
+            let credential = try AdapterCalls.translated(try GitCredential(action, reading: input))
+            guard let request = credential.request else { return 0 }
+            return try action == .erase ? calls.reject(request) : give(credential, request)
+        }
+    }
+
+    private func give(_ credential: GitCredential, _ request: AdapterRequest) throws(RingbackError) -> Int32 {
+        let found: AdapterCredential
+        do throws(RingbackError) {
+            found = try calls.lookup(request) { GitCredentialRun.isInteractive }
+        } catch {
+            // A server that is not ours: git asks its other helpers, or the user.
+            guard error.kind != .notFound else { return 0 }
+            AdapterCalls.show(error)
+            // Without the daemon it is unknown whether the server is a configured origin.
+            if error.kind == .noDaemon || error.kind == .policyDenied { return ExitStatus.of(error) }
+            return max(AdapterCalls.print(GitCredential.quit), ExitStatus.of(error))
+        }
+        return AdapterCalls.print(try AdapterCalls.translated(try credential.answer(found)))
+    }
+
+    /// True if a user can be expected to sign in now: there is a terminal, and git was not told to ask for nothing.
+    private static var isInteractive: Bool {
+        guard Console.Stream.errors.isTerminal, SocketPlace.variable("GIT_TERMINAL_PROMPT") != "0" else { return false }
+        let setting = Tool.run(["git", "config", "--get", "credential.interactive"])?.line?.lowercased()
+        return !["false", "no", "off", "0", "never"].contains(setting ?? "true")
     }
 }

@@ -19,7 +19,6 @@ struct ConfigurationOption: ParsableArguments {
     func file() throws(RingbackError) -> ConfigurationFile { try ConfigurationFile(stated: path) }
 }
 
-/// A table of origins, as the configuration's report has it.
 struct OriginEntry {
     static let header = "[[origin]]"
 
@@ -97,18 +96,17 @@ struct OriginList: ParsableCommand {
 
     func run() throws {
         let entries = OriginEntry.all(in: try config.file().report())
-        guard !json.isWanted else { return Output.json(["origins": .array(entries.map(\.json))]) }
+        guard !json.isWanted else { return Output.object(["origins": entries.map(\.json)]) }
         guard !entries.isEmpty else {
             return Output.note("There are no origins. Run: ringback origin add URL --account ACCOUNT")
         }
-        var table = Table(columns: ["URL", "USER", "ACCOUNT", "TOKEN", "SCOPE", "FILE"])
-        for entry in entries {
-            table.add([
-                entry.rule.pattern.text, entry.rule.username ?? "any", entry.account, entry.kind.rawValue,
-                entry.scope ?? "", entry.source.text,
-            ])
+        let cells = entries.map {
+            [
+                $0.rule.pattern.text, $0.rule.username ?? "any", $0.account, $0.kind.rawValue, $0.scope ?? "",
+                $0.source.text,
+            ]
         }
-        Output.table(table)
+        Output.table(["URL", "USER", "ACCOUNT", "TOKEN", "SCOPE", "FILE"], cells)
     }
 }
 
@@ -137,10 +135,10 @@ struct OriginTest: ParsableCommand {
             throw RingbackError(.notFound, OriginTest.reason(entries, place, url))
         }
         guard !json.isWanted else { return Output.json(entry.json) }
-        Output.field("Origin", entry.rule.pattern.text)
-        Output.field("User", entry.rule.username)
-        Output.field("File", entry.source.text)
-        Output.field("Gives", entry.given)
+        Output.fields([
+            "Origin": entry.rule.pattern.text, "User": entry.rule.username, "File": entry.source.text,
+            "Gives": entry.given,
+        ])
         for header in entry.headers { Output.field("Sends", header) }
         Output.field("Allows", entry.allowed)
     }
@@ -258,9 +256,6 @@ extension OriginEntry {
 }
 
 extension ConfigurationFile {
-    /// Adds an origin's table to the end of the file.
-    ///
-    /// - Returns: the origin as the daemon's check reads it.
     func addOrigin(_ rule: OriginRule, _ table: [String]) throws(RingbackError) -> OriginEntry? {
         let former = OriginEntry.all(in: try report()).count
         var lines = ConfigurationLines(try text() ?? [])

@@ -50,8 +50,7 @@ struct Overview {
 
     private mutating func readAccounts() {
         guard let calls = examination.calls else {
-            let configured = examination.configuration?["accounts"]?.array ?? []
-            accounts = configured.compactMap { $0["name"]?.string }.map { OverviewAccount(unknown: $0) }
+            accounts = (examination.configuration?.names("accounts") ?? []).map(OverviewAccount.init(unknown:))
             return
         }
         do throws(RingbackError) {
@@ -68,8 +67,6 @@ struct Overview {
             failure = error
         }
     }
-
-    // MARK: The next command
 
     /// What to do next. Problems that prevent everything come first, then those of the accounts, then the others.
     var next: ShownCommand {
@@ -107,8 +104,6 @@ struct Overview {
         return account.map { ShownCommand("ringback token \($0.name)") } ?? "ringback accounts"
     }
 
-    // MARK: The screen
-
     /// Prints it, at most as many lines as the terminal has rows.
     func show() {
         let columns = (Console.Stream.output.columns ?? 80) - 1
@@ -116,8 +111,7 @@ struct Overview {
         let rows = (Console.Stream.output.rows ?? 24) - 1
         var below = [""]
         if isAsleep {
-            below += OverviewText.check(
-                .good, "daemon", "It does not run; the first request starts it.", columns)
+            below += OverviewText.check(.good, "daemon", "It does not run; the first request starts it.", columns)
         }
         for check in checks {
             below += lines(of: check, columns)
@@ -142,7 +136,7 @@ struct Overview {
         let troubles =
             shown.filter { $0.level != .ok && $0.check == "version" }
             + shown.filter { $0.level != .ok && $0.check != "version" }
-        let more = DoctorReport.Line(check: "more", level: .warning, message: "See all with: ringback doctor")
+        let more = DoctorReport.Line("more", .warning, "See all with: ringback doctor")
         return troubles.count > 6 ? troubles.prefix(5) + [more] : troubles
     }
 
@@ -166,11 +160,9 @@ struct OverviewAccount {
     private(set) var state = "not known"
     private(set) var who = "-"
     private(set) var validity = "-"
-    /// What is wrong with it, or what its user should know.
     private(set) var problem: String?
     private(set) var remedy: ShownCommand?
     private(set) var isDefault = false
-    /// Callers get tokens of it.
     private(set) var isUsable = false
     private(set) var needsSignIn = false
 
@@ -200,7 +192,6 @@ struct OverviewAccount {
         validity = account.validity(isService: isService)
     }
 
-    /// The name, and whether verbs mean this account where none is named.
     var title: String { TextWidth.cut(name, to: 18) + (isDefault ? " (default)" : "") }
 
     private static func state(of account: Account, isLocked: Bool) -> String {
@@ -216,9 +207,6 @@ struct OverviewAccount {
 
 /// The lines of the overview. None is wider than the terminal.
 enum OverviewText {
-    /// The accounts in columns, those with a problem first.
-    ///
-    /// - Parameter rows: lines at most; the rest is counted.
     static func accounts(_ accounts: [OverviewAccount], rows: Int, columns: Int) -> [String] {
         guard !accounts.isEmpty else { return ["No account is configured."] }
         let sorted = accounts.filter { $0.problem != nil } + accounts.filter { $0.problem == nil }

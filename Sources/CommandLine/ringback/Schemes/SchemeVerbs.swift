@@ -10,7 +10,6 @@ struct SchemeVerbs: ParsableCommand {
         subcommands: [SchemeRegister.self, SchemeUnregister.self, SchemeList.self])
 }
 
-/// A scheme as a verb's argument.
 struct SchemeArgument: ParsableArguments {
     @Argument(help: "The scheme, without its colon: org.example.app.", completion: Completions.schemes)
     var scheme: String
@@ -48,7 +47,6 @@ struct SchemeUse {
     var isConfigured = false
     var file: HandlerFile?
 
-    /// True if the daemon takes its links.
     var isUsed: Bool { isConfigured || !accounts.isEmpty }
 }
 
@@ -99,13 +97,9 @@ struct SchemeRegister: ParsableCommand {
             throw RingbackError(.systemError, "The path of ringback itself is not known. Start it again.")
         }
         let former = desktop.handler(of: scheme)?.name
-        let done: SchemeRegistry.Registration
-        do throws(SchemeRegistry.Failure) {
-            done = try desktop.registry.register(
-                scheme, program: program, account: account, former: former, isForced: force)
-        } catch {
-            throw RingbackError(.systemError, error.reason)
-        }
+        let done = try SchemeDesktop.changed(
+            try desktop.registry.register(
+                scheme, program: program, account: account, former: former, isForced: force))
         show(done, desktop.handler(of: scheme))
     }
 
@@ -147,12 +141,10 @@ struct SchemeRegister: ParsableCommand {
         let scheme = done.file.scheme
         let isOurs = now?.name == done.file.name
         if json.isWanted {
-            var object = JSONObject(texts: [
+            Output.object([
                 "scheme": scheme.name, "file": done.path, "program": done.file.program, "account": done.file.account,
-                "former_handler": done.file.former, "handler": now?.name,
+                "former_handler": done.file.former, "handler": now?.name, "ours": isOurs,
             ])
-            object["ours"] = .bool(isOurs)
-            Output.json(.object(object))
         } else {
             let before = done.file.former.map { "before: \(Sanitizer.line($0))" } ?? "before: no handler"
             Output.line("\(scheme) links go to \(Sanitizer.line(done.file.program)) now (\(before))")
@@ -182,17 +174,10 @@ struct SchemeUnregister: ParsableCommand {
     func run() throws {
         let scheme = try argument.value()
         let desktop = try SchemeDesktop()
-        let own: HandlerFile?
-        do throws(SchemeRegistry.Failure) {
-            own = try desktop.registry.unregister(scheme)
-        } catch {
-            throw RingbackError(.systemError, error.reason)
-        }
+        let own = try SchemeDesktop.changed(try desktop.registry.unregister(scheme))
         let now = desktop.handler(of: scheme)
-        if json.isWanted {
-            var object = JSONObject(texts: ["scheme": scheme.name, "handler": now?.name])
-            object["was_registered"] = .bool(own != nil)
-            return Output.json(.object(object))
+        guard !json.isWanted else {
+            return Output.object(["scheme": scheme.name, "handler": now?.name, "was_registered": own != nil])
         }
         if own == nil { Output.note("\(scheme) was not registered.") }
         let after = now.map { "go to \(Sanitizer.line($0.name))" } ?? "have no handler"
@@ -222,7 +207,7 @@ struct SchemeList: ParsableCommand {
         let uses = SchemeUse.all(report, desktop.registry.registered)
         let rows = uses.map { ($0, desktop.handler(of: $0.scheme)) }
         if json.isWanted {
-            Output.json(["schemes": .array(rows.map { SchemeList.row($0, $1, isKnown: report != nil) })])
+            Output.object(["schemes": rows.map { SchemeList.row($0, $1, isKnown: report != nil) }])
         } else if !rows.isEmpty {
             SchemeList.show(rows, isKnown: report != nil)
         } else if mistakes == nil {
@@ -232,16 +217,14 @@ struct SchemeList: ParsableCommand {
     }
 
     private static func show(_ rows: [(SchemeUse, HandlerSearch.Handler?)], isKnown: Bool) {
-        var table = Table(columns: ["SCHEME", "USED BY", "HANDLER", "OURS"])
-        for (use, handler) in rows {
+        let cells = rows.map { use, handler -> [String] in
             let users = use.accounts + (use.isConfigured ? ["[schemes.\(use.scheme)]"] : [])
-            table.add([
+            return [
                 use.scheme.name, users.isEmpty ? (isKnown ? "nobody" : "unknown") : users.joined(separator: ", "),
-                handler?.name ?? "none",
-                SchemeList.isOurs(handler, use.scheme) ? "yes" : "no",
-            ])
+                handler?.name ?? "none", SchemeList.isOurs(handler, use.scheme) ? "yes" : "no",
+            ]
         }
-        Output.table(table)
+        Output.table(["SCHEME", "USED BY", "HANDLER", "OURS"], cells)
         for (use, handler) in rows {
             if let warning = SchemeArgument.warning(use.scheme) { Output.note(warning) }
             if use.isUsed, !SchemeList.isOurs(handler, use.scheme) {
@@ -259,18 +242,13 @@ struct SchemeList: ParsableCommand {
         return file.scheme == scheme && Programs.isSelf(file.program)
     }
 
-    /// - Parameter isKnown: the configuration could be read. If not, nothing is said about its schemes.
-    private static func row(_ use: SchemeUse, _ handler: HandlerSearch.Handler?, isKnown: Bool) -> JSON {
-        var object = JSONObject([.init("scheme", .string(use.scheme.name))])
-        if isKnown {
-            object["accounts"] = .texts(use.accounts)
-            object["configured"] = .bool(use.isUsed)
-        }
-        object["registered"] = .bool(use.file != nil)
-        object["ours"] = .bool(isOurs(handler, use.scheme))
-        object["reverse_dns"] = .bool(use.scheme.isReverseDNS)
-        object.add(["handler": handler?.name, "program": handler?.program, "former_handler": use.file?.former])
-        return .object(object)
+    private static func row(_ use: SchemeUse, _ handler: HandlerSearch.Handler?, isKnown: Bool) -> JSONObject {
+        [
+            "scheme": use.scheme.name, "accounts": isKnown ? use.accounts : nil,
+            "configured": isKnown ? use.isUsed : nil, "registered": use.file != nil,
+            "ours": isOurs(handler, use.scheme), "reverse_dns": use.scheme.isReverseDNS, "handler": handler?.name,
+            "program": handler?.program, "former_handler": use.file?.former,
+        ]
     }
 }
 
@@ -300,9 +278,6 @@ struct Links: ParsableCommand {
         }
     }
 
-    /// Prints links until the stream ends.
-    ///
-    /// - Throws: always, with the reason why the stream ended.
     private func follow(_ calls: BrokerCalls) throws(RingbackError) {
         let events = try calls.openDeepLinks(scheme: scheme)
         while let event = try events.next() {
@@ -343,6 +318,17 @@ struct SchemeDesktop {
     }
 
     var registry: SchemeRegistry { SchemeRegistry(places: places) { Tool.run($0)?.status } }
+
+    /// A change of the registry, whose failure becomes one of this program.
+    static func changed<Value>(
+        _ change: @autoclosure () throws(SchemeRegistry.Failure) -> Value
+    ) throws(RingbackError) -> Value {
+        do throws(SchemeRegistry.Failure) {
+            return try change()
+        } catch {
+            throw RingbackError(.systemError, error.reason)
+        }
+    }
 
     /// The handler that the desktop would start. `xdg-mime` is asked, if it is installed.
     func handler(of scheme: URLScheme) -> HandlerSearch.Handler? {

@@ -35,8 +35,6 @@ struct AddToTool: AccountNaming {
 
     @OptionGroup var change: ChangeOptions
 
-    var subject: String? { account }
-
     func validate() throws {
         let isName =
             (1...64).contains(shown.utf8.count)
@@ -239,8 +237,6 @@ struct AIToolFile {
 
 extension DoctorReport {
     /// Names the servers whose program is not there any more. A file that cannot be read is its tool's concern.
-    ///
-    /// - Parameter account: only servers of this account; nil for all.
     mutating func lookAtAITools(of account: String?) {
         for tool in AITool.allCases {
             guard let file = try? AIToolFile(tool), let bytes = try? Files.contents(of: file.path),

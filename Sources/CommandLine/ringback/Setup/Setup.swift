@@ -7,7 +7,6 @@ import Terminal
 
 extension ToolName: ExpressibleByArgument {}
 
-/// Writes what a tool needs into the tool's own configuration. The change is shown first.
 struct Setup: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "setup", abstract: "Make \(ToolName.list) ask Ringback for tokens.",
@@ -76,29 +75,23 @@ struct Setup: ParsableCommand {
 
     private func list() throws(RingbackError) {
         let origins = try origins()
-        var (table, notes, tools) = (Table(columns: ["TOOL", "STATE", "SERVERS"]), [String](), [JSON]())
-        for tool in ToolName.allCases {
-            let standing: ToolStanding
-            do throws(RingbackError) {
-                standing = try tool.standing(for: origins)
-            } catch {
-                standing = .unreadable("\(tool.rawValue): \(error.detail)")
-            }
-            table.add([tool.rawValue, standing.state.rawValue, standing.servers.joined(separator: " ")])
-            notes += standing.notes
-            tools.append([
-                "tool": .string(tool.rawValue), "state": .string(standing.state.rawValue),
-                "servers": .texts(standing.servers),
-                "notes": .texts(standing.notes),
+        let tools = ToolName.allCases.map { tool in (tool.rawValue, tool.readableStanding(for: origins)) }
+        guard !json.isWanted else {
+            return Output.object([
+                "tools": tools.map { tool, standing -> JSONObject in
+                    [
+                        "tool": tool, "state": standing.state.rawValue, "servers": standing.servers,
+                        "notes": standing.notes,
+                    ]
+                }
             ])
         }
-        guard !json.isWanted else { return Output.json(["tools": .array(tools)]) }
-        Output.table(table)
-        SetupPlan(notes: notes).showNotes()
+        Output.table(
+            ["TOOL", "STATE", "SERVERS"], tools.map { [$0, $1.state.rawValue, $1.servers.joined(separator: " ")] })
+        SetupPlan(notes: tools.flatMap(\.1.notes)).showNotes()
     }
 }
 
-/// One change of a file or of a tool's configuration.
 enum SetupStep {
     case link(path: String, target: String)
     case removeLink(path: String)
@@ -200,7 +193,6 @@ struct SetupRecord {
     private let path: String
     var entries = SetupEntries()
 
-    /// - Throws: `setup_failed` if the file is not such a list; `no_place` without a home.
     init() throws(RingbackError) {
         let data = if let stated = Files.place("XDG_DATA_HOME") { stated } else { try Files.home() + "/.local/share" }
         path = data + "/ringback/setup"
@@ -231,19 +223,14 @@ protocol ToolSetup {
     var linkInPath: HelperLink? { get }
 
     /// What has to be done for these origins; no steps if all is done.
-    ///
-    /// - Parameter account: the account that the user named.
     func change(for origins: [OriginEntry], account: String?) throws(RingbackError) -> SetupPlan
 
     /// What has to be done to remove what ``change(for:account:)`` made, as far as it is still there.
-    ///
-    /// - Parameter origins: only for these; nil for everything.
     func removal(for origins: [OriginEntry]?, account: String?) throws(RingbackError) -> SetupPlan
 
     func standing(for origins: [OriginEntry]) throws(RingbackError) -> ToolStanding
 }
 
-/// What a change consists of, in order.
 struct SetupPlan {
     var steps: [SetupStep] = []
     var notes: [String] = []
@@ -298,7 +285,6 @@ struct ChangeOptions: ParsableArguments {
     }
 }
 
-/// For which servers a tool asks Ringback.
 struct ToolStanding {
     enum State: String {
         case notInstalled = "not installed"
@@ -354,10 +340,14 @@ enum ToolName: String, CaseIterable {
         }
     }
 
-    /// How the tool stands, also if it is not installed.
-    func standing(for origins: [OriginEntry]) throws(RingbackError) -> ToolStanding {
-        let setup = try setup()
-        return setup.isInstalled ? try setup.standing(for: origins) : .notInstalled
+    /// How the tool stands, also if it is not installed or its configuration cannot be read.
+    func readableStanding(for origins: [OriginEntry]) -> ToolStanding {
+        do throws(RingbackError) {
+            let setup = try setup()
+            return setup.isInstalled ? try setup.standing(for: origins) : .notInstalled
+        } catch {
+            return .unreadable("\(rawValue): \(error.detail)")
+        }
     }
 }
 
@@ -366,7 +356,6 @@ extension ToolSetup {
 
     var needsProgramToUndo: Bool { false }
 
-    /// True if one of the programs is in `PATH`.
     var isInstalled: Bool { programs.contains(where: Tool.isInstalled) }
 
     /// This program, as the configuration of a tool names it: a stable path without a version, if there is one.
@@ -380,9 +369,6 @@ extension ToolSetup {
         return own
     }
 
-    /// Runs a program for its output.
-    ///
-    /// - Parameter statuses: the exit statuses that are no failure.
     static func output(of words: [String], statuses: Set<Int32> = [0]) throws(RingbackError) -> [UInt8] {
         let answer = try Programs.run(words)
         guard statuses.contains(answer.status) else {
@@ -392,7 +378,6 @@ extension ToolSetup {
         return answer.output
     }
 
-    /// The error if there is nothing that the tool could ask for.
     static func noOrigin(of account: String?, _ needed: String) -> RingbackError {
         var error = RingbackError(
             .notFound, "There is no origin\(account.map { " of \($0)" } ?? "") that \(needed). Nothing was changed.")

@@ -76,7 +76,6 @@ struct GitSetup: ToolSetup {
         }
     }
 
-    /// What git reads outside of a repository.
     private func all() throws(RingbackError) -> GitConfiguration { try entries(["git", "-C", "/", "config"]) }
 
     /// What the file has that `git config --global` changes.
@@ -300,7 +299,6 @@ struct DockerSetup: ToolSetup {
 
     var linkInPath: HelperLink? { link }
 
-    /// - Returns: the file's bytes (nil if there is no file) and its parsed content.
     private func read() throws(RingbackError) -> (former: [UInt8]?, configuration: DockerConfiguration) {
         let former = try Files.contents(of: path)
         do throws(DockerConfiguration.Failure) {
@@ -337,8 +335,7 @@ struct DockerSetup: ToolSetup {
         if !plan.steps.isEmpty { record.entries.add(link: link.path) }
         if !added.isEmpty {
             for registry in added { record.entries.add(registry: registry, of: path) }
-            plan.steps.append(
-                .replace(path: path, former: former, changed.bytes, text: text("add", added)))
+            plan.steps.append(.replace(path: path, former: former, changed.bytes, text: text("add", added)))
         }
         plan.record = record
         plan.notes += link.notes
@@ -412,25 +409,20 @@ struct HelperLink {
 
     var path: String { "\(home)/.local/bin/\(name)" }
 
-    /// True if the tool finds this program by the name.
     var isFound: Bool { isFound(in: .own) }
 
     /// The same for a tool with another `PATH`.
     func isFound(in path: SearchPath) -> Bool { path.place(of: name).map(Programs.isSelf) == true }
 
     /// Makes the link, unless the name is found or the link is there.
-    ///
-    /// - Throws: `place_taken` if something else has its place.
     func change() throws(RingbackError) -> [SetupStep] {
         guard !isFound, !Programs.isSelf(path) else { return [] }
         guard !Files.exists(path) else {
-            throw RingbackError(
-                "place_taken", "\(path) is no link to this program. Nothing was changed. Move it away.")
+            throw RingbackError("place_taken", "\(path) is no link to this program. Nothing was changed. Move it away.")
         }
         return [.link(path: path, target: target)]
     }
 
-    /// Removes the link, if it leads to this program. What a package installed stays.
     func removal() -> [SetupStep] {
         Programs.isSelf(path) && !Files.isRegular(path) ? [.removeLink(path: path)] : []
     }

@@ -12,7 +12,6 @@ struct CodeEntry {
     let input: SecretInput
     /// Where the code is read; nil for the terminal or standard input.
     var descriptor: Int32?
-    /// The caller's own deadline.
     var end: ContinuousClock.Instant?
     /// True to wait on when no code can be read any more: for the mail's link, or for `ringback verify`.
     var waitsWithoutInput = false
@@ -25,7 +24,6 @@ struct CodeEntry {
         self.descriptor = descriptor
     }
 
-    /// True for a flow that a code can end.
     static func isAwaited(by flow: Flow) -> Bool { [.code, .emailConfirmation].contains(flow.waitingFor) }
 
     /// The flow once it has ended, or as it is at the caller's deadline.
@@ -93,21 +91,16 @@ struct CodeEntry {
 
     /// The server has one error for a wrong code and for one that its link has used up. Nil for another error.
     static func used(_ error: RingbackError, _ flow: Flow) -> String? {
-        guard error.problem?.extensions["provider_code"]?.string == "otp_expired", flow.redirectURI != nil else {
-            return nil
-        }
-        return "If the link in the mail was opened, the code is used up."
+        error.providerCode == "otp_expired" && flow.redirectURI != nil
+            ? "If the link in the mail was opened, the code is used up." : nil
     }
 
     private var patient: BrokerCalls { calls.patient }
 
     /// For a script: a wrong code ends it, and the error says what may be wrong. `advice` follows that.
     func verify(_ flow: Flow, _ code: String, advice: String) throws(RingbackError) -> Flow {
-        do throws(RingbackError) {
-            return try patient.verify(flow: flow.id, ["code": code]).0
-        } catch {
-            guard let hint = CodeEntry.used(error, flow) else { throw error }
-            throw error.adding(hint + advice)
+        try explaining(try patient.verify(flow: flow.id, ["code": code]).0) { error in
+            CodeEntry.used(error, flow).map { error.adding($0 + advice) } ?? error
         }
     }
 
@@ -152,8 +145,6 @@ struct PasteEntry {
     }
 
     /// The flow once it has ended, or as it is at the caller's deadline.
-    ///
-    /// - Parameter onTick: as ``BrokerCalls/wait(forFlow:until:onTick:)``, once the user has ended the input.
     func finish(_ flow: Flow, onTick: @escaping () -> Void) throws(RingbackError) -> Flow {
         let watch = try FlowWatch(calls, flow: flow.id, until: end)
         defer { watch.stop() }
@@ -170,7 +161,6 @@ struct PasteEntry {
         return try calls.wait(forFlow: flow.id, until: end, onTick: onTick).0
     }
 
-    /// The flow, if the URL ended it. Otherwise the reason has been printed.
     private func deliver(_ url: String, _ flow: Flow) throws(RingbackError) -> Flow? {
         if let mistake = Callback.mistake(url) ?? PasteEntry.mistake(url, flow) {
             Output.note("ringback: \(mistake)")

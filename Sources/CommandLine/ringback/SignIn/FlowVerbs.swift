@@ -94,9 +94,7 @@ struct Resend: DaemonVerb {
         let interruption = try Signals.interruption()
         let calls = try daemon.calls(interruption)
         let found = try FlowChoice.find(name, calls).id
-        let captcha = try captchaDescriptor.map { descriptor throws(RingbackError) in
-            try SecretInput(interruption: interruption).read("CAPTCHA token", from: descriptor)
-        }
+        let captcha = try SecretInput(interruption: interruption).readNamed("CAPTCHA token", from: captchaDescriptor)
         let (flow, document) = try calls.resend(flow: found, captcha: captcha)
         json.print(document, or: CodeEntry.sent(flow))
     }
@@ -251,7 +249,6 @@ enum Callback {
     /// The daemon's own limit for a callback URL, in bytes.
     static let maxLength = 16_384
 
-    /// Why a text cannot be a callback; nil if it can.
     static func mistake(_ url: String) -> String? {
         if url.isEmpty { return "There is no URL. Copy it from the browser's address bar after the sign-in." }
         if url.utf8.count > maxLength { return "The URL is longer than \(maxLength) bytes." }
@@ -281,8 +278,7 @@ enum Callback {
     static func deliver(
         _ url: String, _ calls: BrokerCalls, isJSON: Bool, wantsNotice: Bool = false
     ) throws(RingbackError) {
-        var body = JSONObject([.init("url", .string(url))])
-        if wantsNotice { body["notify"] = true }
+        let body: JSONObject = ["url": url, "notify": wantsNotice ? true : nil]
         let answer = try calls.call(.deliverCallback, body: .object(body), timeout: .seconds(60))
         if isJSON { Output.json(answer) }
         guard let document = answer["flow"] else {
@@ -338,7 +334,6 @@ extension Flow {
         return "Confirmed: \(Sanitizer.line(account)) is \(Sanitizer.line(user?.email ?? user?.phone ?? "as it was"))"
     }
 
-    /// Prints it, and what is left to do.
     func showResult(_ document: JSON) {
         Output.line(result(document))
         if let hint = Assurance.hint(account, document) { Output.note(hint) }

@@ -6,9 +6,6 @@ import Terminal
 
 /// Helps a user whose browser is not on this machine: a QR code of the address, and how the callback gets here.
 enum SignInGuide {
-    /// - Parameters:
-    ///   - flow: one whose address has been shown already.
-    ///   - takesPaste: a callback URL can be pasted here.
     static func show(for flow: Flow, hasQR: Bool, takesPaste: Bool) {
         guard let url = flow.authorizationURL else { return }
         let notes = notes(on: flow, takesPaste)
@@ -82,14 +79,14 @@ enum SignInAdvice {
     }
 
     static func deviceRefused(_ error: RingbackError) -> String {
-        let code = error.problem?.extensions["provider_code"]?.string.map { " (\(Sanitizer.line($0)))" } ?? ""
+        let code = error.providerCode.map { " (\(Sanitizer.line($0)))" } ?? ""
         let why = error.kind == .methodUnsupported ? "offers no codes" : "gives no codes\(code)"
         return "There is no display here and no BROWSER, and the provider \(why) for another device."
     }
 
     /// Advice for an error when a device code was asked for by name. Many providers allow a client one method only.
     static func withoutDevice(_ error: RingbackError, _ account: String) -> RingbackError {
-        let isMissing = error.problem?.extensions["method"]?.string == "device"
+        let isMissing = error["method"]?.string == "device"
         guard isMissing || [.providerError, .invalidProviderResponse].contains(error.kind) else { return error }
         let reason = isMissing ? "" : "The provider may have no codes for this client. "
         return error.adding(
@@ -140,8 +137,6 @@ extension Flow {
 /// Over SSH the browser is on another machine, while the callback goes to the loopback of this one. A forwarded port
 /// brings it here. The command is made of the connection's own values, and only of characters that no shell changes.
 enum SSHForwarding {
-    /// What to run where the browser is: `ssh -L 4711:127.0.0.1:4711 ada@192.0.2.7`. Nil without an SSH connection, or
-    /// for a callback that does not come to a port of this machine.
     static func line(for redirectURI: String) -> ShownCommand? {
         // The client's address and port, the server's address and port.
         let words = (SocketPlace.variable("SSH_CONNECTION") ?? "").split(separator: " ")
@@ -157,8 +152,7 @@ enum SSHForwarding {
         let target = callback.isIPv6 ? "[::1]" : "127.0.0.1"
         let own = callback.isIPv6 ? "[::1]:" : ""
         let forwarding = "\(own)\(callback.port):\(target):\(callback.port)"
-        return ShownCommand(
-            words: ["ssh", "-L", forwarding, "\(user)@\(host)"] + (port == 22 ? [] : ["-p", "\(port)"]))
+        return ShownCommand(words: ["ssh", "-L", forwarding, "\(user)@\(host)"] + (port == 22 ? [] : ["-p", "\(port)"]))
     }
 
     /// True for letters, digits and a few other characters that do not begin with a dash.
@@ -212,15 +206,13 @@ enum Elsewhere {
     /// Comes before a command that has no effect on this machine.
     static let place = "On the machine that runs the daemon:"
 
-    /// What a restricted socket shows, from the `exposed_socket` of its status.
     static func restriction(_ grant: JSON?) -> String? {
-        guard let name = grant?["name"]?.string else { return nil }
-        let accounts = (grant?["accounts"]?.array ?? []).compactMap(\.string).joined(separator: ", ")
-        let scope = grant?["scope"]?.string.map { " for at most “\($0)”" } ?? ""
-        let end = grant?["expires_at"]?.integer
+        guard let grant, let name = grant["name"]?.string else { return nil }
+        let scope = grant["scope"]?.string.map { " for at most “\($0)”" } ?? ""
+        let end = grant["expires_at"]?.integer
         let validity = end.map { ", valid \(TimeText.validity(until: $0, now: TimeText.now()))" } ?? ""
-        let what = grant?["mcp"] == nil ? "tokens" : "the MCP server"
-        return "\(name): \(what) of \(accounts)\(scope)\(validity)"
+        let what = grant["mcp"] == nil ? "tokens" : "the MCP server"
+        return "\(name): \(what) of \(grant.texts("accounts").joined(separator: ", "))\(scope)\(validity)"
     }
 }
 

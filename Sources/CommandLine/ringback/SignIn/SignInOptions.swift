@@ -17,7 +17,6 @@ struct SignInOptions: ParsableArguments {
         help: "Choose the method on a page that Ringback serves in the browser, as --method page.")
     var isPage = false
 
-    /// The browser, if no method was named.
     var method: SignInMethod { stated ?? (isPage ? .page : .browser) }
 
     @Option(
@@ -54,8 +53,7 @@ struct SignInOptions: ParsableArguments {
             valueName: "json"))
     var data: String?
 
-    @Option(
-        help: ArgumentHelp("Request these instead of the account's own, separated by spaces.", valueName: "scopes"))
+    @Option(help: ArgumentHelp("Request these instead of the account's own, separated by spaces.", valueName: "scopes"))
     var scopes: String?
 
     @Option(
@@ -109,30 +107,28 @@ struct SignInOptions: ParsableArguments {
     }
 
     func validate() throws {
-        if isPage, stated ?? .page != .page { throw ValidationError("--page is --method page.") }
+        try require(!isPage || stated ?? .page == .page, "--page is --method page.")
         if let option = given.first(where: { !method.options.contains($0) }) {
             throw ValidationError("--\(option) does not belong to --method \(method.rawValue).")
         }
-        let contacts = [email, phone].compactMap { $0 }.count
         switch method {
         case .password, .signUp, .otp:
-            guard contacts == 1 else { throw ValidationError("Name the user: --email ADDRESS or --phone NUMBER.") }
-        case .magicLink: guard email != nil else { throw ValidationError("Name the user: --email ADDRESS.") }
+            try require((email == nil) != (phone == nil), "Name the user: --email ADDRESS or --phone NUMBER.")
+        case .magicLink: try require(email != nil, "Name the user: --email ADDRESS.")
         case .idToken:
-            guard upstream != nil && fromAccount == nil || descriptors.allSatisfy({ $0 == nil }) && data == nil else {
-                throw ValidationError(
-                    "An ID token from a descriptor needs --with PROVIDER. With --from ACCOUNT neither a token nor a "
-                        + "name is read.")
-            }
+            try require(
+                upstream != nil && fromAccount == nil || descriptors.allSatisfy({ $0 == nil }) && data == nil,
+                "An ID token from a descriptor needs --with PROVIDER. With --from ACCOUNT neither a token nor a name "
+                    + "is read.")
         case .sso:
             try require(
                 (domain == nil) != (providerID == nil), "Name the organization: --domain DOMAIN or --provider-id ID.")
         case .browser, .device, .passkey, .page, .anonymous, .session: break
         }
-        guard channel == nil || phone != nil else { throw ValidationError("--channel belongs to --phone.") }
+        try require(channel == nil || phone != nil, "--channel belongs to --phone.")
         try SignInOptions.check(parameters: parameters)
         try SignInOptions.check(descriptors)
-        if let data, JSONInput.object(data) == nil { throw ValidationError("--data must be a JSON object.") }
+        try require(data.map { JSONInput.object($0) != nil } ?? true, "--data must be a JSON object.")
     }
 
     static func check(_ descriptors: [Int32?]) throws {
@@ -154,7 +150,6 @@ struct SignInOptions: ParsableArguments {
         ]
     }
 
-    /// True if nothing was said about how to sign in.
     var isLeftOpen: Bool { stated == nil && !isPage && given.isEmpty }
 
     private var given: [String] {
@@ -179,32 +174,26 @@ enum JSONInput {
 extension SignInOptions {
     /// The request's body. Secrets are read now, each from the place that was named for it.
     func fields(_ input: SecretInput) throws(RingbackError) -> JSONObject {
-        var fields = JSONObject(texts: [
+        var fields: JSONObject = [
             "method": method.rawValue, "oauth_provider": upstream, "from_account": fromAccount, "email": email,
             "phone": phone, "channel": channel?.rawValue, "domain": domain, "provider_id": providerID,
-        ])
-        fields["data"] = data.flatMap(JSONInput.object).map { .object($0) }
-        SignInOptions.addRequest(to: &fields, scopes: scopes, parameters)
-        if noPersist { fields["persist"] = false }
-        if providerToken { fields["provider_token"] = true }
-        if noCreateUser { fields["create_user"] = false }
+            "data": data.flatMap(JSONInput.object), "scopes": scopes,
+            "params": SignInOptions.request(parameters), "persist": noPersist ? false : nil,
+            "provider_token": providerToken ? true : nil, "create_user": noCreateUser ? false : nil,
+        ]
         try addSecrets(to: &fields, input)
-        if let captchaDescriptor {
-            fields["captcha_token"] = .string(try input.read("CAPTCHA token", from: captchaDescriptor))
-        }
+        fields["captcha_token"] = try input.readNamed("CAPTCHA token", from: captchaDescriptor)?.jsonValue
         return fields
     }
 
-    /// Adds what is requested from the provider beyond the account's configuration. The parameters are `NAME=VALUE`.
-    static func addRequest(to fields: inout JSONObject, scopes: String?, _ parameters: [String]) {
-        fields["scopes"] = scopes.map { .string($0) }
-        guard !parameters.isEmpty else { return }
-        var params = JSONObject()
-        for parameter in parameters {
-            let name = parameter.prefix { $0 != "=" }
-            params[String(name)] = .string(String(parameter[name.endIndex...].dropFirst()))
-        }
-        fields["params"] = .object(params)
+    /// The parameters, each `NAME=VALUE`, as an object; nil for none.
+    static func request(_ parameters: [String]) -> JSONObject? {
+        guard !parameters.isEmpty else { return nil }
+        return JSONObject(
+            parameters.map { parameter in
+                let name = parameter.prefix { $0 != "=" }
+                return .init(String(name), .string(String(parameter[name.endIndex...].dropFirst())))
+            })
     }
 
     private func addSecrets(to fields: inout JSONObject, _ input: SecretInput) throws(RingbackError) {
@@ -233,9 +222,9 @@ extension SignInOptions {
         fields["id_token"] = .string(try input.read("ID token", from: descriptor))
         // If the token came from a descriptor of its own, standard input is not read for the nonce.
         if nonce != nil || descriptor == nil {
-            fields.add(["nonce": try input.readOptional("raw nonce", from: nonce, hint: ", empty for none")])
+            fields["nonce"] = try input.readOptional("raw nonce", from: nonce, hint: ", empty for none")?.jsonValue
         }
-        if let accessToken { fields["access_token"] = .string(try input.read("access token", from: accessToken)) }
+        fields["access_token"] = try input.readNamed("access token", from: accessToken)?.jsonValue
     }
 }
 
@@ -274,15 +263,5 @@ enum SignInMethod: String, ExpressibleByArgument, CaseIterable {
             case .session: "no-persist access-token-fd refresh-token-fd"
             }
         return Set(words.split(separator: " ").map(String.init))
-    }
-}
-
-/// Adds to the error for an unknown identifier which command lists the right ones.
-struct IdentifierHint {
-    let see: ShownCommand
-
-    func explaining(_ call: @autoclosure () throws(RingbackError) -> JSON) throws(RingbackError) -> JSON {
-        try advising(
-            "See: \(shown: see)", on: .validationFailed, "invalid_request", .notFound, call: try call())
     }
 }

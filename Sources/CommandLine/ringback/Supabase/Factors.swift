@@ -42,13 +42,11 @@ struct SupabaseEnroll: AccountVerb {
     var credentialDescriptor: Int32?
 
     func validate() throws {
-        guard channel == nil || phone != nil else { throw ValidationError("--channel belongs to --phone.") }
-        guard !noVerify || codeDescriptor == nil && credentialDescriptor == nil else {
-            let name = codeDescriptor == nil ? "--credential-fd" : "--code-fd"
-            throw ValidationError("--no-verify and \(name) exclude each other.")
-        }
-        guard !isWebAuthn || phone == nil else { throw ValidationError("--webauthn and --phone exclude each other.") }
-        guard !isWebAuthn || codeDescriptor == nil else { throw ValidationError("--webauthn has no code.") }
+        try require(channel == nil || phone != nil, "--channel belongs to --phone.")
+        try require(!noVerify || codeDescriptor == nil, "--no-verify and --code-fd exclude each other.")
+        try require(!noVerify || credentialDescriptor == nil, "--no-verify and --credential-fd exclude each other.")
+        try require(!isWebAuthn || phone == nil, "--webauthn and --phone exclude each other.")
+        try require(!isWebAuthn || codeDescriptor == nil, "--webauthn has no code.")
         try require(isWebAuthn || credentialDescriptor == nil, "--credential-fd belongs to --webauthn.")
         try SignInOptions.check([codeDescriptor, credentialDescriptor])
     }
@@ -56,7 +54,9 @@ struct SupabaseEnroll: AccountVerb {
     func run() throws {
         let interruption = try Signals.interruption()
         let calls = try daemon.calls()
-        let document = try calls.project(.enrollFactor, account, body: body)
+        let kind = isWebAuthn ? "webauthn" : phone == nil ? "totp" : "phone"
+        let document = try calls.project(
+            .enrollFactor, account, body: ["factor_type": kind, "phone": phone, "friendly_name": name])
         let enrolment = try FactorEnrolment(reading: document)
         if json.isWanted { Output.json(document) } else { show(enrolment) }
         let id = Sanitizer.line(enrolment.factor.id)
@@ -77,19 +77,13 @@ struct SupabaseEnroll: AccountVerb {
         }
     }
 
-    private var body: JSONObject {
-        let kind = isWebAuthn ? "webauthn" : phone == nil ? "totp" : "phone"
-        return JSONObject(texts: ["factor_type": kind, "phone": phone, "friendly_name": name])
-    }
-
     private func show(_ enrolment: FactorEnrolment) {
         guard let uri = enrolment.uri else { return }
-        let typed = enrolment.secret.map { "To type it instead:  \(Sanitizer.line($0))" }
-        let others = typed.map { [$0] } ?? []
-        if noQr || !QRDisplay.show(uri, after: "Read this with the authenticator app:", beside: others) {
+        let typed = [enrolment.secret].compactMap { $0.map { "To type it instead:  \(Sanitizer.line($0))" } }
+        if noQr || !QRDisplay.show(uri, after: "Read this with the authenticator app:", beside: typed) {
             Output.note("For the authenticator app:  \(Sanitizer.line(uri, limit: 2_000))")
         }
-        if let typed { Output.note(typed) }
+        typed.forEach { Output.note($0) }
     }
 }
 
@@ -122,7 +116,7 @@ struct SupabaseVerifyFactor: AccountVerb {
     func run() throws {
         let interruption = try Signals.interruption()
         let calls = try daemon.calls()
-        let factors = try SupabaseFactors.all(of: account, calls)
+        let factors = try Factor.all(in: calls.project(.listFactors, account))
         let proof = FactorProof(
             account: account, calls: calls, input: SecretInput(interruption: interruption),
             descriptor: codeDescriptor, credentialDescriptor: credentialDescriptor, isJSON: json.isWanted)
@@ -133,11 +127,10 @@ struct SupabaseVerifyFactor: AccountVerb {
 
     /// The one that is named; else the only verified one, else the only one.
     private func choose(among factors: [Factor]) throws(RingbackError) -> Factor {
-        let list: ShownCommand = "ringback supabase factors \(account)"
+        let list = Factor.list(account)
         if let factor {
             if let known = factors.first(where: { $0.id == factor }) { return known }
-            throw RingbackError(
-                .notFound, "\(account) has no factor “\(Sanitizer.line(factor))”. Run: \(shown: list)")
+            throw RingbackError(.notFound, "\(account) has no factor “\(Sanitizer.line(factor))”. Run: \(shown: list)")
         }
         let verified = factors.filter(\.isVerified)
         let choice = verified.isEmpty ? factors : verified
@@ -159,7 +152,6 @@ struct FactorProof {
     let input: SecretInput
     /// Where the code is read; nil for the terminal or standard input.
     let descriptor: Int32?
-    /// The same for a credential.
     let credentialDescriptor: Int32?
     /// The options of an authenticator are printed as the whole document of the challenge.
     let isJSON: Bool
@@ -206,16 +198,13 @@ struct FactorProof {
         let challenge = try FactorChallenge(reading: document)
         if isJSON { Output.json(document) } else { Output.line(challenge.options) }
         let entry = PasskeyEntry(input: input, descriptor: credentialDescriptor)
-        guard let credential = try entry.read("navigator.credentials.\(challenge.makesKey ? "create" : "get")()") else {
-            throw entry.unread
-        }
+        let credential = try entry.read("navigator.credentials.\(challenge.makesKey ? "create" : "get")()")
         return try calls.project(
             .verifyFactor, account, factor.id, body: ["challenge_id": challenge.id, "credential": credential])
     }
 
     private func send(_ factor: Factor, _ channel: String?) throws(RingbackError) -> String? {
-        let body = JSONObject(texts: ["channel": channel])
-        let id = try calls.project(.challengeFactor, account, factor.id, body: body)["id"]?.string
+        let id = try calls.project(.challengeFactor, account, factor.id, body: ["channel": channel])["id"]?.string
         Output.note("A code was sent to \(Sanitizer.line(factor.phone ?? "the phone")).")
         return id
     }
@@ -251,7 +240,7 @@ struct SupabaseRegisterPasskey: AccountVerb {
         let challenge = try calls.project(.beginPasskey, account, body: JSONObject())
         let known = try PasskeyChallenge(reading: challenge)
         if json.isWanted { Output.json(challenge) } else { Output.line(known.options) }
-        guard let credential = try entry.read("navigator.credentials.create()") else { throw entry.unread }
+        let credential = try entry.read("navigator.credentials.create()")
         let answer = try calls.project(
             .registerPasskey, account, body: ["challenge_id": known.id, "credential": credential])
         guard !json.isWanted else { return Output.json(answer) }
@@ -266,19 +255,14 @@ struct SupabaseRegisterPasskey: AccountVerb {
 /// response only.
 struct PasskeyEntry {
     let input: SecretInput
-    /// Where it is read; nil for the terminal or standard input.
     let descriptor: Int32?
 
     /// The socket's own limit for a request, in bytes.
     private static let maxLength = 60_000
 
-    /// True for a flow that a passkey ends.
     static func isAwaited(by flow: Flow) -> Bool { flow.waitingFor == .passkey }
 
-    /// The flow once it is over.
-    ///
-    /// - Parameter end: the caller's own deadline.
-    /// - Throws: `cancelled` after a signal, or where no credential was read.
+    /// The flow once it is over, or as it is at the caller's own deadline.
     func finish(
         _ flow: Flow, _ calls: BrokerCalls, until end: ContinuousClock.Instant?
     ) throws(RingbackError) -> Flow {
@@ -290,12 +274,22 @@ struct PasskeyEntry {
         return try calls.patient.verify(flow: flow.id, ["credential": credential]).0
     }
 
-    /// The credential; nil when `other` became readable first, or where there is none.
-    ///
-    /// - Parameter ceremony: what a page calls with the options.
-    func read(_ ceremony: String, orEndedBy other: Int32 = -1) throws(RingbackError) -> JSONObject? {
+    func read(_ ceremony: String) throws(RingbackError) -> JSONObject {
+        guard let credential = try read(ceremony, orEndedBy: -1) else { throw unread }
+        return credential
+    }
+
+    /// Nil when `other` became readable first, or where there is none.
+    private func read(_ ceremony: String, orEndedBy other: Int32) throws(RingbackError) -> JSONObject? {
         let asksUser = SecretInput.asksUser(descriptor)
-        if asksUser { Output.note(PasskeyEntry.introduction(ceremony)) }
+        if asksUser {
+            Output.note(
+                """
+                A passkey or security key is used by an app, or by a page in a browser, at an address that the project has \
+                listed: it passes the options above to \(ceremony) and its credential to this program, as JSON. Without such \
+                an app or page, use another method.
+                """)
+        }
         var text = ""
         while true {
             let question = text.isEmpty ? "Credential (it is not shown; empty gives up): " : ""
@@ -317,16 +311,8 @@ struct PasskeyEntry {
         }
     }
 
-    private static func introduction(_ ceremony: String) -> String {
-        """
-        A passkey or security key is used by an app, or by a page in a browser, at an address that the project has \
-        listed: it passes the options above to \(ceremony) and its credential to this program, as JSON. Without such \
-        an app or page, use another method.
-        """
-    }
-
     /// There was no credential. The advice says how a script gives one.
-    var unread: RingbackError {
+    private var unread: RingbackError {
         let advice =
             (descriptor ?? 0) == 0
             ? "A credential is JSON on standard input, or on a descriptor (--credential-fd)."

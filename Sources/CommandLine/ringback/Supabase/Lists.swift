@@ -4,164 +4,139 @@ import RingbackBase
 import RingbackClient
 import Terminal
 
-// What a project has about a user: each kind with the verbs that list and remove it.
+/// A kind of things that a project has about its user: one verb lists them, another one removes one by its id.
+protocol UserResource {
+    static var kind: UserResourceKind { get }
 
-/// A verb that removes something of the user by its id, which another verb lists.
-protocol SupabaseRemoval: AccountVerb {
-    static var endpoint: Endpoint { get }
-    /// The command that lists identifiers, without the account.
-    static var list: ShownCommand { get }
-    var id: String { get }
+    init(reading json: JSON) throws(RingbackError)
 
-    func show(_ answer: JSON) throws(RingbackError)
+    var cells: [String] { get }
 }
 
-extension SupabaseRemoval {
-    func show(_ answer: JSON) throws(RingbackError) { json.print(answer, or: "Removed \(Sanitizer.line(id))") }
+struct UserResourceKind: Sendable {
+    /// Also the member of the response.
+    let name: String
+    let list: CommandConfiguration
+    let listing: Endpoint
+    let remove: CommandConfiguration
+    let removing: Endpoint
+    let noun: String
+    let columns: [String]
+    let none: @Sendable (_ account: String) -> String
+    /// Said of the one that was removed. Nil: the response is the list of those that are left, and is shown.
+    var removed: (@Sendable (_ id: String) -> String)? = { "Removed \($0)" }
+}
+
+extension UserResource {
+    static func list(_ account: String) -> ShownCommand { ShownCommand("ringback supabase \(kind.name) \(account)") }
+
+    static func all(in answer: JSON) throws(RingbackError) -> [Self] {
+        var all: [Self] = []
+        for entry in answer.list(kind.name) { all.append(try Self(reading: entry)) }
+        return all
+    }
+
+    static func show(_ answer: JSON, of account: String, _ json: JSONOption) throws(RingbackError) {
+        try json.printList(answer, kind.name, kind.columns, none: kind.none(account)) { entry throws(RingbackError) in
+            try Self(reading: entry).cells
+        }
+    }
+}
+
+struct ListVerb<Resource: UserResource>: AccountVerb {
+    static var configuration: CommandConfiguration { Resource.kind.list }
+
+    @OptionGroup var target: AccountOptions
 
     func run() throws {
-        let hint = IdentifierHint(see: ShownCommand("\(Self.list) \(account)"))
-        try show(try hint.explaining(try daemon.calls().project(Self.endpoint, account, id)))
+        try Resource.show(daemon.calls().project(Resource.kind.listing, account), of: account, json)
     }
 }
 
-// MARK: Factors
-
-struct SupabaseFactors: AccountVerb {
-    static let configuration = CommandConfiguration(
-        commandName: "factors", abstract: "List the user's second factors.")
+struct RemoveVerb<Resource: UserResource>: AccountVerb {
+    static var configuration: CommandConfiguration { Resource.kind.remove }
 
     @OptionGroup var target: AccountOptions
 
-    func run() throws {
-        try json.printList(
-            daemon.calls().project(.listFactors, account), "factors", ["TYPE", "NAME", "STATUS", "SINCE", "ID"],
-            none: "There is no second factor. To add one: \(shown: "ringback supabase enroll \(account)")"
-        ) { entry throws(RingbackError) in
-            let factor = try Factor(reading: entry)
-            let status = factor.isVerified ? "verified" : "unverified"
-            return [
-                factor.kind.rawValue, factor.name ?? factor.phone ?? "-", status, factor.createdAt.cell, factor.id,
-            ]
-        }
-    }
-
-    static func all(of account: String, _ calls: BrokerCalls) throws(RingbackError) -> [Factor] {
-        var factors: [Factor] = []
-        for entry in try calls.project(.listFactors, account).list("factors") {
-            factors.append(try Factor(reading: entry))
-        }
-        return factors
-    }
-}
-
-struct SupabaseRemoveFactor: SupabaseRemoval {
-    static let configuration = CommandConfiguration(
-        commandName: "remove-factor", abstract: "Remove a second factor.",
-        discussion: "Removing a verified one needs a session of the second level.")
-    static let endpoint = Endpoint.removeFactor
-    static let list: ShownCommand = "ringback supabase factors"
-
-    @OptionGroup var target: AccountOptions
-
-    @Argument(help: "The factor, as “supabase factors” shows it.")
-    var id: String
-}
-
-// MARK: Identities
-
-struct SupabaseIdentities: AccountVerb {
-    static let configuration = CommandConfiguration(
-        commandName: "identities", abstract: "List the user's identities: the linked providers' accounts.")
-
-    @OptionGroup var target: AccountOptions
-
-    func run() throws { try SupabaseIdentities.show(daemon.calls().project(.listIdentities, account), json) }
-
-    static func show(_ answer: JSON, _ json: JSONOption) throws(RingbackError) {
-        try json.printList(
-            answer, "identities", ["PROVIDER", "WHO", "LAST SIGN-IN", "ID"],
-            none: "The user has no linked provider's account."
-        ) { entry throws(RingbackError) in
-            let identity = try Identity(reading: entry)
-            return [identity.provider, identity.email ?? "-", identity.lastSignInAt.cell, identity.id]
-        }
-    }
-}
-
-struct SupabaseUnlink: SupabaseRemoval {
-    static let configuration = CommandConfiguration(
-        commandName: "unlink", abstract: "Unlink a provider's account from the user.",
-        discussion: "The last one cannot be unlinked: the user could not sign in any more.")
-    static let endpoint = Endpoint.unlinkIdentity
-    static let list: ShownCommand = "ringback supabase identities"
-
-    @OptionGroup var target: AccountOptions
-
-    @Argument(help: "The identity, as “supabase identities” shows it.")
+    @Argument(help: "The \(Resource.kind.noun), as “supabase \(Resource.kind.name)” shows it.")
     var id: String
 
-    func show(_ answer: JSON) throws(RingbackError) { try SupabaseIdentities.show(answer, json) }
-}
-
-// MARK: Consents
-
-struct SupabaseConsents: AccountVerb {
-    static let configuration = CommandConfiguration(
-        commandName: "consents", abstract: "List the OAuth clients that the user has allowed at the project.",
-        discussion: "These are apps and AI tools that sign in with the project's own OAuth server.")
-
-    @OptionGroup var target: AccountOptions
-
     func run() throws {
-        try json.printList(
-            daemon.calls().project(.listConsents, account), "consents", ["CLIENT", "SCOPES", "SINCE", "ID"],
-            none: "The user has allowed no client."
-        ) { entry throws(RingbackError) in
-            let consent = try Consent(reading: entry)
-            let scopes = consent.scopes.joined(separator: " ")
-            return [consent.clientName ?? "-", scopes, consent.grantedAt.cell, consent.clientID]
-        }
+        let kind = Resource.kind
+        let answer = try advisingList(Resource.list(account), try daemon.calls().project(kind.removing, account, id))
+        guard let removed = kind.removed else { return try Resource.show(answer, of: account, json) }
+        json.print(answer, or: removed(Sanitizer.line(id)))
     }
 }
 
-struct SupabaseRevokeConsent: SupabaseRemoval {
-    static let configuration = CommandConfiguration(
-        commandName: "revoke-consent", abstract: "Revoke what the user has allowed a client.",
-        discussion: """
-            The project ends the client's sessions of this user. The client has to ask the user before it can sign in \
-            again. Its access tokens are valid until they expire.
-            """)
-    static let endpoint = Endpoint.revokeConsent
-    static let list: ShownCommand = "ringback supabase consents"
+/// Makes a call. The error for an unknown identifier gets the command that lists the right ones.
+func advisingList(
+    _ list: ShownCommand, _ call: @autoclosure () throws(RingbackError) -> JSON
+) throws(RingbackError) -> JSON {
+    try advising("See: \(shown: list)", on: .validationFailed, "invalid_request", .notFound, call: try call())
+}
 
-    @OptionGroup var target: AccountOptions
+extension Factor: UserResource {
+    static let kind = UserResourceKind(
+        name: "factors",
+        list: CommandConfiguration(commandName: "factors", abstract: "List the user's second factors."),
+        listing: .listFactors,
+        remove: CommandConfiguration(
+            commandName: "remove-factor", abstract: "Remove a second factor.",
+            discussion: "Removing a verified one needs a session of the second level."),
+        removing: .removeFactor, noun: "factor", columns: ["TYPE", "NAME", "STATUS", "SINCE", "ID"],
+        none: { "There is no second factor. To add one: \(shown: "ringback supabase enroll \($0)")" })
 
-    @Argument(help: "The client, as “supabase consents” shows it.")
-    var id: String
-
-    func show(_ answer: JSON) throws(RingbackError) {
-        json.print(answer, or: "Revoked the consent for \(Sanitizer.line(id))")
+    var cells: [String] {
+        [kind.rawValue, name ?? phone ?? "-", isVerified ? "verified" : "unverified", createdAt.cell, id]
     }
 }
 
-// MARK: Passkeys
+extension Identity: UserResource {
+    static let kind = UserResourceKind(
+        name: "identities",
+        list: CommandConfiguration(
+            commandName: "identities", abstract: "List the user's identities: the linked providers' accounts."),
+        listing: .listIdentities,
+        remove: CommandConfiguration(
+            commandName: "unlink", abstract: "Unlink a provider's account from the user.",
+            discussion: "The last one cannot be unlinked: the user could not sign in any more."),
+        removing: .unlinkIdentity, noun: "identity", columns: ["PROVIDER", "WHO", "LAST SIGN-IN", "ID"],
+        none: { _ in "The user has no linked provider's account." }, removed: nil)
 
-struct SupabasePasskeys: AccountVerb {
-    static let configuration = CommandConfiguration(
-        commandName: "passkeys", abstract: "List the user's passkeys.")
+    var cells: [String] { [provider, email ?? "-", lastSignInAt.cell, id] }
+}
 
-    @OptionGroup var target: AccountOptions
+extension Consent: UserResource {
+    static let kind = UserResourceKind(
+        name: "consents",
+        list: CommandConfiguration(
+            commandName: "consents", abstract: "List the OAuth clients that the user has allowed at the project.",
+            discussion: "These are apps and AI tools that sign in with the project's own OAuth server."),
+        listing: .listConsents,
+        remove: CommandConfiguration(
+            commandName: "revoke-consent", abstract: "Revoke what the user has allowed a client.",
+            discussion: """
+                The project ends the client's sessions of this user. The client has to ask the user before it can sign in \
+                again. Its access tokens are valid until they expire.
+                """),
+        removing: .revokeConsent, noun: "client", columns: ["CLIENT", "SCOPES", "SINCE", "ID"],
+        none: { _ in "The user has allowed no client." }, removed: { "Revoked the consent for \($0)" })
 
-    func run() throws {
-        try json.printList(
-            daemon.calls().project(.listPasskeys, account), "passkeys", ["NAME", "SINCE", "LAST USED", "ID"],
-            none: "There is no passkey. To add one: \(shown: "ringback supabase register-passkey \(account)")"
-        ) { entry throws(RingbackError) in
-            let passkey = try Passkey(reading: entry)
-            return [passkey.name ?? "-", passkey.createdAt.cell, passkey.lastUsedAt.cell, passkey.id]
-        }
-    }
+    var cells: [String] { [clientName ?? "-", scopes.joined(separator: " "), grantedAt.cell, clientID] }
+}
+
+extension Passkey: UserResource {
+    static let kind = UserResourceKind(
+        name: "passkeys", list: CommandConfiguration(commandName: "passkeys", abstract: "List the user's passkeys."),
+        listing: .listPasskeys,
+        remove: CommandConfiguration(
+            commandName: "remove-passkey", abstract: "Remove a passkey: it cannot be used for sign-ins any more.",
+            discussion: "If the user has a second factor, this needs a session of the second level."),
+        removing: .removePasskey, noun: "passkey", columns: ["NAME", "SINCE", "LAST USED", "ID"],
+        none: { "There is no passkey. To add one: \(shown: "ringback supabase register-passkey \($0)")" })
+
+    var cells: [String] { [name ?? "-", createdAt.cell, lastUsedAt.cell, id] }
 }
 
 struct SupabaseRenamePasskey: AccountVerb {
@@ -180,25 +155,12 @@ struct SupabaseRenamePasskey: AccountVerb {
     }
 
     func run() throws {
-        let hint = IdentifierHint(see: ShownCommand("ringback supabase passkeys \(account)"))
-        let answer = try hint.explaining(
+        let answer = try advisingList(
+            Passkey.list(account),
             try daemon.calls().project(.renamePasskey, account, passkey, body: ["friendly_name": name]))
         let known = try Passkey(reading: answer)
         json.print(answer, or: "\(Sanitizer.line(known.id)) is \(Sanitizer.line(known.name ?? name)) now.")
     }
-}
-
-struct SupabaseRemovePasskey: SupabaseRemoval {
-    static let configuration = CommandConfiguration(
-        commandName: "remove-passkey", abstract: "Remove a passkey: it cannot be used for sign-ins any more.",
-        discussion: "If the user has a second factor, this needs a session of the second level.")
-    static let endpoint = Endpoint.removePasskey
-    static let list: ShownCommand = "ringback supabase passkeys"
-
-    @OptionGroup var target: AccountOptions
-
-    @Argument(help: "The passkey, as “supabase passkeys” shows it.")
-    var id: String
 }
 
 struct SupabaseLink: AccountVerb {
@@ -244,7 +206,7 @@ struct SupabaseLink: AccountVerb {
         try require(
             idTokenDescriptor == nil || (!noBrowser && timeout == nil && scopes == nil && parameters.isEmpty),
             "With --id-token-fd there is nothing to open or to wait for.")
-        if let timeout, !(1...3_600).contains(timeout) { throw ValidationError("--timeout must be 1 to 3600 seconds.") }
+        try require((1...3_600).contains(timeout ?? 1), "--timeout must be 1 to 3600 seconds.")
         try SignInOptions.check(parameters: parameters)
         try SignInOptions.check([idTokenDescriptor, nonceDescriptor, accessTokenDescriptor])
     }
@@ -254,9 +216,10 @@ struct SupabaseLink: AccountVerb {
         var run = SignInRun(account: account, opensBrowser: !noBrowser)
         run.endpoint = .linkIdentity
         run.timeout = timeout
-        run.fields = JSONObject(texts: ["oauth_provider": upstream])
-        if replace { run.fields["replace"] = true }
-        SignInOptions.addRequest(to: &run.fields, scopes: scopes, parameters)
+        run.fields = [
+            "oauth_provider": upstream, "replace": replace ? true : nil, "scopes": scopes,
+            "params": SignInOptions.request(parameters),
+        ]
         if idTokenDescriptor != nil {
             try SignInOptions.addIDToken(
                 to: &run.fields, SecretInput(interruption: interruption), from: idTokenDescriptor,

@@ -17,28 +17,23 @@ struct SupabaseUser: AccountVerb {
 
     static func show(_ user: JSON) {
         let factors = user.list("factors").count { $0["status"]?.string == "verified" }
-        let fields: [(String, String?)] = [
-            ("Id", user["id"]?.string), ("E-mail", address(user, "email", "new_email")),
-            ("Phone", address(user, "phone", "new_phone")),
-            ("Anonymous", user.isTrue("is_anonymous") ? "yes" : nil),
-            ("Providers", user["app_metadata"]?.texts("providers").joined(separator: ", ")),
-            ("Factors", factors == 0 ? nil : "\(factors)"), ("Since", user["created_at"]?.string),
-            ("Last seen", user["last_sign_in_at"]?.string),
-        ]
-        for (label, text) in fields { Output.field(label, text) }
-        if let data = user["user_metadata"]?.object, !data.members.isEmpty {
-            Output.field("Metadata", JSON.object(data).text)
-        }
+        let metadata = user["user_metadata"]
+        Output.fields([
+            "Id": user["id"]?.string, "E-mail": address(user, "email"), "Phone": address(user, "phone"),
+            "Anonymous": user.isTrue("is_anonymous") ? "yes" : nil,
+            "Providers": user["app_metadata"]?.texts("providers").joined(separator: ", "),
+            "Factors": factors == 0 ? nil : "\(factors)", "Since": user["created_at"]?.string,
+            "Last seen": user["last_sign_in_at"]?.string,
+            "Metadata": metadata?.object?.members.isEmpty == false ? metadata?.text : nil,
+        ])
     }
 
     /// The address, whether it is confirmed, and the new one that waits for its confirmation.
-    private static func address(_ user: JSON, _ name: String, _ new: String) -> String? {
-        var text = user[name]?.string ?? ""
-        if !text.isEmpty, user["\(name)_confirmed_at"]?.string == nil { text += " (not confirmed)" }
-        if let next = user[new]?.string, !next.isEmpty {
-            text += (text.isEmpty ? "" : "; ") + "\(next) waits for its confirmation"
-        }
-        return text
+    private static func address(_ user: JSON, _ name: String) -> String {
+        let (text, next) = (user.text(name), user.text("new_\(name)"))
+        let isOpen = !text.isEmpty && user["\(name)_confirmed_at"]?.string == nil
+        return [isOpen ? "\(text) (not confirmed)" : text, next.isEmpty ? "" : "\(next) waits for its confirmation"]
+            .filter { !$0.isEmpty }.joined(separator: "; ")
     }
 }
 
@@ -47,10 +42,10 @@ struct SupabaseVerbs: ParsableCommand {
         commandName: "supabase", abstract: "Manage your user and your sign-in methods at a Supabase project.",
         subcommands: [
             SupabaseUser.self, SupabaseUpdateUser.self, SupabaseResetPassword.self, SupabaseReauthenticate.self,
-            SupabaseIdentities.self, SupabaseLink.self, SupabaseUnlink.self, SupabaseConsents.self,
-            SupabaseRevokeConsent.self, SupabaseFactors.self, SupabaseEnroll.self, SupabaseVerifyFactor.self,
-            SupabaseRemoveFactor.self, SupabasePasskeys.self,
-            SupabaseRegisterPasskey.self, SupabaseRenamePasskey.self, SupabaseRemovePasskey.self, SupabaseRPC.self,
+            ListVerb<Identity>.self, SupabaseLink.self, RemoveVerb<Identity>.self, ListVerb<Consent>.self,
+            RemoveVerb<Consent>.self, ListVerb<Factor>.self, SupabaseEnroll.self, SupabaseVerifyFactor.self,
+            RemoveVerb<Factor>.self, ListVerb<Passkey>.self, SupabaseRegisterPasskey.self,
+            SupabaseRenamePasskey.self, RemoveVerb<Passkey>.self, SupabaseRPC.self,
         ])
 }
 
@@ -106,21 +101,28 @@ struct SupabaseUpdateUser: AccountVerb {
         try require(
             email != nil || phone != nil || data != nil || changesPassword,
             "Name what to change: --email, --phone, --data or --password.")
-        guard channel == nil || phone != nil else { throw ValidationError("--channel belongs to --phone.") }
-        guard changesPassword || (nonceDescriptor == nil && currentDescriptor == nil) else {
-            throw ValidationError("--nonce-fd and --current-password-fd belong to --password or --password-fd.")
-        }
+        try require(channel == nil || phone != nil, "--channel belongs to --phone.")
+        try require(
+            changesPassword || (nonceDescriptor == nil && currentDescriptor == nil),
+            "--nonce-fd and --current-password-fd belong to --password or --password-fd.")
         try require(
             email != nil || phone != nil || (codeDescriptor == nil && !noWait),
             "--code-fd and --no-wait belong to --email or --phone.")
         try require(codeDescriptor == nil || !noWait, "--code-fd and --no-wait exclude each other.")
         try SignInOptions.check([passwordDescriptor, nonceDescriptor, currentDescriptor, codeDescriptor])
-        if let data, JSONInput.object(data) == nil { throw ValidationError("--data must be a JSON object.") }
+        try require(data.map { JSONInput.object($0) != nil } ?? true, "--data must be a JSON object.")
     }
 
     func run() throws {
         let interruption = try Signals.interruption()
-        let body = try body(SecretInput(interruption: interruption))
+        let input = SecretInput(interruption: interruption)
+        // The members are read in this order.
+        let body: JSONObject = [
+            "email": email, "phone": phone, "channel": channel?.rawValue, "data": data.flatMap(JSONInput.object),
+            "current_password": try input.readNamed("current password", from: currentDescriptor),
+            "nonce": try input.readNamed("code", from: nonceDescriptor),
+            "password": try changesPassword ? input.readNew("new password", from: passwordDescriptor) : nil,
+        ]
         let answer = try explaining(daemon.calls().project(.updateUser, account, body: body)) {
             SupabaseUpdateUser.explained($0, account)
         }
@@ -152,29 +154,17 @@ struct SupabaseUpdateUser: AccountVerb {
         }
     }
 
-    private func body(_ input: SecretInput) throws(RingbackError) -> JSONObject {
-        var body = JSONObject(texts: ["email": email, "phone": phone, "channel": channel?.rawValue])
-        body["data"] = data.flatMap(JSONInput.object).map { .object($0) }
-        if let currentDescriptor {
-            body["current_password"] = .string(try input.read("current password", from: currentDescriptor))
-        }
-        if let nonceDescriptor { body["nonce"] = .string(try input.read("code", from: nonceDescriptor)) }
-        if changesPassword { body["password"] = .string(try input.readNew("new password", from: passwordDescriptor)) }
-        return body
-    }
-
     /// A project may ask for a new proof of identity before the password is changed. The advice names the next step.
     static func explained(_ error: RingbackError, _ account: String) -> RingbackError {
         var error = error
-        switch error.problem?.extensions["provider_code"]?.string {
+        switch error.providerCode {
         case "reauthentication_needed":
             error.advice = "To have a code sent, run: \(shown: "ringback supabase reauthenticate \(account)")"
             // Signing in again would do as well, but one advice is enough.
             error.userMessage = nil
             error.recovery = .none
         case "insufficient_aal":
-            error.advice =
-                "Run: \(shown: "ringback supabase verify-factor \(account)"), then repeat this command."
+            error.advice = "Run: \(shown: "ringback supabase verify-factor \(account)"), then repeat this command."
         default: break
         }
         return error
@@ -261,12 +251,10 @@ struct SupabaseRPC: AccountVerb {
 /// address or number, so that it can be run as it is printed.
 struct SupabaseAdvice {
     let account: String
-    /// The body of the sign-in that was refused.
     let fields: JSONObject
 
-    /// The error with what to run; as it is where nothing is known to help.
     func advised(_ error: RingbackError) -> RingbackError {
-        if let advice = missing(error.problem?.extensions["field"]?.string) {
+        if let advice = missing(error["field"]?.string) {
             return error.adding(advice)
         }
         guard let (reason, command) = next(after: error) else { return error }
@@ -291,10 +279,8 @@ struct SupabaseAdvice {
     }
 
     private func next(after error: RingbackError) -> (reason: String, command: ShownCommand)? {
-        let word = error.problem?.extensions["provider_code"]?.string
-        switch (word ?? error.kind.rawValue, method) {
-        case ("email_not_confirmed", _): return login("To confirm it by a code", "otp")
-        case ("phone_not_confirmed", _): return login("To confirm it by a code", "otp")
+        switch (error.providerCode ?? error.kind.rawValue, method) {
+        case ("email_not_confirmed", _), ("phone_not_confirmed", _): return login("To confirm it by a code", "otp")
         case ("user_already_exists", "sign_up"), ("email_exists", "sign_up"), ("phone_exists", "sign_up"),
             ("email_already_in_use", "sign_up"):
             return login("If it is yours", "password")
@@ -367,5 +353,148 @@ enum Assurance {
         }
         return "A second factor must still be verified (\(Sanitizer.line(level)), needs \(Sanitizer.line(next))). "
             + "Run: \(shown: "ringback supabase verify-factor \(name)")"
+    }
+}
+
+struct SupabaseResetPassword: AccountVerb {
+    static let configuration = CommandConfiguration(
+        commandName: "reset-password", abstract: "Choose a new password if the current one is forgotten.",
+        discussion: """
+            A mail with a code is sent to an address that the project knows. The code is read as with login, then the \
+            code of the second factor, if the user has one, then the new password: asked for twice on the terminal, \
+            otherwise the next line of standard input, if there is one. Without a new password the user is signed in, \
+            and “supabase update-user --password” sets one later.
+            """)
+
+    @OptionGroup var target: AccountOptions
+
+    @Option(help: "The user's address.")
+    var email: String
+
+    @Flag(help: "Replace another pending sign-in of the account.")
+    var replace = false
+
+    @Option(name: .customLong("code-fd"), help: SignInOptions.descriptor("the code"))
+    var codeDescriptor: Int32?
+
+    @Option(name: .customLong("password-fd"), help: SignInOptions.descriptor("the new password"))
+    var passwordDescriptor: Int32?
+
+    @Option(name: .customLong("captcha-token-fd"), help: SignInOptions.descriptor("the proof of a CAPTCHA"))
+    var captchaDescriptor: Int32?
+
+    func validate() throws { try SignInOptions.check([codeDescriptor, passwordDescriptor, captchaDescriptor]) }
+
+    func run() throws {
+        let interruption = try Signals.interruption()
+        let input = SecretInput(interruption: interruption)
+        let calls = try daemon.calls(interruption)
+        var run = SignInRun(account: account, opensBrowser: false)
+        run.endpoint = .resetPassword
+        run.fields = [
+            "email": email, "replace": replace ? true : nil,
+            "captcha_token": try input.readNamed("CAPTCHA token", from: captchaDescriptor),
+        ]
+        run.codeDescriptor = codeDescriptor
+        run.began = { [json] _, document in if json.isWanted { Output.json(document) } }
+        var recovered = try run.finish(calls)
+        do throws(RingbackError) {
+            recovered = try verifyFactor(recovered, calls, input)
+            if let answer = try setPassword(calls, input) {
+                if json.isWanted { return Output.json(answer) }
+                return Output.line("The password of \(account) was changed.")
+            }
+        } catch {
+            throw advised(error)
+        }
+        if json.isWanted { return Output.json(recovered) }
+        Output.line(SignInRun.result(account, recovered))
+        if let hint = Assurance.hint(account, recovered) { Output.note(hint) }
+        Output.note(SupabaseResetPassword.later(account))
+    }
+
+    static func later(_ account: String) -> String {
+        "To choose a password: \(shown: "ringback supabase update-user \(account) --password")"
+    }
+
+    private static func withFactor(_ account: String) -> String {
+        "To choose the password: \(shown: "ringback supabase verify-factor \(account)"), then "
+            + "\(shown: "ringback supabase update-user \(account) --password")"
+    }
+
+    /// The user is signed in already, and another recovery would begin anew, also with the second factor.
+    private func advised(_ error: RingbackError) -> RingbackError {
+        var explained = SupabaseUpdateUser.explained(error, account)
+        if error.providerCode == "insufficient_aal" { explained.advice = SupabaseResetPassword.withFactor(account) }
+        explained.advice = explained.advice ?? SupabaseResetPassword.later(account)
+        return explained
+    }
+
+    /// The project changes no password without the user's second factor. Returns the account's JSON at its new level,
+    /// or as it is if no code can be read.
+    private func verifyFactor(
+        _ recovered: JSON, _ calls: BrokerCalls, _ input: SecretInput
+    ) throws(RingbackError) -> JSON {
+        guard Assurance.hint(account, recovered) != nil else { return recovered }
+        let isAsking = SecretInput.asksUser(nil)
+        // Without a user to ask, no message is sent to a phone: its code could not be read.
+        let factors = try Factor.all(in: calls.project(.listFactors, account)).filter {
+            $0.isVerified && ($0.kind == .totp || $0.kind == .phone && isAsking)
+        }
+        guard let factor = try choose(among: factors, isAsking, input.interruption) else { return recovered }
+        let proof = FactorProof(
+            account: account, calls: calls, input: input, descriptor: nil, credentialDescriptor: nil,
+            isJSON: json.isWanted)
+        do throws(RingbackError) {
+            return try proof.give(factor, channel: nil)
+        } catch {
+            guard error.kind == .cancelled, !isAsking, !input.interruption.isInterrupted else {
+                var error = error
+                error.advice = SupabaseResetPassword.withFactor(account)
+                throw error
+            }
+            return recovered
+        }
+    }
+
+    private func choose(
+        among factors: [Factor], _ isAsking: Bool, _ interruption: Interruption
+    ) throws(RingbackError) -> Factor? {
+        guard factors.count > 1, isAsking else { return factors.first }
+        Output.note("The user has \(factors.count) second factors:")
+        let labels = factors.map { factor in
+            "\(Sanitizer.line(factor.name ?? factor.phone ?? factor.id)) (\(factor.kind.rawValue))"
+        }
+        let questions = Questions(interruption: interruption, ending: "The factor was not verified.")
+        return factors[try questions.choose("Number of the factor", among: labels)]
+    }
+
+    /// Sets the new password; nil if none is given. A user is asked until the project accepts one.
+    private func setPassword(_ calls: BrokerCalls, _ input: SecretInput) throws(RingbackError) -> JSON? {
+        while true {
+            guard let password = try newPassword(input) else { return nil }
+            do throws(RingbackError) {
+                return try calls.project(.updateUser, account, body: ["password": password])
+            } catch {
+                guard SecretInput.asksUser(passwordDescriptor),
+                    [.weakPassword, "password_reset_failed", .validationFailed].contains(error.kind),
+                    error.recovery == .none
+                else { throw error }
+                Failure(error, account: account).show()
+            }
+        }
+    }
+
+    /// Asked for until the same is typed twice; nil for none.
+    private func newPassword(_ input: SecretInput) throws(RingbackError) -> String? {
+        guard SecretInput.asksUser(passwordDescriptor) else {
+            return try input.readOptional("new password", from: passwordDescriptor)
+        }
+        while true {
+            guard let first = try input.readOptional("new password", from: nil, hint: ", empty to choose it later")
+            else { return nil }
+            if try input.readOptional("same again", from: nil) == first { return first }
+            Output.note("The two are not the same.")
+        }
     }
 }

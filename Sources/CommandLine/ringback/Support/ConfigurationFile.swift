@@ -17,7 +17,6 @@ struct ConfigurationFile {
         path = whole
     }
 
-    /// The file's bytes; nil if there is no file.
     func text() throws(RingbackError) -> [UInt8]? {
         try Files.contents(of: path)
     }
@@ -29,8 +28,6 @@ struct ConfigurationFile {
     }
 
     /// Replaces the file by one with this text, if the daemon's check finds no mistake in it.
-    ///
-    /// - Parameter isMeant: checks that the new report differs from the old one as it is meant to.
     func replace(with text: [UInt8], if isMeant: (JSON) -> Bool) throws(RingbackError) {
         let exists = unsafe access(path, F_OK) == 0
         let copy = try CandidateFile(following: path)
@@ -60,9 +57,6 @@ struct ConfigurationLines {
 
     var text: [UInt8] { Array(lines.joined(separator: [UInt8(ascii: "\n")])) }
 
-    // MARK: Tables
-
-    /// Adds a table to the end, after a blank line.
     mutating func append(table: [String]) {
         let end = lineEnd
         if lines != [[]] {
@@ -109,8 +103,6 @@ struct ConfigurationLines {
             && lines[number - 1].filter({ !Self.isBlank($0) }).starts(with: header.utf8)
     }
 
-    // MARK: The key `default`
-
     /// Makes this account the default. A comment behind the former value stays.
     mutating func setDefault(_ name: String) {
         let statement = Array("default = \(AccountText.quoted(name))".utf8)
@@ -127,8 +119,6 @@ struct ConfigurationLines {
         lines.insert(contentsOf: [statement + end] + (isFollowed ? [end] : []), at: place)
         if lines.count == 1 { lines.append([]) }
     }
-
-    // MARK: Lines
 
     /// What ends the lines of this file besides the line feed.
     private var lineEnd: [UInt8] { lines.first?.last == Self.carriageReturn ? [Self.carriageReturn] : [] }
@@ -162,7 +152,6 @@ struct ConfigurationLines {
         return first == nil || first == UInt8(ascii: "#")
     }
 
-    /// What follows `default =`, without blanks; nil for any other line.
     private static func defaultValue(_ line: [UInt8]) -> ArraySlice<UInt8>? { value(of: "default", in: line) }
 
     /// What follows `KEY =`, without blanks, as a slice of the line; nil for any other line.

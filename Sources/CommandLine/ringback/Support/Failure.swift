@@ -17,13 +17,11 @@ struct Failure {
 
     func show() { for line in lines { Output.note(line) } }
 
-    /// Prints it. Returns the exit status, to be thrown.
     func shown() -> ExitCode {
         show()
         return ExitCode(ExitStatus.of(error))
     }
 
-    /// The further members of the daemon's problem document.
     private var members: JSONObject { error.problem?.extensions ?? JSONObject() }
 
     /// A restricted socket is used: what helps has to be done where its daemon runs.
@@ -52,7 +50,6 @@ struct Failure {
         (members["account"]?.string ?? account).flatMap { RequestTarget.isAccountName($0) ? $0 : nil }
     }
 
-    /// What failed, and the verb's own advice.
     private var said: String {
         let detail = Sanitizer.line(error.detail, limit: 1_000)
         guard let advice = error.advice else { return detail }
@@ -61,7 +58,6 @@ struct Failure {
         return detail + (isSentence ? " " : ". ") + Sanitizer.line(advice, limit: 16_384)
     }
 
-    /// What to type or wait for; nil if nothing is known to help.
     var nextStep: String? {
         switch error.kind {
         // There is no path for a socket.
@@ -167,6 +163,9 @@ extension RingbackError {
         self.advice = advice
     }
 
+    /// A further member of the daemon's problem document.
+    subscript(member: String) -> JSON? { problem?.extensions[member] }
+
     /// The error with one more sentence of advice.
     func adding(_ sentence: String) -> RingbackError {
         var error = self
@@ -216,7 +215,6 @@ enum ExitStatus {
     static let usage: Int32 = 64
     static let badConfiguration: Int32 = 78
 
-    /// Ends a verb with a status.
     static func end(with status: Int32) throws {
         if status != 0 { throw ExitCode(status) }
     }
@@ -226,7 +224,7 @@ enum ExitStatus {
 
     /// True if every mistake is in an option of the command line, and none in a file.
     private static func isOfOptions(_ error: RingbackError) -> Bool {
-        let errors = error.problem?.extensions["errors"]?.array ?? []
+        let errors = error["errors"]?.array ?? []
         return !errors.isEmpty && errors.allSatisfy { $0["place"]?.string?.hasPrefix("--") == true }
     }
 
@@ -251,7 +249,7 @@ enum ExitStatus {
         case AccountChoice.kind, .accountNotFound, ExitStatus.usageKind: usage
         // What was typed is invalid, and only the daemon could tell. A provider's error response is a plain failure.
         case .validationFailed, "invalid_request":
-            error.problem?.extensions["provider_code"] == nil ? usage : failed
+            error["provider_code"] == nil ? usage : failed
         default: failed
         }
     }
@@ -259,9 +257,6 @@ enum ExitStatus {
 
 /// What to type about a problem, by its `cause` and the members that go with it.
 enum CauseAdvice {
-    /// A sentence with commands; nil if nothing is known to help.
-    ///
-    /// - Parameter members: of a problem document, of the vault in a status, or of a check.
     static func sentence(_ members: JSONObject) -> String? {
         if let command = remedy(members) { return "Run: \(shown: command)" }
         guard let cause = members.cause else { return nil }
@@ -314,7 +309,6 @@ enum UnknownAccount {
     }
 
     static func error(_ name: String, in report: JSON?) -> RingbackError {
-        let known = (report?["accounts"]?.array ?? []).compactMap { $0["name"]?.string }
-        return RingbackError(.accountNotFound, text(name, known: known))
+        RingbackError(.accountNotFound, text(name, known: report?.names("accounts") ?? []))
     }
 }

@@ -5,7 +5,6 @@ import Terminal
 
 /// Files of the user. A file is written under another name and renamed, so that no program reads a part of it.
 enum Files {
-    /// The absolute path that a variable has; nil for any other value.
     static func place(_ variable: String) -> String? {
         SocketPlace.variable(variable).flatMap { $0.hasPrefix("/") ? $0 : nil }
     }
@@ -40,7 +39,6 @@ enum Files {
         return unsafe lstat(path, &status) == 0
     }
 
-    /// What the symbolic link at a path leads to; nil if there is none.
     static func target(of path: String) -> String? {
         var buffer = [CChar](repeating: 0, count: 4_096)
         let count = unsafe readlink(path, &buffer, buffer.count)
@@ -48,7 +46,6 @@ enum Files {
         return String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    /// The file itself that a path leads to, and its mode.
     static func resolved(_ path: String) throws(RingbackError) -> (path: String, mode: mode_t) {
         var status = stat()
         guard unsafe stat(path, &status) == 0, let found = unsafe realpath(path, nil) else {
@@ -58,7 +55,6 @@ enum Files {
         return (unsafe String(cString: found), status.st_mode & 0o777)
     }
 
-    /// The bytes of a regular file; nil if there is none.
     static func contents(of path: String) throws(RingbackError) -> [UInt8]? {
         let file = unsafe open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
         guard file >= 0 else {
@@ -88,18 +84,7 @@ enum Files {
 
     /// Replaces a file by renaming. A program that runs from the old file keeps it.
     static func put(_ bytes: [UInt8], at path: String, mode: mode_t) throws(RingbackError) {
-        var template = Array("\(folder(of: path))/.ringback.XXXXXX".utf8CString)
-        let file = unsafe mkstemp(&template)
-        guard file >= 0 else { throw failure("make", path) }
-        _ = fcntl(file, F_SETFD, FD_CLOEXEC)
-        let made = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        let isWritten = writeAll(bytes, to: file) && fchmod(file, mode) == 0 && fsync(file) == 0
-        let isClosed = close(file) == 0
-        guard isWritten, isClosed, unsafe rename(made, path) == 0 else {
-            let problem = failure("write", path)
-            unsafe unlink(made)
-            throw problem
-        }
+        try CandidateFile(for: path, mode: mode).put(bytes, replacing: true)
     }
 
     static func writeAll(_ bytes: [UInt8], to file: Int32) -> Bool {
@@ -151,10 +136,11 @@ struct CandidateFile {
     let original: String
     let path: String
     /// The original's; nil if there is none.
-    private var mode: mode_t?
+    private let mode: mode_t?
 
-    init(for original: String) {
+    init(for original: String, mode: mode_t? = nil) {
         self.original = original
+        self.mode = mode
         let name = original.split(separator: "/").last ?? ""
         // No `.toml` at the end: a daemon that reloads just now must not read it.
         path = "\(original.dropLast(name.count)).\(name).\(getpid())"
@@ -162,10 +148,15 @@ struct CandidateFile {
 
     /// Beside the file to which a path leads: a rename must not replace a symbolic link.
     init(following path: String) throws(RingbackError) {
-        let exists = unsafe access(path, F_OK) == 0
-        let found: (path: String, mode: mode_t)? = exists ? try Files.resolved(path) : nil
-        self.init(for: found?.path ?? path)
-        mode = found?.mode
+        let found = try unsafe access(path, F_OK) == 0 ? Files.resolved(path) : nil
+        self.init(for: found?.path ?? path, mode: found?.mode)
+    }
+
+    /// Writes the file and gives it the name of the original. After a failure it is removed.
+    func put(_ bytes: [UInt8], replacing replaces: Bool) throws(RingbackError) {
+        try write(bytes)
+        defer { discard() }
+        try keep(replacing: replaces)
     }
 
     /// Creates the file. Other users have no access to it.
@@ -180,9 +171,6 @@ struct CandidateFile {
         }
     }
 
-    /// Gives the file the name of the original, durably.
-    ///
-    /// - Parameter replaces: a file of that name may be there already, and is replaced.
     func keep(replacing replaces: Bool) throws(RingbackError) {
         let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { throw Files.failure("read", path) }

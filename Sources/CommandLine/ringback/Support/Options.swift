@@ -16,8 +16,7 @@ struct DaemonOptions: ParsableArguments {
 
 enum Daemon {
     static func calls(socket: String?, _ interruption: Interruption? = nil) throws(RingbackError) -> BrokerCalls {
-        BrokerCalls(
-            socket: try SocketPlace.path(stated: socket), application: "ringback", interruption: interruption)
+        BrokerCalls(socket: try SocketPlace.path(stated: socket), application: "ringback", interruption: interruption)
     }
 }
 
@@ -32,7 +31,6 @@ struct CallOptions: ParsableArguments {
     @OptionGroup var daemon: DaemonOptions
 }
 
-/// The same for a verb about one account.
 struct AccountOptions: ParsableArguments {
     @Argument(help: "The account.", completion: Completions.accounts)
     var account: String
@@ -42,7 +40,17 @@ struct AccountOptions: ParsableArguments {
 
 /// A verb about an account, whose name is put before a failure.
 protocol AccountNaming: ParsableCommand {
+    associatedtype Name
+    var account: Name { get }
     var subject: String? { get }
+}
+
+extension AccountNaming where Name == String {
+    var subject: String? { account }
+}
+
+extension AccountNaming where Name == String? {
+    var subject: String? { account }
 }
 
 protocol DaemonVerb: ParsableCommand {
@@ -61,7 +69,6 @@ protocol AccountVerb: DaemonVerb, AccountNaming {
 extension AccountVerb {
     var account: String { target.account }
     var options: CallOptions { target.options }
-    var subject: String? { account }
 }
 
 extension BrokerCalls {
@@ -76,8 +83,10 @@ extension BrokerCalls {
 /// What shells offer for an argument, found when the user asks for it. No daemon is started and nothing is printed on
 /// standard error, where the user types.
 enum Completions {
-    static let accounts = CompletionKind.custom { _, _, _ in names("accounts", "name") }
-    static let origins = CompletionKind.custom { _, _, _ in names("origins", "url") }
+    static let accounts = CompletionKind.custom { _, _, _ in report()?.names("accounts") ?? [] }
+    static let origins = CompletionKind.custom { _, _, _ in
+        (report()?.list("origins") ?? []).compactMap { $0["url"]?.string }
+    }
     static let schemes = CompletionKind.custom { _, _, _ in
         let registered = (try? SchemeDesktop())?.registry.registered ?? []
         return SchemeUse.all(report(), registered).map(\.scheme.name)
@@ -100,20 +109,12 @@ enum Completions {
             .flatMap { try? JSON(parsing: $0.output) }
     }
 
-    private static func names(_ list: String, _ member: String) -> [String] {
-        (report()?[list]?.array ?? []).compactMap { $0[member]?.string }
-    }
-
     private static func programs(_ prefix: String) -> [String] {
-        let places = (SocketPlace.variable("PATH") ?? "").split(separator: ":").map(String.init)
-        var found: Set<String> = []
-        for place in places {
-            for name in Directory.names(in: place) where name.hasPrefix(prefix) && Tool.isInstalled("\(place)/\(name)")
-            {
-                found.insert(name)
-            }
+        let places = (SocketPlace.variable("PATH") ?? "").split(separator: ":")
+        let found = places.flatMap { place in
+            Directory.names(in: String(place)).filter { $0.hasPrefix(prefix) && Tool.isInstalled("\(place)/\($0)") }
         }
-        return found.sorted()
+        return Set(found).sorted()
     }
 
     private static func files(_ prefix: String) -> [String] {
@@ -136,13 +137,16 @@ enum Output {
         }
     }
 
-    /// A result as JSON, on one line, whatever is in it.
     static func json(_ json: JSON) { line(json.visibleText) }
+
+    static func object(_ object: JSONObject) { json(.object(object)) }
 
     /// Prints a result in columns, their names in bold.
     ///
     /// - Parameter below: how many of the last cells are put below their row on a terminal that is too narrow.
-    static func table(_ table: Table, below: Int = 0) {
+    static func table(_ columns: [String], _ rows: [[String]], below: Int = 0) {
+        var table = Table(columns: columns)
+        for row in rows { table.add(row) }
         for (index, line) in table.lines(columns: Console.Stream.output.columns, below: below).enumerated() {
             self.line(index == 0 ? Style.bold.apply(line, on: .output) : line)
         }
@@ -153,11 +157,12 @@ enum Output {
         _ = Console.write(TextWrap.wrapped(text, columns: Console.Stream.errors.columns) + "\n", to: .errors)
     }
 
-    /// Prints a sentence that is a result.
-    ///
-    /// - Parameter indent: blanks before each further line.
     static func sentence(_ text: String, indent: Int = 0) {
         line(TextWrap.wrapped(text, columns: Console.Stream.output.columns, indent: indent))
+    }
+
+    static func fields(_ fields: KeyValuePairs<String, String?>) {
+        for (label, text) in fields { field(label, text) }
     }
 
     /// Prints a label and a text, aligned; without a text, nothing.
@@ -176,9 +181,11 @@ extension JSON {
 
     func texts(_ member: String) -> [String] { list(member).compactMap(\.string) }
 
+    /// The names of a list's entries, such as those of the accounts.
+    func names(_ member: String) -> [String] { list(member).compactMap { $0["name"]?.string } }
+
     func isTrue(_ member: String) -> Bool { self[member]?.bool == true }
 
-    /// A member's text, to be shown.
     func shown(_ member: String, limit: Int = 4_000) -> String {
         Sanitizer.line(self[member]?.string ?? "", limit: limit)
     }
@@ -186,28 +193,11 @@ extension JSON {
     static func texts(_ texts: [String]) -> JSON { .array(texts.map { .string($0) }) }
 }
 
-extension JSONObject {
-    /// An object of texts, without those that are nil.
-    init(texts: KeyValuePairs<String, String?>) {
-        self.init()
-        add(texts)
-    }
-
-    /// Adds the texts that are not nil.
-    mutating func add(_ texts: KeyValuePairs<String, String?>) {
-        for (name, text) in texts { if let text { self[name] = .string(text) } }
-    }
-}
-
 extension JSONOption {
-    /// Prints a response, or the line that says the same.
     func print(_ answer: JSON, or line: @autoclosure () -> String) {
         if isWanted { Output.json(answer) } else { Output.line(line()) }
     }
 
-    /// Prints a response, or the list in it as a table.
-    ///
-    /// - Parameter none: what is said if the list is empty.
     func printList(
         _ answer: JSON, _ member: String, _ columns: [String], none: String,
         _ cells: (JSON) throws(RingbackError) -> [String]
@@ -215,13 +205,12 @@ extension JSONOption {
         guard !isWanted else { return Output.json(answer) }
         let list = answer.list(member)
         guard !list.isEmpty else { return Output.note(none) }
-        var table = Table(columns: columns)
-        for entry in list { table.add(try cells(entry)) }
-        Output.table(table)
+        var rows: [[String]] = []
+        for entry in list { rows.append(try cells(entry)) }
+        Output.table(columns, rows)
     }
 }
 
 extension WallInstant? {
-    /// The instant in a column of a table.
     var cell: String { map { TimeText.dateAndTime($0.secondsSince1970) } ?? "-" }
 }

@@ -15,24 +15,20 @@ enum Programs {
         own.map { String($0[..<($0.lastIndex(of: "/") ?? $0.startIndex)]) }
     }
 
-    /// True for a path that leads to this program's file.
     static func isSelf(_ path: String) -> Bool {
         guard let own, let found = unsafe realpath(path, nil) else { return false }
         defer { unsafe free(found) }
         return unsafe String(cString: found) == own
     }
 
-    /// This program's file, as the kernel reports it.
     static var own: String? { Files.target(of: "/proc/self/exe") }
 
-    /// How a program ended, and what it wrote to standard output.
     struct Answer {
         let status: Int32
         let output: [UInt8]
 
         var text: String { String(decoding: output, as: UTF8.self) }
 
-        /// The first line, if it says something.
         var line: String? {
             text.split(separator: "\n").first.map { String($0.drop { $0 == " " }) }.flatMap { $0.isEmpty ? nil : $0 }
         }
@@ -63,8 +59,7 @@ enum Programs {
             let pid = Subprocess.start(
                 arguments, output: .descriptor(pipe.writeEnd), errors: messages, input: given?.readEnd)
         else {
-            throw RingbackError(
-                "program_missing", "\(name) cannot be started: install it beside ringback, or in PATH.")
+            throw RingbackError("program_missing", "\(name) cannot be started: install it beside ringback, or in PATH.")
         }
         pipe.closeWriteEnd()
         let end = ContinuousClock.now + bound
@@ -97,8 +92,6 @@ enum Programs {
     }
 
     /// Asks a program to end, and kills it after six seconds.
-    ///
-    /// - Returns: its exit status; nil if it was killed.
     static func end(_ pid: Int32) -> Int32? {
         kill(pid, SIGTERM)
         let end = ContinuousClock.now + .seconds(6)
@@ -123,7 +116,6 @@ enum UserManager {
     }
 }
 
-/// A pipe from a child, read with a time limit.
 final class Pipe {
     let readEnd: Int32
     private(set) var writeEnd: Int32
@@ -215,9 +207,6 @@ struct ChildCommand {
         return [SIGHUP, SIGINT, SIGQUIT, SIGTERM].contains(number)
     }
 
-    /// Starts the command.
-    ///
-    /// - Returns: its pid.
     func start(_ arguments: [String]) throws(CommandFailure) -> Int32 {
         var attributes = posix_spawnattr_t()
         unsafe posix_spawnattr_init(&attributes)
@@ -236,8 +225,6 @@ struct ChildCommand {
 
     /// Waits for the command's end and passes signals on meanwhile. `childEnded` is called at the end of every other
     /// child: in a container this may be process 1, which inherits orphaned processes.
-    ///
-    /// - Returns: the exit status, or 128 and the signal that ended it.
     func wait(for pid: Int32, childEnded: (_ pid: Int32, _ status: Int32) -> Void) -> Int32 {
         while true {
             // The child may have ended before the first wait.

@@ -8,15 +8,9 @@ struct Questions {
     /// The error's text if they end without an answer.
     let ending: String
 
-    /// After an empty answer where there must be one.
     static let needed = "An answer is needed here. Ctrl-C ends this."
 
     /// Asks before a change.
-    ///
-    /// - Parameters:
-    ///   - deed: what is done then: `changed`, `removed`.
-    ///   - command: does it without the question.
-    /// - Throws: `cancelled` if the user does not confirm it, or cannot because there is no terminal.
     static func confirm(_ question: String, _ deed: String, orBy command: ShownCommand) throws(RingbackError) {
         guard Console.Stream.input.isTerminal, Console.Stream.errors.isTerminal else {
             throw RingbackError(
@@ -65,8 +59,7 @@ struct Questions {
 
     /// An answer that is not shown; nil for an empty line.
     func secret(_ question: String) throws(RingbackError) -> String? {
-        let line = Prompt.readHidden(
-            question, limit: SecretInput.maxLength, interruption: interruption.descriptor)
+        let line = Prompt.readHidden(question, limit: SecretInput.maxLength, interruption: interruption.descriptor)
         guard let line, !interruption.isInterrupted else { throw RingbackError(.cancelled, ending) }
         return line.isEmpty ? nil : line
     }
@@ -96,7 +89,6 @@ struct Questions {
 ///
 /// Every value is one line; several from one descriptor are lines of it, in the order in which they are asked for.
 struct SecretInput {
-    /// Ends the waits.
     let interruption: Interruption
 
     /// The longest value, in bytes. Tokens are the longest.
@@ -107,10 +99,6 @@ struct SecretInput {
         (descriptor ?? 0) == 0 && Console.Stream.input.isTerminal
     }
 
-    /// - Parameters:
-    ///   - name: for the question and the error, such as `password`.
-    ///   - consequence: what follows if there is nothing to read.
-    /// - Throws: `cancelled` if there is nothing to read.
     func read(
         _ name: String, from descriptor: Int32?, otherwise consequence: String = "Nothing was sent."
     ) throws(RingbackError) -> String {
@@ -123,7 +111,12 @@ struct SecretInput {
         return text
     }
 
-    /// How a script gives the missing value.
+    /// A value that is read only from a descriptor that was named for it.
+    func readNamed(_ name: String, from descriptor: Int32?) throws(RingbackError) -> String? {
+        guard let descriptor else { return nil }
+        return try read(name, from: descriptor)
+    }
+
     static func ways(from descriptor: Int32?) -> String {
         guard (descriptor ?? 0) == 0 else { return " Descriptor \(descriptor ?? 0) held no such line." }
         return " It is asked for on a terminal; else it is a line of standard input, or of a descriptor (see --help)."

@@ -6,9 +6,7 @@ import Terminal
 /// What to say about a verb that does not exist: the one that was probably meant. Users type verbs of other programs,
 /// and make typing mistakes.
 struct Suggestion: Equatable {
-    /// The words as they were typed, up to the unknown one.
     let typed: [String]
-    /// The whole command to type instead; nil if none is near.
     let command: ShownCommand?
 
     var lines: [String] {

@@ -40,18 +40,16 @@ struct Exec: AccountNaming {
         completion: Completions.command)
     var command: [String] = []
 
-    var subject: String? { account }
-
     func validate() throws {
-        guard let program = command.first, !program.isEmpty else {
-            throw ValidationError("Name the command after --: \(shown: "ringback exec \(account) -- CMD").")
-        }
-        if let variable, !ExecToken.isVariable(variable) {
-            throw ValidationError("--env must be a variable's name: letters, digits and _, not a digit first.")
-        }
-        if let descriptor, descriptor != 0, !(3...1_023).contains(descriptor) {
-            throw ValidationError("--fd must be 0, or 3 to 1023: 1 and 2 are the command's output.")
-        }
+        try require(
+            command.first?.isEmpty == false,
+            "Name the command after --: \(shown: "ringback exec \(account) -- CMD").")
+        try require(
+            variable.map(ExecToken.isVariable) ?? true,
+            "--env must be a variable's name: letters, digits and _, not a digit first.")
+        try require(
+            descriptor.map { $0 == 0 || (3...1_023).contains($0) } ?? true,
+            "--fd must be 0, or 3 to 1023: 1 and 2 are the command's output.")
     }
 
     func run() throws {
@@ -77,18 +75,13 @@ struct ExecToken {
     static let descriptorVariable = "RINGBACK_TOKEN_FD"
 
     var variable: String?
-    /// The number that was asked for.
     var descriptor: Int32?
 
     static func isVariable(_ name: String) -> Bool {
-        let isLetter: (UInt8) -> Bool = { byte in
-            switch byte {
-            case 0x41...0x5A, 0x61...0x7A, 0x5F: true
-            default: false
+        name.utf8.first.map { !(0x30...0x39).contains($0) } == true
+            && name.utf8.allSatisfy { byte in
+                (0x61...0x7A).contains(byte | 0x20) || (0x30...0x39).contains(byte) || byte == UInt8(ascii: "_")
             }
-        }
-        guard let first = name.utf8.first, isLetter(first) else { return false }
-        return name.utf8.allSatisfy { isLetter($0) || (0x30...0x39).contains($0) }
     }
 
     /// Puts the token where the program that replaces this one finds it. To be called right before that.

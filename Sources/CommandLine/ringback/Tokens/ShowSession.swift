@@ -31,11 +31,10 @@ struct ShowSession: DaemonVerb, AccountNaming {
     private static let tokens = ["access_token", "id_token", "provider_token"]
 
     func validate() throws {
-        guard !showToken || json.isWanted else { throw ValidationError("--show-token belongs to --json.") }
+        try require(!showToken || json.isWanted, "--show-token belongs to --json.")
         let words = include?.split(separator: ",").map(String.init) ?? []
-        if let word = words.first(where: ShowSession.tokens.contains), !showToken {
-            throw ValidationError("--include \(word) needs --json and --show-token.")
-        }
+        let word = words.first(where: ShowSession.tokens.contains)
+        try require(showToken || word == nil, "--include \(word ?? "") needs --json and --show-token.")
     }
 
     private func withoutTokens(_ answer: JSON) -> JSON {
@@ -43,8 +42,6 @@ struct ShowSession: DaemonVerb, AccountNaming {
         for name in ShowSession.tokens { object[name] = nil }
         return .object(object)
     }
-
-    var subject: String? { account }
 
     mutating func run() throws {
         let name = try AccountChoice.name(account, for: "session", daemon)
@@ -55,21 +52,17 @@ struct ShowSession: DaemonVerb, AccountNaming {
         TokenVerb.warn(of: answer["scope"]?.string, askedFor: request.scope)
         guard !json.isWanted else { return Output.json(withoutTokens(answer)) }
         let session = try Session(reading: answer)
-        Output.field("Account", session.account.isEmpty ? name : session.account)
-        Output.field("Subject", session.subject)
-        Output.field("Name", session.user?.name)
-        Output.field("E-mail", session.user?.email)
-        Output.field("Phone", session.user?.phone)
-        Output.field("Level", Assurance.text(session.assurance, session.nextAssurance))
-        Output.field("Profile", answer["profile_status"]?.string)
-        Output.field("Issuer", session.issuer)
-        Output.field("Scope", session.scope)
         let validity = TimeText.phrase(until: session.expiresAt?.secondsSince1970, now: TimeText.now())
-        Output.field("Token", "\(session.tokenType), \(validity)")
+        Output.fields([
+            "Account": session.account.isEmpty ? name : session.account, "Subject": session.subject,
+            "Name": session.user?.name, "E-mail": session.user?.email, "Phone": session.user?.phone,
+            "Level": Assurance.text(session.assurance, session.nextAssurance),
+            "Profile": answer["profile_status"]?.string, "Issuer": session.issuer, "Scope": session.scope,
+            "Token": "\(session.tokenType), \(validity)",
+        ])
     }
 }
 
-/// What a token is good for.
 struct TokenLimits: ParsableArguments {
     @Option(help: "A token downscoped to these scopes, space-separated.")
     var scope: String?
@@ -95,12 +88,9 @@ struct SessionOptions: ParsableArguments {
     var subject: String?
 
     func validate() throws {
-        for seconds in [minValid, timeout] where (seconds ?? 0) < 0 {
-            throw ValidationError("Seconds must be 0 or more.")
-        }
+        try require((minValid ?? 0) >= 0 && (timeout ?? 0) >= 0, "Seconds must be 0 or more.")
     }
 
-    /// - Parameter account: nil where something else names the session.
     func request(_ account: String?) -> SessionRequest {
         var request = SessionRequest(account: account)
         request.minValid = minValid
@@ -125,8 +115,6 @@ struct Refresh: DaemonVerb, AccountNaming {
     var force = false
 
     @OptionGroup var options: CallOptions
-
-    var subject: String? { account }
 
     mutating func run() throws {
         let name = try AccountChoice.name(account, for: "refresh", daemon)

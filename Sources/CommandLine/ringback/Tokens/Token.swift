@@ -9,9 +9,7 @@ struct TokenOptions {
     var request = SessionRequest(account: nil)
     var socket: String?
     var format = TokenFormat.raw
-    /// The variable that the format `env` assigns to.
     var variable = "RINGBACK_TOKEN"
-    /// What the table of origins is asked for, instead of an account.
     var origin: OriginRequest?
     var signsIn = false
 }
@@ -113,8 +111,7 @@ struct Token: DaemonVerb {
     @Option(help: "access_token or id_token.")
     var kind: TokenKind?
 
-    @Option(
-        help: ArgumentHelp("The token that the origins of the configuration give for this URL.", valueName: "url"))
+    @Option(help: ArgumentHelp("The token that the origins of the configuration give for this URL.", valueName: "url"))
     var origin: String?
 
     @Option(help: ArgumentHelp("The user name that a tool would say; with --origin.", valueName: "name"))
@@ -137,18 +134,17 @@ struct Token: DaemonVerb {
             "Name an account, an issuer by --issuer, or a URL by --origin, and not two of them.")
         let limits = choice.limits
         let choices = [limits.scope, limits.audience, limits.resource, choice.subject, kind?.rawValue]
-        if origin != nil, choices.contains(where: { $0 != nil }) || choice.minValid != nil || choice.timeout != nil {
-            throw ValidationError("With --origin the configuration says which token it is: no option may choose one.")
-        }
-        guard username == nil || origin != nil else { throw ValidationError("--username needs --origin.") }
-        guard format != .netrc || origin != nil || json.isWanted else {
-            throw ValidationError("The format netrc needs the server's URL: --origin URL.")
-        }
-        if let variable {
-            guard format == .env else { throw ValidationError("--variable is for the format env.") }
-            guard ExecToken.isVariable(variable) else { throw ValidationError("--variable is no name of a variable.") }
-        }
-        if signIn, issuer != nil || origin != nil { throw ValidationError("--sign-in needs an account's name.") }
+        let isChosen = choices.contains { $0 != nil } || choice.minValid != nil || choice.timeout != nil
+        try require(
+            origin == nil || !isChosen,
+            "With --origin the configuration says which token it is: no option may choose one.")
+        try require(username == nil || origin != nil, "--username needs --origin.")
+        try require(
+            format != .netrc || origin != nil || json.isWanted,
+            "The format netrc needs the server's URL: --origin URL.")
+        try require(variable == nil || format == .env, "--variable is for the format env.")
+        try require(variable.map(ExecToken.isVariable) ?? true, "--variable is no name of a variable.")
+        try require(!signIn || (issuer == nil && origin == nil), "--sign-in needs an account's name.")
     }
 
     func run() throws {
@@ -183,9 +179,7 @@ enum TokenFormat: String, CaseIterable, Sendable {
     case oauthbearer
     /// A JSON object with the header field, as the header helpers of AI tools read it.
     case jsonHeaders = "json-headers"
-    /// A line of a netrc file, for an origin.
     case netrc
-    /// An assignment to a variable, for a POSIX shell.
     case env
     case json
 
@@ -259,7 +253,6 @@ enum HotToken {
     }
 }
 
-/// A token that `ringback token` prints, with what the formats write beside it.
 struct PrintedToken {
     struct Field {
         let name: String
@@ -269,13 +262,11 @@ struct PrintedToken {
     private enum Source {
         /// The daemon's response to a request for an account's session, and the member that is the token.
         case session(JSON, member: String)
-        /// What the table of origins gave for a URL.
         case origin(OriginCredential, WebURL)
     }
 
     private let source: Source
 
-    /// - Parameter kind: nil is the access token.
     init(session: JSON, kind: TokenKind?) {
         source = .session(session, member: (kind ?? .accessToken).rawValue)
     }
@@ -306,16 +297,14 @@ struct PrintedToken {
         switch source {
         case .session(let answer, _): return answer
         case .origin(let credential, _):
-            var object = JSONObject(texts: ["account": credential.account])
-            object["headers"] = .texts(credential.headers)
-            object.add(["username": credential.username, "secret": credential.secret])
-            object["expires_at"] = credential.expiresAt.map { .integer($0.secondsSince1970) }
-            object.add(["warning": credential.warning])
-            return .object(object)
+            return .object([
+                "account": credential.account, "headers": credential.headers, "username": credential.username,
+                "secret": credential.secret, "expires_at": credential.expiresAt?.secondsSince1970,
+                "warning": credential.warning,
+            ])
         }
     }
 
-    /// The lines of a request with the token.
     func fields() throws(RingbackError) -> [Field] {
         switch source {
         case .session(let answer, _):
@@ -373,7 +362,6 @@ struct PrintedToken {
         }
     }
 
-    /// True for text of bytes from 0x21 to 0x7E.
     private static func isVisible(_ text: String) -> Bool {
         !text.isEmpty && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
     }

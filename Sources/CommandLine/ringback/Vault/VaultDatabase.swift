@@ -83,7 +83,7 @@ struct VaultMove: DaemonVerb {
             let vault = try calls.call(.getStatus)["vault"]
             let (place, unsent, obstacle) = try VaultMove.standing(of: vault)
             if obstacle == nil, unsent == 0 {
-                guard !json.isWanted else { return Output.json(vault ?? .object(JSONObject([]))) }
+                guard !json.isWanted else { return Output.json(vault ?? [:]) }
                 return Output.line("Everything that this host's vault has is in \(place).")
             }
             let text = obstacle ?? "\(place) does not have \(unsent == 1 ? "1 change" : "\(unsent) changes") yet."
@@ -96,8 +96,6 @@ struct VaultMove: DaemonVerb {
     }
 
     /// Where the database is, what it does not have, and why it gets nothing now.
-    ///
-    /// - Throws: `no_store` and `vault_locked` where waiting does not help.
     private static func standing(of vault: JSON?) throws(RingbackError) -> (String, Int, String?) {
         guard let database = vault?["database"], let place = database["place"]?.string else {
             throw RingbackError(
@@ -139,21 +137,19 @@ struct VaultFacts: DaemonVerb {
         if !warnings.isEmpty { throw ExitCode(ExitStatus.failed) }
     }
 
-    // MARK: The administrator's
-
     private func showFacts(_ url: String) throws(RingbackError) -> [String] {
         let report = try AdministratorCall.run(["facts", "--url", url] + server.words)
         guard !json.isWanted else {
             Output.json(report)
             return []
         }
-        Output.field("Database", report["place"]?.string)
-        Output.field("Server", report["server"]?.integer.map { "PostgreSQL \($0 / 10_000)" })
-        Output.field("Schema", report["version"]?.integer.map { $0 == 0 ? "none" : "version \($0)" })
-        for (label, member) in [("Owners", "owners"), ("Hosts", "hosts")] {
-            Output.field(label, report[member]?.integer.map { "\($0)" })
-        }
-        Output.field("Size", report["size"]?.integer.map { "\(($0 + 1_023) / 1_024) KiB" })
+        Output.fields([
+            "Database": report["place"]?.string,
+            "Server": report["server"]?.integer.map { "PostgreSQL \($0 / 10_000)" },
+            "Schema": report["version"]?.integer.map { $0 == 0 ? "none" : "version \($0)" },
+            "Owners": report["owners"]?.integer.map { "\($0)" }, "Hosts": report["hosts"]?.integer.map { "\($0)" },
+            "Size": report["size"]?.integer.map { "\(($0 + 1_023) / 1_024) KiB" },
+        ])
         return VaultFacts.warnings(report)
     }
 
@@ -189,11 +185,9 @@ struct VaultFacts: DaemonVerb {
         return warnings
     }
 
-    // MARK: The daemon's
-
     private func showDaemon() throws(RingbackError) -> [String] {
         let answer = try daemon.calls().call(.getStatus)
-        let vault = answer["vault"] ?? .object(JSONObject([]))
+        let vault = answer["vault"] ?? [:]
         guard !json.isWanted else {
             Output.json(vault)
             return []
@@ -205,15 +199,15 @@ struct VaultFacts: DaemonVerb {
             Output.field("Database", "none: the sessions are on this host alone")
             return []
         }
-        Output.field("Database", database["place"]?.string)
         let unsent = database["unsent"]?.integer ?? 0
-        Output.field("Unsent", unsent > 0 ? "\(unsent) \(unsent == 1 ? "change" : "changes") of this host" : nil)
-        if database["notifications"]?.bool == false {
-            Output.field("Changes", "looked for every few seconds: notifications do not come")
-        }
-        if database["synchronous_standby"]?.bool == false {
-            Output.field("Standby", "none is synchronous: a lost disk loses the last changes")
-        }
+        Output.fields([
+            "Database": database["place"]?.string,
+            "Unsent": unsent > 0 ? "\(unsent) \(unsent == 1 ? "change" : "changes") of this host" : nil,
+            "Changes": database["notifications"]?.bool == false
+                ? "looked for every few seconds: notifications do not come" : nil,
+            "Standby": database["synchronous_standby"]?.bool == false
+                ? "none is synchronous: a lost disk loses the last changes" : nil,
+        ])
         guard database["reachable"]?.bool != true else { return [] }
         let problem = Sanitizer.line(database["problem"]?.string ?? "It cannot be used.", limit: 300)
         return ["\(problem) Tokens are served while they are valid, and nothing is refreshed."]
@@ -237,8 +231,6 @@ enum AdministratorCall {
     private static let bound = Duration.seconds(180)
 
     /// Runs `ringbackd --database`. The password is asked for only if the database wants one and `.pgpass` has none.
-    ///
-    /// - Throws: `usage` for a URL that cannot be read; `database_failed` for everything else.
     static func run(_ words: [String]) throws(RingbackError) -> JSON {
         let command = [Programs.path("ringbackd"), "--database"] + words
         let first = try report(command, password: nil)
@@ -281,119 +273,68 @@ enum AdministratorCall {
     }
 }
 
-/// What `ringbackd --database` did not do, as a sentence with the next step.
+/// What `ringbackd --database` did not do, and the next step.
 enum DatabaseFailure {
-    private static let kind: RingbackError.Kind = "database_failed"
-
     static func error(_ problem: String, _ report: JSON) -> RingbackError {
         if problem == "url" { return RingbackError(ExitStatus.usageKind, urlMistake(report)) }
         let place = Sanitizer.line(report["place"]?.string ?? "the database", limit: 300)
-        let (what, step) = words(problem, report)
-        var error = RingbackError(kind, "\(place): \(what)")
-        error.advice = step
-        return error
+        return RingbackError("database_failed", "\(place): \(text(problem, report))")
     }
 
-    /// What was not done, and the next step.
-    private static let texts: [String: (what: String, step: String?)] = [
-        "no_library": (
-            "the library libpq, version 14 or later, is not installed.",
-            "Install it: Debian's package is libpq5."
-        ),
-        "no_password": (
-            "it asks for a password, and none was given.",
-            nil
-        ),
-        "no_connection": (
-            "no connection can be made.",
-            "See that the server runs and listens there, and that a firewall lets you."
-        ),
-        "tls": (
-            "it has no TLS, or its certificate is not valid for its name.",
-            "Name its authority in the URL: ?sslrootcert=/PATH. TLS is left out on this machine only."
-        ),
-        "authentication": (
-            "it does not let this role in.",
-            "See the role's name, its password or its line in .pgpass, and pg_hba.conf of the server."
-        ),
-        "weak_authentication": (
-            "it asks for the password in clear or by MD5.",
-            "Set scram-sha-256 in the server's pg_hba.conf, or use TLS with ?sslmode=verify-full."
-        ),
-        "too_much": (
-            "it sent more data than is accepted.",
-            nil
-        ),
-        "timed_out": (
-            "it did not answer in time.",
-            "Try again; the same command goes on where this one ended."
-        ),
-        "closed": (
-            "the connection ended.",
-            "Try again; the same command goes on where this one ended."
-        ),
-        "read_only": (
-            "no server there takes changes.",
-            "Name the primary server, or all of them: HOST1,HOST2."
-        ),
-        "not_now": (
-            "it starts or ends at the moment, or has no connection left.",
-            "Try again in a minute."
-        ),
-        "busy": (
-            "it starts or ends at the moment, or has no connection left.",
-            "Try again in a minute."
-        ),
-        "no_schema": (
-            "it has no schema of Ringback's.",
-            "Run: ringback vault init URL --owner NAME"
-        ),
-        "not_permitted": (
-            "this role may not do that.",
-            "Use a superuser, or a role that may create roles and a schema in that database."
-        ),
-        "no_room": (
-            "its disk is full.",
-            nil
-        ),
-        "too_many_hosts": (
-            "this owner has as many hosts as an owner may have.",
-            "On a host, run: ringback vault remove-host NAME"
-        ),
-    ]
+    private static let again = "Try again; the same command goes on where this one ended."
+    private static let newer = "Install the version of Ringback that the other hosts have."
+    private static let noConnection =
+        "it starts or ends at the moment, or has no connection left. Try again in a minute."
+    private static let tlsHint = "or use TLS with ?sslmode=verify-full."
 
-    private static func words(_ problem: String, _ report: JSON) -> (what: String, step: String?) {
+    private static func text(_ problem: String, _ report: JSON) -> String {
         switch problem {
+        case "no_library":
+            "the library libpq, version 14 or later, is not installed. Install it: Debian's package is libpq5."
+        case "no_password": "it asks for a password, and none was given."
+        case "no_connection":
+            "no connection can be made. See that the server runs and listens there, and that a firewall lets you."
+        case "tls":
+            "it has no TLS, or its certificate is not valid for its name. Name its authority in the URL: "
+                + "?sslrootcert=/PATH. TLS is left out on this machine only."
+        case "authentication":
+            "it does not let this role in. See the role's name, its password or its line in .pgpass, and pg_hba.conf of "
+                + "the server."
+        case "weak_authentication":
+            "it asks for the password in clear or by MD5. Set scram-sha-256 in the server's pg_hba.conf, \(tlsHint)"
+        case "too_much": "it sent more data than is accepted."
+        case "timed_out": "it did not answer in time. \(again)"
+        case "closed": "the connection ended. \(again)"
+        case "read_only":
+            "no server there takes changes. Name the primary server, or all of them: HOST1,HOST2."
+        case "not_now", "busy": noConnection
+        case "no_schema": "it has no schema of Ringback's. Run: ringback vault init URL --owner NAME"
+        case "not_permitted":
+            "this role may not do that. Use a superuser, or a role that may create roles and a schema in that database."
+        case "no_room": "its disk is full."
+        case "too_many_hosts":
+            "this owner has as many hosts as an owner may have. On a host, run: ringback vault remove-host NAME"
         case "foreign_server":
-            let owner = report["uid"]?.integer.map {
+            (report["uid"]?.integer.map {
                 "the process that answers there belongs to the user with the uid \($0), and not to root or the database."
-            }
-            return (
-                owner ?? "the owner of the process that answers there cannot be determined.",
-                "If that is right, repeat the command with --server-uid UID, or use TLS with ?sslmode=verify-full."
-            )
+            } ?? "the owner of the process that answers there cannot be determined.")
+                + " If that is right, repeat the command with --server-uid UID, \(tlsHint)"
         case "other_schema":
-            return (
-                "its schema is of version \(report["version"]?.integer ?? 0), which is newer than this program.",
-                "Install the version of Ringback that the other hosts have."
-            )
-        case "refused": return refusal(report.text("state"))
-        default: return texts[problem] ?? ("it did not do what was asked (\(Sanitizer.line(problem, limit: 60))).", nil)
+            "its schema is of version \(report["version"]?.integer ?? 0), which is newer than this program. \(newer)"
+        case "refused": refusal(report.text("state"))
+        default: "it did not do what was asked (\(Sanitizer.line(problem, limit: 60)))."
         }
     }
 
     /// By SQLSTATE: those that the schema's own script raises have a sentence.
-    private static func refusal(_ state: String) -> (what: String, step: String?) {
+    private static func refusal(_ state: String) -> String {
         switch state {
-        case "0A000": ("PostgreSQL 14 or later is needed.", nil)
+        case "0A000": "PostgreSQL 14 or later is needed."
         case "42710":
-            (
-                "there is a role ringback_owner or ringback_hosts with rights that it must not have.",
-                "If it is not Ringback's, use another server; else take LOGIN, SUPERUSER, BYPASSRLS and REPLICATION "
-                    + "from it."
-            )
-        case "42P06": ("its schema ringback belongs to another role.", "Use another database of that server.")
-        default: ("it refused a statement, with SQLSTATE \(Sanitizer.line(state, limit: 10)).", nil)
+            "there is a role ringback_owner or ringback_hosts with rights that it must not have. If it is not Ringback's, "
+                + "use another server; else take LOGIN, SUPERUSER, BYPASSRLS and REPLICATION from it."
+        case "42P06": "its schema ringback belongs to another role. Use another database of that server."
+        default: "it refused a statement, with SQLSTATE \(Sanitizer.line(state, limit: 10))."
         }
     }
 

@@ -29,14 +29,12 @@ struct Unlock: DaemonVerb {
     func run() throws {
         let calls = try daemon.calls()
         let vault = try calls.call(.getStatus)["vault"]
-        var body = JSONObject()
-        let source = vault?["key_source"]?.string.flatMap(KeySourceChoice.init)
-        if source == .passphrase, vault?["locked"]?.bool == true {
+        var passphrase: String?
+        if vault?["key_source"]?.string == KeySourceChoice.passphrase.rawValue, vault?["locked"]?.bool == true {
             let isNew = vault?["needs_new_passphrase"]?.bool == true
-            body["passphrase"] = .string(
-                isNew ? try Passphrase.readNew() : try Passphrase.read("Passphrase (it is not shown): "))
+            passphrase = try isNew ? Passphrase.readNew() : Passphrase.read("Passphrase (it is not shown): ")
         }
-        let answer = try calls.call(.unlockVault, body: .object(body), timeout: .seconds(150))
+        let answer = try calls.call(.unlockVault, body: .object(["passphrase": passphrase]), timeout: .seconds(150))
         json.print(answer, or: "The vault is open.")
     }
 }
@@ -62,14 +60,10 @@ enum Passphrase {
         return first
     }
 
-    /// - Parameters:
-    ///   - name: what it is, for an error.
-    ///   - missing: the error's text if none is read.
     static func line(_ question: String, _ name: String, missing: String) throws(RingbackError) -> String {
         let line =
             Console.Stream.input.isTerminal
-            ? Prompt.readHidden(
-                question, limit: maxLength, interruption: try Signals.interruption().descriptor)
+            ? Prompt.readHidden(question, limit: maxLength, interruption: try Signals.interruption().descriptor)
             : readLine(strippingNewline: true)
         guard let line, !line.isEmpty else { throw RingbackError(.cancelled, missing) }
         guard line.utf8.count <= maxLength else {
@@ -110,8 +104,9 @@ struct VaultRekey: DaemonVerb {
     func run() throws {
         guard let keySource = keySource ?? place else { return }
         let calls = try daemon.calls()
-        var body = JSONObject(texts: ["key_source": keySource.rawValue])
-        if keySource == .passphrase { body["passphrase"] = .string(try Passphrase.readNew()) }
+        let body: JSONObject = [
+            "key_source": keySource.rawValue, "passphrase": try keySource == .passphrase ? Passphrase.readNew() : nil,
+        ]
         let answer = try calls.call(.rekeyVault, body: .object(body), timeout: .seconds(150))
         guard !json.isWanted else { return Output.json(answer) }
         Output.line("The vault's key: \(Sanitizer.line(answer["key_source"]?.string ?? keySource.rawValue))")
@@ -190,7 +185,6 @@ struct VaultInvite: DaemonVerb {
         VaultInvite.show(answer, to: "the new host", lasting: answer["expires_in"]?.integer ?? seconds)
     }
 
-    /// What the invited host needs.
     static func show(_ invitation: JSON, to host: String, lasting seconds: Int) {
         Output.line(
             """
@@ -223,7 +217,6 @@ struct VaultJoin: DaemonVerb {
 
     @OptionGroup var options: CallOptions
 
-    /// How often the daemon is asked whether the vault is open.
     private static let interval: Duration = .seconds(1)
 
     func run() throws {
@@ -242,22 +235,18 @@ struct VaultJoin: DaemonVerb {
     }
 
     private func join(_ calls: BrokerCalls, _ interruption: Interruption) throws(RingbackError) -> JSON {
-        var body = JSONObject(texts: ["name": name])
-        do throws(RingbackError) {
-            return try call(calls, body)
-        } catch {
-            guard error.kind == .validationFailed, error.problem?.extensions["field"] == "password" else {
-                throw error
+        var body: JSONObject = ["name": name]
+        while true {
+            do throws(RingbackError) {
+                return try calls.call(.joinVault, body: .object(body), timeout: .seconds(90))
+            } catch {
+                let isMissing = error.kind == .validationFailed && error["field"] == "password"
+                guard isMissing, body["password"] == nil else { throw error }
             }
+            body["password"] = .string(
+                try SecretInput(interruption: interruption).read(
+                    "password of the invitation", from: nil, otherwise: "Nothing was changed."))
         }
-        body["password"] = .string(
-            try SecretInput(interruption: interruption).read(
-                "password of the invitation", from: nil, otherwise: "Nothing was changed."))
-        return try call(calls, body)
-    }
-
-    private func call(_ calls: BrokerCalls, _ body: JSONObject) throws(RingbackError) -> JSON {
-        try calls.call(.joinVault, body: .object(body), timeout: .seconds(90))
     }
 
     private func show(_ answer: JSON, _ code: String?) {
@@ -322,11 +311,10 @@ struct VaultShare: DaemonVerb {
     @OptionGroup var options: CallOptions
 
     func validate() throws {
-        guard code.isEmpty else {
-            throw ValidationError(
-                "The code is no argument: other users can read the arguments of a command. Run ringback vault share, and "
-                    + "type the code when it is asked for.")
-        }
+        try require(
+            code.isEmpty,
+            "The code is no argument: other users can read the arguments of a command. Run ringback vault share, and "
+                + "type the code when it is asked for.")
     }
 
     func run() throws {

@@ -4,6 +4,168 @@ import Glibc
 import RingbackAPI
 import RingbackBase
 import RingbackClient
+import Terminal
+
+struct DockerCredentialVerb: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "docker-credential", abstract: "Give docker, podman and skopeo the token for a registry.",
+        discussion: """
+            A credential helper: the tool runs it and writes the registry's name to its standard input. The \
+            configuration's [[origin]] tables say which account's token goes to which registry. Errors are on standard \
+            output, as the protocol says. Also run as docker-credential-ringback.
+            """)
+
+    @Argument(help: "get, store, erase, list or version.")
+    var action: String
+
+    @OptionGroup var daemon: DaemonOptions
+
+    func run() throws {
+        guard let action = DockerCredential.Action(rawValue: action) else {
+            throw ValidationError("The action is get, store, erase, list or version.")
+        }
+        try ExitStatus.end(with: answer(action))
+    }
+
+    private func answer(_ action: DockerCredential.Action) -> Int32 {
+        switch action {
+        case .version: return AdapterCalls.print(DockerCredential.version(Ringback.version))
+        case .list: return list()
+        case .get: return get()
+        case .erase, .store:
+            // If the input were left unread, a tool could fail before it reads the response.
+            _ = AdapterCalls.readInput(atMost: DockerCredential.maxInput)
+            return action == .erase ? 0 : fail(DockerCredential.storesNothing)
+        }
+    }
+
+    private func get() -> Int32 {
+        do throws(AdapterFailure) {
+            let credential = try DockerCredential(reading: AdapterCalls.readInput(atMost: DockerCredential.maxInput))
+            let found: AdapterCredential
+            do throws(RingbackError) {
+                // docker shows a helper's output only after it ends, so the user would not see a pending sign-in.
+                found = try AdapterCalls(socket: daemon.socket, tool: "docker").lookup(credential.request) { false }
+            } catch {
+                guard error.kind != .notFound else { return fail(DockerCredential.notFound) }
+                return fail(AdapterCalls.failure(error).lines.joined(separator: " "))
+            }
+            return AdapterCalls.print(try credential.answer(found))
+        } catch {
+            return fail(error.reason)
+        }
+    }
+
+    /// The origins of the configuration that are found without a user name, since `get` names none.
+    private func list() -> Int32 {
+        do throws(RingbackError) {
+            let entries = OriginEntry.all(in: try ConfigurationFile(stated: nil).report())
+                .filter { $0.rule.username == nil }
+            return AdapterCalls.print(
+                DockerCredential.list(entries.map { ($0.rule.pattern, $0.json["username"]?.string) }))
+        } catch {
+            return fail(AdapterCalls.failure(error).lines.joined(separator: " "))
+        }
+    }
+
+    private func fail(_ text: String) -> Int32 {
+        Output.line(text)
+        return ExitStatus.failed
+    }
+}
+
+struct KubectlCredentialVerb: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "kubectl-credential", abstract: "Give kubectl the token for a cluster.",
+        discussion: """
+            A credential plugin: kubectl runs it, describes the cluster in KUBERNETES_EXEC_INFO and reads the token from \
+            standard output. Without --account the configuration's [[origin]] table for the cluster's server says which \
+            token; the kubeconfig then needs provideClusterInfo: true. The table has to allow a certificate authority of \
+            the cluster's own (ca_sha256) and other settings that change who can read the token. Also run as \
+            kubectl-ringback.
+            """)
+
+    @Option(help: "The account, instead of the origin of the cluster's server.")
+    var account: String?
+
+    @Option(help: "id_token (the default) or access_token; of the account that is named.")
+    var kind: TokenKind?
+
+    @OptionGroup var daemon: DaemonOptions
+
+    func validate() throws {
+        try require(
+            kind == nil || account != nil,
+            "--kind needs --account. Without an account the origin says which token it is (kind).")
+    }
+
+    func run() throws {
+        try ExitStatus.end(with: answer())
+    }
+
+    private func answer() -> Int32 {
+        let input = KubectlCredentialVerb.input
+        guard input != nil || account != nil else {
+            AdapterCalls.note(
+                "\(KubectlCredential.variable) is not set. kubectl sets it when it runs this as a credential plugin.")
+            return ExitStatus.usage
+        }
+        do throws(RingbackError) {
+            let credential =
+                if let input { try AdapterCalls.translated(try KubectlCredential(reading: input)) } else {
+                    KubectlCredential()
+                }
+            let found = try find(credential)
+            return AdapterCalls.print(try AdapterCalls.translated(try credential.answer(found)))
+        } catch {
+            AdapterCalls.show(error)
+            if account == nil, error.kind == .notFound {
+                Output.note(
+                    "Add one for the cluster's server: ringback origin add URL --account ACCOUNT --kind id_token")
+            }
+            return ExitStatus.of(error)
+        }
+    }
+
+    private func find(_ credential: KubectlCredential) throws(RingbackError) -> AdapterCredential {
+        let calls = AdapterCalls(socket: daemon.socket, tool: "kubectl")
+        let mayWait = { credential.isInteractive && Console.Stream.errors.isTerminal }
+        if let account {
+            // Without an origin nothing can allow it.
+            guard credential.request?.settings.skipsVerification != true else {
+                throw RingbackError(
+                    .policyDenied,
+                    "The cluster has insecure-skip-tls-verify, so anybody on the way could read the token. Leave "
+                        + "--account out and let an origin of the cluster's server allow it, or remove the setting.")
+            }
+            var request = SessionRequest(account: account)
+            request.kind = kind == .accessToken ? nil : .idToken
+            return try calls.session(request, mayWait: mayWait)
+        }
+        guard let request = try KubectlCredentialVerb.request(of: credential) else {
+            throw RingbackError(
+                ExitStatus.usageKind,
+                "kubectl does not say which cluster it connects to. Set provideClusterInfo: true in the kubeconfig, or name "
+                    + "an account with --account.")
+        }
+        return try calls.lookup(request, mayWait: mayWait)
+    }
+
+    private static func request(of credential: KubectlCredential) throws(RingbackError) -> AdapterRequest? {
+        guard let path = credential.authorityFile else { return credential.request }
+        // A relative path begins in the kubeconfig's directory, which the plugin is not told.
+        guard path.hasPrefix("/"), let bytes = try Files.contents(of: path) else {
+            throw RingbackError(
+                .policyDenied, "The cluster's certificate-authority is no absolute path of a file that can be read.")
+        }
+        return credential.request(trusting: bytes)
+    }
+
+    private static var input: [UInt8]? {
+        guard let text = unsafe getenv(KubectlCredential.variable), unsafe text.pointee != 0 else { return nil }
+        return unsafe Array(UnsafeRawBufferPointer(start: text, count: strlen(text)))
+    }
+}
 
 struct BazelCredentialVerb: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -232,8 +394,7 @@ struct KeyringRun {
         let calls = AdapterCalls(socket: socket, tool: "keyring")
         return AdapterCalls.status { () throws(RingbackError) in
             do throws(RingbackError) {
-                return try calls.answer(
-                    asked.request, otherwise: { KeyringRun.passOn(arguments) }, asked.answer)
+                return try calls.answer(asked.request, otherwise: { KeyringRun.passOn(arguments) }, asked.answer)
             } catch {
                 // pip asks for the host of a plain http index too. Another keyring may have a password for it.
                 guard error.kind == .policyDenied, asked.request.settings.withoutScheme else { throw error }
@@ -262,5 +423,86 @@ struct KeyringRun {
         let failure = Replacement.run([next] + arguments)
         AdapterCalls.note("\(next) cannot be started.")
         return failure.status
+    }
+}
+
+struct OIDCTokenVerb: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "oidc-token", abstract: "Print a token as oidc-agent's oidc-token does.",
+        discussion: """
+            For scripts that run oidc-token: the same options, output and exit statuses. Also run as oidc-token, through \
+            a link in a folder of PATH before that of oidc-agent.
+            """)
+
+    @Argument(parsing: .captureForPassthrough, help: "As of oidc-token: [OPTION]… ACCOUNT or ISSUER")
+    var words: [String] = []
+
+    func run() throws {
+        try ExitStatus.end(with: OIDCTokenRun.run(words))
+    }
+}
+
+enum OIDCTokenRun {
+    /// The exit status: 0, 1, or 64 for a mistake in the arguments, as that program's.
+    static func run(_ arguments: [String]) -> Int32 {
+        let command: OIDCToken
+        do throws(AdapterFailure) {
+            command = try OIDCToken(arguments)
+        } catch {
+            AdapterCalls.note("\(error.reason) To see the options: oidc-token --help")
+            return ExitStatus.usage
+        }
+        switch command.page {
+        case .help: return AdapterCalls.print(Array(OIDCToken.help.utf8))
+        case .usage: return AdapterCalls.print(Array(OIDCToken.usage.utf8))
+        case .version: return AdapterCalls.print(Array("oidc-token of ringback \(Ringback.version)\n".utf8))
+        case nil: break
+        }
+        do throws(RingbackError) {
+            let facts = try facts(of: command)
+            return AdapterCalls.print(try AdapterCalls.translated(try command.answer(facts)))
+        } catch {
+            AdapterCalls.show(error)
+            return ExitStatus.failed
+        }
+    }
+
+    private static func facts(of command: OIDCToken) throws(RingbackError) -> OIDCToken.Facts {
+        let calls = try AdapterCalls(socket: nil, tool: "oidc-token").calls()
+        var request = SessionRequest(account: nil)
+        switch command.account {
+        case .name(let name):
+            guard RequestTarget.isAccountName(name) else {
+                throw RingbackError(.accountNotFound, "There is no account of that name.")
+            }
+            request.account = name
+        case .issuer(let issuer): request.issuer = issuer
+        }
+        request.minValid = command.minValid
+        request.scope = command.scope
+        request.audience = command.audience
+        if command.isIDToken { request.kind = .idToken }
+        var answer = try session(request, calls)
+        if command.isForced, let account = answer["account"]?.string {
+            _ = try calls.call(.refresh, [account], body: ["force": true])
+            answer = try session(request, calls)
+        }
+        let member = (request.kind ?? .accessToken).rawValue
+        guard let token = answer[member]?.string, let issuer = answer["issuer"]?.string else {
+            throw RingbackError(.badResponse, "The daemon's response has no “\(member)” or no “issuer”.")
+        }
+        return OIDCToken.Facts(token: token, issuer: issuer, expiresAt: answer["expires_at"]?.integer)
+    }
+
+    /// An issuer of oidc-agent ends with a slash, whatever the provider calls itself.
+    private static func session(_ request: SessionRequest, _ calls: BrokerCalls) throws(RingbackError) -> JSON {
+        do throws(RingbackError) {
+            return try calls.session(request)
+        } catch {
+            guard error.kind == .accountNotFound, let issuer = request.issuer else { throw error }
+            var other = request
+            other.issuer = issuer.hasSuffix("/") ? String(issuer.dropLast()) : issuer + "/"
+            return try calls.session(other)
+        }
     }
 }
