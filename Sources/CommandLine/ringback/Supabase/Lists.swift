@@ -6,7 +6,7 @@ import Terminal
 
 /// A kind of things that a project has about its user: one verb lists them, another one removes one by its id.
 protocol UserResource {
-    static var kind: UserResourceKind { get }
+    static var rows: UserResourceKind { get }
 
     init(reading json: JSON) throws(RingbackError)
 
@@ -28,41 +28,41 @@ struct UserResourceKind: Sendable {
 }
 
 extension UserResource {
-    static func list(_ account: String) -> ShownCommand { ShownCommand("ringback supabase \(kind.name) \(account)") }
+    static func list(_ account: String) -> ShownCommand { ShownCommand("ringback supabase \(rows.name) \(account)") }
 
     static func all(in answer: JSON) throws(RingbackError) -> [Self] {
         var all: [Self] = []
-        for entry in answer.list(kind.name) { all.append(try Self(reading: entry)) }
+        for entry in answer.list(rows.name) { all.append(try Self(reading: entry)) }
         return all
     }
 
     static func show(_ answer: JSON, of account: String, _ json: JSONOption) throws(RingbackError) {
-        try json.printList(answer, kind.name, kind.columns, none: kind.none(account)) { entry throws(RingbackError) in
+        try json.printList(answer, rows.name, rows.columns, none: rows.none(account)) { entry throws(RingbackError) in
             try Self(reading: entry).cells
         }
     }
 }
 
 struct ListVerb<Resource: UserResource>: AccountVerb {
-    static var configuration: CommandConfiguration { Resource.kind.list }
+    static var configuration: CommandConfiguration { Resource.rows.list }
 
     @OptionGroup var target: AccountOptions
 
     func run() throws {
-        try Resource.show(daemon.calls().project(Resource.kind.listing, account), of: account, json)
+        try Resource.show(daemon.calls().project(Resource.rows.listing, account), of: account, json)
     }
 }
 
 struct RemoveVerb<Resource: UserResource>: AccountVerb {
-    static var configuration: CommandConfiguration { Resource.kind.remove }
+    static var configuration: CommandConfiguration { Resource.rows.remove }
 
     @OptionGroup var target: AccountOptions
 
-    @Argument(help: "The \(Resource.kind.noun), as “supabase \(Resource.kind.name)” shows it.")
+    @Argument(help: "The \(Resource.rows.noun), as “supabase \(Resource.rows.name)” shows it.")
     var id: String
 
     func run() throws {
-        let kind = Resource.kind
+        let kind = Resource.rows
         let answer = try advisingList(Resource.list(account), try daemon.calls().project(kind.removing, account, id))
         guard let removed = kind.removed else { return try Resource.show(answer, of: account, json) }
         json.print(answer, or: removed(Sanitizer.line(id)))
@@ -77,7 +77,7 @@ func advisingList(
 }
 
 extension Factor: UserResource {
-    static let kind = UserResourceKind(
+    static let rows = UserResourceKind(
         name: "factors",
         list: CommandConfiguration(commandName: "factors", abstract: "List the user's second factors."),
         listing: .listFactors,
@@ -93,7 +93,7 @@ extension Factor: UserResource {
 }
 
 extension Identity: UserResource {
-    static let kind = UserResourceKind(
+    static let rows = UserResourceKind(
         name: "identities",
         list: CommandConfiguration(
             commandName: "identities", abstract: "List the user's identities: the linked providers' accounts."),
@@ -108,7 +108,7 @@ extension Identity: UserResource {
 }
 
 extension Consent: UserResource {
-    static let kind = UserResourceKind(
+    static let rows = UserResourceKind(
         name: "consents",
         list: CommandConfiguration(
             commandName: "consents", abstract: "List the OAuth clients that the user has allowed at the project.",
@@ -127,7 +127,7 @@ extension Consent: UserResource {
 }
 
 extension Passkey: UserResource {
-    static let kind = UserResourceKind(
+    static let rows = UserResourceKind(
         name: "passkeys", list: CommandConfiguration(commandName: "passkeys", abstract: "List the user's passkeys."),
         listing: .listPasskeys,
         remove: CommandConfiguration(
