@@ -76,7 +76,8 @@ extension RowDatabase {
     }
 
     /// Calls a function with the version of the schema and these values.
-    private func rows(_ function: String, _ values: [PostgresValue] = []) async throws(PostgresFailure) -> PostgresRows {
+    private func rows(_ function: String, _ values: [PostgresValue] = []) async throws(PostgresFailure) -> PostgresRows
+    {
         try await repeated("SELECT * FROM \(function)", [.integer(Schema.version)] + values)
     }
 

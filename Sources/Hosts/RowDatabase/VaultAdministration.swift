@@ -63,7 +63,8 @@ public final class VaultAdministration: Sendable {
 
     /// The state of the database.
     public func facts() async throws(RowError) -> Facts {
-        let exists = try await ask("SELECT to_regclass('ringback.versions') IS NOT NULL") { row throws(PostgresFailure) in
+        let exists = try await ask("SELECT to_regclass('ringback.versions') IS NOT NULL") {
+            row throws(PostgresFailure) in
             try row.flag(0)
         }
         guard exists else {

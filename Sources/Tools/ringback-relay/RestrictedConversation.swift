@@ -163,7 +163,8 @@ final class RestrictedConversation: RelayConnection {
         let token = (access.authorization?.revealed() ?? "").split(separator: " ").last.map { String($0) } ?? ""
         let secrets = (token.isEmpty ? [] : [token]) + server.headers.map(\.1)
         let response = RestrictedResponse(
-            ResponseRule(orders.rule, secrets: secrets), memory.ids, request: request.id, listsTools: request.listsTools)
+            ResponseRule(orders.rule, secrets: secrets), memory.ids, request: request.id, listsTools: request.listsTools
+        )
         state = .streaming(transfer, AccessLookup.Sent(url: server.url, token: access.digest), response)
     }
 

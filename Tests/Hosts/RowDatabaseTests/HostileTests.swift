@@ -93,7 +93,8 @@ struct `Two people in one database` {
         for setting in ["SET ROLE ringback_hosts", "SET search_path = pg_temp", "SET row_security = off"] {
             _ = await state(eve, setting)
             do throws(PostgresFailure) {
-                let rows = try await eve.run("SELECT * FROM ringback.read(1, ARRAY['\\x\(key.hex)'::bytea])", within: limit)
+                let rows = try await eve.run(
+                    "SELECT * FROM ringback.read(1, ARRAY['\\x\(key.hex)'::bytea])", within: limit)
                 #expect(rows.count == 0, "\(setting)")
             } catch {
                 #expect(error == .refused(state: "42501", number: nil), "\(setting)")
@@ -204,7 +205,8 @@ struct `Two people in one database` {
                 SET search_path = pg_temp, pg_catalog
                 """.replacingDivision, within: limit)
         #expect(
-            try await eve.run("SELECT * FROM ringback.read(1, ARRAY['\\x\(key.hex)'::bytea])", within: limit).count == 1)
+            try await eve.run("SELECT * FROM ringback.read(1, ARRAY['\\x\(key.hex)'::bytea])", within: limit).count == 1
+        )
     }
 
     @Test(arguments: [false, true])

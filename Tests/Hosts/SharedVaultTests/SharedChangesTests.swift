@@ -117,7 +117,9 @@ private let slot = Hosts.slot
         let rows = try #require(await two.rows as? MemoryRows.Connection)
         rows.afterRead.withLock { [hosts] in
             $0 = {
-                guard (try? await one.take()) != nil, (try? await one.store("second", as: .result)) != nil else { return }
+                guard (try? await one.take()) != nil, (try? await one.store("second", as: .result)) != nil else {
+                    return
+                }
                 await two.look(at: [hosts.row?.key])
             }
         }

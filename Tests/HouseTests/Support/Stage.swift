@@ -185,7 +185,8 @@ final class Stage: Sendable {
     @discardableResult
     func ringback(
         _ arguments: String..., stdin: String? = nil, environment added: [String: String] = [:],
-        within bound: Duration = Bound.usual, status: Int32? = nil, out: String? = nil, prints: String..., says: String..., sourceLocation: SourceLocation = #_sourceLocation
+        within bound: Duration = Bound.usual, status: Int32? = nil, out: String? = nil, prints: String...,
+        says: String..., sourceLocation: SourceLocation = #_sourceLocation
     ) async throws -> Output {
         let output = try await run("ringback", arguments, stdin: stdin, environment: added, within: bound)
         output.check(arguments, status, out: out, prints: prints, says: says, at: sourceLocation)

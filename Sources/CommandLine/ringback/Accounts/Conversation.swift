@@ -254,7 +254,8 @@ struct AccountConversation {
 
     private func askSecret(isNeeded: Bool) throws(RingbackError) -> String? {
         while true {
-            let question = isNeeded ? ", which the provider shows beside the ID" : " (it is not shown; empty if there is none)"
+            let question =
+                isNeeded ? ", which the provider shows beside the ID" : " (it is not shown; empty if there is none)"
             let secret = try questions.secret("Client secret\(question): ")
             if secret != nil || !isNeeded { return secret }
             Output.note(Questions.needed)

@@ -111,7 +111,8 @@ struct AccountDescription: ParsableArguments {
         }
         let same: Set = [
             "issuer", "mcp", "client_id_metadata_url", "provider", "tenant", "url", "api_key", "client_id",
-            "client_secret_file", "client_key_file", "client_authentication", "redirect_uri", "response_mode", "ca_file",
+            "client_secret_file", "client_key_file", "client_authentication", "redirect_uri", "response_mode",
+            "ca_file",
         ]
         return others[key] ?? (same.contains(key) ? "--" + key.replacing("_", with: "-") : nil)
     }

@@ -113,7 +113,9 @@ struct AccountRemove: DaemonVerb, AccountNaming {
         ]
         for kind in kinds {
             for entry in report.list(kind.list) where entry[kind.account]?.string != name {
-                guard AccountSource(of: entry)?.file == file.path, let other = entry[kind.name]?.string else { continue }
+                guard AccountSource(of: entry)?.file == file.path, let other = entry[kind.name]?.string else {
+                    continue
+                }
                 throw RingbackError(
                     "account_elsewhere",
                     "\(file.path) also defines \(kind.what)\(Sanitizer.line(other)). Nothing was removed. To change that "

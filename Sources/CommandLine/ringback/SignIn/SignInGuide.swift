@@ -152,7 +152,8 @@ enum SSHForwarding {
         let target = callback.isIPv6 ? "[::1]" : "127.0.0.1"
         let own = callback.isIPv6 ? "[::1]:" : ""
         let forwarding = "\(own)\(callback.port):\(target):\(callback.port)"
-        return ShownCommand(words: ["ssh", "-L", forwarding, "\(user)@\(host)"] + (port == 22 ? [] : ["-p", "\(port)"]))
+        return ShownCommand(
+            words: ["ssh", "-L", forwarding, "\(user)@\(host)"] + (port == 22 ? [] : ["-p", "\(port)"]))
     }
 
     /// True for letters, digits and a few other characters that do not begin with a dash.

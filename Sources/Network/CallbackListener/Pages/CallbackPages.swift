@@ -62,7 +62,8 @@ enum CallbackPages {
     /// The response with a page.
     static func response(_ content: PageContent, in language: PageLanguage) -> ServerResponse {
         let type = [("Content-Type", "text/html; charset=utf-8"), ("Content-Language", language.rawValue)]
-        return ServerResponse(status: content.page.status, fields: fields(type), body: Array(content.html(in: language).utf8))
+        return ServerResponse(
+            status: content.page.status, fields: fields(type), body: Array(content.html(in: language).utf8))
     }
 
     /// Redirects the browser to an address without the query and the fragment, where it gets ``Page/notFound``.

@@ -61,7 +61,8 @@ extension AuthorizationServer {
         guard let known = clients[id] else { throw Self.wrongToken }
         var document = registration.document
         let token = clients.enter(
-            id, redirectURIs, known.authentications, hasSecret: known.secret != nil, &document, issuer.settings, at: now)
+            id, redirectURIs, known.authentications, hasSecret: known.secret != nil, &document, issuer.settings, at: now
+        )
         for member in asked.members where member.name != "client_secret" { document[member.name] = member.value }
         registrations[id] = Registration(token: token, document: document)
         return Responses.json(document)

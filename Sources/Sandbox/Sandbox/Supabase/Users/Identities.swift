@@ -12,11 +12,12 @@ struct SupabaseClaims {
     /// A user's claims at a provider, which is always the issuer. Apple's ID tokens contain no name.
     init(_ person: SandboxUser, at provider: String, issuer: String, showsName: Bool) {
         let name = showsName ? person.displayName : nil
-        data = [
-            "iss": issuer, "sub": person.subject, "provider_id": person.subject, "email": person.email,
-            "email_verified": true, "phone_verified": false, "name": name, "full_name": name,
-            "user_name": provider == "github" ? person.name : nil,
-        ] as JSONObject
+        data =
+            [
+                "iss": issuer, "sub": person.subject, "provider_id": person.subject, "email": person.email,
+                "email_verified": true, "phone_verified": false, "name": name, "full_name": name,
+                "user_name": provider == "github" ? person.name : nil,
+            ] as JSONObject
         self.provider = provider
         subject = person.subject
         email = person.email

@@ -164,7 +164,8 @@ struct SupabaseFactor: JSONConvertible {
         .object([
             "id": id, "created_at": createdAt, "updated_at": updatedAt,
             "status": isVerified ? "verified" : "unverified", "friendly_name": name.isEmpty ? nil : name,
-            "factor_type": kind.rawValue, "phone": phone, "last_challenged_at": lastChallengedAt?.jsonValue ?? JSON.null,
+            "factor_type": kind.rawValue, "phone": phone,
+            "last_challenged_at": lastChallengedAt?.jsonValue ?? JSON.null,
             "last_webauthn_challenge_data": lastResponse,
         ])
     }
