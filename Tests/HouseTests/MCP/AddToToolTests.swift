@@ -24,6 +24,7 @@ import Testing
         private static let usual = [#""linear": {"#, #""command": "{ringback}""#, #""args": ["mcp", "linear"]"#]
 
         static let all = [
+            Tool(name: "amp", file: ".config/amp/settings.json", former: list("amp.mcpServers"), parts: usual),
             Tool(name: "claude", file: ".claude.json", former: list("mcpServers"), parts: usual),
             Tool(
                 name: "claude-desktop", file: ".config/Claude/claude_desktop_config.json", former: list("mcpServers"),

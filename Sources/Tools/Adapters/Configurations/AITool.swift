@@ -2,7 +2,7 @@ public import RingbackBase
 
 /// An AI tool that starts MCP servers, and where its configuration lists them.
 public enum AITool: String, Sendable, CaseIterable {
-    case claude
+    case amp, claude
     case claudeDesktop = "claude-desktop"
     case codex, copilot, cursor, gemini, opencode, qwen, vscode, windsurf, zed
 
@@ -18,6 +18,7 @@ public enum AITool: String, Sendable, CaseIterable {
     /// `$XDG_CONFIG_HOME` or to the home directory; and the variable that names its directory in place of that.
     private var row: (member: String?, isConfiguration: Bool, path: String, variable: String?) {
         switch self {
+        case .amp: ("amp.mcpServers", true, "amp/settings.json", nil)
         case .claude: ("mcpServers", false, ".claude.json", "CLAUDE_CONFIG_DIR")
         case .claudeDesktop: ("mcpServers", true, "Claude/claude_desktop_config.json", nil)
         case .codex: (nil, false, ".codex/config.toml", "CODEX_HOME")
@@ -57,7 +58,7 @@ public enum AITool: String, Sendable, CaseIterable {
             ])
         case .copilot: JSONObject([.init("type", "local")] + command + [.init("tools", ["*"])])
         case .zed: JSONObject([.init("source", "custom")] + command)
-        case .claudeDesktop, .codex, .cursor, .gemini, .qwen, .windsurf: JSONObject(command)
+        case .amp, .claudeDesktop, .codex, .cursor, .gemini, .qwen, .windsurf: JSONObject(command)
         }
     }
 
