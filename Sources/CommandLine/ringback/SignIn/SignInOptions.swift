@@ -97,7 +97,7 @@ struct SignInOptions: ParsableArguments {
 
     @Option(
         name: .customLong("credential-fd"),
-        help: SignInOptions.descriptor("passkey: the authenticator's response, as JSON,"))
+        help: SignInOptions.descriptor("the authenticator's response to a passkey's challenge, as JSON,"))
     var credentialDescriptor: Int32?
 
     enum Channel: String, ExpressibleByArgument, CaseIterable { case sms, whatsapp }
