@@ -73,6 +73,9 @@ import Testing
         let ended = try await house.broker.verify(flow.id, credential: credential("nobody@example.org"))
         guard case .failed(.problem(let problem)) = ended.status else { throw Unexpected() }
         #expect(problem.providerCode == "webauthn_verification_failed" && problem.code == "invalid_credentials")
+        // It takes one answer.
+        #expect(await error { try await house.broker.verify(flow.id, credential: credential()) } != nil)
+        #expect(house.project.count(Self.verify) == 1)
         #expect(try await house.view.state == .unauthenticated)
         #expect(try await house.view.error != nil)
     }

@@ -194,6 +194,23 @@ import Testing
         #expect(try await house.view.state == .unauthenticated)
         #expect(await house.vault.holdsNothing)
     }
+
+    @Test func `of another project is not shown to a server that alone could check it`() async throws {
+        let house = try await SupabaseHouse()
+        house.project.behave { $0.signature = .hs256 }
+        let stranger = try FakeSupabase("https://other.supabase.co", clock: house.clock)
+        let body = stranger.behave { server in
+            server.signature = .hs256
+            let user = server.addUser(email: SupabaseHouse.alice)
+            return server.open(user.id, "password", at: 0).body
+        }
+        let access = Secret(try #require(body["access_token"]?.string))
+        let refresh = Secret(try #require(body["refresh_token"]?.string))
+        guard case .invalid(field: "access_token", _) = await error({ try await handIn(house, access, refresh) })
+        else { throw Unexpected() }
+        #expect(house.project.presented.isEmpty && house.project.count("GET /user") == 0)
+        #expect(await house.vault.holdsNothing)
+    }
 }
 
 extension RecordingVault {

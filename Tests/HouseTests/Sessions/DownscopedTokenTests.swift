@@ -87,6 +87,32 @@ import Testing
         }
     }
 
+    @Test func `a refused one is no refresh failure in the audit log`() async throws {
+        try await Stage.play { stage in
+            try await stage.signIn()
+            let exposed = try await stage.ringback("expose", "ci", "--account", "work", "--json")
+            let socket = try #require(try exposed.json["socket"]?.string, "\(exposed)")
+            try await stage.sandbox.control([
+                "faults": [["endpoint": "token", "kind": "error", "error": "invalid_scope"]]
+            ])
+            for _ in 0..<5 {
+                try await stage.ringback("token", "work", "--scope", "email", status: 1, out: "")
+                let other = try await stage.ringback("token", "work", "--scope", "openid", "--socket", socket, out: "")
+                #expect(other.status != 0, "\(other)")
+            }
+            let audit = try await stage.ringback("audit", "--json", "--limit", "1000")
+            let entries = try audit.lines.map { try JSON(parsing: $0.utf8) }
+            #expect(!entries.contains { $0["event"] == "refresh_failed" }, "\(audit)")
+            // The owner's once, and the exposed socket's once: five refusals of one kind are one entry.
+            let refused = entries.filter { $0["event"] == "downscoping_failed" }
+            let codes = refused.map { $0["provider_code"] ?? $0["code"] ?? "" }
+            #expect(codes == ["invalid_scope", "method_unsupported"], "\(refused)")
+            // Nothing is wrong with the session.
+            let account = try await stage.account()
+            #expect(account["state"] == "authenticated" && account["error"] == nil, "\(account.text)")
+        }
+    }
+
     @Test func `a downscoped token is found by issuer and by account name`() async throws {
         try await Stage.play(Self.account) { stage in
             try await stage.signIn()

@@ -74,6 +74,26 @@ import Testing
         }
     }
 
+    @Test func `an open_url pushes its authorization request when it is opened, and shows the result later`()
+        async throws
+    {
+        try await Stage.play { stage in
+            try await stage.sandbox.control(["pushed_requests": "required"])
+            let flow = try await stage.begin()
+            #expect(try await stage.sandbox.counters().requests("par") == 1)
+            let own = try await page(behind: flow.openURL)
+            let shown = try LocalURL(flow.authorizationURL)["request_uri"]
+            #expect(try await stage.sandbox.counters().requests("par") == 2)
+            #expect(own["request_uri"] != nil && own["request_uri"] != shown)
+            let second = try await stage.begin()
+            #expect(try await Browser.deliver(Browser.signIn(at: own.text)).answer.location == "/done")
+            for late in [second, flow] {
+                let answer = try await Browser.load(LocalURL(late.openURL))
+                #expect(answer.status == 303 && answer.location == "/done", "\(answer)")
+            }
+        }
+    }
+
     @Test func `an open_url at a Supabase project has its own key`() async throws {
         try await Stage.playProject { stage in
             let begun = try await stage.api("POST", "/v1/accounts/app/sign-in", ["oauth_provider": "github"])

@@ -40,6 +40,27 @@ import Testing
         }
     }
 
+    @Test func `a lost response to the refresh that changes the kind of token is requested again without a caller`()
+        async throws
+    {
+        try await Stage.playShared("v1", [("reuse_interval", 600)]) { stage, _ in
+            try await stage.setProject(["refresh_tokens": "v2", "upgrade": 100])
+            let before = try await stage.sandbox.counters(issuer: "/supabase")["refreshes"]
+            try await stage.fault(["kind": "status", "status": 504, "processed": true])
+            #expect(try await stage.refreshApp().status == 503)
+            try await stage.eventually("another refresh") {
+                try await stage.sandbox.counters(issuer: "/supabase")["refreshes"] >= before + 2
+            }
+            // The server has counted it; the daemon must have read the answer, or the next one joins it.
+            try await stage.eventually("what it answered") {
+                try await stage.account("app")["state"]?.string == "authenticated"
+            }
+            // The older token is not accepted any more after the interval.
+            try await stage.advance(1_800)
+            try await stage.expectAlive()
+        }
+    }
+
     // MARK: Ends
 
     @Test func `a session that the project has ended leaves the disk, and caller, events and account name the reason`()

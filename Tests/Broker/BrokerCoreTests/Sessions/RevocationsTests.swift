@@ -75,6 +75,16 @@ import Testing
         #expect(house.provider.count(.revocation) == delivered)
     }
 
+    @Test func `nor is it forgotten in a week without a network`() async throws {
+        let house = try await signedOut()
+        await deliver(house, house.broker, for: 7 * 86_400, step: 1_800)
+        #expect(await pending(house.broker) == 1)
+        #expect(await house.vault.leavingCount == 1)
+        mend(house)
+        await deliver(house, house.broker, for: 3_600)
+        #expect(await pending(house.broker) == 0)
+    }
+
     @Test func `a sign-out says what the provider did with the revocation, and what stays valid there`() async throws {
         let house = try await House()
         try await house.signIn()

@@ -235,6 +235,18 @@ import Testing
         #expect(first != second && proving.provider.tokenRequests == 2)
     }
 
+    @Test func `at once cause one refresh of a refused token`() async throws {
+        let house = try await house()
+        await look(house)
+        _ = await reject(house, "access-1")
+        let secrets = await withTaskGroup(of: String?.self) { group in
+            for _ in 0..<50 { group.addTask { await look(house)["secret"]?.string } }
+            return await group.reduce(into: Set<String?>()) { $0.insert($1) }
+        }
+        #expect(secrets == ["access-2"])
+        #expect(house.provider.tokenRequests == 2)
+    }
+
     @Test func `of a held token are answered at once, and no others`() async throws {
         let house = try await house([
             try origin("https://git.example.org/*"), try origin("https://proof.example/*", kind: .idToken),
