@@ -343,7 +343,7 @@ import Testing
     @Test(
         arguments: zip(
             FileFailure.Action.allCases,
-            ["make", "make room in", "move", "open", "read", "remove", "set aside", "sync", "use", "write"]))
+            ["make", "move", "open", "read", "remove", "sync", "use", "write", "make room in", "set aside"]))
     func `failed call`(action: FileFailure.Action, verb: String) {
         #expect(
             FileFailure(action: action, path: "/s/a", code: EINTR).sentence
