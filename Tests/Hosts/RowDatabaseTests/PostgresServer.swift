@@ -85,18 +85,23 @@ final class PostgresServer: Sendable {
     /// Kills every process and starts the server again.
     func crashAndRestart(_ options: String = "", port: Int = 5_432) throws {
         let programs = try #require(PostgresServer.programs)
-        signal(SIGKILL)
+        crash()
         try keeper.withLock { keeper in
-            keeper.end()
             keeper = try Keeper(directory, "\(prefix) \(Self.command(programs, directory, "-p \(port) \(options)"))")
         }
         try awaitReady(port)
     }
 
-    /// Kills every process.
+    /// Kills every process, and waits until they have ended: the next server refuses to start as long as one of them has the
+    /// shared memory.
     func crash() {
-        signal(SIGKILL)
+        // The first process makes no more of them meanwhile.
+        if let first = processes.first { kill(first, SIGSTOP) }
+        let all = processes
+        for process in all { kill(process, SIGKILL) }
         keeper.withLock { $0.end() }
+        let numbers = all.map(String.init).joined(separator: ",")
+        _ = Shell.run("for n in $(seq 600); do ps -o stat= -p \(numbers) | grep -qv '^Z' || exit 0; sleep 0.05; done")
     }
 
     private func awaitReady(_ port: Int = 5_432) throws {

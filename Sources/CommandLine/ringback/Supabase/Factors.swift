@@ -127,7 +127,7 @@ struct SupabaseVerifyFactor: AccountVerb {
 
     /// The one that is named; else the only verified one, else the only one.
     private func choose(among factors: [Factor]) throws(RingbackError) -> Factor {
-        let list = Factor.list(account)
+        let list = Factor.rows.see(account)
         if let factor {
             if let known = factors.first(where: { $0.id == factor }) { return known }
             throw RingbackError(.notFound, "\(account) has no factor “\(Sanitizer.line(factor))”. Run: \(shown: list)")

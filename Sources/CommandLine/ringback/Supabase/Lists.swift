@@ -22,14 +22,14 @@ struct UserResourceKind: Sendable {
     let removing: Endpoint
     let noun: String
     let columns: [String]
+    /// The command that lists them.
+    let see: @Sendable (_ account: String) -> ShownCommand
     let none: @Sendable (_ account: String) -> String
     /// Said of the one that was removed. Nil: the response is the list of those that are left, and is shown.
     var removed: (@Sendable (_ id: String) -> String)? = { "Removed \($0)" }
 }
 
 extension UserResource {
-    static func list(_ account: String) -> ShownCommand { ShownCommand("ringback supabase \(rows.name) \(account)") }
-
     static func all(in answer: JSON) throws(RingbackError) -> [Self] {
         var all: [Self] = []
         for entry in answer.list(rows.name) { all.append(try Self(reading: entry)) }
@@ -63,7 +63,8 @@ struct RemoveVerb<Resource: UserResource>: AccountVerb {
 
     func run() throws {
         let kind = Resource.rows
-        let answer = try advisingList(Resource.list(account), try daemon.calls().project(kind.removing, account, id))
+        let answer = try advisingList(
+            Resource.rows.see(account), try daemon.calls().project(kind.removing, account, id))
         guard let removed = kind.removed else { return try Resource.show(answer, of: account, json) }
         json.print(answer, or: removed(Sanitizer.line(id)))
     }
@@ -85,6 +86,7 @@ extension Factor: UserResource {
             commandName: "remove-factor", abstract: "Remove a second factor.",
             discussion: "Removing a verified one needs a session of the second level."),
         removing: .removeFactor, noun: "factor", columns: ["TYPE", "NAME", "STATUS", "SINCE", "ID"],
+        see: { ShownCommand("ringback supabase factors \($0)") },
         none: { "There is no second factor. To add one: \(shown: "ringback supabase enroll \($0)")" })
 
     var cells: [String] {
@@ -102,6 +104,7 @@ extension Identity: UserResource {
             commandName: "unlink", abstract: "Unlink a provider's account from the user.",
             discussion: "The last one cannot be unlinked: the user could not sign in any more."),
         removing: .unlinkIdentity, noun: "identity", columns: ["PROVIDER", "WHO", "LAST SIGN-IN", "ID"],
+        see: { ShownCommand("ringback supabase identities \($0)") },
         none: { _ in "The user has no linked provider's account." }, removed: nil)
 
     var cells: [String] { [provider, email ?? "-", lastSignInAt.cell, id] }
@@ -121,6 +124,7 @@ extension Consent: UserResource {
                 again. Its access tokens are valid until they expire.
                 """),
         removing: .revokeConsent, noun: "client", columns: ["CLIENT", "SCOPES", "SINCE", "ID"],
+        see: { ShownCommand("ringback supabase consents \($0)") },
         none: { _ in "The user has allowed no client." }, removed: { "Revoked the consent for \($0)" })
 
     var cells: [String] { [clientName ?? "-", scopes.joined(separator: " "), grantedAt.cell, clientID] }
@@ -134,6 +138,7 @@ extension Passkey: UserResource {
             commandName: "remove-passkey", abstract: "Remove a passkey: it cannot be used for sign-ins any more.",
             discussion: "If the user has a second factor, this needs a session of the second level."),
         removing: .removePasskey, noun: "passkey", columns: ["NAME", "SINCE", "LAST USED", "ID"],
+        see: { ShownCommand("ringback supabase passkeys \($0)") },
         none: { "There is no passkey. To add one: \(shown: "ringback supabase register-passkey \($0)")" })
 
     var cells: [String] { [name ?? "-", createdAt.cell, lastUsedAt.cell, id] }
@@ -156,7 +161,7 @@ struct SupabaseRenamePasskey: AccountVerb {
 
     func run() throws {
         let answer = try advisingList(
-            Passkey.list(account),
+            Passkey.rows.see(account),
             try daemon.calls().project(.renamePasskey, account, passkey, body: ["friendly_name": name]))
         let known = try Passkey(reading: answer)
         json.print(answer, or: "\(Sanitizer.line(known.id)) is \(Sanitizer.line(known.name ?? name)) now.")
