@@ -82,7 +82,7 @@ final class MemoryRows: Sendable {
         let fault: @Sendable (String) -> Fault
         let changes: AsyncStream<RowKey?>
         let facts: RowFacts
-        /// Awaited once, after rows were read and before they are returned.
+        /// Awaited once, after a row was read and before it is returned.
         let afterRead = Mutex<(@Sendable () async -> Void)?>(nil)
 
         init(
@@ -116,7 +116,7 @@ final class MemoryRows: Sendable {
             let found = try run("read") { state, now in
                 keys.reduce(into: [:]) { $0[$1] = database.shown(state.rows[$1], at: now) }
             }
-            await afterRead.withLock { $0.take() }?()
+            if !found.isEmpty { await afterRead.withLock { $0.take() }?() }
             return found
         }
 
