@@ -142,8 +142,6 @@ private let refusals = [
     @Test func `is replaced after the port of its expired sign-in was closed`() async throws {
         let house = try await MCPHouse()
         let flow = try await house.broker.signIn(House.name, SignInRequest()).flow
-        // What the sign-in began has written its records.
-        await house.work.drain(atMost: .seconds(30))
         await house.vault.hold()
         house.clock.advance(by: 601)
         #expect(
