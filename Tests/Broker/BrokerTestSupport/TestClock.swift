@@ -37,6 +37,12 @@ final class TestClock: Sendable {
         for sleeper in woken { sleeper.signal.fulfil(()) }
     }
 
+    /// Waits until the timers of `count` flows sleep that began at the present time. A step of the clock that comes while
+    /// a timer still computes its pause would not wake it.
+    func flowTimersSleep(_ count: Int = 1) async -> Bool {
+        await eventually { wakes.count { $0 == boot + 30_000 } >= count }
+    }
+
     /// The machine is started again: the time since boot begins anew, and the wall clock goes on.
     func reboot() {
         state.withLock { state in

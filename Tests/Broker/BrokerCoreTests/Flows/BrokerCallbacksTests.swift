@@ -92,6 +92,7 @@ import Testing
         guard case .events(let lines) = await events.next(within: .zero) else { throw Unexpected() }
         let refused = lines.filter { $0.event.kind == .callbackRefused }
         #expect(refused.map(\.event.error) == [.invalidCallback(.oauth(reason))])
+        #expect(await house.clock.flowTimersSleep())
         house.clock.advance(by: 601)
         #expect(
             await eventually {
