@@ -57,7 +57,7 @@ import Testing
             try await setUp(stage, "git", "--yes").expect(0, out: shown.out)
             let text = FileTree.text(of: file) ?? ""
             #expect(text.hasPrefix(Self.dotfiles) && isLink("\(stage.directory)/home/.gitconfig"), "\(text)")
-            #expect(text.contains("\thelper = \n\thelper = !/"), "\(text)")
+            #expect(text.contains("\thelper = \n\thelper = !test ! -x "), "\(text)")
             #expect(text.contains("/ringback git-credential\n"), "\(text)")
 
             let token = try #require(try await stage.token())
@@ -72,6 +72,12 @@ import Testing
                 stage, "credential", "fill", stdin: "protocol=https\nhost=code.example.org\npath=team/a.git\n")
             #expect(other.err.contains("ringback login home"), "\(other)")
 
+            // Once Ringback is removed, its line does nothing.
+            try stage.write(text.replacing("/ringback ", with: "/removed "), to: file, mode: 0o640)
+            let without = try await runGit(stage, "credential", "fill", stdin: server)
+            #expect(without.err.contains("could not read Username") && !without.err.contains("removed"), "\(without)")
+            try stage.write(text, to: file, mode: 0o640)
+
             let list = try await setUp(stage)
             let row = list.lines.first { $0.hasPrefix("git ") } ?? ""
             #expect(
@@ -83,6 +89,33 @@ import Testing
             #expect(FileTree.text(of: file) == Self.dotfiles, "\(undone)")
             #expect(isLink("\(stage.directory)/home/.gitconfig"))
             try await setUp(stage, "git", "--undo", "--yes").expect(0, out: "", says: "nothing to remove")
+        }
+    }
+
+    @Test(.enabled(if: hasGit, "git is not installed"))
+    func `setup --undo without a tool undoes each tool, each AI tool and each scheme`() async throws {
+        let linear = "[accounts.linear]\nmcp = \"http://127.0.0.1:9/mcp\"\n\n"
+        try await Stage.play(linear + Stage.twoAccounts + Self.origins) { stage in
+            try await setUp(stage, "--undo", "--yes").expect(0, out: "", says: "nothing to remove")
+            let git = "\(stage.directory)/home/.gitconfig"
+            let cursor = "\(stage.directory)/home/.cursor/mcp.json"
+            try stage.write(Self.dotfiles, to: git)
+            try await setUp(stage, "git", "--yes").expect(0)
+            for name in ["one", "two"] {
+                try await stage.ringback("mcp", "add-to", "cursor", "linear", "--name", name, "--yes", status: 0)
+            }
+            try await stage.ringback("scheme", "register", "org.example.app", status: 0)
+
+            let shown = try await setUp(stage, "--undo", "--print").expect(
+                0, prints: "git config --global", "remove one", "remove two", "scheme unregister org.example.app")
+            try await setUp(stage, "--undo").expect(4, says: "ringback setup --undo --yes")
+            #expect(FileTree.text(of: git) != Self.dotfiles && isThere(cursor))
+            try await setUp(stage, "--undo", "--yes").expect(0, out: shown.out)
+            #expect(FileTree.text(of: git) == Self.dotfiles)
+            #expect(!isThere(cursor))
+            let schemes = try await stage.ringback("scheme", "list", "--json")
+            #expect(schemes.out.contains("org.example.app") == false, "\(schemes)")
+            try await setUp(stage, "--undo", "--yes").expect(0, out: "", says: "nothing to remove")
         }
     }
 

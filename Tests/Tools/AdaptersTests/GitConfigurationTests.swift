@@ -4,7 +4,7 @@ import Testing
 @testable import Adapters
 
 @Suite struct `git's configuration` {
-    private static let value = "!/usr/bin/ringback git-credential"
+    private static let value = GitConfiguration.value(quoted: "/usr/bin/ringback")
 
     private func read(_ lines: [(String, String)]) -> GitConfiguration {
         GitConfiguration(listing: lines.flatMap { Array("credential.\($0.0)\n\($0.1)\0".utf8) })
@@ -84,12 +84,16 @@ import Testing
             ])
     }
 
-    @Test func `a program that has moved is written anew`() throws {
-        let all = read([(key, ""), (key, "!'/home/a b/bin/ringback' git-credential")])
+    @Test(
+        arguments: [
+            GitConfiguration.value(quoted: "'/home/a b/bin/ringback'"), "!'/home/a b/bin/ringback' git-credential",
+            "!/usr/bin/ringback git-credential",
+        ])
+    func `a line for another path, or without the test for the program, is written anew`(former: String) throws {
+        let all = read([(key, ""), (key, former)])
         #expect(
             try all.changes(for: [origin()], value: Self.value, in: all) == [
-                remove(key, ""), remove(key, "!'/home/a b/bin/ringback' git-credential"), add(key, ""),
-                add(key, Self.value),
+                remove(key, ""), remove(key, former), add(key, ""), add(key, Self.value),
             ])
     }
 

@@ -84,23 +84,17 @@ struct AddToTool: AccountNaming {
             plan.notes.append("\(path) has another server called \(shown). It stays.")
             return plan
         }
-        var what = undo ? "remove" : "add"
-        if undo {
-            guard let known else { return plan }
-            guard list.remove(shown, [known.program] + words.dropFirst()) else {
-                plan.notes.append("\(path) has a server called \(shown) that was changed. It stays.")
-                return plan
-            }
-        } else if let known {
+        if undo { return try known.map { server throws(RingbackError) in try file.removal(of: server) } ?? plan }
+        var what = "add"
+        if let known {
             guard known.program != words[0] else { return plan }
             list.setProgram(of: shown, to: words[0])
             what = "in place of \(known.program), start"
         } else {
             list.add(shown, words, for: tool)
         }
-        let removed = undo ? [known?.program ?? words[0]] + words.dropFirst() : words
-        let text = "\(path): \(what) \(shown): \(shown: ShownCommand(words: removed))"
-        guard former != nil || undo else {
+        let text = "\(path): \(what) \(shown): \(shown: ShownCommand(words: words))"
+        guard former != nil else {
             plan.notes.append(
                 "\(path) does not exist yet. If \(tool.rawValue) has another configuration, add the entry there.")
             plan.record = try SetupRecord()
@@ -109,13 +103,6 @@ struct AddToTool: AccountNaming {
             return plan
         }
         plan.steps = [.replace(path: path, former: former, list.bytes, text: text)]
-        if undo, list.isEmpty, Files.target(of: path) == nil {
-            var record = try SetupRecord()
-            if let directories = record.entries.remove(file: path) {
-                plan.steps.append(.removeFile(path: path, list.bytes, directories: directories))
-                plan.record = record
-            }
-        }
         return plan
     }
 }
@@ -221,6 +208,26 @@ struct AIToolFile {
         return all.compactMap { name, words in
             AITool.account(of: words).map { Server(name: name, program: words[0], account: $0) }
         }
+    }
+
+    /// What removes a server of ours, and the file if this program made it and it has nothing else.
+    func removal(of server: Server) throws(RingbackError) -> SetupPlan {
+        let former = try Files.contents(of: path)
+        let words = [server.program, "mcp", server.account]
+        var (plan, list) = (SetupPlan(), try list(former))
+        guard list.remove(server.name, words) else {
+            plan.notes.append("\(path) has a server called \(server.name) that was changed. It stays.")
+            return plan
+        }
+        let text = "\(path): remove \(server.name): \(shown: ShownCommand(words: words))"
+        plan.steps = [.replace(path: path, former: former, list.bytes, text: text)]
+        guard list.isEmpty, Files.target(of: path) == nil else { return plan }
+        var record = try SetupRecord()
+        if let directories = record.entries.remove(file: path) {
+            plan.steps.append(.removeFile(path: path, list.bytes, directories: directories))
+            plan.record = record
+        }
+        return plan
     }
 
     /// The directories above the file that do not exist, the outermost first.

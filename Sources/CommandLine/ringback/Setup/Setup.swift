@@ -3,6 +3,7 @@ import ArgumentParser
 import Glibc
 import RingbackBase
 import RingbackClient
+import SchemeRegistration
 import Terminal
 
 extension ToolName: ExpressibleByArgument {}
@@ -13,7 +14,8 @@ struct Setup: ParsableCommand {
         discussion: """
             Without a tool it lists for which servers each tool asks Ringback. The [[origin]] tables of the configuration \
             say for which servers a tool is set up (ringback origin add URL --account ACCOUNT). The change is shown, and \
-            made after a question. --undo removes what this command wrote, as far as it is unchanged.
+            made after a question. --undo removes what this command wrote, as far as it is unchanged; without a tool, that \
+            of every tool, of "ringback mcp add-to" and of "ringback scheme register".
             """)
 
     @Argument(help: "\(ToolName.list).")
@@ -31,13 +33,13 @@ struct Setup: ParsableCommand {
     @OptionGroup var json: JSONOption
 
     func validate() throws {
-        let isChanged = change.undo || change.onlyPrints || change.yes || account != nil
-        try require(tool != nil || !isChanged, "Name the tool: \(ToolName.list).")
-        try require(tool == nil || !json.isWanted, "--json is for the list of the tools.")
+        let needsTool = account != nil || !change.undo && (change.onlyPrints || change.yes)
+        try require(tool != nil || !needsTool, "Name the tool: \(ToolName.list).")
+        try require(tool == nil && !change.undo || !json.isWanted, "--json is for the list of the tools.")
     }
 
     func run() throws {
-        guard let tool else { return try list() }
+        guard let tool else { return change.undo ? try undoAll() : try list() }
         let setup = try tool.setup()
         // What was written stays to be removed after the tool itself was.
         guard setup.isInstalled || (change.undo && !setup.needsProgramToUndo) else {
@@ -56,6 +58,46 @@ struct Setup: ParsableCommand {
     private func plan(of setup: any ToolSetup) throws(RingbackError) -> SetupPlan {
         guard change.undo else { return try setup.change(for: try origins(), account: account) }
         return try setup.removal(for: account == nil ? nil : try origins(), account: account)
+    }
+
+    private func undoAll() throws(RingbackError) {
+        try change.checkHome()
+        var plans: [() throws(RingbackError) -> SetupPlan] = []
+        for tool in ToolName.allCases {
+            let setup = try tool.setup()
+            guard setup.isInstalled || !setup.needsProgramToUndo else { continue }
+            plans.append { () throws(RingbackError) in try setup.removal(for: nil, account: nil) }
+        }
+        for tool in AITool.allCases {
+            let file = try AIToolFile(tool)
+            guard let servers = try? file.servers(try Files.contents(of: file.path)) else { continue }
+            for server in servers {
+                plans.append { () throws(RingbackError) in try file.removal(of: server) }
+            }
+        }
+        let registry = try SchemeDesktop().registry
+        plans.append { SetupPlan(steps: registry.registered.map { .unregister(registry, $0.scheme) }) }
+
+        // A tool whose configuration cannot be read does not keep the others.
+        var all = SetupPlan()
+        var usable: [() throws(RingbackError) -> SetupPlan] = []
+        for plan in plans {
+            do throws(RingbackError) {
+                let made = try plan()
+                all.steps += made.steps
+                all.notes += made.notes
+                usable.append(plan)
+            } catch { all.notes.append(error.detail) }
+        }
+        all.showNotes()
+        var asked = change
+        asked.onlyPrints = true
+        _ = try all.carryOut(asked, [])
+        guard !all.steps.isEmpty, !change.onlyPrints else { return }
+        if !change.yes { try SetupPlan.confirm(change, ["ringback", "setup", "--undo"]) }
+        // Each is made anew: two servers may stand in one file.
+        for plan in usable { try plan().perform(change) }
+        Output.note("Removed.")
     }
 
     private func origins() throws(RingbackError) -> [OriginEntry] {
@@ -100,6 +142,8 @@ enum SetupStep {
     case replace(path: String, former: [UInt8]?, [UInt8], text: String)
     /// Removes a file that has these bytes, and the directories if nothing is in them, the innermost first.
     case removeFile(path: String, [UInt8], directories: [String])
+    /// Gives a scheme's links back to its former handler.
+    case unregister(SchemeRegistry, URLScheme)
     /// Gives the table of an origin these certificate authorities, and lets a running daemon read it.
     case allowAuthorities(OriginEntry, [String])
 
@@ -110,6 +154,7 @@ enum SetupStep {
         case .command(let words): SetupStep.line(words)
         case .replace(_, _, _, let text): text
         case .removeFile(let path, _, _): SetupStep.line(["rm", path])
+        case .unregister(_, let scheme): SetupStep.line(["ringback", "scheme", "unregister", scheme.name])
         case .allowAuthorities(let origin, let digests):
             "\(origin.source.text): \(origin.rule.pattern.text): ca_sha256 = \(SetupStep.array(digests))"
         }
@@ -137,6 +182,7 @@ enum SetupStep {
             guard try Files.contents(of: path) == bytes else { return }
             guard unsafe unlink(path) == 0 else { throw Files.failure("remove", path) }
             for directory in directories where unsafe rmdir(directory) != 0 { break }
+        case .unregister(let registry, let scheme): _ = try SchemeDesktop.changed(try registry.unregister(scheme))
         case .allowAuthorities(let origin, let digests): try SetupStep.allow(digests, for: origin)
         }
     }
@@ -255,18 +301,24 @@ struct SetupPlan {
             return false
         }
         guard !options.onlyPrints else { return false }
-        if !options.yes {
-            try Questions.confirm(
-                options.undo ? "Remove this?" : "Make this change?", "changed",
-                orBy: ShownCommand(words: command + ["--yes"]))
-        }
+        if !options.yes { try SetupPlan.confirm(options, command) }
+        try perform(options)
+        Output.note(options.undo ? "Removed." : done)
+        return true
+    }
+
+    static func confirm(_ options: ChangeOptions, _ command: [String]) throws(RingbackError) {
+        try Questions.confirm(
+            options.undo ? "Remove this?" : "Make this change?", "changed",
+            orBy: ShownCommand(words: command + ["--yes"]))
+    }
+
+    func perform(_ options: ChangeOptions) throws(RingbackError) {
         // The list is written first. If this is interrupted, an entry may be in the list alone, which does no harm. An
         // entry in the tool alone would never be removed.
         if !options.undo { try record?.write() }
         for step in steps { try step.run() }
         if options.undo { try record?.write() }
-        Output.note(options.undo ? "Removed." : done)
-        return true
     }
 }
 

@@ -83,15 +83,18 @@ public struct GitConfiguration: Sendable, Equatable {
         }
     }
 
-    /// The helper's value for a program of this path, which a shell reads.
+    /// The helper's value for a program of this path, which a shell reads. Once the program is removed, the helper does
+    /// nothing, and git asks on the terminal as without a helper.
     ///
     /// - Parameter quoted: the path as a word of a shell.
-    public static func value(quoted: String) -> String { "!\(quoted) git-credential" }
+    public static func value(quoted: String) -> String { "!test ! -x \(quoted) || \(quoted) git-credential" }
 
-    /// True for a value that ``value(quoted:)`` makes of an absolute path of Ringback.
+    /// True for a value that ``value(quoted:)`` makes of an absolute path of Ringback, or made without the test.
     static func isWritten(_ value: String) -> Bool {
-        value.hasPrefix("!/") && value.hasSuffix("/ringback git-credential")
-            || value.hasPrefix("!'/") && value.hasSuffix("/ringback' git-credential")
+        ["", "'"].contains { quote in
+            value.hasSuffix("/ringback\(quote) git-credential")
+                && (value.hasPrefix("!\(quote)/") || value.hasPrefix("!test ! -x \(quote)/"))
+        }
     }
 
     /// True for a helper that is Ringback, whoever wrote it.
