@@ -78,3 +78,34 @@ uint32_t clinux_file_system_of(int descriptor);
 
 /// Renames a file within a directory. Fails with EEXIST if there is a file of the new name. Returns 0 or an errno.
 int clinux_rename_new(int directory, const char *name, const char *new_name);
+
+/// Joins a new, empty session keyring (keyctl(2)): no key of outside can be found by this process and its children.
+/// Returns 0 or an errno; ENOSYS where the kernel has no keyrings.
+int clinux_join_empty_keyring(void);
+
+/// Marks every descriptor from `first` on close-on-exec. Returns 0 or an errno.
+int clinux_close_on_exec_from(int first);
+
+/// The filter of system calls for confined programs (seccomp(2), a classic BPF program), as a file in memory that
+/// bubblewrap reads from a descriptor. Returns a descriptor or a negative errno; -ENOTSUP for an architecture whose
+/// numbers it does not have.
+int clinux_confined_calls(void);
+
+/// Sends one byte with descriptors (SCM_RIGHTS), eight at most. Returns 0 or an errno.
+int clinux_send_descriptors(int socket, const int *descriptors, size_t count);
+
+/// Receives one byte and at most eight descriptors, close-on-exec. Returns their number, -EPIPE if the peer has closed
+/// the connection, or another negative errno.
+int clinux_receive_descriptors(int socket, int *descriptors);
+
+/// The user namespace that owns a namespace (ioctl_ns(2)). Returns a descriptor or a negative errno.
+int clinux_owner_of_namespace(int descriptor);
+
+/// Sends a signal to the process of a pidfd. Returns 0 or an errno.
+int clinux_signal_process(int process, int signal);
+
+/// Starts a program as a child that gets SIGKILL when this thread ends. Descriptor 0 is /dev/null, `output` becomes 1
+/// and `errors` 2; `kept` (`count` descriptors) stay open under their numbers, all others are closed. It runs in a
+/// session of its own. Returns its pid or a negative errno.
+pid_t clinux_start_bound(const char *path, char *const arguments[], char *const environment[], int output, int errors,
+                         const int *kept, size_t count);

@@ -60,43 +60,58 @@ struct Setup: ParsableCommand {
         return try setup.removal(for: account == nil ? nil : try origins(), account: account)
     }
 
-    private func undoAll() throws(RingbackError) {
-        try change.checkHome()
-        var plans: [() throws(RingbackError) -> SetupPlan] = []
-        for tool in ToolName.allCases {
-            let setup = try tool.setup()
-            guard setup.isInstalled || !setup.needsProgramToUndo else { continue }
-            plans.append { () throws(RingbackError) in try setup.removal(for: nil, account: nil) }
+    /// Something that was written and can be removed.
+    private enum Written {
+        case tool(any ToolSetup)
+        case server(AIToolFile, AIToolFile.Server)
+        case schemes(SchemeRegistry)
+
+        static func all() throws(RingbackError) -> [Written] {
+            var all: [Written] = []
+            for tool in ToolName.allCases {
+                let setup = try tool.setup()
+                if setup.isInstalled || !setup.needsProgramToUndo { all.append(.tool(setup)) }
+            }
+            for tool in AITool.allCases {
+                let file = try AIToolFile(tool)
+                let servers = (try? file.servers(try Files.contents(of: file.path))) ?? []
+                all += servers.map { .server(file, $0) }
+            }
+            return all + [.schemes(try SchemeDesktop().registry)]
         }
-        for tool in AITool.allCases {
-            let file = try AIToolFile(tool)
-            guard let servers = try? file.servers(try Files.contents(of: file.path)) else { continue }
-            for server in servers {
-                plans.append { () throws(RingbackError) in try file.removal(of: server) }
+
+        func removal() throws(RingbackError) -> SetupPlan {
+            switch self {
+            case .tool(let setup): return try setup.removal(for: nil, account: nil)
+            case .server(let file, let server): return try file.removal(of: server)
+            case .schemes(let registry):
+                return SetupPlan(steps: registry.registered.map { .unregister(registry, $0.scheme) })
             }
         }
-        let registry = try SchemeDesktop().registry
-        plans.append { SetupPlan(steps: registry.registered.map { .unregister(registry, $0.scheme) }) }
+    }
 
-        // A tool whose configuration cannot be read does not keep the others.
-        var all = SetupPlan()
-        var usable: [() throws(RingbackError) -> SetupPlan] = []
-        for plan in plans {
+    private func undoAll() throws(RingbackError) {
+        try change.checkHome()
+        var (all, usable) = (SetupPlan(), [Written]())
+        for written in try Written.all() {
+            // A tool whose configuration cannot be read does not keep the others.
             do throws(RingbackError) {
-                let made = try plan()
-                all.steps += made.steps
-                all.notes += made.notes
-                usable.append(plan)
-            } catch { all.notes.append(error.detail) }
+                let removal = try written.removal()
+                all.steps += removal.steps
+                all.notes += removal.notes
+                usable.append(written)
+            } catch {
+                all.notes.append(error.detail)
+            }
         }
         all.showNotes()
-        var asked = change
-        asked.onlyPrints = true
-        _ = try all.carryOut(asked, [])
+        var shown = change
+        shown.onlyPrints = true
+        _ = try all.carryOut(shown, [])
         guard !all.steps.isEmpty, !change.onlyPrints else { return }
         if !change.yes { try SetupPlan.confirm(change, ["ringback", "setup", "--undo"]) }
         // Each is made anew: two servers may stand in one file.
-        for plan in usable { try plan().perform(change) }
+        for written in usable { try written.removal().perform(change) }
         Output.note("Removed.")
     }
 
