@@ -22,7 +22,7 @@ let wings: [String: [String]] = [
     "Desktop": ["Desktop", "DesktopNotices", "SchemeRegistration", "CSystemd"],
     "Hosts": ["SharedVault", "RowDatabase", "PostgresClient", "CPostgres"],
     "Socket": ["RingbackAPI", "RingbackClient", "APIServer", "Records"],
-    "Tools": ["Adapters", "MCPBridge", "ringback-relay"],
+    "Tools": ["Adapters", "Confinement", "MCPBridge", "ringback-relay"],
     "Configuration": ["Configuration"],
     "Daemon": ["ringbackd"],
     "CommandLine": ["ringback"],
@@ -121,6 +121,7 @@ let package = Package(
         library("SchemeRegistration", ["RingbackBase"]),
         library("Records", ["CLinux", "RingbackBase"]),
         library("Adapters", ["RingbackBase"]),
+        library("Confinement"),
         // Level 2
         library("MCPBridge", ["RingbackClient", "RingbackBase", "Terminal"]),
         library("OAuth", ["Cryptography", "RingbackBase"]),
@@ -187,8 +188,8 @@ let package = Package(
         .executableTarget(
             name: "ringback",
             dependencies: [
-                "Adapters", "MCPBridge", "RingbackClient", "RingbackAPI", "SchemeRegistration", "RingbackBase",
-                "Terminal", "CErasedHeap", "CLinux", arguments,
+                "Adapters", "Confinement", "MCPBridge", "RingbackClient", "RingbackAPI", "SchemeRegistration",
+                "RingbackBase", "Terminal", "CErasedHeap", "CLinux", arguments,
             ],
             path: folder("Sources", of: "ringback"),
             swiftSettings: strict + staticExecutable.swift,
@@ -238,6 +239,7 @@ let package = Package(
             ]
         ),
         tests("AdaptersTests", ["Adapters", "RingbackBase"]),
+        tests("ConfinementTests", ["Confinement"]),
         tests("TerminalTests", ["Terminal"]),
         tests("MCPBridgeTests", ["MCPBridge", "RingbackBase", "Terminal"]),
         tests("SchemeRegistrationTests", ["SchemeRegistration", "RingbackBase"]),

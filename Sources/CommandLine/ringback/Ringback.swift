@@ -36,8 +36,8 @@ struct Ringback: ParsableCommand {
             CommandGroup(
                 name: "Use tokens",
                 subcommands: [
-                    Token.self, Exec.self, ShowSession.self, Refresh.self, OriginVerbs.self, Setup.self,
-                    ShowFiles.self, ExposeVerbs.self, Agent.self, Env.self,
+                    Token.self, Exec.self, Run.self, RunInside.self, ShowSession.self, Refresh.self,
+                    OriginVerbs.self, Setup.self, ShowFiles.self, ExposeVerbs.self, Agent.self, Env.self,
                 ]),
             CommandGroup(
                 name: "See how things stand",
@@ -66,7 +66,7 @@ struct Ringback: ParsableCommand {
 /// What `ringback --help` prints: one screen of what people type. `--help-all` lists every verb.
 enum ShortHelp {
     private static let explained: [any ParsableCommand.Type] = [
-        Demo.self, AccountVerbs.self, Login.self, Logout.self, ShowAccounts.self, Token.self, Exec.self, Setup.self,
+        Demo.self, AccountVerbs.self, Login.self, Logout.self, ShowAccounts.self, Token.self, Exec.self, Run.self, Setup.self,
         OriginVerbs.self, Doctor.self,
     ]
     private static let named: [any ParsableCommand.Type] = [

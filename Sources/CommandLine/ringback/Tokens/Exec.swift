@@ -122,9 +122,11 @@ struct ExecToken {
 
 enum Replacement {
     /// Returns only if the program cannot be started, with the exit status that shells use for that.
-    static func run(_ arguments: [String]) -> CommandFailure {
+    ///
+    /// - Parameter place: the program's file; nil if its name is looked for in PATH.
+    static func run(_ arguments: [String], at place: String? = nil) -> CommandFailure {
         var vector = unsafe arguments.map { unsafe strdup($0) } + [nil]
-        let program = arguments.first ?? ""
+        let program = place ?? arguments.first ?? ""
         unsafe execvp(program, &vector)
         let code = errno
         unsafe vector.forEach { unsafe free($0) }

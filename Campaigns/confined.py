@@ -1,0 +1,290 @@
+#!/usr/bin/env -S python3 -B
+"""What does a program reach that `ringback run` confines?
+
+A person's session in a network of its own: services at every kind of address, a process, files, keys, a repository. A
+probe (`confined_probe.py`) tries each way out. The control is the same probe outside, where each way must succeed; inside
+none may, in any configuration. Then what must work inside: git, python, the Internet, a shell with job control, signals,
+exit statuses; and that a kill at any point leaves no process behind. Needs root, bubblewrap, passt and iproute2.
+"""
+
+import json
+import os
+import pty
+import random
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from harness import HERE, Trouble, play, stop, table, until, write
+
+UID = 5001
+FAR, NEAR, INTERNET = "203.0.113.1", "203.0.113.2", "198.51.100.7"
+OTHER, PRIVATE, METADATA = "172.17.0.1", "10.9.0.1", "169.254.169.254"
+PORT = 8_123
+KILLS, SHORT_KILLS = 50, 6
+# What is not shut in a configuration, on purpose.
+OPEN = {"nested": {"a user namespace"}, "intranet": {"a service of the private network"}}
+CONFIGURATIONS = {"internet": [], "intranet": ["--network", "intranet"], "none": ["--network", "none"],
+                  "nested": ["--nested"], "read and write": ["--read", "{data}", "--write", "{out}"]}
+# This kernel may not have them; the control tells.
+OPTIONAL = {"a line typed into the terminal", "a ring of io_uring", "userfaultfd", "a socket of AF_VSOCK",
+            "a socket of AF_ALG", "the rules of the network", "a service at ::1", "the metadata of a cloud",
+            "a service of the private network"}
+
+
+class Network:
+    """A machine in a namespace of its own, and what is beyond its gateway."""
+
+    def __init__(self, places):
+        self.near, self.far = f"rb-near-{os.getpid()}", f"rb-far-{os.getpid()}"
+        for name in (self.near, self.far):
+            self.ip("netns", "add", name)
+            places.callback(subprocess.run, ["ip", "netns", "delete", name], check=False)
+            self.within(name, "link", "set", "lo", "up")
+        self.ip("link", "add", "eth0", "netns", self.near, "type", "veth", "peer", "name", "eth0", "netns", self.far)
+        for name, address in ((self.near, NEAR), (self.far, FAR)):
+            self.within(name, "address", "add", f"{address}/24", "dev", "eth0")
+            self.within(name, "link", "set", "eth0", "up")
+        for address in (INTERNET, PRIVATE, METADATA):
+            self.within(self.far, "address", "add", f"{address}/32", "dev", "lo")
+        self.within(self.near, "route", "add", "default", "via", FAR)
+        # As docker's: another address of this machine.
+        self.within(self.near, "address", "add", f"{OTHER}/32", "dev", "lo")
+
+    @staticmethod
+    def ip(*words):
+        subprocess.run(["ip", *words], check=True, capture_output=True)
+
+    def within(self, name, *words):
+        self.ip("-n", name, *words)
+
+
+class Person:
+    """An ordinary user with a home directory, a repository and programs that run."""
+
+    def __init__(self, chosen, places):
+        self.network = Network(places)
+        self.directory = places.directory("confined", chosen.keep)
+        os.chmod(self.directory, 0o755)
+        self.ringback = os.path.join(self.directory, "ringback")
+        shutil.copy(os.path.join(chosen.bin, "ringback"), self.ringback)
+        self.home, self.work = f"{self.directory}/home", f"{self.directory}/home/work"
+        self.data, self.out = f"{self.directory}/data", f"{self.directory}/out"
+        for folder in (self.work, self.data, self.out, f"{self.home}/.config/ringback", f"{self.home}/.local/bin",
+                       f"{self.home}/run", f"{self.work}/.vscode"):
+            os.makedirs(folder)
+        for name, text in {f"{self.home}/secret": "a secret", f"{self.home}/.bashrc": "# outside",
+                           f"{self.home}/.config/ringback/config.toml": "", f"{self.home}/.local/bin/git": "",
+                           f"{self.work}/.vscode/settings.json": "{}", f"{self.work}/.envrc": "", f"{self.home}/.gitconfig": "[user]\n\tname = Ada\n\temail = ada@example.org\n",
+                           f"{self.work}/.mcp.json": "{}",
+                           f"{self.directory}/temporary": "somebody else's", f"{self.data}/set": "data"}.items():
+            write(name, text)
+        self.probe = f"{self.work}/probe.py"
+        shutil.copy(os.path.join(HERE, "confined_probe.py"), self.probe)
+        git = ["env", f"HOME={self.home}", "git", "-C", self.work]
+        for words in (["init", "--quiet"], ["add", "probe.py"], ["commit", "--quiet", "--message", "one"]):
+            subprocess.run([*git, *words], check=True)
+        subprocess.run(["git", "init", "--quiet", "--bare", f"{self.work}/.git/modules/lib"], check=True)
+        self.facts = f"{self.work}/facts.json"
+        self.result = f"{self.work}/result.json"
+        write(self.facts, json.dumps({
+            "home": self.home, "work": self.work, "home_socket": f"{self.home}/agent.sock", "other": OTHER, "private": PRIVATE,
+            "daemon_socket": f"{self.home}/run/ringback/ringback.sock", "bus_socket": f"{self.home}/run/bus", "any": PORT,
+            "metadata": METADATA, "key": f"ringback-probe-{os.getpid()}", "temporary": f"{self.directory}/temporary",
+            "result": self.result}))
+        subprocess.run(["chown", "-R", f"{UID}:{UID}", self.home, self.data, self.out, f"{self.directory}/temporary"], check=True)
+        far = self.started(self.network.far, ["python3", os.path.join(HERE, "confined_probe.py"), "far", str(PORT)], places)
+        far.stdout.readline()
+        self.started(self.network.near, [*self.as_user(), "python3", self.probe, "serve", self.facts, "victim"], places)
+        until("what is outside", lambda: "victim" in json.load(open(self.facts)))
+
+    def started(self, network, words, places):
+        process = subprocess.Popen(["ip", "netns", "exec", network, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        places.callback(stop, process)
+        return process
+
+    def as_user(self):
+        return ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", "env", "-i", f"HOME={self.home}",
+                f"XDG_RUNTIME_DIR={self.home}/run", "PATH=/usr/bin:/bin:/usr/sbin:/sbin", "TERM=dumb", "LANG=C.UTF-8"]
+
+    def session(self, *words):
+        """The words of a command in the person's session."""
+        return ["ip", "netns", "exec", self.network.near, *self.as_user(), "python3", self.probe, "start", self.facts, *words]
+
+    def run(self, options, *words):
+        return self.session(self.ringback, "run", *(each.format(data=self.data, out=self.out) for each in options), "--", *words)
+
+    def on_terminal(self, words, steps=(), seconds=60):
+        """Runs a command on a terminal of its own. Each step is what to wait for, and what to type then. Returns what it
+        printed and its exit status; Trouble if something does not come."""
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execvp(words[0], words)
+        said, place, left, end = b"", 0, list(steps), time.monotonic() + seconds
+        while time.monotonic() < end:
+            while left and (found := said.find(left[0][0], place)) >= 0:
+                place = found + len(left[0][0])
+                os.write(terminal, left.pop(0)[1])
+            if select.select([terminal], [], [], 0.2)[0]:
+                try:
+                    piece = os.read(terminal, 4_096)
+                except OSError:
+                    piece = b""
+                if not piece:
+                    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+                    os.close(terminal)
+                    if left:
+                        raise Trouble(f"{words[-1]}: no {left[0][0]} in {said[-400:]}")
+                    return said.decode(errors="replace"), status
+                said += piece
+        os.kill(pid, signal.SIGKILL)
+        os.close(terminal)
+        raise Trouble(f"{words[-3:]} did not end: {said[-400:]}")
+
+    def tried(self, words):
+        """What a run of the probe reached."""
+        if os.path.exists(self.result):
+            os.unlink(self.result)
+        said, status = self.on_terminal(words)
+        if not os.path.exists(self.result):
+            raise Trouble(f"the probe ended with {status}: {said[-600:]}")
+        return json.load(open(self.result))
+
+    def processes(self):
+        """The person's processes of a confined command."""
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/cmdline", "rb") as file:
+                    words = file.read().split(b"\0")
+                if os.stat(f"/proc/{pid}").st_uid == UID and re.search(rb"bwrap|pasta|ringback|launcher|sleep", words[0]):
+                    found.append(b" ".join(words)[:80])
+            except OSError:
+                continue
+        return found
+
+
+def escapes(person, report):
+    control = person.tried(person.session("python3", person.probe, "try", person.facts))
+    shut = {name for name, done in control.items() if done is not True}
+    for name in shut - OPTIONAL:
+        report.note(False, f"the control: {name}", control[name])
+    report.note(len(control) - len(shut) >= 30, "the control", f"only {len(control) - len(shut)} ways succeed outside")
+    rows, cells = [], 0
+    for what, options in CONFIGURATIONS.items():
+        inside = person.tried(person.run(options, "python3", person.probe, "try", person.facts))
+        reached = {name for name, done in inside.items() if done is True}
+        for name in control:
+            report.note(name not in reached or name in OPEN.get(what, ()), f"{what}: {name}", "was reached")
+            cells += 1
+        for name in OPEN.get(what, set()) - shut:
+            report.note(name in reached, f"{what}: {name}", f"should be reached: {inside[name]}")
+        rows.append([what, len(inside), len(reached)])
+    table("Ways out", ["configuration", "tried", "reached"], [["outside", len(control), len(control) - len(shut)], *rows])
+    if shut:
+        report.skip("ways that this kernel does not have", ", ".join(sorted(shut)))
+
+
+def work(person, report):
+    """What a person does inside."""
+    def said(options, *words, status=0):
+        text, ended = person.on_terminal(person.run(options, *words))
+        report.note(ended == status, " ".join(words)[:80], f"status {ended}: {text[-300:]}")
+        return text
+
+    fetch = f"import socket; s = socket.create_connection(('{INTERNET}', {PORT}), 5); s.sendall(b'?'); print(s.recv(9))"
+    report.note("b'!'" in said([], "python3", "-c", fetch), "the Internet", "was not reached")
+    said(["--network", "none"], "python3", "-c", fetch, status=1)
+    said([], "sh", "-c", "echo two > two && git add two && git commit --quiet --message two && git log --oneline | grep -q two")
+    said([], "python3", "-c", "import multiprocessing as m; print(m.Pool(2).map(abs, [-1, -2]))")
+    report.note("outside" not in said([], "sh", "-c", "cat ~/.bashrc; echo kept > ~/kept; ls -a ~"), "the home", "is the person's")
+    said([], "grep", "kept", f"{person.home}/kept")
+    said(["--home", "other"], "grep", "kept", f"{person.home}/kept", status=2)
+    said(["--read", person.data, "--write", person.out], "sh", "-c", f"grep data {person.data}/set && echo x > {person.out}/x")
+    said(["--read", person.data], "sh", "-c", f"echo x > {person.data}/x", status=2)
+    said([], "sh", "-c", "exit 7", status=7)
+    said([], "sh", "-c", "kill -TERM $$", status=143)
+    said([], "no-such-command", status=127)
+    said([], "/etc/passwd", status=126)
+    text = said(["--env", "PROBE_TOKEN"], "sh", "-c", 'test "$PROBE_TOKEN" = "a secret"')
+    report.note("note:" not in text, "the end", text)
+    text = said([], "sh", "-c", "mkdir -p .husky; echo x > .husky/pre-commit")
+    report.note(".husky was made or changed" in text, "what runs outside", text)
+    text, _ = person.on_terminal(person.run(["--explain"], "git", "push"))
+    report.note(person.work in text and "network" in text and "git push" in text, "--explain", text)
+
+
+def terminal(person, report):
+    """Job control: of the whole by a shell outside, and of a shell inside."""
+    run = f"{person.ringback} run --network none -- "
+    shell = ["env", "PS1=$ ", "bash", "--norc", "--noprofile", "-i"]
+    steps = [(b"$ ", f"{run}python3 -q\n".encode()), (b">>> ", b"import time; time.sleep(60)\n"), (b"\n", b"\x03"),
+             (b"KeyboardInterrupt", b"\x1a"), (b"Stopped", b"fg\n"), (b"python3 -q", b"print(6 * 7)\n"), (b"42", b"\x04"),
+             (b"$ ", f"{run}bash --norc -i\n".encode()), (b"bash-", b"sh -c 'echo st\"\"arted; exec sleep 60'\n"),
+             (b"started", b"\x1a"), (b"Stopped", b""), (b"bash-", b"fg\n"), (b"exec sleep 60", b"\x03"), (b"$ ", b"stty size; exit 3\n"), (b"$ ", b"echo was $?\n"),
+             (b"was 3", b"exit\n")]
+    try:
+        person.on_terminal(person.session(*shell), steps)
+        report.note(True, "job control")
+    except Trouble as trouble:
+        report.note(False, "job control", trouble)
+
+
+def signals(person, report, count):
+    words = person.run(["--network", "none"], "sh", "-c", "trap 'echo got it; exit 9' USR1; echo ready; while :; do sleep 0.1; done")
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    process.stdout.readline()
+    os.kill(process.pid, signal.SIGUSR1)
+    report.note(process.wait(20) == 9 and process.stdout.read() == "got it\n", "a signal", process.returncode)
+    chances = random.Random(38)
+    for _ in range(count):
+        process = subprocess.Popen(person.run([], "sleep", "60"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(chances.random() * 0.5)
+        process.kill()
+        process.wait()
+        try:
+            until("nothing is left", lambda: not person.processes())
+            report.note(True, "a kill")
+        except Trouble:
+            report.note(False, "a kill", person.processes())
+
+
+def refusals(person, report):
+    """Where the wall cannot be built nothing runs."""
+    def refused(what, words, text):
+        said, status = person.on_terminal(words)
+        report.note(status == 125 and text in said, what, f"{status}: {said[-300:]}")
+
+    here = ["python3", "-c", "import os, sys; os.chdir(sys.argv[1]); os.execvp(sys.argv[2], sys.argv[2:])"]
+    command = [person.ringback, "run", "--network", "none", "--", "touch", f"{person.home}/ran"]
+    for folder in (person.home, "/", f"{person.home}/.config/ringback", "/usr/share"):
+        refused(folder, person.session(*here, folder, *command), "The work folder would be")
+    refused("root", ["ip", "netns", "exec", person.network.near, *here, person.work, *command], "As root")
+    person.network.within(person.network.near, "route", "delete", "default")
+    refused("offline", person.run([], "touch", f"{person.home}/ran"), "--network none")
+    report.note(not os.path.exists(f"{person.home}/ran"), "refusals", "the command has run")
+
+
+def campaign(chosen, report, places):
+    for tool in ("bwrap", "pasta", "ip", "setpriv"):
+        if not shutil.which(tool):
+            raise Trouble(f"{tool} is not installed")
+    if not os.path.exists("/dev/net/tun"):
+        raise Trouble("there is no /dev/net/tun")
+    if os.stat("/dev/net/tun").st_mode & 0o006 != 0o006:
+        # udev makes it so on every distribution.
+        os.chmod("/dev/net/tun", 0o666)
+    person = Person(chosen, places)
+    escapes(person, report)
+    work(person, report)
+    terminal(person, report)
+    signals(person, report, SHORT_KILLS if chosen.short else KILLS)
+    refusals(person, report)
+
+
+if __name__ == "__main__":
+    sys.exit(play(__doc__, campaign, root="only root can make a network for it"))

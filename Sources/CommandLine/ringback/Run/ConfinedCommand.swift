@@ -1,0 +1,316 @@
+import CLinux
+import Confinement
+import Glibc
+import RingbackClient
+import Terminal
+
+/// A command behind a wall: what is needed for it, its start, its signals and its end.
+///
+/// bubblewrap makes the namespaces and starts this program once more, ``RunInside``. That passes out the network namespace
+/// and a pidfd of itself, and waits. The network is made, the routes are set, and on a byte it becomes the command.
+struct ConfinedCommand {
+    private let wall: Wall
+    private let network: Run.Network
+    /// The command's file, and its words.
+    private let place: String
+    private let words: [String]
+    private let bubblewrap: String
+    private let pasta: String?
+
+    init(wall: Wall, network: Run.Network, place: String, command: [String]) throws {
+        (self.wall, self.network, words) = (wall, network, command)
+        let absolute = place.hasPrefix("/") ? place : "\(wall.workFolder.path)/\(place)"
+        self.place = absolute
+        guard geteuid() != 0 else {
+            throw Run.Failed("As root nothing is confined: root of the inside would be root of the files that it sees.")
+        }
+        bubblewrap = try ConfinedCommand.tool("bwrap", package: "bubblewrap")
+        var facts = stat()
+        guard unsafe stat(bubblewrap, &facts) == 0, facts.st_mode & S_ISUID == 0 else {
+            throw Run.Failed("\(bubblewrap) is set-uid root. Install one that is not: it then uses user namespaces.")
+        }
+        pasta = network == .none ? nil : try ConfinedCommand.tool("pasta", package: "passt")
+        if network != .none {
+            guard unsafe access("/dev/net/tun", R_OK | W_OK) == 0 else {
+                throw Run.Failed("/dev/net/tun cannot be opened, so there is no network inside. Use --network none.")
+            }
+            for name in ["ip", "nsenter"] { _ = try ConfinedCommand.tool(name, package: "iproute2 and util-linux") }
+        }
+    }
+
+    private static func tool(_ name: String, package: String) throws -> String {
+        // Not those of PATH alone: what comes first there may be a program of the work folder.
+        let folders = SearchPath("/usr/bin:/bin:/usr/sbin:/sbin:/run/current-system/sw/bin")
+        guard let place = folders.place(of: name) else {
+            throw Run.Failed("\(name) is not installed: install the package \(package), with apt or the like.")
+        }
+        return place
+    }
+
+    /// The wall with the folders that the command's own file needs.
+    private var whole: Wall {
+        var wall = wall
+        wall.readable += wall.folders(of: place)
+        return wall
+    }
+
+    func explain() {
+        let wall = whole
+        var rows = [["change", wall.workFolder.path], ["change", "\(wall.home), which is \(wall.keptHome)"]]
+        rows += wall.writable.map { ["change", $0] }
+        rows += wall.workFolder.fixed.map { ["change", $0] }
+        rows += (wall.workFolder.protected + wall.readable + ["/usr", "/etc"]).map { ["read", $0] }
+        rows.append(["network", network.rawValue])
+        rows.append(["variables", wall.environment.map(\.name).joined(separator: " ")])
+        rows.append(["command", ShownCommand(words: [place] + words.dropFirst()).description])
+        Output.table(["MAY", "WHAT"], rows)
+    }
+
+    // MARK: The start
+
+    func run() throws -> Int32 {
+        try makeHome()
+        let code = clinux_join_empty_keyring()
+        guard code == 0 || code == ENOSYS else { throw Run.Failed("No session keyring can be made: \(reason(code)).") }
+        // bubblewrap passes on every descriptor that is open.
+        guard clinux_close_on_exec_from(3) == 0 else { throw Run.Failed("Descriptors cannot be closed.") }
+        var wall = whole
+        wall.filter = clinux_confined_calls()
+        guard wall.filter >= 0 else { throw Run.Failed("There is no filter of system calls for this processor.") }
+        wall.resolver = try resolver()
+        var ends: [Int32] = [-1, -1]
+        guard unsafe socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0, &ends) == 0
+        else { throw Run.Failed("No socket can be made.") }
+        for descriptor in [wall.filter, ends[1]] + (wall.resolver.map { [$0.descriptor] } ?? []) {
+            _ = fcntl(descriptor, F_SETFD, 0)
+        }
+        let signals = CommandSignals()
+        let inside = [Wall.launcher, RunInside.name, "\(ends[1])", signals.ignored, place] + words
+        let child = try start([bubblewrap] + wall.arguments + ["--"] + inside)
+        close(ends[1])
+        var descriptors = [Int32](repeating: -1, count: 8)
+        let count = unsafe clinux_receive_descriptors(ends[0], &descriptors)
+        guard count == 2 else {
+            _ = signals.wait(for: child, command: -1)
+            throw Run.Failed(ConfinedCommand.whyNot)
+        }
+        let network = try ConfinedNetwork(namespace: descriptors[0], of: self.network, pasta: pasta)
+        guard unsafe clinux_send_descriptors(ends[0], [], 0) == 0 else { throw Run.Failed("The command has ended.") }
+        close(ends[0])
+        defer { network?.end() }
+        return signals.wait(for: child, command: descriptors[1])
+    }
+
+    private func start(_ arguments: [String]) throws -> Int32 {
+        // Ctrl-C is for the command: bubblewrap, whose end would end the command, ignores it.
+        for number in [SIGINT, SIGQUIT] { signal(number, SIG_IGN) }
+        var attributes = posix_spawnattr_t()
+        unsafe posix_spawnattr_init(&attributes)
+        defer { unsafe posix_spawnattr_destroy(&attributes) }
+        var mask = sigset_t()
+        unsafe sigemptyset(&mask)
+        unsafe posix_spawnattr_setsigmask(&attributes, &mask)
+        unsafe posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
+        var vector = unsafe arguments.map { unsafe strdup($0) } + [nil]
+        defer { unsafe vector.forEach { unsafe free($0) } }
+        var pid: Int32 = 0
+        let code = unsafe posix_spawn(&pid, bubblewrap, nil, &attributes, &vector, environ)
+        guard code == 0 else { throw Run.Failed("\(bubblewrap) cannot be started: \(reason(code)).") }
+        return pid
+    }
+
+    private func reason(_ code: Int32) -> String { unsafe String(cString: strerror(code)) }
+
+    /// Why bubblewrap, which has printed its own message, could not make the wall.
+    private static var whyNot: String {
+        let path = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
+        if (try? Files.contents(of: path)) == Array("1\n".utf8) {
+            return "The wall could not be built: AppArmor restricts user namespaces here. An administrator allows them "
+                + "for bubblewrap with a profile of AppArmor for /usr/bin/bwrap that has \"userns,\"."
+        }
+        return "The wall could not be built. In a container user namespaces are often not allowed."
+    }
+
+    /// What the name server's file has inside. Its place is where `/etc/resolv.conf` leads to.
+    private func resolver() throws -> (path: String, descriptor: Int32)? {
+        guard network != .none, let found = unsafe realpath("/etc/resolv.conf", nil) else { return nil }
+        defer { unsafe free(found) }
+        let lines = String(decoding: (try? Files.contents(of: "/etc/resolv.conf")) ?? [], as: UTF8.self)
+            .split(separator: "\n").filter { $0.hasPrefix("search ") || $0.hasPrefix("options ") }
+        let text = (["nameserver \(Wall.nameServer)"] + lines.map(String.init)).joined(separator: "\n") + "\n"
+        let bytes = Array(text.utf8)
+        let file = unsafe clinux_memory_file(bytes, bytes.count)
+        guard file >= 0 else { throw Run.Failed("A file in memory cannot be made.") }
+        return (unsafe String(cString: found), file)
+    }
+
+    /// The home directory, with who the user is to git.
+    private func makeHome() throws {
+        try Files.makeDirectories(wall.keptHome, mode: 0o700)
+        let file = wall.keptHome + "/.gitconfig"
+        guard !Files.exists(file) else { return }
+        let names = ["user.name", "user.email"].compactMap { key in
+            Tool.run(["git", "config", "--global", "--get", key])?.line.map { (key.dropFirst("user.".count), $0) }
+        }
+        guard !names.isEmpty else { return }
+        let lines = names.map { name, value in
+            "\t\(name) = \"\(value.replacing("\\", with: "\\\\").replacing("\"", with: "\\\""))\"\n"
+        }
+        try Files.put(Array(("[user]\n" + lines.joined()).utf8), at: file, mode: 0o600)
+    }
+}
+
+/// Signals of a confined command: those that a terminal sends reach it by themselves, since it is in the same process
+/// group; those that are sent to this process alone are passed on to it.
+struct CommandSignals {
+    private static let passed = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH]
+    private var awaited = sigset_t()
+    /// SIGINT and SIGQUIT, as far as this process was started with them ignored: so is the command.
+    let ignored: String
+
+    init() {
+        unsafe sigemptyset(&awaited)
+        for number in CommandSignals.passed + [SIGCHLD] { unsafe sigaddset(&awaited, number) }
+        unsafe sigprocmask(SIG_BLOCK, &awaited, nil)
+        ignored = [SIGINT, SIGQUIT].filter(CommandSignals.isIgnored).map(String.init).joined(separator: ",")
+    }
+
+    private static func isIgnored(_ number: Int32) -> Bool {
+        var found = sigaction()
+        unsafe sigaction(number, nil, &found)
+        return unsafe unsafeBitCast(found.__sigaction_handler.sa_handler, to: Int.self)
+            == unsafeBitCast(SIG_IGN, to: Int.self)
+    }
+
+    /// The exit status of bubblewrap, which is that of the command, or 128 and the number of a signal.
+    ///
+    /// - Parameter command: its pidfd; -1 if it has not been started.
+    func wait(for child: Int32, command: Int32) -> Int32 {
+        while true {
+            var status: Int32 = 0
+            while case let ended = unsafe waitpid(-1, &status, WNOHANG), ended > 0 {
+                guard ended == child else { continue }
+                return status & 0x7F == 0 ? (status >> 8) & 0xFF : 128 + (status & 0x7F)
+            }
+            var set = awaited
+            var about = unsafe siginfo_t()
+            let number = unsafe sigwaitinfo(&set, &about)
+            if number > 0, number != SIGCHLD, unsafe about.si_code <= 0, command >= 0 {
+                clinux_signal_process(command, number)
+            }
+        }
+    }
+}
+
+/// The network of a confined command: pasta, which carries its connections, and rules that it cannot change.
+struct ConfinedNetwork {
+    private let pasta: Int32
+
+    /// Never reached: the addresses of this machine's links, where clouds also have their metadata service.
+    private static let never = (
+        four: ["0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16"], six: ["fe80::/10", "fec0::/10", "::ffff:0:0/96"]
+    )
+    /// Networks that are nobody's on the Internet (RFC 1918, 6598, 4193).
+    private static let intranet = (
+        four: ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"], six: ["fc00::/7"]
+    )
+
+    /// Nil without a network.
+    init?(namespace: Int32, of network: Run.Network, pasta program: String?) throws {
+        guard let program else { return nil }
+        let owner = clinux_owner_of_namespace(namespace)
+        guard owner >= 0 else { throw Run.Failed("The owner of the network namespace is not known.") }
+        defer { close(owner) }
+        let log = try Pipe()
+        let ready = try Pipe()
+        // After pasta has entered the user namespace it cannot look into this process.
+        let arguments =
+            [program, "-f", "-q", "-e", "--config-net"] + ["-t", "-u", "-T", "-U"].flatMap { [$0, "none"] } + [
+                "--no-map-gw", "--dns-forward", Wall.nameServer, "-P", "/proc/self/fd/\(ready.writeEnd)", "--userns",
+                "/proc/self/fd/\(owner)", "--netns", "/proc/self/fd/\(namespace)",
+            ]
+        pasta = try ConfinedNetwork.start(arguments, log.writeEnd, [namespace, owner, ready.writeEnd])
+        ready.closeWriteEnd()
+        log.closeWriteEnd()
+        let end = ContinuousClock.now + .seconds(10)
+        guard ready.read(until: end)?.isEmpty == false else {
+            ConfinedNetwork.kill(pasta)
+            let text = String(decoding: log.read(until: end) ?? [], as: UTF8.self).split(separator: "\n").last ?? ""
+            throw Run.Failed(
+                "There is no network inside: pasta said “\(Sanitizer.line(String(text), limit: 200))”. If this machine is "
+                    + "offline, use --network none.")
+        }
+        let own = ConfinedNetwork.ownAddresses()
+        let isInternet = network == .internet
+        let four = ConfinedNetwork.never.four + (isInternet ? ConfinedNetwork.intranet.four : []) + own.four
+        let six = ConfinedNetwork.never.six + (isInternet ? ConfinedNetwork.intranet.six : []) + own.six
+        let hasSix = Files.exists("/proc/sys/net/ipv6")
+        for (family, ranges) in [("-4", four)] + (hasSix ? [("-6", six)] : []) {
+            guard try ConfinedNetwork.setRules(family, ranges, namespace, owner) else {
+                ConfinedNetwork.kill(pasta)
+                throw Run.Failed("The rules of the network inside cannot be set: ip failed.")
+            }
+        }
+    }
+
+    /// Rules come before every route, also before that of the network that this machine is in, whose prefix is longer.
+    /// Only who owns the namespace can change them; the inside does not.
+    private static func setRules(
+        _ family: String, _ ranges: [String], _ namespace: Int32, _ owner: Int32
+    ) throws -> Bool {
+        let text = Array(ranges.map { "rule add pref 100 to \($0) unreachable\n" }.joined().utf8)
+        let batch = unsafe clinux_memory_file(text, text.count)
+        guard batch >= 0 else { return false }
+        defer { close(batch) }
+        let folders = SearchPath("/usr/bin:/bin:/usr/sbin:/sbin:/run/current-system/sw/bin")
+        guard let nsenter = folders.place(of: "nsenter"), let ip = folders.place(of: "ip") else { return false }
+        let words = [
+            nsenter, "--user=/proc/self/fd/\(owner)", "--net=/proc/self/fd/\(namespace)", "--preserve-credentials", ip,
+            family, "-batch", "/proc/self/fd/\(batch)",
+        ]
+        let pid = try start(words, 2, [namespace, owner, batch])
+        var status: Int32 = 0
+        while unsafe waitpid(pid, &status, 0) < 0, errno == EINTR {}
+        return status == 0
+    }
+
+    private static func start(_ words: [String], _ errors: Int32, _ kept: [Int32]) throws -> Int32 {
+        var vector = unsafe words.map { unsafe strdup($0) } + [nil]
+        defer { unsafe vector.forEach { unsafe free($0) } }
+        var environment = unsafe [strdup("PATH=/usr/bin:/bin:/usr/sbin:/sbin"), nil]
+        defer { unsafe environment.forEach { unsafe free($0) } }
+        let pid = unsafe clinux_start_bound(words[0], &vector, &environment, errors, errors, kept, kept.count)
+        guard pid > 0 else { throw Run.Failed("\(words[0]) cannot be started.") }
+        return pid
+    }
+
+    /// The addresses of this machine, but for those that pasta gives to the inside too.
+    private static func ownAddresses() -> (four: [String], six: [String]) {
+        var (list, own) = (unsafe nil as UnsafeMutablePointer<ifaddrs>?, (four: [String](), six: [String]()))
+        guard unsafe getifaddrs(&list) == 0 else { return own }
+        defer { unsafe freeifaddrs(list) }
+        var next = unsafe list
+        while let entry = unsafe next {
+            unsafe next = entry.pointee.ifa_next
+            guard let address = unsafe entry.pointee.ifa_addr else { continue }
+            let family = unsafe Int32(address.pointee.sa_family)
+            guard family == AF_INET || family == AF_INET6 else { continue }
+            let length = socklen_t(family == AF_INET ? MemoryLayout<sockaddr_in>.size : MemoryLayout<sockaddr_in6>.size)
+            var buffer = [CChar](repeating: 0, count: 128)
+            guard unsafe getnameinfo(address, length, &buffer, socklen_t(buffer.count), nil, 0, NI_NUMERICHOST) == 0
+            else { continue }
+            let bytes = buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
+            let text = String(decoding: bytes, as: UTF8.self).prefix { $0 != "%" }
+            if family == AF_INET { own.four.append("\(text)/32") } else { own.six.append("\(text)/128") }
+        }
+        return own
+    }
+
+    func end() { ConfinedNetwork.kill(pasta) }
+
+    private static func kill(_ pid: Int32) {
+        _ = Glibc.kill(pid, SIGKILL)
+        var status: Int32 = 0
+        while unsafe waitpid(pid, &status, 0) < 0, errno == EINTR {}
+    }
+}

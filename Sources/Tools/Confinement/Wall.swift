@@ -1,0 +1,205 @@
+import Glibc
+
+/// What a confined program sees of the file system and of the environment, as bubblewrap is told it (bwrap(1)). Whatever
+/// is not named here is not there.
+public struct Wall: Sendable {
+    public struct Failure: Error, Equatable {
+        public let text: String
+        init(_ text: String) { self.text = text }
+    }
+
+    /// The place of a program of ours inside, which waits until the network is there and then becomes the command.
+    public static let launcher = "/run/ringback/launcher"
+    /// The address of the name server inside, which pasta forwards to that of the machine (RFC 5737: nobody's).
+    public static let nameServer = "192.0.2.53"
+
+    /// The folder that the command works in, writable, by its real path.
+    public let workFolder: WorkFolder
+    /// The folder outside that is the home directory inside.
+    public var keptHome: String
+    /// The home directory, by the same path on both sides.
+    public var home: String
+    public var readable: [String] = []
+    public var writable: [String] = []
+    /// The path of this program, which is ``launcher`` inside.
+    public var program: String
+    /// Where `/etc/resolv.conf` leads to, and the descriptor of what it has inside; nil without a network.
+    public var resolver: (path: String, descriptor: Int32)?
+    public var environment: [(name: String, value: String)] = []
+    /// Sandboxes within this one can be made: more of the kernel can be reached.
+    public var isNested = false
+    /// The display's socket is there, by which a program sees and types what the user does.
+    public var displaySockets: [String] = []
+    /// The descriptor of the filter of system calls.
+    public var filter: Int32 = -1
+
+    public init(workFolder: WorkFolder, keptHome: String, home: String, program: String) {
+        self.workFolder = workFolder
+        self.keptHome = keptHome
+        self.home = home
+        self.program = program
+    }
+
+    /// Folders of the system beside /usr and /etc, as distributions have them. They are there if they are outside.
+    private static let systemFolders = [
+        "/opt", "/nix/store", "/gnu/store", "/snap", "/run/current-system", "/var/lib/ca-certificates",
+    ]
+
+    /// The arguments of bubblewrap, without its own name and without the command.
+    public var arguments: [String] {
+        // An end of bubblewrap ends everything inside, since that is its process namespace.
+        var all = [
+            "--die-with-parent", "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts",
+            "--unshare-cgroup", "--unshare-net",
+        ]
+        if !isNested { all.append("--disable-userns") }
+        if filter >= 0 { all += ["--seccomp", "\(filter)"] }
+        all += ["--ro-bind", "/usr", "/usr"]
+        for name in ["bin", "sbin", "lib", "lib32", "lib64"] {
+            switch Path("/\(name)").kind {
+            case .link(let target): all += ["--symlink", target, "/\(name)"]
+            case .folder: all += ["--ro-bind", "/\(name)", "/\(name)"]
+            case .file, nil: break
+            }
+        }
+        all += ["--ro-bind", "/etc", "/etc"]
+        all += Wall.systemFolders.filter { Path($0).exists }.flatMap { ["--ro-bind", $0, $0] }
+        all += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/var/tmp", "--tmpfs", "/run"]
+        all += ["--perms", "0700", "--dir", runtimeDirectory]
+        all += ["--ro-bind", program, Wall.launcher]
+        if let resolver { all += ["--ro-bind-data", "\(resolver.descriptor)", resolver.path] }
+        all += ["--bind", keptHome, home]
+        // A folder that lies in another one is mounted after it.
+        let folders = readable.map { ($0, "--ro-bind") } + writable.map { ($0, "--bind") }
+        for (path, option) in folders.sorted(by: { $0.0.utf8.count < $1.0.utf8.count }) { all += [option, path, path] }
+        all += ["--bind", workFolder.path, workFolder.path]
+        for path in workFolder.fixed { all += ["--bind", path, path] }
+        for path in workFolder.protected { all += ["--ro-bind", path, path] }
+        for path in displaySockets { all += ["--ro-bind", path, path] }
+        all += ["--chdir", workFolder.path, "--clearenv"]
+        for (name, value) in environment { all += ["--setenv", name, value] }
+        return all
+    }
+
+    public var runtimeDirectory: String { "/run/user/\(getuid())" }
+
+    // MARK: Environment
+
+    /// Variables that are passed on: how a person's terminal is, and which certificates and proxies there are. Nothing
+    /// else, since variables have tokens, name sockets and start programs.
+    private static let passed: Set<String> = [
+        "PATH", "LANG", "LANGUAGE", "TZ", "TERM", "COLORTERM", "NO_COLOR", "USER", "LOGNAME", "SHELL", "http_proxy",
+        "https_proxy", "no_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "SSL_CERT_FILE",
+        "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "GIT_SSL_CAINFO",
+    ]
+
+    /// The environment inside.
+    ///
+    /// - Parameters:
+    ///   - own: that of this process.
+    ///   - named: further variables, by name, which the user wants inside.
+    public func environment(
+        of own: [String: String], named: [String]
+    ) -> [(name: String, value: String)] {
+        var all = own.filter { name, _ in
+            Wall.passed.contains(name) || name.hasPrefix("LC_") || named.contains(name)
+        }
+        all["HOME"] = home
+        all["XDG_RUNTIME_DIR"] = runtimeDirectory
+        all["PWD"] = workFolder.path
+        return all.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+    }
+
+    // MARK: The command
+
+    /// What has to be there for a program whose file is in the home directory: its own file by its real path, or the
+    /// folder of a version that it is a part of (`VERSION/bin/NAME`, `VERSION/lib/node_modules`). Nil for a program that
+    /// is there anyway.
+    ///
+    /// - Parameter place: the program's path, as it was found.
+    public func folders(of place: String) -> [String] {
+        guard let real = Path(place).real, real.hasPrefix(home + "/") else { return [] }
+        var found = [real]
+        let parts = real.split(separator: "/").map(String.init)
+        if let end = parts.firstIndex(where: { $0 == "bin" || $0 == "lib" }),
+            parts[..<end].count > home.split(separator: "/").count + 1
+        {
+            // `~/.local` and the like have everything else too, our own files among it.
+            let version = "/" + parts[..<end].joined(separator: "/")
+            if version != home + "/.local", !version.hasSuffix("/.local") { found = [version] }
+        }
+        if place != real, place.hasPrefix(home + "/"), !place.hasPrefix(found[0] + "/") { found.append(place) }
+        return found
+    }
+}
+
+/// A path of the file system outside.
+struct Path {
+    enum Kind: Equatable {
+        case file, folder
+        case link(String)
+    }
+
+    let text: String
+
+    init(_ text: String) { self.text = text }
+
+    var exists: Bool { kind != nil }
+
+    /// What is there; nil for nothing. A symbolic link is not followed.
+    var kind: Kind? {
+        var facts = stat()
+        guard unsafe lstat(text, &facts) == 0 else { return nil }
+        switch facts.st_mode & S_IFMT {
+        case S_IFDIR: return .folder
+        case S_IFLNK: return target.map { .link($0) }
+        default: return .file
+        }
+    }
+
+    private var target: String? {
+        var buffer = [CChar](repeating: 0, count: 4_096)
+        let count = unsafe readlink(text, &buffer, buffer.count)
+        guard count > 0, count < buffer.count else { return nil }
+        return String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    var real: String? {
+        guard let found = unsafe realpath(text, nil) else { return nil }
+        defer { unsafe free(found) }
+        return unsafe String(cString: found)
+    }
+
+    /// The names in a folder, sorted.
+    var names: [String] {
+        guard let directory = unsafe opendir(text) else { return [] }
+        defer { unsafe closedir(directory) }
+        var names: [String] = []
+        while let entry = unsafe readdir(directory) {
+            let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                unsafe pointer.withMemoryRebound(to: CChar.self, capacity: 256) { unsafe String(cString: $0) }
+            }
+            if name != ".", name != ".." { names.append(name) }
+        }
+        return names.sorted()
+    }
+
+    /// The first 4,096 bytes of a regular file.
+    var beginning: String? {
+        let file = unsafe open(text, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+        guard file >= 0 else { return nil }
+        defer { close(file) }
+        var buffer = [UInt8](repeating: 0, count: 4_096)
+        let count = unsafe read(file, &buffer, buffer.count)
+        return count >= 0 ? String(decoding: buffer[..<count], as: UTF8.self) : nil
+    }
+
+    /// What changes when something is written at the path or, in a folder, below it: inode, size and time of change.
+    var mark: String? {
+        var facts = stat()
+        guard unsafe lstat(text, &facts) == 0 else { return nil }
+        let own = "\(facts.st_ino) \(facts.st_size) \(facts.st_ctim.tv_sec).\(facts.st_ctim.tv_nsec)"
+        guard facts.st_mode & S_IFMT == S_IFDIR else { return own }
+        return names.reduce(into: own) { $0 += " " + $1 + "=" + (Path(text + "/" + $1).mark ?? "") }
+    }
+}

@@ -1,0 +1,198 @@
+import Glibc
+import Testing
+
+@testable import Confinement
+
+/// A directory with a home in it, which goes when the test ends.
+final class Place {
+    let path: String
+
+    init() throws {
+        var template = Array("/tmp/ringback-confinement.XXXXXX".utf8CString)
+        guard unsafe mkdtemp(&template) != nil else { throw Trouble() }
+        path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        for folder in ["home", "home/.config", "home/.config/ringback", "home/work"] { try folders(folder) }
+    }
+
+    deinit { remove(path) }
+
+    struct Trouble: Error {}
+
+    var home: String { path + "/home" }
+    var work: String { home + "/work" }
+
+    func folders(_ name: String) throws {
+        guard unsafe mkdir("\(path)/\(name)", 0o700) == 0 || errno == EEXIST else { throw Trouble() }
+    }
+
+    func write(_ text: String, to name: String, mode: mode_t = 0o600) throws {
+        var folder = ""
+        for part in name.split(separator: "/").dropLast() {
+            folder += (folder.isEmpty ? "" : "/") + part
+            try folders(folder)
+        }
+        let file = unsafe open("\(path)/\(name)", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode)
+        guard file >= 0 else { throw Trouble() }
+        defer { close(file) }
+        let bytes = Array(text.utf8)
+        guard unsafe Glibc.write(file, bytes, bytes.count) == bytes.count else { throw Trouble() }
+    }
+
+    func link(_ target: String, at name: String) throws {
+        guard unsafe symlink(target, "\(path)/\(name)") == 0 else { throw Trouble() }
+    }
+
+    /// What git makes of a repository, as far as it matters here.
+    func repository(_ name: String) throws {
+        for (file, text) in [("HEAD", "ref: refs/heads/main\n"), ("config", "[core]\n"), ("hooks/sample", "")] {
+            try write(text, to: "\(name)/\(file)")
+        }
+        try folders("\(name)/objects")
+    }
+
+    func folder(_ name: String = "home/work") throws -> WorkFolder {
+        try WorkFolder("\(path)/\(name)", home: home, kept: [home + "/.config/ringback"])
+    }
+
+    private func remove(_ path: String) {
+        if Path(path).kind == .folder {
+            for name in Path(path).names { remove("\(path)/\(name)") }
+            _ = unsafe rmdir(path)
+        } else {
+            _ = unsafe unlink(path)
+        }
+    }
+}
+
+@Suite struct `A work folder` {
+    @Test func `is refused where it would have the home directory, Ringback's files or the system in it`() throws {
+        let place = try Place()
+        try place.link(place.home, at: "home/work/up")
+        for name in ["home", ".", "home/.config", "home/.config/ringback", "home/work/up", "home/missing"] {
+            #expect(throws: Wall.Failure.self, "\(name)") { try place.folder(name) }
+        }
+        for system in ["/", "/etc", "/usr/share", "/proc/self"] {
+            #expect(throws: Wall.Failure.self, "\(system)") { try WorkFolder(system, home: place.home, kept: []) }
+        }
+        #expect(try place.folder().path == Path(place.work).real)
+    }
+
+    @Test func `keeps what git and editors run outside read-only, and git's folder in its place`() throws {
+        let place = try Place()
+        try place.repository("home/work/.git")
+        try place.repository("home/work/.git/modules/lib/deep")
+        try place.write("", to: "home/work/.envrc")
+        try place.write("all:\n", to: "home/work/Makefile")
+        let folder = try place.folder()
+        let git = folder.path + "/.git"
+        #expect(folder.fixed == [git])
+        #expect(
+            folder.protected == [
+                git + "/hooks", git + "/config", git + "/modules/lib/deep/hooks", git + "/modules/lib/deep/config",
+                folder.path + "/.envrc",
+            ])
+    }
+
+    @Test func `of a further work tree has git's own folders, if these name it in turn`() throws {
+        let place = try Place()
+        try place.repository("home/main/.git")
+        let own = "home/main/.git/worktrees/work"
+        try place.write("ref: refs/heads/side\n", to: own + "/HEAD")
+        try place.write("../..\n", to: own + "/commondir")
+        try place.write("gitdir: \(place.path)/\(own)\n", to: "home/work/.git")
+        // A `.git` file of somebody else that names this repository.
+        #expect(try place.folder().fixed.isEmpty)
+        try place.write("\(place.work)/.git\n", to: own + "/gitdir")
+        let folder = try place.folder()
+        let common = try #require(Path(place.home + "/main/.git").real)
+        #expect(folder.fixed == [common + "/worktrees/work", common])
+        #expect(folder.protected == [folder.path + "/.git", common + "/hooks", common + "/config"])
+    }
+
+    @Test func `of a submodule has its git folder, if that names it in turn`() throws {
+        let place = try Place()
+        try place.repository("home/super/.git/modules/work")
+        try place.write("gitdir: ../super/.git/modules/work\n", to: "home/work/.git")
+        #expect(try place.folder().fixed.isEmpty)
+        try place.write("[core]\n\tworktree = ../../../../work\n", to: "home/super/.git/modules/work/config")
+        #expect(try place.folder().fixed == [Path(place.home + "/super/.git/modules/work").real])
+    }
+
+    @Test func `does not follow a link that is named .git`() throws {
+        let place = try Place()
+        try place.repository("home/other/.git")
+        try place.link("../other/.git", at: "home/work/.git")
+        #expect(try place.folder().fixed.isEmpty && place.folder().protected.isEmpty)
+    }
+
+    @Test func `names in the end what was made or changed that runs outside`() throws {
+        let place = try Place()
+        try place.repository("home/work/.git")
+        try place.write("{}", to: "home/work/.vscode/settings.json")
+        let folder = try place.folder()
+        #expect(folder.changes().isEmpty)
+        try place.write("x", to: "home/work/main.c")
+        #expect(folder.changes().isEmpty)
+        try place.write("layout", to: "home/work/.envrc")
+        try place.write("{ }", to: "home/work/.vscode/settings.json")
+        try place.write("exit 1", to: "home/work/.husky/pre-commit")
+        try place.write("exit 1", to: "home/work/.git/config.worktree")
+        #expect(
+            folder.changes() == [".envrc", ".git/config.worktree", ".husky", ".vscode"].map { "\(folder.path)/\($0)" })
+    }
+}
+
+@Suite struct `The wall of a confined command` {
+    private func wall(_ place: Place) throws -> Wall {
+        Wall(workFolder: try place.folder(), keptHome: place.path + "/kept", home: place.home, program: "/bin/ringback")
+    }
+
+    @Test func `passes on a terminal's variables and those that the user names, and nothing else`() throws {
+        let place = try Place()
+        let own = [
+            "PATH": "/bin", "LC_ALL": "C", "TERM": "xterm", "HOME": "/other", "SSH_AUTH_SOCK": "/a", "GH_TOKEN": "t",
+            "LD_PRELOAD": "/x", "GIT_DIR": "/y", "DISPLAY": ":0", "DBUS_SESSION_BUS_ADDRESS": "unix:", "EDITOR": "vi",
+        ]
+        let inside = try wall(place).environment(of: own, named: ["EDITOR"])
+        #expect(inside.map(\.name) == ["EDITOR", "HOME", "LC_ALL", "PATH", "PWD", "TERM", "XDG_RUNTIME_DIR"])
+        #expect(inside.first { $0.name == "HOME" }?.value == place.home)
+    }
+
+    @Test func `mounts an inner folder after the one that it lies in, and protected files last`() throws {
+        let place = try Place()
+        try place.repository("home/work/.git")
+        var wall = try wall(place)
+        wall.readable = ["/data/set/one"]
+        wall.writable = ["/data"]
+        let words = wall.arguments
+        func position(_ path: String) throws -> Int { try #require(words.lastIndex(of: path), "\(path)") }
+        let order = [
+            place.home, "/data", "/data/set/one", wall.workFolder.path, wall.workFolder.path + "/.git",
+            wall.workFolder.path + "/.git/hooks",
+        ]
+        // The last word for the work folder is that of --chdir.
+        let places = try order.map { path in
+            try path == wall.workFolder.path ? #require(words.firstIndex(of: path)) : position(path)
+        }
+        #expect(places == places.sorted())
+        #expect(words.contains("--disable-userns"))
+        wall.isNested = true
+        #expect(!wall.arguments.contains("--disable-userns"))
+    }
+
+    @Test func `has the folder of a program's version, and never all of ~/.local`() throws {
+        let place = try Place()
+        try place.write("", to: "home/.nvm/versions/v22/bin/node", mode: 0o700)
+        try place.write("", to: "home/.local/bin/tool", mode: 0o700)
+        try place.write("", to: "home/.local/share/claude/versions/2/claude", mode: 0o700)
+        try place.link("../share/claude/versions/2/claude", at: "home/.local/bin/claude")
+        let wall = try wall(place)
+        #expect(wall.folders(of: "/usr/bin/git") == [])
+        #expect(wall.folders(of: place.home + "/.nvm/versions/v22/bin/node") == [place.home + "/.nvm/versions/v22"])
+        #expect(wall.folders(of: place.home + "/.local/bin/tool") == [place.home + "/.local/bin/tool"])
+        #expect(
+            wall.folders(of: place.home + "/.local/bin/claude") == [
+                place.home + "/.local/share/claude/versions/2/claude", place.home + "/.local/bin/claude",
+            ])
+    }
+}
