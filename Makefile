@@ -16,7 +16,7 @@ BUILT = test "$(RELEASE)" != .build/release || Scripts/release >/dev/null
 FORMAT_FLAGS := --configuration .swift-format --recursive Sources Tests Package.swift \
     $(wildcard Examples/*/Package.swift Examples/*/Sources)
 
-.PHONY: help demo check test test-tsan test-browser test-pages test-keyring test-sessions test-crash test-faults soak test-canaries test-oidf test-real test-mcp test-api test-postgres test-rows test-hosts test-qr test-ssh test-tools test-desktop test-notices test-systemd test-foreign test-process-ids test-memory test-packages test-python vendor deb dist fuzz fuzz-ci bench pictures lint format build release install uninstall clean
+.PHONY: help demo check test test-tsan test-browser test-pages test-keyring test-sessions test-crash test-faults soak test-canaries test-oidf test-real test-mcp test-api test-postgres test-rows test-hosts test-qr test-ssh test-tools test-desktop test-notices test-systemd test-foreign test-process-ids test-memory test-confined test-packages test-python vendor deb dist fuzz fuzz-ci bench pictures lint format build release install uninstall clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -183,6 +183,11 @@ test-memory: ## look for tokens and keys in the daemon's memory after a lock and
 	@Scripts/needs bench
 	@Scripts/release >/dev/null
 	@Campaigns/memory.py --bin "$(RELEASE)" $(if $(SHORT),--short)
+
+test-confined: ## what a program reaches behind the wall of "ringback run", kills at 50 points, job control; needs root; SHORT=1
+	@Scripts/needs confined
+	@Scripts/release >/dev/null
+	@Campaigns/confined.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 
 test-packages: ## install, upgrade, remove and purge the package in Debian 12 and 13, made by debootstrap; needs root; SHORT=1 for a part
 	@Scripts/needs $(if $(SHORT),package,packages)

@@ -83,6 +83,8 @@ class Person:
                            f"{self.work}/.mcp.json": "{}",
                            f"{self.directory}/temporary": "somebody else's", f"{self.data}/set": "data"}.items():
             write(name, text)
+        os.symlink("../secret", f"{self.work}/.idea")
+        os.symlink(self.home, f"{self.work}/.claude")
         self.probe = f"{self.work}/probe.py"
         shutil.copy(os.path.join(HERE, "confined_probe.py"), self.probe)
         git = ["env", f"HOME={self.home}", "git", "-C", self.work]

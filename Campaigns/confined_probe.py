@@ -130,6 +130,8 @@ def ways(outside):
         "a submodule's hooks": lambda: made(outside["work"] + "/.git/modules/lib/hooks/pre-commit"),
         "an editor's settings": lambda: written(outside["work"] + "/.vscode/settings.json"),
         "direnv's file": lambda: written(outside["work"] + "/.envrc"),
+        "a file behind a link of the repository": lambda: b"a secret" in content(outside["work"] + "/.idea"),
+        "a folder behind a link of the repository": lambda: "secret" in os.listdir(outside["work"] + "/.claude"),
         "an agent's servers": lambda: written(outside["work"] + "/.mcp.json"),
         "a descriptor that was open": lambda: bool(os.pread(DESCRIPTOR, 16, 0)),
         "a variable": lambda: os.environ["PROBE_TOKEN"] == "a secret",

@@ -28,8 +28,8 @@ public struct Wall: Sendable {
     public var environment: [(name: String, value: String)] = []
     /// Sandboxes within this one can be made: more of the kernel can be reached.
     public var isNested = false
-    /// The display's socket is there, by which a program sees and types what the user does.
-    public var displaySockets: [String] = []
+    /// The files of the display, by which a program sees and types what the user does.
+    public var displayFiles: [String] = []
     /// The descriptor of the filter of system calls.
     public var filter: Int32 = -1
 
@@ -73,12 +73,17 @@ public struct Wall: Sendable {
         let folders = readable.map { ($0, "--ro-bind") } + writable.map { ($0, "--bind") }
         for (path, option) in folders.sorted(by: { $0.0.utf8.count < $1.0.utf8.count }) { all += [option, path, path] }
         all += ["--bind", workFolder.path, workFolder.path]
-        for path in workFolder.fixed { all += ["--bind", path, path] }
-        for path in workFolder.protected { all += ["--ro-bind", path, path] }
-        for path in displaySockets { all += ["--ro-bind", path, path] }
+        for pinned in workFolder.fixed { all += ["--bind", pinned.source, pinned.path] }
+        for pinned in workFolder.protected { all += ["--ro-bind", pinned.source, pinned.path] }
+        for path in displayFiles { all += ["--ro-bind", path, path] }
         all += ["--chdir", workFolder.path, "--clearenv"]
         for (name, value) in environment { all += ["--setenv", name, value] }
         return all
+    }
+
+    /// What bubblewrap reads by its number, and so has to inherit.
+    public var descriptors: [Int32] {
+        [filter] + (resolver.map { [$0.descriptor] } ?? []) + (workFolder.fixed + workFolder.protected).map(\.descriptor)
     }
 
     public var runtimeDirectory: String { "/run/user/\(getuid())" }
@@ -108,6 +113,24 @@ public struct Wall: Sendable {
         all["XDG_RUNTIME_DIR"] = runtimeDirectory
         all["PWD"] = workFolder.path
         return all.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+    }
+
+    /// Gives the display: its sockets, its key, and the variables that name them.
+    public mutating func addDisplay(of own: [String: String]) {
+        let runtime = own["XDG_RUNTIME_DIR"] ?? ""
+        var found = [(String, String)]()
+        if let name = own["WAYLAND_DISPLAY"], !name.isEmpty {
+            found.append(("WAYLAND_DISPLAY", name.hasPrefix("/") ? name : "\(runtime)/\(name)"))
+        }
+        if let name = own["XAUTHORITY"] { found.append(("XAUTHORITY", name)) }
+        for (name, path) in found where path.hasPrefix("/") && Path(path).exists {
+            displayFiles.append(path)
+            environment.append((name, path))
+        }
+        if let name = own["DISPLAY"] {
+            environment.append(("DISPLAY", name))
+            if Path("/tmp/.X11-unix").exists { displayFiles.append("/tmp/.X11-unix") }
+        }
     }
 
     // MARK: The command

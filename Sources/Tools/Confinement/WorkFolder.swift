@@ -7,9 +7,9 @@ public struct WorkFolder: Sendable {
     /// The real path.
     public let path: String
     /// Mounted on themselves, so that they cannot be renamed out of the way: the folders of git.
-    public let fixed: [String]
+    public let fixed: [Pinned]
     /// Read-only.
-    public let protected: [String]
+    public let protected: [Pinned]
     /// The state of what runs outside, before the program started.
     private let former: [String: String]
 
@@ -46,9 +46,9 @@ public struct WorkFolder: Sendable {
         }
         self.path = real
         let git = GitFolders(of: real)
-        fixed = git.folders
+        fixed = git.folders.compactMap(Pinned.init)
         let own = WorkFolder.names.map { "\(real)/\($0)" }
-        protected = git.protected + own.filter { Path($0).exists }
+        protected = (git.protected + own).compactMap(Pinned.init)
         former = WorkFolder.marks(own + WorkFolder.watched.map { "\(real)/\($0)" } + git.watched)
     }
 
@@ -61,6 +61,29 @@ public struct WorkFolder: Sendable {
         let now = WorkFolder.marks(former.keys + GitFolders(of: path).watched)
         return now.filter { former[$0.key, default: ""] != $0.value }.keys.sorted()
     }
+}
+
+/// A file or folder as it was found. It is mounted by its descriptor: what is written to the folder meanwhile, such as by
+/// another confined program, cannot lead the mount elsewhere. A symbolic link is none: what it leads to would become
+/// visible, and the repository chooses that.
+public struct Pinned: Sendable, Equatable {
+    public let path: String
+    /// Without close-on-exec, for bubblewrap.
+    public let descriptor: Int32
+
+    /// O_PATH, which the C library's headers show to GNU programs only.
+    private static let pathOnly: Int32 = 0o10_000_000
+
+    init?(_ path: String) {
+        guard Path(path).kind == .file || Path(path).kind == .folder else { return nil }
+        descriptor = unsafe open(path, Pinned.pathOnly | O_NOFOLLOW)
+        var facts = stat()
+        guard descriptor >= 0, unsafe fstat(descriptor, &facts) == 0, facts.st_mode & S_IFMT != S_IFLNK else { return nil }
+        self.path = path
+    }
+
+    /// The source of the mount.
+    var source: String { "/proc/self/fd/\(descriptor)" }
 }
 
 /// The folders of git that belong to a work tree, found without git: its configuration could start programs.
@@ -88,7 +111,7 @@ struct GitFolders {
             add(folder, depth: 0)
             guard let common = Path(folder + "/commondir").beginning,
                 let shared = GitFolders.real(String(common.prefix { $0 != "\n" }), from: folder),
-                shared != folder, GitFolders.isOfGit(shared)
+                folder.hasPrefix(shared + "/worktrees/"), GitFolders.isOfGit(shared)
             else { return }
             add(shared, depth: 0)
         // What a link leads to is not looked at: it would be the repository's choice.
@@ -123,7 +146,7 @@ struct GitFolders {
         for name in ["hooks", "config", "config.worktree"] {
             let path = "\(folder)/\(name)"
             watched.append(path)
-            if Path(path).exists { protected.append(path) }
+            protected.append(path)
         }
         guard depth < GitFolders.deepest else { return }
         addModules(in: folder + "/modules", depth: depth)

@@ -5,7 +5,7 @@ import Testing
 private let allowed: [String: Set<String>] = [
     "RingbackBase": [],
     "RingbackAPI": ["RingbackBase"], "Terminal": [],
-    "SchemeRegistration": ["RingbackBase"], "Adapters": ["RingbackBase"],
+    "SchemeRegistration": ["RingbackBase"], "Adapters": ["RingbackBase"], "Confinement": [],
     "Cryptography": ["COpenSSL", "RingbackBase"],
     "CurlTransport": ["CCurl", "RingbackBase"],
     "LocalHTTP": ["CLinux", "RingbackBase", "ServiceLifecycle"],
@@ -36,8 +36,8 @@ private let allowed: [String: Set<String>] = [
         "RingbackAPI", "LocalHTTP", "SessionVault", "SharedVault", "RingbackBase",
     ],
     "ringback": [
-        "Adapters", "MCPBridge", "RingbackClient", "RingbackAPI", "SchemeRegistration", "RingbackBase", "Terminal",
-        "CErasedHeap", "CLinux", "ArgumentParser",
+        "Adapters", "Confinement", "MCPBridge", "RingbackClient", "RingbackAPI", "SchemeRegistration", "RingbackBase",
+        "Terminal", "CErasedHeap", "CLinux", "ArgumentParser",
     ],
     "ringback-relay": [
         "MCPBridge", "CurlTransport", "LocalHTTP", "RingbackClient", "RingbackAPI", "OAuth", "Cryptography",
@@ -62,7 +62,7 @@ private let layers: [Set<String>] = [
     ["OAuth", "SupabaseAuth", "SessionVault", "Records", "Sandbox", "MCPBridge"],
     [
         "CurlTransport", "LocalHTTP", "CallbackListener", "SignInPage", "Cryptography", "RingbackClient",
-        "Desktop", "PostgresClient", "Terminal", "SchemeRegistration", "Adapters",
+        "Desktop", "PostgresClient", "Terminal", "SchemeRegistration", "Adapters", "Confinement",
     ],
     ["RingbackBase", "RingbackAPI", "CLinux", "CCurl", "CErasedHeap", "COpenSSL", "CPostgres", "CSystemd"],
 ]

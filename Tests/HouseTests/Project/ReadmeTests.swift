@@ -88,6 +88,9 @@ private let commandsForPeople = [
     "ringback vault remove-host old-laptop": "the same", "ringback vault status": "the same",
     "ringback vault status postgresql://postgres@db.example.org/ringback": "the same",
     "ringback vault migrate postgresql://postgres@db.example.org/ringback": "the same",
+    "ringback run -- python3 -m http.server": "needs bubblewrap and a person who is not root; run by make test-confined",
+    "ringback run --explain --read ~/data -- ./train": "the same",
+    "ringback run --home claude --env ANTHROPIC_API_KEY -- claude": "the same, for a program that is not there",
     "ringback-sandbox --port 8123 --user alice": "runs until Ctrl-C, on a port that may be taken: the stage has one",
 ]
 
@@ -97,7 +100,7 @@ private let pagePaths =
     + [
         "sign-in", "sessions", "configuration", "api", "command-line", "services", "many-hosts", "tools", "supabase",
         "coming-from",
-        "sandbox", "desktop", "troubleshooting", "security", "contributing", "architecture", "performance",
+        "confined", "sandbox", "desktop", "troubleshooting", "security", "contributing", "architecture", "performance",
     ].map { "docs/\($0).md" }
 
 /// The verbs of `ringback` that have verbs below them.

@@ -85,9 +85,9 @@ final class Place {
         try place.write("all:\n", to: "home/work/Makefile")
         let folder = try place.folder()
         let git = folder.path + "/.git"
-        #expect(folder.fixed == [git])
+        #expect(folder.fixed.map(\.path) == [git])
         #expect(
-            folder.protected == [
+            folder.protected.map(\.path) == [
                 git + "/hooks", git + "/config", git + "/modules/lib/deep/hooks", git + "/modules/lib/deep/config",
                 folder.path + "/.envrc",
             ])
@@ -105,8 +105,8 @@ final class Place {
         try place.write("\(place.work)/.git\n", to: own + "/gitdir")
         let folder = try place.folder()
         let common = try #require(Path(place.home + "/main/.git").real)
-        #expect(folder.fixed == [common + "/worktrees/work", common])
-        #expect(folder.protected == [folder.path + "/.git", common + "/hooks", common + "/config"])
+        #expect(folder.fixed.map(\.path) == [common + "/worktrees/work", common])
+        #expect(folder.protected.map(\.path) == [folder.path + "/.git", common + "/hooks", common + "/config"])
     }
 
     @Test func `of a submodule has its git folder, if that names it in turn`() throws {
@@ -115,14 +115,31 @@ final class Place {
         try place.write("gitdir: ../super/.git/modules/work\n", to: "home/work/.git")
         #expect(try place.folder().fixed.isEmpty)
         try place.write("[core]\n\tworktree = ../../../../work\n", to: "home/super/.git/modules/work/config")
-        #expect(try place.folder().fixed == [Path(place.home + "/super/.git/modules/work").real])
+        #expect(try place.folder().fixed.map(\.path) == [Path(place.home + "/super/.git/modules/work").real])
     }
 
-    @Test func `does not follow a link that is named .git`() throws {
+    @Test(arguments: [".git", ".envrc", ".vscode"])
+    func `does not follow a link in the place of what is protected`(name: String) throws {
         let place = try Place()
         try place.repository("home/other/.git")
-        try place.link("../other/.git", at: "home/work/.git")
+        try place.link("../other/.git", at: "home/work/" + name)
         #expect(try place.folder().fixed.isEmpty && place.folder().protected.isEmpty)
+    }
+
+    @Test func `does not follow a link in git's folder, nor a .git file to a folder that shares another's`() throws {
+        let place = try Place()
+        try place.repository("home/other/.git")
+        try place.write("ref: refs/heads/main\n", to: "home/work/own/HEAD")
+        try place.write("\(place.home)/other/.git\n", to: "home/work/own/commondir")
+        try place.write("\(place.work)/.git\n", to: "home/work/own/gitdir")
+        try place.write("gitdir: own\n", to: "home/work/.git")
+        #expect(try place.folder().fixed.map(\.path) == [place.folder().path + "/own"])
+
+        let second = try Place()
+        try second.write("ref: refs/heads/main\n", to: "home/work/.git/HEAD")
+        try second.folders("home/work/.git/objects")
+        try second.link("../../other", at: "home/work/.git/hooks")
+        #expect(try second.folder().protected.isEmpty)
     }
 
     @Test func `names in the end what was made or changed that runs outside`() throws {
@@ -178,6 +195,19 @@ final class Place {
         #expect(words.contains("--disable-userns"))
         wall.isNested = true
         #expect(!wall.arguments.contains("--disable-userns"))
+    }
+
+    @Test func `has a display only if it is given, by its sockets and variables`() throws {
+        let place = try Place()
+        try place.write("", to: "home/run/wayland-0")
+        var wall = try wall(place)
+        let own = ["XDG_RUNTIME_DIR": place.home + "/run", "WAYLAND_DISPLAY": "wayland-0", "XAUTHORITY": "/missing"]
+        wall.environment = wall.environment(of: own, named: [])
+        #expect(!wall.environment.contains { $0.name == "WAYLAND_DISPLAY" } && wall.displayFiles.isEmpty)
+        wall.addDisplay(of: own)
+        #expect(wall.displayFiles == [place.home + "/run/wayland-0"])
+        #expect(wall.environment.last ?? ("", "") == ("WAYLAND_DISPLAY", place.home + "/run/wayland-0"))
+        #expect(wall.arguments.contains(place.home + "/run/wayland-0"))
     }
 
     @Test func `has the folder of a program's version, and never all of ~/.local`() throws {

@@ -58,8 +58,8 @@ struct ConfinedCommand {
         let wall = whole
         var rows = [["change", wall.workFolder.path], ["change", "\(wall.home), which is \(wall.keptHome)"]]
         rows += wall.writable.map { ["change", $0] }
-        rows += wall.workFolder.fixed.map { ["change", $0] }
-        rows += (wall.workFolder.protected + wall.readable + ["/usr", "/etc"]).map { ["read", $0] }
+        rows += wall.workFolder.fixed.map { ["change", $0.path] }
+        rows += (wall.workFolder.protected.map(\.path) + wall.readable + wall.displayFiles + ["/usr", "/etc"]).map { ["read", $0] }
         rows.append(["network", network.rawValue])
         rows.append(["variables", wall.environment.map(\.name).joined(separator: " ")])
         rows.append(["command", ShownCommand(words: [place] + words.dropFirst()).description])
@@ -81,9 +81,7 @@ struct ConfinedCommand {
         var ends: [Int32] = [-1, -1]
         guard unsafe socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0, &ends) == 0
         else { throw Run.Failed("No socket can be made.") }
-        for descriptor in [wall.filter, ends[1]] + (wall.resolver.map { [$0.descriptor] } ?? []) {
-            _ = fcntl(descriptor, F_SETFD, 0)
-        }
+        for descriptor in wall.descriptors + [ends[1]] { _ = fcntl(descriptor, F_SETFD, 0) }
         let signals = CommandSignals()
         let inside = [Wall.launcher, RunInside.name, "\(ends[1])", signals.ignored, place] + words
         let child = try start([bubblewrap] + wall.arguments + ["--"] + inside)
@@ -150,7 +148,7 @@ struct ConfinedCommand {
         let file = wall.keptHome + "/.gitconfig"
         guard !Files.exists(file) else { return }
         let names = ["user.name", "user.email"].compactMap { key in
-            Tool.run(["git", "config", "--global", "--get", key])?.line.map { (key.dropFirst("user.".count), $0) }
+            Tool.run(["git", "-C", "/", "config", "--global", "--get", key])?.line.map { (key.dropFirst("user.".count), $0) }
         }
         guard !names.isEmpty else { return }
         let lines = names.map { name, value in

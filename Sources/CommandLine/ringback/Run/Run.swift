@@ -119,7 +119,9 @@ struct Run: ParsableCommand {
         wall.readable = try Run.given(read, home: home, kept: kept)
         wall.writable = try Run.given(write, home: home, kept: kept)
         wall.isNested = nested
-        wall.environment = wall.environment(of: Run.ownEnvironment(), named: variables)
+        let own = Run.ownEnvironment()
+        wall.environment = wall.environment(of: own, named: variables)
+        if display { wall.addDisplay(of: own) }
         return wall
     }
 
