@@ -23,7 +23,10 @@ public struct Broker: Sendable {
     public var bus: EventBus { sessionManager.bus }
     public var vault: any Vault { tools.vault }
     var tools: ProviderTools { sessionManager.tools }
-    var work: Work { tools.work }
+    nonisolated var work: Work { tools.work }
+
+    /// Starts what outlives a call, such as what is to be done at the end of a connection.
+    public nonisolated func inBackground(_ action: @escaping @Sendable () async -> Void) { work.start(action) }
     var clock: BrokerClock { tools.clock }
     var record: @Sendable (BrokerFact) -> Void { tools.record }
 

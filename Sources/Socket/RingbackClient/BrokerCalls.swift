@@ -35,10 +35,26 @@ package struct BrokerCalls: Sendable {
         return try call(endpoint, at: target, body: body, timeout: timeout, onTick: onTick)
     }
 
+    /// Makes an exposed socket that ends with the connection, which is returned with it.
+    package func exposeWhileConnected(_ order: JSONObject) throws(RingbackError) -> (JSON, SocketConnection) {
+        var order = order
+        order["until"] = "disconnect"
+        return try exchange(
+            .createExposedSocket, at: try RequestTarget(.createExposedSocket, []), body: .object(order),
+            timeout: .seconds(30))
+    }
+
     func call(
         _ endpoint: Endpoint, at target: RequestTarget, body: JSON? = nil, timeout: Duration,
         onTick: (() -> Void)? = nil
     ) throws(RingbackError) -> JSON {
+        try exchange(endpoint, at: target, body: body, timeout: timeout, onTick: onTick).0
+    }
+
+    private func exchange(
+        _ endpoint: Endpoint, at target: RequestTarget, body: JSON? = nil, timeout: Duration,
+        onTick: (() -> Void)? = nil
+    ) throws(RingbackError) -> (JSON, SocketConnection) {
         let method = endpoint.method.rawValue
         let connection = try SocketConnection(
             unixPath: socket, deadline: .now + timeout, interruption: interruption)
@@ -50,7 +66,7 @@ package struct BrokerCalls: Sendable {
         try exchange.send(
             method, target.text, fields: fields, body: body?.serialized() ?? (method == "POST" ? [] : nil))
         onTick?()
-        return try BrokerCalls.readJSON(exchange)
+        return (try BrokerCalls.readJSON(exchange), connection)
     }
 
     /// Makes one call whose response is text.

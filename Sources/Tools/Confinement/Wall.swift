@@ -30,6 +30,10 @@ public struct Wall: Sendable {
     public var isNested = false
     /// The files of the display, by which a program sees and types what the user does.
     public var displayFiles: [String] = []
+    /// The directory of an exposed socket.
+    private var socketDirectory: String?
+    /// Where it is inside.
+    private static let sockets = "/run/ringback/exposed"
     /// The descriptor of the filter of system calls.
     public var filter: Int32 = -1
 
@@ -67,6 +71,7 @@ public struct Wall: Sendable {
         all += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/var/tmp", "--tmpfs", "/run"]
         all += ["--perms", "0700", "--dir", runtimeDirectory]
         all += ["--ro-bind", program, Wall.launcher]
+        if let socketDirectory { all += ["--ro-bind", socketDirectory, Wall.sockets] }
         if let resolver { all += ["--ro-bind-data", "\(resolver.descriptor)", resolver.path] }
         all += ["--bind", keptHome, home]
         // A folder that lies in another one is mounted after it.
@@ -113,6 +118,12 @@ public struct Wall: Sendable {
         all["XDG_RUNTIME_DIR"] = runtimeDirectory
         all["PWD"] = workFolder.path
         return all.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+    }
+
+    /// Gives a socket of Ringback, which is alone in a directory, and the variable by which programs find it.
+    public mutating func addSocket(in directory: String) {
+        socketDirectory = directory
+        environment.append(("RINGBACK_SOCK", Wall.sockets + "/socket"))
     }
 
     /// Gives the display: its sockets, its key, and the variables that name them.

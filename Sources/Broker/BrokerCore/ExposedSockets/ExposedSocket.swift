@@ -25,6 +25,8 @@ public struct ExposedSocket: Sendable, Equatable {
         public var lifetime: Duration?
         /// It serves the MCP server of its account, and no token.
         public var mcp: MCPAccess?
+        /// It ends with the connection that made it, and is not stored.
+        public var isTransient = false
 
         /// Lists are sorted and without duplicates, so that equal orders compare equal.
         public init(

@@ -218,7 +218,7 @@ public actor ExposedSocketRegistry {
     func begin(_ exposedSocket: ExposedSocket) async throws(BrokerError) {
         try await listening.open(exposedSocket)
         open[exposedSocket.name] = exposedSocket
-        if exposedSocket.isOfCall { isUnsaved = true }
+        if exposedSocket.isOfCall, !exposedSocket.order.isTransient { isUnsaved = true }
         record(.opened(exposedSocket))
         wake()
     }
@@ -257,7 +257,7 @@ public actor ExposedSocketRegistry {
     /// again.
     private var keptOfCalls: [ExposedSocket] {
         let waiting = closed.filter { $0.reason == .failed && $0.exposedSocket.isOfCall }.map(\.exposedSocket)
-        return all.filter(\.isOfCall) + waiting.filter { !$0.hasExpired(at: clock.bootInstant) }
+        return all.filter { $0.isOfCall && !$0.order.isTransient } + waiting.filter { !$0.hasExpired(at: clock.bootInstant) }
     }
 
     /// The file that shows that the record existed, in case the record is lost.

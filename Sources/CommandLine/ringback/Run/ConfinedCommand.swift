@@ -54,12 +54,13 @@ struct ConfinedCommand {
         return wall
     }
 
-    func explain() {
+    func explain(accounts: [String], scope: String?) {
         let wall = whole
         var rows = [["change", wall.workFolder.path], ["change", "\(wall.home), which is \(wall.keptHome)"]]
         rows += wall.writable.map { ["change", $0] }
         rows += wall.workFolder.fixed.map { ["change", $0.path] }
         rows += (wall.workFolder.protected.map(\.path) + wall.readable + wall.displayFiles + ["/usr", "/etc"]).map { ["read", $0] }
+        rows += accounts.map { ["ask", "for tokens of \($0)\(scope.map { ", for at most “\($0)”" } ?? "")"] }
         rows.append(["network", network.rawValue])
         rows.append(["variables", wall.environment.map(\.name).joined(separator: " ")])
         rows.append(["command", ShownCommand(words: [place] + words.dropFirst()).description])

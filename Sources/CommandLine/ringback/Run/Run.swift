@@ -25,6 +25,14 @@ struct Run: ParsableCommand {
             "internet; intranet: private networks too; none.", valueName: "network"))
     var network: Network = .internet
 
+    @Option(
+        help: ArgumentHelp("An account whose access token it may have; may be repeated.", valueName: "name"),
+        completion: Completions.accounts)
+    var account: [String] = []
+
+    @Option(help: ArgumentHelp("The scopes that a token may have at most, space-separated.", valueName: "scopes"))
+    var scope: String?
+
     @Option(help: ArgumentHelp("A folder to read.", valueName: "dir"), completion: .directory)
     var read: [String] = []
 
@@ -46,12 +54,15 @@ struct Run: ParsableCommand {
     @Flag(help: "Show what the command would see, and run nothing.")
     var explain = false
 
+    @OptionGroup var daemon: DaemonOptions
+
     @Argument(
         parsing: .postTerminator, help: ArgumentHelp("After --: the command.", valueName: "cmd"),
         completion: Completions.command)
     var command: [String] = []
 
     func validate() throws {
+        try require(scope == nil || !account.isEmpty, "--scope is for the accounts of --account.")
         try require(command.first?.isEmpty == false, "Name the command after --: \(shown: "ringback run -- CMD").")
         try require(
             home.map { $0.utf8.count <= 64 && !$0.hasPrefix(".") && $0.allSatisfy(Run.isPlain) } ?? true, "A home's name has letters, digits, \".\", \"-\" and \"_\" only.")
@@ -60,15 +71,20 @@ struct Run: ParsableCommand {
 
     func run() throws {
         do {
-            let wall = try wall()
+            var wall = try wall()
             guard let place = SearchPath.own.place(of: command[0]) else {
                 let isThere = command[0].contains("/") && Files.exists(command[0])
                 throw Failed(
                     "\(command[0]) \(isThere ? "is no program" : "was not found").", status: isThere ? 126 : 127)
             }
+            if explain {
+                return try ConfinedCommand(wall: wall, network: network, place: place, command: command)
+                    .explain(accounts: account, scope: scope)
+            }
+            let exposed = try exposed()
+            if let exposed { wall.addSocket(in: exposed.directory) }
             let confined = try ConfinedCommand(wall: wall, network: network, place: place, command: command)
-            guard !explain else { return confined.explain() }
-            let status = try confined.run()
+            let status = try withExtendedLifetime(exposed) { try confined.run() }
             for path in wall.workFolder.changes() {
                 Output.note("note: \(Sanitizer.line(path, limit: 1_000)) was made or changed. It may run outside: look at it.")
             }
@@ -97,6 +113,21 @@ struct Run: ParsableCommand {
             self.text = text
             self.status = status
         }
+    }
+
+    /// A restricted socket that the daemon closes when this process ends, however it does.
+    private func exposed() throws(RingbackError) -> (directory: String, connection: SocketConnection)? {
+        guard !account.isEmpty else { return nil }
+        if scope == nil {
+            Output.note("note: without --scope the command gets the whole access token of \(account.joined(separator: ", ")).")
+        }
+        let (socket, connection) = try daemon.calls().exposeWhileConnected([
+            "name": "run-\(getpid())", "accounts": account, "scope": scope,
+        ])
+        guard let directory = socket["directory"]?.string else {
+            throw RingbackError(.badResponse, "The daemon's response names no directory of the restricted socket.")
+        }
+        return (directory, connection)
     }
 
     private static func isPlain(_ letter: Character) -> Bool {

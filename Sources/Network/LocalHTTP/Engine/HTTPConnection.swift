@@ -160,7 +160,9 @@ final class HTTPConnection: @unchecked Sendable {
         socket = nil
         server = .nobody
         listener = nil
-        if isKnownUniquelyReferenced(&memory) { memory.value = nil } else { memory = ConnectionMemory() }
+        let isReused = isKnownUniquelyReferenced(&memory)
+        memory.end(isReused: isReused)
+        if !isReused { memory = ConnectionMemory() }
         loop.retire(self)
     }
 

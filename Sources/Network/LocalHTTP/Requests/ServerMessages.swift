@@ -58,16 +58,44 @@ public struct ServerRequest: Sendable {
     }
 }
 
-/// A value that is kept as long as a connection is open, so that a handler need not compute it for every request.
+/// A value that is kept as long as a connection is open, so that a handler need not compute it for every request, and what
+/// is to be done at the connection's end.
 public final class ConnectionMemory: Sendable {
-    private let slot = Mutex<(any AnyObject & Sendable)?>(nil)
+    private struct State {
+        var value: (any AnyObject & Sendable)?
+        var endings: [@Sendable () -> Void] = []
+        var hasEnded = false
+    }
+    private let state = Mutex(State())
 
     public init() {}
 
     /// The value, if one was set. It must be an object, because casting an object to its type is faster.
     public var value: (any AnyObject & Sendable)? {
-        get { slot.withLock { $0 } }
-        set { slot.withLock { $0 = newValue } }
+        get { state.withLock { $0.value } }
+        set { state.withLock { $0.value = newValue } }
+    }
+
+    /// Calls `ending` once the connection is closed, on the server's thread; at once if it is closed already.
+    public func atEnd(_ ending: @escaping @Sendable () -> Void) {
+        let isTooLate = state.withLock { state in
+            if !state.hasEnded { state.endings.append(ending) }
+            return state.hasEnded
+        }
+        if isTooLate { ending() }
+    }
+
+    /// The connection is closed.
+    ///
+    /// - Parameter isReused: nothing else refers to this object, and it serves the next connection.
+    func end(isReused: Bool) {
+        let endings = state.withLock { state in
+            defer { state.endings = [] }
+            state.value = nil
+            state.hasEnded = !isReused
+            return state.endings
+        }
+        for ending in endings { ending() }
     }
 }
 

@@ -40,6 +40,7 @@ struct ExposedSocketResource: Resource {
         .optional("account", text: "One more account"),
         .optional("scope", text: "The scopes that a token may have at most; separated by spaces"),
         .optional("ttl", as: .range(lifetimes), text: "Seconds"),
+        .optional("until", as: .pattern("^disconnect$"), text: "disconnect: it ends with the connection that made it"),
         .optional("allow_uids", as: .array(.integer), text: "Other users who may connect"),
         .optional("flatpak", text: "A Flatpak app's id: the socket is also made in its directory"),
         .optional(
@@ -66,6 +67,10 @@ struct ExposedSocketResource: Resource {
         let order = try await order(of: call)
         let registry = try exposedSockets()
         let made = try await call.ask { () throws(BrokerError) in try await registry.add(order) }
+        if order.isTransient {
+            // By its id: the name may be another socket's by then.
+            call.request.memory.atEnd { [broker] in broker.inBackground { _ = try? await registry.revoke(made.id) } }
+        }
         return ServerResponse(status: 201, await json(of: made))
     }
 
@@ -99,12 +104,16 @@ struct ExposedSocketResource: Resource {
             accounts.append(view.name)
         }
         let scope = try call.text("scope").map { $0.split(separator: " ").map(String.init) }
-        let order = ExposedSocket.Order(
+        var order = ExposedSocket.Order(
             name: name, accounts: accounts, ceiling: scope,
             allowedUIDs: try call.list("allow_uids") { $0.integer.flatMap { UInt32(exactly: $0) } },
             flatpak: try call.text("flatpak"),
             lifetime: try call.number("ttl", in: ExposedSocketResource.lifetimes).map { .seconds($0) },
             mcp: try call.mcpAccess())
+        if let until = try call.text("until") {
+            guard until == "disconnect" else { throw call.invalid("until", "it is “disconnect”, or left out") }
+            order.isTransient = true
+        }
         if let mistake = order.mistake { throw call.invalid(mistake.member, mistake.reason) }
         try await refuseCeilingless(order, call)
         try await refuseWithoutServer(order, call)
@@ -145,6 +154,7 @@ struct ExposedSocketResource: Resource {
             "scope": order.ceiling?.joined(separator: " "), "allow_uids": order.allowedUIDs.map { Int($0) },
             "flatpak": order.flatpak, "mcp": order.mcp?.json, "created_at": exposedSocket.createdAt.seconds,
             "expires_at": expiry?.at.seconds, "expires_in": expiry?.remaining.wholeSeconds,
+            "until": order.isTransient ? "disconnect" : nil,
             "source": ExposedSocketResource.source(of: exposedSocket), "notes": remarks.isEmpty ? nil : remarks,
             "socket": place?.socket, "directory": place?.directory, "flatpak_socket": place?.flatpakSocket,
         ]
@@ -190,7 +200,7 @@ extension Component {
         .required("reason", as: .oneOf(ClosedSocket.Reason.self)), .optional("path"))
     fileprivate static let exposedSocket = Component(
         "ExposedSocket", .required("id", "name", "source"), .required("accounts", as: .array(.string)),
-        .optional("scope", "flatpak", "socket", "directory", "flatpak_socket"),
+        .optional("scope", "flatpak", "until", "socket", "directory", "flatpak_socket"),
         .required("allow_uids", as: .array(.integer)), .required("created_at", as: .integer),
         .optional("expires_at", "expires_in", as: .integer), .optional("notes", as: .array(.string)),
         .optional(
