@@ -12,9 +12,7 @@ import Testing
         }
     }
 
-    @Test func `offline_access that the configuration names is requested where the provider does not list it`()
-        async throws
-    {
+    @Test func `offline_access of the configuration is requested though the provider does not list it`() async throws {
         try await Stage.play { stage in
             try await stage.sandbox.control([
                 "refresh_tokens": "offline_consent", "perturb": ["metadata_no_offline_access"],
@@ -71,8 +69,7 @@ import Testing
         }
     }
 
-    @Test func `a client secret goes by Basic first and in the form after a refusal, which is remembered`() async throws
-    {
+    @Test func `a client secret goes by Basic, and after a refusal in the form from then on`() async throws {
         let configuration = """
             [accounts.work]
             issuer = "{sandbox}"
@@ -234,9 +231,7 @@ import Testing
         }
     }
 
-    @Test func `nobody's internet is to blame for a provider on this machine, and a pasted address is recognized`()
-        async throws
-    {
+    @Test func `the internet is not blamed for a local provider, and a pasted address is recognized`() async throws {
         let configuration = "[accounts.work]\nissuer = \"http://127.0.0.1:1\"\nclient_id = \"c\"\n"
         try await Stage.play(configuration) { stage in
             let login = try await stage.ringback("login", "work", "--no-browser", status: 5)

@@ -51,9 +51,7 @@ extension `A provider with habits of its own` {
         }
     }
 
-    @Test func `members of the metadata that cannot be used stop neither refreshes nor the sign-out after a restart`()
-        async throws
-    {
+    @Test func `unusable members of the metadata stop neither refreshes nor the sign-out`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()
             try await stage.stopDaemon()

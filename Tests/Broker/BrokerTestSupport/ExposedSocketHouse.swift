@@ -1,5 +1,3 @@
-// What the tests of restricted sockets share: sockets that are none, and a state directory that is one.
-
 import Glibc
 import SessionVault
 import Synchronization

@@ -46,9 +46,7 @@ import Testing
         #expect(await app.next(within: .zero) == .quiet)
     }
 
-    @Test func `the state of a flow keeps a URL from every app, wherever it arrives, and after the flow too`()
-        async throws
-    {
+    @Test func `the state of a flow keeps a URL from every app, wherever and whenever it arrives`() async throws {
         let registry = try await Desk([Self.silent])
         let name = try #require(AccountName(Desk.account))
         let flow = try await registry.broker.signIn(name, SignInRequest()).flow

@@ -77,9 +77,7 @@ import Testing
         #expect(try await house.view.user?["email"]?.string == new)
     }
 
-    @Test func `ends the session before at the server only when the new one is written: a restart finds it otherwise`()
-        async throws
-    {
+    @Test func `ends the session before at the server once the new one is written, or after a restart`() async throws {
         let house = try await signedIn()
         house.project.behave { $0.securesEmailChange = false }
         let former = house.session

@@ -132,9 +132,7 @@ import Testing
         #expect(told(house) == ["+github inferred"])
     }
 
-    @Test func `of the user who was seen longest ago is forgotten first, though nothing of theirs has changed`()
-        async throws
-    {
+    @Test func `of the user who was seen longest ago is forgotten first`() async throws {
         let house = try await SupabaseHouse()
         try await house.signIn()
         let alice = try #require(try await house.view.subject)

@@ -84,8 +84,7 @@ import Testing
         #expect(try await house.view.state == .authenticated)
     }
 
-    @Test func `is refreshed before it is checked, where it has expired and only the server can check it`() async throws
-    {
+    @Test func `is refreshed before it is checked if it has expired and only the server can check it`() async throws {
         let house = try await SupabaseHouse()
         house.project.behave { $0.signature = .hs256 }
         let (access, refresh) = try foreign(house)
@@ -114,9 +113,7 @@ import Testing
         #expect(await house.refresh() == nil)
     }
 
-    @Test func `is not believed where it has expired and is of another session, and is not used where it has not`()
-        async throws
-    {
+    @Test func `of another session is not believed after its expiry, and not used before`() async throws {
         let house = try await SupabaseHouse()
         house.project.behave { $0.signature = .hs256 }
         let (mine, _) = try foreign(house)
@@ -142,9 +139,7 @@ import Testing
         #expect(house.project.sessions.count == 2)
     }
 
-    @Test func `of another user is refused before its refresh token is used up, unless the user is to be switched`()
-        async throws
-    {
+    @Test func `of another user is refused before its refresh token is used, unless with a switch`() async throws {
         let house = try await SupabaseHouse()
         try await house.signIn()
         let (access, refresh) = try foreign(house, "mallory@example.org")

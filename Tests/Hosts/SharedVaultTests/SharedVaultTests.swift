@@ -25,9 +25,7 @@ private let slot = Hosts.slot
         #expect(hosts.row?.version == 2)
     }
 
-    @Test func `a broker that does not have yet what another host brought is given it, and presents nothing`()
-        async throws
-    {
+    @Test func `a broker is given what another host brought, and presents nothing`() async throws {
         let (one, two) = try await pair()
         _ = try await one.take()
         try await one.store("second", as: .result)

@@ -1,5 +1,3 @@
-// The daemon where the system gives a process few descriptors.
-
 import Glibc
 import RingbackBase
 import TestSupport
@@ -47,9 +45,7 @@ import Testing
         }
     }
 
-    @Test func `closes the oldest idle connections when all descriptors are taken, and still proves who asks`()
-        async throws
-    {
+    @Test func `closes the oldest idle connections without free descriptors, and still proves who asks`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()
             let pid = try #require(stage.daemon?.pid)

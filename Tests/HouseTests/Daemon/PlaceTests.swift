@@ -186,9 +186,7 @@ import Testing
     }
 
     /// SK-07.
-    @Test func `a runtime directory that is missing, of another user or open to others is refused, with what to do`()
-        async throws
-    {
+    @Test func `a runtime directory that is missing, foreign or open to others is refused, with advice`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             let runtime = "\(stage.directory)/runtime"
             func start(_ directory: String?) async throws -> Output {

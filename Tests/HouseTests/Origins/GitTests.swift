@@ -1,5 +1,3 @@
-// git as it is installed, with `git-credential-ringback` as its credential helper.
-
 import Glibc
 import RingbackBase
 import Testing
@@ -60,9 +58,7 @@ import Testing
     }
 
     @Test(.enabled(if: isInstalled, "git is not installed"))
-    func `git asks its other helpers only where no origin fits`()
-        async throws
-    {
+    func `git asks its other helpers only where no origin fits`() async throws {
         try await Stage.play(Stage.twoAccounts + Self.origin) { stage in
             let other = try await runGit(stage, "credential", "fill", stdin: "protocol=https\nhost=other.example.org\n")
             #expect(other.err.contains("terminal prompts disabled") && !other.err.contains("ringback:"), "\(other)")

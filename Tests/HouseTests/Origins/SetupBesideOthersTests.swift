@@ -1,5 +1,3 @@
-// `ringback setup` where the user, or another program, has written something for the same tool.
-
 import Glibc
 import Testing
 

@@ -1,5 +1,3 @@
-// `ringback setup` with the real tools, in a home of its own.
-
 import Glibc
 import RingbackBase
 import Testing

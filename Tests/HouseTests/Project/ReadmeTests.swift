@@ -1,5 +1,3 @@
-// README.md and the pages of docs/: their commands are run, their configuration is checked, their program is the example's.
-
 import Foundation
 import Testing
 

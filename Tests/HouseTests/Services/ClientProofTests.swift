@@ -1,5 +1,3 @@
-// Clients that sign for themselves (private_key_jwt), and requests that go to the provider before the browser does (PAR).
-
 import RingbackBase
 import Testing
 

@@ -1,5 +1,3 @@
-// Accounts without a person, through the real executables: client credentials, assertions, exchanges.
-
 import Glibc
 import RingbackBase
 import Testing
@@ -44,9 +42,7 @@ extension Stage {
 @Suite struct `A service account` {
     private static let plain = "grant = \"client_credentials\"\nscopes = [\"deploy\"]\n"
 
-    @Test func `a client_credentials account is authenticated without a sign-in`()
-        async throws
-    {
+    @Test func `a client_credentials account is authenticated without a sign-in`() async throws {
         try await Stage.playService(Self.plain) { stage in
             try await stage.eventually("a loaded account") {
                 try await stage.account("build")["state"]?.string == "authenticated"

@@ -1,5 +1,3 @@
-// Many logins at once: however many callers come, there is one flow and one notice an account, and a bound on both.
-
 import Glibc
 import RingbackBase
 import TestSupport
@@ -84,9 +82,7 @@ import Testing
         }
     }
 
-    @Test func `a thousand callers of a signed-out account cause one flow and one notice, and all get the session`()
-        async throws
-    {
+    @Test func `a thousand callers cause one flow and one notice, and all get the session`() async throws {
         try await playWithNotices { stage, server in
             let callers = try await callers(1_000, stage)
             let notice = try await server.notice(1)

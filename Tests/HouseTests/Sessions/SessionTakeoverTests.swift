@@ -1,5 +1,3 @@
-// Sessions that another program has: `ringback login --method session` takes them over by their refresh token.
-
 import RingbackBase
 import Testing
 

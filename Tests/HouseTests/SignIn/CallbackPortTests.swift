@@ -76,9 +76,7 @@ private struct Trick: Sendable, CustomTestStringConvertible {
         }
     }
 
-    @Test func `LB-08: one socket holds the callback port from before its address is shown until after the callback`()
-        async throws
-    {
+    @Test func `LB-08: one socket holds the callback port from its first showing to the callback`() async throws {
         try await Stage.play { stage in
             let flow = try await stage.begin()
             let port = try LocalURL(flow.redirectURI).port

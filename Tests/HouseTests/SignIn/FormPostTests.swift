@@ -1,5 +1,3 @@
-// The provider's answer as a form that the browser posts (OAuth 2.0 Form Post Response Mode).
-
 import RingbackBase
 import Testing
 

@@ -1,5 +1,3 @@
-// What `ringback login` does while it waits: before there is a flow, beside another's flow, and when it is told to end.
-
 import Glibc
 import RingbackBase
 import Testing

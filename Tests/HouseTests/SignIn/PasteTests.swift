@@ -1,5 +1,3 @@
-// A callback that a person carries by hand, on the terminal where the sign-in was begun or on another one.
-
 import Glibc
 import RingbackBase
 import Testing
@@ -135,9 +133,7 @@ import Testing
         }
     }
 
-    @Test func `login with a custom scheme says where the browser shows the callback`()
-        async throws
-    {
+    @Test func `login with a custom scheme says where the browser shows the callback`() async throws {
         try await play(at: "org.example.app://callback") { stage in
             let login = try TerminalProgram(
                 ["login", "work", "--no-browser"], environment: stage.environment, columns: 400)

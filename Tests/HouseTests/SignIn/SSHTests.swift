@@ -1,5 +1,3 @@
-// A sign-in over SSH: the browser is elsewhere, and a forwarded port brings its callback here.
-
 import Glibc
 import RingbackBase
 import Testing

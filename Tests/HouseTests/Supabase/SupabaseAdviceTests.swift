@@ -1,5 +1,3 @@
-// What a refused sign-in says to run: the line as it stands leads on.
-
 import Glibc
 import RingbackBase
 import Testing

@@ -1,6 +1,3 @@
-// What makes the same person reachable in another way at a Supabase project, by the command line: another address or
-// number, a way in for somebody who had none, a name that is told once, the account of another provider.
-
 import RingbackBase
 import Testing
 
@@ -47,8 +44,7 @@ import Testing
         }
     }
 
-    @Test func `an address change is begun by one command and confirmed in two steps by ringback verify`() async throws
-    {
+    @Test func `an address change is begun by one command and confirmed by two of ringback verify`() async throws {
         try await play { stage in
             try await stage.ringback(
                 "supabase", "update-user", "app", "--email", "new@example.org", status: 0,

@@ -1,5 +1,3 @@
-// A sign-in that a project refuses, as callers, listeners and the account see it.
-
 import RingbackBase
 import Testing
 

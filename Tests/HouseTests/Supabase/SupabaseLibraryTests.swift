@@ -1,5 +1,3 @@
-// The client library at the real daemon: what an app sees of its errors and times.
-
 import RingbackBase
 import RingbackClient
 import Testing
@@ -12,9 +10,7 @@ import Testing
         try #require(await #expect(throws: RingbackError.self) { _ = try await call() })
     }
 
-    @Test func `RingbackClient tells a wrong password from a wrong code`()
-        async throws
-    {
+    @Test func `RingbackClient tells a wrong password from a wrong code`() async throws {
         try await Stage.playProject { stage in
             let broker = BrokerClient(application: "test", socket: stage.socket)
             // Both methods label their arguments alike.

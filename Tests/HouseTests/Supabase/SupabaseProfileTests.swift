@@ -1,6 +1,3 @@
-// The app's own row at a project: asked for without being asked after a sign-in, a start and a change of the person,
-// and told as it is: there, missing, switched off.
-
 import RingbackBase
 import Testing
 
@@ -37,9 +34,7 @@ import Testing
         return try session.json
     }
 
-    @Test func `the profile row is fetched after a sign-in, a start and a change of the user, without a request`()
-        async throws
-    {
+    @Test func `the profile row is fetched unasked after a sign-in, a start and a change of the user`() async throws {
         try await play(Self.rules) { stage in
             try await stage.signUp()
             let subject = try #require(try await stage.account("app")["subject"]?.string)

@@ -1,6 +1,4 @@
-// Refreshes of a Supabase session by the real daemon: what is on disk when it is killed, and what callers, listeners
-// and the account are told. The rules for each response of a project are tested in SupabaseSignInTests and
-// SupabaseAuthTests.
+// The rules for each response of a project are tested in SupabaseSignInTests and SupabaseAuthTests.
 
 import RingbackBase
 import Testing
@@ -40,9 +38,7 @@ import Testing
         }
     }
 
-    @Test func `a lost response to the refresh that changes the kind of token is requested again without a caller`()
-        async throws
-    {
+    @Test func `a lost response that changes the kind of token is requested again without a caller`() async throws {
         try await Stage.playShared("v1", [("reuse_interval", 600)]) { stage, _ in
             try await stage.setProject(["refresh_tokens": "v2", "upgrade": 100])
             let before = try await stage.sandbox.counters(issuer: "/supabase")["refreshes"]
@@ -63,9 +59,7 @@ import Testing
 
     // MARK: Ends
 
-    @Test func `a session that the project has ended leaves the disk, and caller, events and account name the reason`()
-        async throws
-    {
+    @Test func `a session that the project ended leaves the disk, and everyone is told the reason`() async throws {
         let word = "user_banned"
         try await Stage.playShared("v2") { stage, _ in
             let subject = try await stage.account("app")["subject"]
@@ -91,9 +85,7 @@ import Testing
 
     // MARK: Outages
 
-    @Test func `a refresh that fails for now keeps the session, also over a restart, and the account names the error`()
-        async throws
-    {
+    @Test func `a refresh that fails for now keeps the session, and the account names the error`() async throws {
         let code = "provider_unreachable"
         try await Stage.playShared("v2") { stage, _ in
             let token = try #require(try await stage.token("app"))

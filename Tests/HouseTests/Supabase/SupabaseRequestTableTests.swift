@@ -1,6 +1,3 @@
-// The requests of Supabase's own libraries for each sign-in method, made by the command line: what the project gets, to the
-// last parameter and header field.
-
 import RingbackBase
 import Testing
 

@@ -1,6 +1,3 @@
-// The funnel of an app at a project: a line for each step of each way in, with what the way is called, how long it took
-// and why it ended; and not a word about who it was.
-
 import RingbackBase
 import Testing
 

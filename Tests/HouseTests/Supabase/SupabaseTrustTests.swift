@@ -1,6 +1,3 @@
-// What a project says is believed as far as it can be proved; what it holds of us is ended when it is replaced; and one
-// sign-in that waits does not keep another one out.
-
 import RingbackBase
 import Testing
 

@@ -1,5 +1,3 @@
-// What a person does about themselves at a Supabase project, by the command line.
-
 import RingbackBase
 import Testing
 
@@ -108,9 +106,7 @@ import Testing
         }
     }
 
-    @Test func `reset-password reads the second factor's code from standard input, or names the next commands`()
-        async throws
-    {
+    @Test func `reset-password reads the second factor's code from standard input, or names commands`() async throws {
         try await Stage.playProject(["mail_interval": 0]) { stage in
             let secret = try await withApp(stage)
             /// Begins without input, so that the code of the mail is known.

@@ -1,8 +1,7 @@
-// The daemon's own description of its socket API, as somebody reads it who writes a client from it.
-
 import RingbackBase
 import TestSupport
 
+/// The daemon's own description of its socket API, as somebody reads it who writes a client from it.
 struct APIDescription: Sendable {
     let document: JSON
 

@@ -1,7 +1,6 @@
-// An HTTP answer, taken apart, for tests that look at every part of it.
-
 import RingbackBase
 
+/// An HTTP answer, taken apart, for tests that look at every part of it.
 struct Answer: Sendable, CustomStringConvertible {
     /// 0 if nothing came before the connection was closed.
     let status: Int

@@ -1,5 +1,3 @@
-// The listener of a pending flow, as somebody sees it who has come to break in.
-
 import Cryptography
 import RingbackBase
 import Testing

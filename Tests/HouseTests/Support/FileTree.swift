@@ -1,5 +1,3 @@
-// Files of a stage, by plain system calls.
-
 import Glibc
 
 /// A directory and what is in it.

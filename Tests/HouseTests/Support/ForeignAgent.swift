@@ -1,9 +1,8 @@
-// oidc-agent with an account at the sandbox, for the tests that compare with it and take its account over.
-
 import Glibc
 import RingbackBase
 import Testing
 
+/// oidc-agent with an account at the sandbox, for the tests that compare with it and take its account over.
 struct ForeignAgent {
     static let isInstalled = areInstalled("oidc-agent", "oidc-gen", "oidc-token")
     /// The passphrase of its account.

@@ -1,5 +1,3 @@
-// A keyring on a bus of the stage's own: a small honest fake, always, and gnome-keyring itself where it is installed.
-
 import Glibc
 import Synchronization
 import Testing

@@ -1,5 +1,3 @@
-// The URLs of these tests: http on loopback with a port. Enough of a reader for them, and no more.
-
 import TestSupport
 
 /// A URL of a loopback server.

@@ -1,8 +1,7 @@
-// A named pipe that a script of the stage writes to: its lines are events.
-
 import Glibc
 import TestSupport
 
+/// A named pipe that a script of the stage writes to: its lines are events.
 final class Mailbox: Sendable {
     let path: String
     private let descriptor: Int32

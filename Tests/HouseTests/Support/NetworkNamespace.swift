@@ -1,9 +1,8 @@
-// A network of a test's own: a script of Tests/Programs that lives in a network namespace, tells what it saw there, and is
-// judged outside.
-
 import Glibc
 import Testing
 
+/// A network of a test's own: a script of Tests/Programs that lives in a network namespace, tells what it saw there, and is
+/// judged outside.
 enum NetworkNamespace {
     /// By root at once, by others in a user namespace, where the kernel lends one.
     private static let options: [String]? = [["-n"], ["-r", "-n"]].first { options in

@@ -1,8 +1,7 @@
-// Stands for systemd: the datagram socket that a service tells how it stands (sd_notify(3)).
-
 import Glibc
 import TestSupport
 
+/// Stands for systemd: the datagram socket that a service tells how it stands (sd_notify(3)).
 final class NoticeSocket: Sendable {
     let path: String
     private let descriptor: Int32

@@ -1,9 +1,8 @@
-// Another program with the same session at a project: it signed in by itself, handed its session in, and goes on with
-// the refresh token that it had.
-
 import RingbackBase
 import Testing
 
+/// Another program with the same session at a project: it signed in by itself, handed its session in, and goes on with
+/// the refresh token that it had.
 struct OtherProgram {
     let stage: Stage
     /// What this program holds now.

@@ -1,8 +1,7 @@
-// A browser on Ringback's own sign-in page: one cookie, one page, one request at a time.
-
 import RingbackBase
 import Testing
 
+/// A browser on Ringback's own sign-in page: one cookie, one page, one request at a time.
 struct PageBrowser: Sendable {
     /// The page's address, `http://rb-….localhost:PORT/`.
     let address: LocalURL

@@ -1,10 +1,9 @@
-// A message bus of the stage's own, and who is on it. Nobody's real bus or keyring is touched.
-
 import Glibc
 import RingbackBase
 import TestSupport
 import Testing
 
+/// A message bus of the stage's own, and who is on it. Nobody's real bus or keyring is touched.
 struct PrivateBus: Sendable {
     let address: String
     private let stage: Stage

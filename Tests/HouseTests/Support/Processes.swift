@@ -1,7 +1,6 @@
-// What the kernel tells of processes.
-
 import Glibc
 
+/// What the kernel tells of processes.
 enum Processes {
     /// Every process that this one has started, and what those have started.
     static func descendants(of pid: pid_t) -> [pid_t] {

@@ -1,5 +1,3 @@
-// Where the real executables are.
-
 import Glibc
 import RingbackBase
 import Testing

@@ -1,5 +1,3 @@
-// Somebody who reads a page of the project and types what it says: in a shell, in order, with a browser that signs in.
-
 import Testing
 
 extension Stage {

@@ -1,8 +1,7 @@
-// The real ringback-sandbox, with its switches, counters and log.
-
 import RingbackBase
 import TestSupport
 
+/// The real ringback-sandbox, with its switches, counters and log.
 final class SandboxServer: Sendable {
     let program: Program
     /// `http://127.0.0.1:PORT`: the issuer at the root; others are below, as `/tenant-a`.

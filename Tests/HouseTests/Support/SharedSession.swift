@@ -1,5 +1,3 @@
-// A session at a project that the daemon shares with another program: what is done to it, and what everybody is told.
-
 import Glibc
 import RingbackBase
 import Testing

@@ -1,7 +1,6 @@
-// The folders and files of Sources, walked with everything below them.
-
 import Foundation
 
+/// The folders and files of Sources, walked with everything below them.
 struct SourceTree {
     struct File {
         /// Below Sources: `Wing/Target/Folder/File.swift`.

@@ -1,5 +1,3 @@
-// What tests ask of the daemon: plain HTTP over its socket, and whole sign-ins.
-
 import RingbackBase
 import TestSupport
 import Testing

@@ -1,5 +1,3 @@
-// A stage at a Supabase project: the sandbox's, with its mailbox.
-
 import RingbackBase
 import Testing
 

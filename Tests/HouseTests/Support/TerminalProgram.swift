@@ -1,5 +1,3 @@
-// A child process on a terminal of its own, and the person who sits there.
-
 import Glibc
 import Synchronization
 import TestSupport

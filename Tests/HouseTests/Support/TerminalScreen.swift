@@ -1,6 +1,5 @@
-// A model of a terminal's screen (xterm's, as far as our programs use it): what a person sees after the bytes, and how
-// many lines have scrolled away.
-
+/// A model of a terminal's screen (xterm's, as far as our programs use it): what a person sees after the bytes, and how
+/// many lines have scrolled away.
 struct TerminalScreen {
     let columns: Int
     let rows: Int

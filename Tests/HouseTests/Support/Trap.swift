@@ -1,8 +1,7 @@
-// A port of 127.0.0.1 where nobody is expected: it knows whether somebody came.
-
 import Glibc
 import TestSupport
 
+/// A port of 127.0.0.1 where nobody is expected: it knows whether somebody came.
 final class Trap: Sendable {
     let port: Int
     private let descriptor: Int32

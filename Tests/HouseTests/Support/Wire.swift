@@ -1,8 +1,7 @@
-// A request as a project got it, in the form of a line of a test, whatever made the request.
-
 import RingbackBase
 import Testing
 
+/// A request as a project got it, in the form of a line of a test, whatever made the request.
 struct Wire: Equatable, CustomStringConvertible {
     let method: String
     /// Below the project's URL.

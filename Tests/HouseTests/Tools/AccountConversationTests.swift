@@ -1,5 +1,3 @@
-// `account add` on a terminal, which asks for what the options do not say.
-
 import Glibc
 import RingbackBase
 import Testing

@@ -133,9 +133,7 @@ import Testing
         }
     }
 
-    @Test func `the session of another provider under the same name is removed without the one that is held`()
-        async throws
-    {
+    @Test func `the session of another provider under the same name is removed, the held one is kept`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()
             try stage.write(configuration: Stage.twoAccounts.replacing("{sandbox}\"", with: "{sandbox}/tenant-b\""))

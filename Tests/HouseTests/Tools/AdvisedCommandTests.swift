@@ -1,5 +1,3 @@
-// Every command that a message names is one: the words of the sources are read, and the program is asked for each.
-
 import Foundation
 import Testing
 

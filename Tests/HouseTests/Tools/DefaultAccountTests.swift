@@ -1,5 +1,3 @@
-// `ringback use`, and `default` in the configuration.
-
 import Glibc
 import RingbackBase
 import Testing

@@ -1,5 +1,3 @@
-// What `ringback doctor` and `ringback account add` ask of a provider about the client, and what they say of it.
-
 import RingbackBase
 import Testing
 

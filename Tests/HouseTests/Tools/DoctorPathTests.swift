@@ -1,5 +1,3 @@
-// The doctor where the user's shell and the service manager look for programs in different folders.
-
 import RingbackBase
 import Testing
 

@@ -1,5 +1,3 @@
-// The doctor, in houses that are well and in houses that are ill in one way.
-
 import Glibc
 import RingbackBase
 import Testing
@@ -109,9 +107,7 @@ extension [JSON] {
         }
     }
 
-    @Test func `no daemon, no place for one, and mistakes in the configuration are wrong, each with its remedy`()
-        async throws
-    {
+    @Test func `no daemon, no place for one and mistakes in the configuration are wrong, with remedies`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             let (output, checks) = try await stage.doctor()
             #expect(output.status == 1 && checks.wrong == ["socket"], "\(output)")

@@ -1,5 +1,3 @@
-// What `ringback env` prints is run by the shells it is for.
-
 import Glibc
 import RingbackBase
 import Testing

@@ -1,6 +1,3 @@
-// Notices as a person meets them: a notification server of the tests' own on a bus of the stage's own, and an opener of
-// web pages that writes down what it is to open.
-
 import Glibc
 import RingbackBase
 import Testing

@@ -1,5 +1,3 @@
-// What is typed wrong has one exit status, 64, whatever verb it is typed for.
-
 import Testing
 
 @Suite struct `A mistake in what is typed` {

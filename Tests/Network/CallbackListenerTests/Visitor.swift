@@ -1,5 +1,3 @@
-// What connects to a listener in these tests: plain sockets, and on threads of their own, since they block.
-
 import CLinux
 import CallbackListener
 import Glibc

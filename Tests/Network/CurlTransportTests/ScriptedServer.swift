@@ -1,5 +1,3 @@
-// A server as small as a test needs it: plain sockets, a thread per connection, and a script that says what happens.
-
 import Glibc
 import Synchronization
 import TestSupport

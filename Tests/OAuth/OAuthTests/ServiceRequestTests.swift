@@ -71,8 +71,7 @@ private func parameters(_ request: HTTPRequest) throws -> [String: String] {
         #expect(throws: OAuthError.self) { try Assertion(samlIn: Secret("<x" + long.dropFirst())) }
     }
 
-    @Test func `TX-01: for an exchange names the subject token, its type, and an access token as what it wants`() throws
-    {
+    @Test func `TX-01: for an exchange names subject token, its type, and the wanted access token`() throws {
         let assertion = try Assertion(parsing: Secret("a.b.c"))
         #expect(
             try form(.tokenExchange, assertion, scope: ["read"], audience: "//iam.example/pool") == [

@@ -1,5 +1,3 @@
-// cargo, go, pnpm, pip and uv: what they ask, and what they are told.
-
 import RingbackBase
 import Testing
 

@@ -15,9 +15,7 @@ private final class End: Sendable {
 
     // MARK: Readers
 
-    @Test func `DU-08, DU-10: whoever reads the file while it is stored gets the old text or the new, whole`()
-        async throws
-    {
+    @Test func `DU-08, DU-10: a reader during a store gets the whole old text or the whole new one`() async throws {
         let vault = try await house.opened(holding: "of the beginning")
         let path = house.sealed
         // A file that is open is never written to again.

@@ -193,9 +193,7 @@ import Testing
         #expect(findings.contains { $0.check == .redirect && $0.level == .wrong } == (level == .wrong), "\(findings)")
     }
 
-    @Test func `a scope offline_access that the provider does not list is named until it gives a refresh token`()
-        async throws
-    {
+    @Test func `an unlisted scope offline_access is named until the provider gives a refresh token`() async throws {
         let house = try await House()
         house.provider.behave { $0.metadata["scopes_supported"] = ["openid", "email"] }
         await house.broker.configure([House.account(scopes: ["openid", "offline_access"])])
@@ -204,8 +202,7 @@ import Testing
         #expect(try await found(house, .metadata) == nil)
     }
 
-    @Test func `endpoints by hand are looked at, and where they do not answer no secret is sent to them`() async throws
-    {
+    @Test func `endpoints by hand are looked at; one that does not answer gets no secret`() async throws {
         let house = try await House()
         var account = House.account(scopes: [])
         account.oauth.endpoints = .fixed(

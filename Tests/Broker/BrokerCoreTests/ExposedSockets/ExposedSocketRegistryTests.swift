@@ -146,9 +146,7 @@ import Testing
         #expect(await third.missing.isEmpty)
     }
 
-    @Test func `an account that goes and comes back as it was keeps them; one that comes back as another does not`()
-        async throws
-    {
+    @Test func `an account that comes back as it was keeps them, and one that changed does not`() async throws {
         let registry = registry()
         try await registry.add(order("one"))
         bindings.set(nil)
@@ -164,9 +162,7 @@ import Testing
         #expect(sockets.open.isEmpty)
     }
 
-    @Test func `a table shows what the configuration means by the name, to connections of its own, for no longer`()
-        async throws
-    {
+    @Test func `a table shows its own connections what the configuration means by the name`() async throws {
         let registry = registry()
         await registry.configure([(order("one", 60), "f:1")])
         clock.advance(by: 20)
@@ -231,9 +227,7 @@ import Testing
         #expect(sockets.open.isEmpty)
     }
 
-    @Test func `what a call made keeps its name; a table that would have it is not opened, and that is said`()
-        async throws
-    {
+    @Test func `what a call made keeps its name, and a table of that name is reported as not opened`() async throws {
         let first = registry()
         try await first.add(order("one"))
         let registry = await restarted(first)

@@ -75,9 +75,7 @@ import Testing
         #expect(try await house.view.subject == "alice")
     }
 
-    @Test func `a refused callback with the genuine state ends a long poll, is recorded once, and is in the expiry`()
-        async throws
-    {
+    @Test func `a refused callback with the genuine state ends a long poll and is recorded once`() async throws {
         let house = try await House()
         let (flow, callback) = try await pending(house)
         let events = try await house.broker.events(of: nil, after: nil).live

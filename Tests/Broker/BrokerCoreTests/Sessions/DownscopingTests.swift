@@ -36,9 +36,7 @@ import Testing
         #expect(refreshes(house).count == 2)
     }
 
-    @Test func `is presented first when the refresh for the whole scope failed, and the older one after invalid_grant`()
-        async throws
-    {
+    @Test func `is presented first after a failed refresh for the whole scope, then the older one`() async throws {
         let house = try await House()
         house.provider.behave { $0.rotates = false }
         try await house.signIn()
@@ -95,9 +93,7 @@ import Testing
         #expect(refreshes(house).count == before)
     }
 
-    @Test func `that shrank the session is not risked again by another account, after a sign-out or a restart`()
-        async throws
-    {
+    @Test func `that shrank the session is not risked again by any account, nor after a restart`() async throws {
         let house = try await House()
         house.provider.behave { $0.downscopesRefreshTokens = true }
         let other = House.named("other")
@@ -139,9 +135,7 @@ import Testing
         #expect(scopes.prefix(3) == ["email", rotates ? "email openid" : "-", "openid"])
     }
 
-    @Test func `that stays the same is not trusted for an exposed socket before a refresh has shown its scope`()
-        async throws
-    {
+    @Test func `that stays the same is trusted for an exposed socket once a refresh shows its scope`() async throws {
         let house = try await House()
         house.provider.behave {
             $0.rotates = false
@@ -208,9 +202,7 @@ import Testing
         #expect(try await house.view.error == nil)
     }
 
-    @Test func `need not come with it for the session to shrink: the next refresh shows it, and it is told`()
-        async throws
-    {
+    @Test func `need not come with it for the session to shrink, which the next refresh shows`() async throws {
         let house = try await House()
         house.provider.behave {
             $0.rotates = false

@@ -221,9 +221,7 @@ import Testing
         #expect(try await house.view.error == nil)
     }
 
-    @Test func `an end that cannot be recorded, since another host has stored another session, removes nothing`()
-        async throws
-    {
+    @Test func `an end that cannot be recorded removes no session that another host has stored`() async throws {
         let house = try await House.expired()
         house.provider.script(.token, .invalidGrant)
         await house.vault.failOnceStoring(with: .unreachable(.changedElsewhere))

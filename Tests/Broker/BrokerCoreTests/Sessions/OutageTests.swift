@@ -82,9 +82,7 @@ import Testing
         #expect(house.facts.names.contains("refreshSucceeded"))
     }
 
-    @Test func `PR-21: with Retry-After is not asked before, neither by callers nor by the network's return`()
-        async throws
-    {
+    @Test func `PR-21: with Retry-After is not asked before by callers or the network's return`() async throws {
         let house = try await House.expired()
         house.provider.script(.token, .status(503, retryAfter: 1_000))
         #expect(await house.failure(minValid: 60) == .provider(.unavailable(status: 503, retryAfter: 1_000)))

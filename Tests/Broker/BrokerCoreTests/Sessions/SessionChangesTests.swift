@@ -40,8 +40,7 @@ import Testing
         #expect(await house.vault.sessions.isEmpty)
     }
 
-    @Test func `both refresh tokens of a doubtful rotation are revoked, even if the provider refuses one`() async throws
-    {
+    @Test func `both refresh tokens of a doubtful rotation are revoked, even if one is refused`() async throws {
         let house = try await House.expired()
         house.provider.script(.token, .setting("access_token", nil))
         #expect(await house.failure() != nil)

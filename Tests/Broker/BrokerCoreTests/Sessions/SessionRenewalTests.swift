@@ -101,9 +101,7 @@ import Testing
         #expect(try await house.view.state == .authenticated)
     }
 
-    @Test func `PR-09, RT-02, NAT-27: a rotated token is in the vault before the rest of the answer is looked at`()
-        async throws
-    {
+    @Test func `PR-09, RT-02, NAT-27: a rotated token is stored before the rest of the answer is read`() async throws {
         let house = try await House.expired()
         house.provider.script(.token, .setting("access_token", nil))
         #expect(await house.failure() != nil)

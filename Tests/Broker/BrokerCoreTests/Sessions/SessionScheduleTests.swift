@@ -208,9 +208,7 @@ import Testing
         #expect(told == [600, 60])
     }
 
-    @Test func `a warning that fell due in the sleep of a laptop is given although a caller refreshes first`()
-        async throws
-    {
+    @Test func `a warning that fell due during a suspend is given although a caller refreshes first`() async throws {
         let house = try await timeboxed(1_800)
         let stream = try await house.broker.events(of: nil, after: nil).live
         house.clock.advance(by: 1_300)

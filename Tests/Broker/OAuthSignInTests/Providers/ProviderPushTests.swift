@@ -22,9 +22,7 @@ import Testing
 
     // MARK: RFC 9126
 
-    @Test func `PAR-03 PAR-05: a request is pushed where that is offered, and the browser carries a reference`()
-        async throws
-    {
+    @Test func `PAR-03 PAR-05: a request is pushed where offered, and the browser carries a reference`() async throws {
         for isRequired in [false, true] {
             let house = try await house([
                 "pushed_authorization_request_endpoint": endpoint,
@@ -62,9 +60,7 @@ import Testing
         }
     }
 
-    @Test func `a refused client, and any failure where pushing is required, end the sign-in before the browser opens`()
-        async throws
-    {
+    @Test func `a refused client or a failed required push ends the sign-in before the browser opens`() async throws {
         for (turn, isRequired) in [
             (.answer(400, #"{"error":"invalid_client"}"#, []), false), (.status(403), false), (.status(401), true),
             (.answer(400, #"{"error":"invalid_request"}"#, []), true), (.status(503), true),

@@ -66,8 +66,7 @@ extension House {
 }
 
 @Suite(.timeLimit(.minutes(1))) struct `A service` {
-    @Test func `is signed in by its configuration, and sends no request until a caller asks for a token`() async throws
-    {
+    @Test func `is signed in by its configuration, and asks the provider when a caller asks`() async throws {
         let house = try await House.serving()
         #expect(await eventually { (try? await house.serviceView.state) == .authenticated })
         #expect(await house.hasWrittenNothing)

@@ -219,9 +219,7 @@ import Testing
         #expect(await house.refresh() == nil)
     }
 
-    @Test func `that cannot be taken out of the vault is not replaced by one that is to leave nothing behind`()
-        async throws
-    {
+    @Test func `that stays in the vault is not replaced by one that is to leave nothing behind`() async throws {
         let house = try await SupabaseHouse()
         try await house.signIn()
         let first = house.session

@@ -101,9 +101,7 @@ import Testing
         #expect(try await reborn.account(name).assurance == "aal2")
     }
 
-    @Test func `by a second factor whose answer is lost is followed by a refresh, while the server allows it`()
-        async throws
-    {
+    @Test func `by a second factor whose answer is lost is followed by a refresh while that is allowed`() async throws {
         let house = try await signedIn(reuseInterval: 10)
         let factor = try await house.broker.supabase.enroll(name, NewFactor(.totp(issuer: nil))).id
         house.project.sendAndLose(proof)

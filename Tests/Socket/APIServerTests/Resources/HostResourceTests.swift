@@ -160,9 +160,7 @@ private final class FakeHosts: VaultHosts {
         #expect(answer["detail"]?.string?.hasSuffix(".") == true, "\(answer.text)")
     }
 
-    @Test func `after a removal what is stale is refreshed once, and what failed or belongs elsewhere is told`()
-        async throws
-    {
+    @Test func `after a removal what is stale is refreshed once, and failures are told`() async throws {
         let house = try await APIHouse(hosts: FakeHosts())
         try await house.configure([
             try APIHouse.account("work"), try APIHouse.account("fresh"), try APIHouse.account("gone"),
