@@ -2,7 +2,6 @@ import RingbackBase
 import Testing
 
 extension `A provider with habits of its own` {
-    /// Metadata with which an account cannot sign in.
     struct Refusal: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let perturbation: String?

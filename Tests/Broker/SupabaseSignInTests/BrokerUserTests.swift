@@ -28,8 +28,6 @@ import Testing
         await error { try await update(house, fill) }
     }
 
-    // MARK: The user
-
     @Test func `is asked for and kept`() async throws {
         let house = try await signedIn()
         house.project.behave { server in
@@ -122,8 +120,6 @@ import Testing
         #expect(house.project.last("PUT /user")?.body["nonce"] == "123456")
     }
 
-    // MARK: Factors
-
     @Test func `has factors with names of their own, and removes them`() async throws {
         let house = try await signedIn()
         let factor = try await house.addFactor()
@@ -167,8 +163,6 @@ import Testing
         #expect(house.project.requests.count { $0.method != "GET" } == 1)
         #expect(await !house.vault.isAnnounced)
     }
-
-    // MARK: Functions
 
     @Test func `calls the functions that are listed, and no other`() async throws {
         let house = try await signedIn()

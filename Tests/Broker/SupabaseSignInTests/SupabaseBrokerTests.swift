@@ -16,8 +16,6 @@ extension FlowRegistry {
 @Suite(.timeLimit(.minutes(1))) struct `Signing in at a project` {
     private let name = SupabaseHouse.name
 
-    // MARK: At once
-
     @Test func `with a password is done at once`() async throws {
         let house = try await SupabaseHouse()
         let events = try await house.events {
@@ -94,8 +92,6 @@ extension FlowRegistry {
         #expect(try await house.view.state == .authenticated)
     }
 
-    // MARK: ID tokens
-
     private func idToken(_ email: String = SupabaseHouse.alice, nonce: String?) -> Secret {
         Secret("\(email);\(nonce.map { Digest.hex(Digest.sha256($0)) } ?? "")")
     }
@@ -135,8 +131,6 @@ extension FlowRegistry {
         #expect(problem?.providerCode == "invalid nonce")
         #expect(try await house.view.state == .unauthenticated)
     }
-
-    // MARK: Signing up
 
     private func signUp(
         _ house: SupabaseHouse, _ email: String = "new@example.org"
@@ -216,8 +210,6 @@ extension FlowRegistry {
         }
         #expect(house.doors.opened == house.doors.closed.count)
     }
-
-    // MARK: Whose account it is
 
     @Test func `as somebody else changes nothing unless a switch is asked for`() async throws {
         let house = try await SupabaseHouse()

@@ -36,8 +36,6 @@ import Testing
         try await house.broker.verify(flow.id, code: Secret(code), origin: origin)
     }
 
-    // MARK: By codes
-
     @Test func `awaits the codes of both addresses, in either order, and says from where`() async throws {
         for first in [alice, new] {
             let house = try await signedIn()
@@ -136,8 +134,6 @@ import Testing
         }
     }
 
-    // MARK: By links
-
     @Test func `is confirmed by the links, of which the first one says no more than that`() async throws {
         let house = try await signedIn()
         let flow = try await change(house, email: new)
@@ -156,8 +152,6 @@ import Testing
         _ = await house.broker.receive(house.project.click(new))
         #expect(try await verify(house, flow, house.project.code(for: alice)).status == .completed)
     }
-
-    // MARK: Again
 
     @Test func `is sent again by the present address, and by asking anew where there is none`() async throws {
         let house = try await signedIn()
@@ -208,8 +202,6 @@ import Testing
         #expect(try await house.view.flow == nil)
         #expect(house.doors.opened == house.doors.closed.count)
     }
-
-    // MARK: Beside sign-ins
 
     @Test func `stands in the way of no sign-in, and is no sign-in to anybody`() async throws {
         let house = try await signedIn()

@@ -22,8 +22,6 @@ import Testing
         await error { try await house.broker.verify(flow.id, code: code) }
     }
 
-    // MARK: Browsers
-
     @Test func `that cannot begin says why, and nobody listens for it`() async throws {
         let house = try await SupabaseHouse()
         let disabled = await house.problem("browser") { $0.oauthProvider = "github" }
@@ -124,8 +122,6 @@ import Testing
         guard case .failed(_, .problem(let problem)) = await house.broker.receive(callback) else { throw Unexpected() }
         #expect(problem.code == "flow_expired")
     }
-
-    // MARK: Codes
 
     @Test func `by code ends with the right one, whatever was typed before`() async throws {
         let house = try await SupabaseHouse()

@@ -23,7 +23,6 @@ import Testing
         .answer(200, JSON.array(rows).text, [("Content-Type", "application/json")])
     }
 
-    /// A row as it is told.
     private func active(_ row: JSON, _ isActive: Bool = true) -> SupabaseProfile {
         .row(row.object ?? JSONObject(), isActive: isActive)
     }

@@ -11,7 +11,6 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct `A session that is handed in` {
     private let name = SupabaseHouse.name
 
-    /// A session of another program's.
     private func foreign(_ house: SupabaseHouse, _ email: String = SupabaseHouse.alice) throws -> (Secret, Secret) {
         let now = house.clock.now
         let body = house.project.behave { server in

@@ -12,7 +12,6 @@ import Testing
     private let app = SupabaseHouse.name
     private let google = House.named("google")
 
-    /// A provider and a project, each at its own place.
     private struct Street: HTTPClient {
         let provider: FakeProvider
         let project: FakeSupabase

@@ -15,7 +15,6 @@ enum AcceptLaw {
     }
 }
 
-/// A loop without a thread, which serves one listening socket.
 private final class AcceptPlay {
     private static let large = [UInt8](repeating: 0x6C, count: 100_000)
 
@@ -91,8 +90,6 @@ private final class AcceptPlay {
         return accepted
     }
 
-    // MARK: Steps
-
     func step(_ byte: UInt8) throws {
         let argument = Int(byte >> 3)
         switch byte & 7 {
@@ -145,7 +142,6 @@ private final class AcceptPlay {
 
     private func guest(_ number: Int) -> Guest? { guests.isEmpty ? nil : guests[number % guests.count] }
 
-    /// Answers the oldest request that waits.
     private func answer() {
         let exchange = shared.exchanges.withLock { exchanges in
             // The clients of the others have left.
@@ -186,9 +182,6 @@ private final class AcceptPlay {
         }
     }
 
-    // MARK: The model
-
-    /// Lets the loop handle what has happened, and compares it with the model.
     private func settle() throws {
         shared.limit.withLock { $0 = model.limit }
         model.acceptAll(now: shared.time.load(ordering: .relaxed))
@@ -214,8 +207,6 @@ private final class AcceptPlay {
         }
         try hold("each failure is met once", shared.errors.withLock { $0 } == model.errors)
     }
-
-    // MARK: The end
 
     func end() throws {
         model.limit = nil

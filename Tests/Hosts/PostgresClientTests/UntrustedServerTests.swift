@@ -7,7 +7,6 @@ import Testing
 
 private typealias Line = SpokenServer.Line
 
-/// What somebody can say who listens in the server's place.
 @Suite(.timeLimit(.minutes(2))) struct `A server that has not proved its name` {
     private static let mechanisms = SpokenServer.request(10, "SCRAM-SHA-256\0\0")
     private static let noTLS = Array("N".utf8)

@@ -11,8 +11,6 @@ private let slot = Hosts.slot
 
     private func pair() async throws -> (SharedVault, SharedVault) { try await hosts.pair() }
 
-    // MARK: One at a time
-
     @Test func `a refresh is one host's at a time, and the others take up what it brought`() async throws {
         let (one, two) = try await pair()
         #expect(try await one.take() == .granted(.unleased))
@@ -91,8 +89,6 @@ private let slot = Hosts.slot
         #expect(try await again.take(left: .seconds(900)) == .granted(.unleased))
     }
 
-    // MARK: What comes late
-
     @Test func `what a host received after its turn is a candidate, which the next one presents first`() async throws {
         let (one, two) = try await pair()
         _ = try await one.take()
@@ -120,8 +116,6 @@ private let slot = Hosts.slot
         #expect(try await one.text() == "second")
         #expect(try await two.take() == .granted(.unleased, older: [Secret("late")]))
     }
-
-    // MARK: A database that is away
 
     @Test func `without the database nothing is refreshed, and what is here is served`() async throws {
         let wire = Wire()
@@ -173,8 +167,6 @@ private let slot = Hosts.slot
         #expect(try await hosts.host("two").take() != .granted(.unleased))
         #expect(hosts.row?.candidates.count == 1)
     }
-
-    // MARK: Failovers, and hostile databases
 
     @Test func `what a failover lost is put back`() async throws {
         let (one, two) = try await pair()

@@ -6,7 +6,6 @@ import Testing
 @Suite struct `A daemon with few descriptors` {
     private static let question = Stage.request("GET", "/v1/status")
 
-    /// Starts the daemon with a limit that it cannot raise.
     private func start(_ descriptors: Int, _ stage: Stage) throws -> Program {
         let command = "ulimit -n \(descriptors) && exec \"$@\""
         let daemon = [Programs.path("ringbackd"), "--state", stage.state]
@@ -99,7 +98,6 @@ import Testing
         _ = try await connection.read(through: "\r\n\r\n")
     }
 
-    /// Connections that have had one response.
     private func connections(_ count: Int, _ stage: Stage) async throws -> [Connection] {
         var all: [Connection] = []
         for _ in 0..<count {

@@ -3,7 +3,6 @@ import RingbackBase
 import Testing
 
 @Suite struct `The daemon's places` {
-    /// A start that must not succeed.
     private func refused(
         _ stage: Stage, _ arguments: [String], environment: [String: String] = [:]
     ) async throws -> Output {

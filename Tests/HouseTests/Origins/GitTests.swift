@@ -13,7 +13,6 @@ import Testing
 
         """
 
-    /// git, with a home in which the helper is configured for every server, and which never asks on a terminal.
     private func runGit(
         _ stage: Stage, _ arguments: String..., stdin: String? = nil
     ) async throws -> Output {
@@ -149,7 +148,6 @@ import Testing
 }
 
 extension Stage {
-    /// The provider ends an access token.
     fileprivate func revoke(_ token: String) async throws {
         let url = try LocalURL("\(sandbox.origin)/revoke")
         let body = "token=\(token)&token_type_hint=access_token&client_id=ringback-demo"

@@ -13,8 +13,6 @@ import Testing
         try await stage.run("ringback", ["setup"] + arguments, environment: Self.git.merging(added) { $1 })
     }
 
-    // MARK: git
-
     @Test(.enabled(if: `ringback setup`.hasGit, "git is not installed"))
     func `an origin of another account is an origin`() async throws {
         let origins = Self.origins(("https://git.example.org/*", "work"), ("https://r.example.org/*", "home"))
@@ -50,8 +48,6 @@ import Testing
             #expect(FileTree.text(of: "\(stage.directory)/home/.gitconfig") == nil)
         }
     }
-
-    // MARK: docker
 
     @Test func `entries of docker and a link that were made by hand stay`() async throws {
         let origins = Self.origins(
@@ -90,8 +86,6 @@ import Testing
             #expect(list.lines.contains { $0.hasPrefix("docker ") && $0.contains("cannot be read") }, "\(list)")
         }
     }
-
-    // MARK: kubectl
 
     private func kubeconfig(_ stage: Stage, users: String, uses: String) throws -> String {
         let file = "\(stage.directory)/kubeconfig"

@@ -39,8 +39,6 @@ import Testing
 
     private func isThere(_ path: String) -> Bool { FileTree.mode(of: path) != nil }
 
-    // MARK: git
-
     @Test(.enabled(if: hasGit, "git is not installed"))
     func `setup git makes git ask Ringback only, and --undo restores the file`() async throws {
         try await Stage.play(Stage.twoAccounts + Self.origins) { stage in
@@ -148,8 +146,6 @@ import Testing
         }
     }
 
-    // MARK: docker
-
     @Test func `setup docker edits config.json in place and makes a link`() async throws {
         let origins = """
             [[origin]]
@@ -221,8 +217,6 @@ import Testing
             #expect(!isThere("\(home)/config.json"))
         }
     }
-
-    // MARK: kubectl
 
     @Test(.enabled(if: hasKubectl, "kubectl or openssl is not installed"))
     func `setup kubectl makes a kubeconfig user that sends the token`() async throws {

@@ -1,7 +1,6 @@
 import RingbackBase
 import Testing
 
-/// Asks, and holds each answer to the description.
 private final class Reader {
     let stage: Stage
     let description: APIDescription

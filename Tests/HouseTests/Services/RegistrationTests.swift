@@ -105,7 +105,6 @@ import Testing
         }
     }
 
-    /// What was asked of the place where the registration is managed: the methods, in order.
     private func management(_ stage: Stage) async throws -> [String] {
         try await stage.sandbox.log().filter { $0["endpoint"]?.string == "client_configuration" }
             .compactMap { $0["method"]?.string }

@@ -6,7 +6,6 @@ import Testing
 @Suite struct `Many who wait for a sign-in` {
     private static let path = "/v1/accounts/work/session?sign_in=wait&timeout=300"
 
-    /// Accounts `a0` and so on.
     private static func accounts(_ count: Int) -> String {
         (0..<count).map {
             "[accounts.a\($0)]\nissuer = \"{sandbox}\"\nclient_id = \"ringback-demo\"\nscopes = [\"openid\"]\n"
@@ -21,7 +20,6 @@ import Testing
         unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     }()
 
-    /// Every one of them has a connection of its own.
     private func open(_ count: Int, _ stage: Stage) async throws -> [Connection] {
         _ = Self.room
         return try await onThread { try (0..<count).map { _ in try Connection(to: .unix(stage.socket)) } }
@@ -33,7 +31,6 @@ import Testing
         return connections
     }
 
-    /// A stage with a notification server.
     private func playWithNotices(
         _ configuration: String = Stage.twoAccounts, _ test: (Stage, FakeService) async throws -> Void
     ) async throws {

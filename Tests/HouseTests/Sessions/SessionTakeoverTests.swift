@@ -48,7 +48,6 @@ import Testing
         return try await takeOver(token, on: stage)
     }
 
-    /// The refresh tokens that the sandbox was shown for new ones, in order.
     private func presented(on stage: Stage) async throws -> [String] {
         try await stage.sandbox.log().compactMap { entry in
             guard entry["parameters"]?["grant_type"] == "refresh_token" else { return nil }

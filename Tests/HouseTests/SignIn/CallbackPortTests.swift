@@ -1,7 +1,6 @@
 import RingbackBase
 import Testing
 
-/// A request that is not a visit of a person with a genuine callback, though it carries one.
 private struct Trick: Sendable, CustomTestStringConvertible {
     let testDescription: String
     /// What it may be answered with; nothing at all counts as 0.

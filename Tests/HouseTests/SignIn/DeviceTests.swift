@@ -3,7 +3,6 @@ import RingbackBase
 import Testing
 
 @Suite struct `Signing in on another device` {
-    /// What the person does in a browser somewhere: opens the address, types the code, decides.
     private func enter(_ code: String, at address: String, _ decision: String = "user=alice&decision=allow")
         async throws
     {
@@ -14,7 +13,6 @@ import Testing
         #expect(answer.status == 200, "\(answer)")
     }
 
-    /// The code and the address, as they are printed.
     private func printed(by login: Program) async throws -> (code: String, address: String) {
         let line = try await login.errorLine("the code") { $0.hasPrefix("and enter the code:  ") }
         let address = try await login.errorLine("the address") { $0.hasPrefix("  http://") }

@@ -3,7 +3,6 @@ import RingbackBase
 import Testing
 
 @Suite struct `The wait of ringback login` {
-    /// A login that waits for the provider's answer to discovery, before there is a flow.
     private func startHeld(_ stage: Stage, _ arguments: [String], browser: String = "/bin/false") async throws
         -> Program
     {

@@ -2,7 +2,6 @@ import RingbackBase
 import Testing
 
 @Suite struct `The address that a program opens` {
-    /// Where a browser is sent from it.
     private func page(behind url: String, _ fields: [(String, String)] = Browser.navigation) async throws -> LocalURL {
         let answer = try await Browser.load(LocalURL(url), fields: fields)
         #expect(answer.status == 303, "\(answer)")

@@ -3,7 +3,6 @@ import RingbackBase
 import Testing
 
 @Suite struct `A pasted callback` {
-    /// A login on a terminal that has shown its page, and the flow behind it.
     private func begin(_ stage: Stage, _ account: String = "work") async throws -> (TerminalProgram, JSON) {
         let login = try TerminalProgram(
             ["login", account, "--no-browser"], environment: stage.environment, columns: 200)

@@ -3,7 +3,6 @@ import RingbackBase
 import Testing
 
 @Suite struct `Signing in over SSH` {
-    /// Who runs this, as the user database says.
     private static let user: String = {
         let id = String(getuid())
         let lines = FileTree.text(of: "/etc/passwd")?.split(separator: "\n") ?? []

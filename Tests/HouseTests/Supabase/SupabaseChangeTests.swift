@@ -4,7 +4,6 @@ import Testing
 @Suite struct `A person of a Supabase project` {
     private static let strict: JSON = ["configuration": "B", "mail_interval": 0, "sms_interval": 0]
 
-    /// Somebody with a confirmed address, signed in.
     private func play(_ test: (Stage) async throws -> Void) async throws {
         try await Stage.playProject(Self.strict) { stage in
             let mira: JSON = ["email": "mira@example.org", "password": "secret12"]
@@ -14,14 +13,11 @@ import Testing
         }
     }
 
-    /// The codes that went out for a change, by address.
     private func codes(_ stage: Stage, _ box: String = "mailbox") async throws -> [String: String] {
         let letters = try await stage.sandbox.request("GET", "/supabase/sandbox/\(box)").json["letters"]?.array ?? []
         let changes = letters.filter { $0["type"]?.string?.hasSuffix("_change") == true }
         return Dictionary(changes.map { ($0["to"]?.string ?? "", $0["code"]?.string ?? "") }) { $1 }
     }
-
-    // MARK: Another address, another number
 
     @Test func `update-user --email takes the codes of both addresses on the terminal`() async throws {
         try await play { stage in
@@ -119,8 +115,6 @@ import Testing
         }
     }
 
-    // MARK: Somebody who was nobody
-
     @Test func `an anonymous user gets an address and a password and keeps the subject`() async throws {
         try await Stage.playProject(Self.strict) { stage in
             try await stage.ringback("login", "app", "--method", "anonymous", status: 0)
@@ -151,8 +145,6 @@ import Testing
             #expect(account["user"]?["email"] == "alice@example.org")
         }
     }
-
-    // MARK: ID tokens
 
     private static let upstream = """
         id_token_account = "idp"
@@ -194,8 +186,6 @@ import Testing
             }
         }
     }
-
-    // MARK: Whose the tokens are, and what is left
 
     @Test func `token_issuer accepts the tokens of a project with its own domain, and no others`() async throws {
         try await Stage.playProject(Self.strict) { stage in

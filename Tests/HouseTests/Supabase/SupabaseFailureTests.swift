@@ -26,5 +26,4 @@ import Testing
         }
     }
 
-    // MARK: A session that is handed in
 }

@@ -5,7 +5,6 @@ import Testing
 @Suite struct `RingbackClient at a Supabase project` {
     private static let mira = SupabaseSignInFields.Contact.email("mira@example.org")
 
-    /// The error of a call that must fail.
     private func failure<Value>(_ call: () async throws -> Value) async throws -> RingbackError {
         try #require(await #expect(throws: RingbackError.self) { _ = try await call() })
     }

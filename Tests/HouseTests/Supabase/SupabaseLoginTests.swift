@@ -171,8 +171,6 @@ import Testing
         }
     }
 
-    // MARK: At a terminal
-
     @Test func `sign-up on a terminal asks for the password twice and shows neither`() async throws {
         try await Stage.playProject { stage in
             let unequal = try stage.terminal("login", "app", "--method", "sign_up", "--email", "mira@example.org")

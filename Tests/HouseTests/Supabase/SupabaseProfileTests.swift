@@ -21,7 +21,6 @@ import Testing
         }
     }
 
-    /// The requests to the project's tables so far.
     private func looks(_ stage: Stage, _ path: String = "profiles") async throws -> [JSON] {
         try await stage.sandbox.log(issuer: "/supabase").filter { request in
             request["endpoint"] == "supabase_rest" && request["path"]?.string?.hasSuffix("/\(path)") == true
@@ -44,7 +43,6 @@ import Testing
             let token = try await stage.token("app") ?? "none"
             #expect(asked["headers"]?["authorization"]?.string == "Bearer \(token)")
             #expect(asked["headers"]?["apikey"] == "sb_publishable_sandbox")
-            // Whoever asks gets what was fetched.
             #expect(try await shown(stage)["profile"]?["email"] == "mira@example.org")
             #expect(try await looks(stage).count == 1)
 

@@ -57,8 +57,6 @@ import Testing
         }
     }
 
-    // MARK: Ends
-
     @Test func `a session that the project ended leaves the disk, and everyone is told the reason`() async throws {
         let word = "user_banned"
         try await Stage.playShared("v2") { stage, _ in
@@ -82,8 +80,6 @@ import Testing
             #expect(message?.string == "This account is blocked.")
         }
     }
-
-    // MARK: Outages
 
     @Test func `a refresh that fails for now keeps the session, and the account names the error`() async throws {
         let code = "provider_unreachable"

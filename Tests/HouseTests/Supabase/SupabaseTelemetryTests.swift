@@ -4,7 +4,6 @@ import Testing
 @Suite struct `The funnel of an app at a project` {
     private static let browser = Browser.environment
 
-    /// A listener that is known to listen, and what it had got by then.
     private func listen(_ stage: Stage) async throws -> Funnel {
         let program = try stage.start("ringback", ["events", "--telemetry"])
         try await stage.eventually("a first line") {

@@ -62,7 +62,6 @@ import Testing
         }
     }
 
-    /// A person with an authenticator app, signed out. Returns its secret.
     private func withApp(_ stage: Stage) async throws -> String {
         try await stage.signUp()
         let path = "/v1/accounts/app/factors"

@@ -5,7 +5,6 @@ import TestSupport
 struct APIDescription: Sendable {
     let document: JSON
 
-    /// Every operation, as `GET /v1/status`.
     var operations: Set<String> {
         var found: Set<String> = []
         for path in document["paths"]?.object?.members ?? [] {

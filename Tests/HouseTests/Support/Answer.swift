@@ -9,7 +9,6 @@ struct Answer: Sendable, CustomStringConvertible {
     let body: [UInt8]
 
     var text: String { String(decoding: body, as: UTF8.self) }
-    /// The content of a page's one `style` element.
     var style: String? {
         let parts = text.split(separator: "<style>", maxSplits: 1)
         guard parts.count == 2, let end = parts[1].firstRange(of: "</style>") else { return nil }
@@ -17,7 +16,6 @@ struct Answer: Sendable, CustomStringConvertible {
     }
     /// `null` if the body is no JSON.
     var json: JSON { (try? JSON(parsing: body)) ?? .null }
-    /// Of a problem document.
     var code: String? { json["code"]?.string }
     var isProblem: Bool { fields["content-type"] == "application/problem+json" }
     /// Where it sends the browser: without an empty fragment, which only keeps the browser from handing its own on.
@@ -39,7 +37,6 @@ struct Answer: Sendable, CustomStringConvertible {
     static let nothing = Answer(status: 0, fields: [:], body: [])
 }
 
-/// The head of an answer.
 struct AnswerHead: Sendable {
     let status: Int
     let fields: [String: String]

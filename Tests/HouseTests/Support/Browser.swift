@@ -11,7 +11,6 @@ struct Browser: Sendable {
         ("Accept", "text/html"), ("User-Agent", "a browser of the house tests"),
     ]
 
-    /// Loads a page; with a form, by POST.
     static func load(
         _ url: LocalURL, form: String? = nil, fields: [(String, String)] = navigation,
         within bound: Duration = Bound.usual
@@ -31,7 +30,6 @@ struct Browser: Sendable {
         try LocalURL(await location(after: "user=\(user)&decision=allow", at: authorizationURL))
     }
 
-    /// Opens a flow's page and says no.
     static func deny(at authorizationURL: String) async throws -> LocalURL {
         try LocalURL(await location(after: "user=alice&decision=deny", at: authorizationURL))
     }

@@ -26,7 +26,6 @@ final class Connection: Sendable {
 
     deinit { Glibc.close(descriptor) }
 
-    /// No more will be sent, and nothing read.
     func close() { shutdown(descriptor, Int32(SHUT_RDWR)) }
 
     func send(_ text: String) async { await send(Array(text.utf8)) }

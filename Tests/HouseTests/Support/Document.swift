@@ -3,7 +3,6 @@
 import Glibc
 import TestSupport
 
-/// A page of the project.
 struct Document: Sendable {
     let text: String
 
@@ -37,7 +36,6 @@ struct Document: Sendable {
 
     var lines: [Substring] { text.split(separator: "\n", omittingEmptySubsequences: false) }
 
-    /// A fenced block of Markdown.
     struct Block: Sendable {
         /// The word after the fence.
         let language: String
@@ -60,7 +58,6 @@ struct Document: Sendable {
 
     func blocks(in language: String) -> [String] { blocks.filter { $0.language == language }.map(\.text) }
 
-    /// The rows of all tables, as their cells.
     var tableRows: [[String]] {
         lines.filter { $0.hasPrefix("| ") }.map { line in
             line.replacing("\\|", with: "\u{1}").split(separator: "|").map {
@@ -78,7 +75,6 @@ struct Document: Sendable {
         }
     }
 
-    /// The targets of Markdown links, outside of fenced blocks.
     var links: [String] {
         var isFenced = false
         return lines.flatMap { line -> [String] in
@@ -113,12 +109,10 @@ struct Document: Sendable {
 }
 
 extension Substring {
-    /// Without spaces at both ends.
     fileprivate var trimmed: String { String(self).trimmed }
 }
 
 extension String {
-    /// Without spaces at both ends.
     var trimmed: String {
         String(drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
     }

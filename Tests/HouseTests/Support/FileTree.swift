@@ -1,6 +1,5 @@
 import Glibc
 
-/// A directory and what is in it.
 enum FileTree {
     static func remove(_ path: String) {
         for name in names(in: path) { remove("\(path)/\(name)") }
@@ -23,7 +22,6 @@ enum FileTree {
         return names.sorted()
     }
 
-    /// The files below a directory.
     static func all(in path: String) -> [String] {
         names(in: path).flatMap { name in
             let below = all(in: "\(path)/\(name)")

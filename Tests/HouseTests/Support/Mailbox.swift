@@ -16,7 +16,6 @@ final class Mailbox: Sendable {
 
     deinit { close(descriptor) }
 
-    /// The next line.
     func line(within bound: Duration = Bound.usual) async throws -> String {
         let end = ContinuousClock.now + bound
         return try await onThread { [descriptor, path] in

@@ -16,7 +16,6 @@ enum NetworkNamespace {
     static let isPossible = options != nil
     static let reason: Comment = "the kernel, or what guards it, lends no network namespace"
 
-    /// Runs a script of Tests/Programs to its end.
     static func run(_ script: String, _ arguments: String..., on stage: Stage) async throws -> Output {
         try await stage.run(
             "/usr/bin/unshare",

@@ -27,7 +27,6 @@ final class NoticeSocket: Sendable {
         }
     }
 
-    /// How many messages have come.
     var count: Int { messages.value.count }
 
     /// Waits for a message after the first `count` ones.

@@ -5,7 +5,6 @@ import Testing
 /// the refresh token that it had.
 struct OtherProgram {
     let stage: Stage
-    /// What this program holds now.
     private(set) var accessToken = ""
     private(set) var refreshToken = ""
 
@@ -33,7 +32,6 @@ struct OtherProgram {
         }
     }
 
-    /// Signs in anew: another session of the same person.
     mutating func signIn() async throws {
         let answer = try await call(
             "POST", "token?grant_type=password",

@@ -1,6 +1,5 @@
 import Glibc
 
-/// What the kernel tells of processes.
 enum Processes {
     /// Every process that this one has started, and what those have started.
     static func descendants(of pid: pid_t) -> [pid_t] {

@@ -19,10 +19,8 @@ extension Stage {
         }
     }
 
-    /// Switches of the project's issuer.
     func switchProject(_ switches: JSON) async throws { try await sandbox.control(switches, issuer: "/supabase") }
 
-    /// Time passes at the project.
     func advance(_ seconds: Int) async throws { try await switchProject(["advance_clock": .integer(seconds)]) }
 
     /// What goes wrong at the project's token endpoint: once, or until it is cleared.
@@ -40,7 +38,6 @@ extension Stage {
     /// How many refreshes the project was asked for, those that went wrong included.
     func refreshes() async throws -> Int { try await presented().count }
 
-    /// The refresh tokens that the project was shown, in order.
     func presented() async throws -> [String] {
         try await sandbox.log(issuer: "/supabase").filter { $0["endpoint"] == "supabase_token" }
             .compactMap { $0["document"]?["refresh_token"]?.string }
@@ -55,16 +52,12 @@ extension Stage {
         try await startDaemon()
     }
 
-    // MARK: What there is to see
-
-    /// Refreshes, which the session survives.
     func expectAlive(sourceLocation: SourceLocation = #_sourceLocation) async throws {
         let answer = try await refreshApp()
         #expect(answer.status == 200, "\(answer)", sourceLocation: sourceLocation)
         #expect(answer["state"] == "authenticated", sourceLocation: sourceLocation)
     }
 
-    /// Refreshes, and the server says that the session has ended, and why.
     func expectDead(_ word: String, sourceLocation: SourceLocation = #_sourceLocation) async throws {
         let answer = try await refreshApp()
         #expect(answer.status == 401 && answer.code == "session_expired", "\(answer)", sourceLocation: sourceLocation)
@@ -72,7 +65,6 @@ extension Stage {
         try await expectNobody(word, sourceLocation: sourceLocation)
     }
 
-    /// Nobody is signed in, and everybody is told why.
     func expectNobody(_ word: String, sourceLocation: SourceLocation = #_sourceLocation) async throws {
         let session = try await api("GET", "/v1/accounts/app/session")
         #expect(session.status == 401 && session.code == "session_expired", sourceLocation: sourceLocation)
@@ -83,7 +75,6 @@ extension Stage {
         #expect(account["error"]?["provider_code"]?.string == word, sourceLocation: sourceLocation)
     }
 
-    /// Listens to what happens to the account from now on.
     func listen() async throws -> EventStream {
         let events = try await listen(to: "/v1/events?account=app")
         _ = try await events.next("initial_session")

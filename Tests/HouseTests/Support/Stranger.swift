@@ -13,7 +13,6 @@ enum Stranger {
 
     static let setpriv = "/usr/bin/setpriv"
 
-    /// What makes setpriv start a program as another user.
     static func becoming(_ uid: UInt32) -> [String] {
         ["--reuid", "\(uid)", "--regid", "\(uid)", "--clear-groups"]
     }
@@ -34,7 +33,6 @@ extension Stranger {
 }
 
 extension Stage {
-    /// Runs a program as another user.
     func run(
         asUser uid: UInt32 = Stranger.uid, _ arguments: [String], environment: [String: String] = [:]
     ) async throws -> Output {

@@ -11,7 +11,6 @@ struct TerminalScreen {
     /// Sequences that this model does not know; a test that meets one must teach it.
     private(set) var unknown: [String] = []
 
-    /// The screen after a program's output, from its upper left corner.
     init(_ text: String, columns: Int, rows: Int) {
         self.columns = columns
         self.rows = rows

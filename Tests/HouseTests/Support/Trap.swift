@@ -25,7 +25,6 @@ final class Trap: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Somebody has connected. Whoever it was is sent away.
     func hasVisitor(within bound: Duration = .zero) async throws -> Bool {
         try await onThread { [descriptor] in
             var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)

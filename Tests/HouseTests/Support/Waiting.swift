@@ -18,7 +18,6 @@ enum Bound {
     static func seconds(_ count: Int) -> Duration { .seconds(count * patience) }
 }
 
-/// Something that was waited for did not come.
 struct Late: Error, CustomStringConvertible {
     let what: String
     var description: String { "waited in vain: \(what)" }
@@ -83,7 +82,6 @@ final class Watched<Value: Sendable>: Sendable {
     }
 }
 
-/// At most so many at a time.
 actor Gate {
     private var free: Int
     private var waiters: [CheckedContinuation<Void, Never>] = []

@@ -55,9 +55,6 @@ struct Wire: Equatable, CustomStringConvertible {
         if hasBody { #expect(fields["content-type"] == "application/json") }
     }
 
-    // MARK: Values
-
-    /// The members of both, in an order of their own.
     private static func joined(_ one: JSON, _ other: JSON) -> JSON {
         named("", .object(JSONObject((one.object?.members ?? []) + (other.object?.members ?? []))))
     }
@@ -123,7 +120,6 @@ extension Stage {
         }
     }
 
-    /// Signs out, and waits until the project was told.
     func expectSignOut(sourceLocation: SourceLocation = #_sourceLocation) async throws {
         let told = Wire("POST logout", query: ["scope": "local"], signedIn: true)
         try await expect([told], of: "signOut", sourceLocation: sourceLocation) {

@@ -3,7 +3,6 @@ import RingbackBase
 import Testing
 
 @Suite struct `account add on a terminal` {
-    /// A question and its answer.
     private typealias Step = (question: String, answer: String)
 
     /// The sandbox asks nobody for consent.

@@ -82,7 +82,6 @@ import Testing
 
     private static func hasVerbs(_ help: String) -> Bool { help.contains("SUBCOMMANDS:") }
 
-    /// The first words of the indented lines.
     private static func names(_ help: String) -> Set<String> {
         Set(
             help.split(separator: "\n").filter { $0.hasPrefix("  ") }

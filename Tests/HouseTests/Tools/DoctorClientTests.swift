@@ -2,7 +2,6 @@ import RingbackBase
 import Testing
 
 @Suite struct `A client that the provider is asked about` {
-    /// How an account names its client at a sandbox that knows `web client` by a secret, and what the doctor says.
     struct Client: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let lines: String

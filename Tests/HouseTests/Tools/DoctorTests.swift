@@ -17,7 +17,6 @@ extension Stage {
 }
 
 extension [JSON] {
-    /// The check of a name, about a scheme or account if one is named.
     fileprivate func named(_ check: String, _ subject: String? = nil) -> JSON? {
         first { line in
             let found = line["scheme"]?.string ?? line["account"]?.string
@@ -29,7 +28,6 @@ extension [JSON] {
         named(check, subject)?["level"]?.string
     }
 
-    /// Everything that is wrong, by name.
     fileprivate var wrong: [String] {
         filter { $0["level"] == "wrong" }.compactMap { $0["check"]?.string }
     }

@@ -35,7 +35,6 @@ import Testing
         }
     }
 
-    /// The desktop of a stage.
     private struct Desk: Sendable {
         let stage: Stage
         let bus: PrivateBus

@@ -6,7 +6,6 @@ import Testing
 private let activator = "/usr/bin/systemd-socket-activate"
 
 @Suite struct `ringback alone` {
-    /// How things stand on a terminal of 80 columns and 24 rows.
     private func look(
         _ stage: Stage, _ added: [String: String] = [:]
     ) async throws -> (lines: [String], text: String) {

@@ -1,7 +1,6 @@
 import Testing
 
 @Suite struct `A mistake in what is typed` {
-    /// Verbs with an account that does not exist.
     private static let unknownAccounts = [
         "audit --account nobody", "login nobody", "token nobody", "token nobody --json", "token nobody --kind id_token",
         "session nobody", "refresh nobody", "logout nobody", "logout nobody --no-browser", "doctor nobody",
@@ -13,7 +12,6 @@ import Testing
         "supabase update-user nobody --email a@example.org", "migrate-user nobody", "env nobody", "events nobody",
     ]
 
-    /// Values of options that mean nothing.
     private static let unknownValues = [
         "login work --method nonsense", "token work --format nonsense", "token work --kind nonsense",
         "token work --min-valid x", "token --origin nonsense", "logout work --scope nonsense", "audit --limit x",

@@ -7,8 +7,6 @@ import Testing
 @testable import CallbackListener
 
 extension `The loopback listener` {
-    // MARK: Ports
-
     @Test func `NAT-07, NAT-08: flows share a free port, which is closed with the last of them`() async throws {
         try await withListener(linger: .milliseconds(20)) { listener, _ in
             #expect(listener.listeners.isEmpty)

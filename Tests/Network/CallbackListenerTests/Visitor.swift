@@ -5,7 +5,6 @@ import LocalHTTP
 import Synchronization
 import TestSupport
 
-/// An answer, taken apart.
 struct Answer: Sendable, Equatable {
     let status: Int
     /// Names lower-cased.
@@ -29,7 +28,6 @@ struct Answer: Sendable, Equatable {
 }
 
 enum Visitor {
-    /// Sends the text over a connection of its own and reads to its end.
     static func send(_ text: String, to port: Int, overIPv6: Bool = false) async -> Answer {
         await onThread {
             guard let socket = connected(to: port, overIPv6: overIPv6) else { return Answer("") }
@@ -44,7 +42,6 @@ enum Visitor {
         await send("GET \(target) HTTP/1.1\r\nHost: \(host ?? "127.0.0.1:\(port)")\r\n\(fields)\r\n", to: port)
     }
 
-    /// True if somebody listens.
     static func canConnect(to port: Int) -> Bool {
         guard let socket = connected(to: port) else { return false }
         close(socket)
@@ -63,7 +60,6 @@ enum Visitor {
         return true
     }
 
-    /// True while the other end has neither spoken nor closed.
     static func isOpen(_ socket: Int32) -> Bool {
         var byte: UInt8 = 0
         let count = unsafe recv(socket, &byte, 1, Int32(MSG_DONTWAIT))
@@ -106,7 +102,6 @@ enum Visitor {
     }
 }
 
-/// What was delivered, and what is answered.
 final class Deliveries: Sendable {
     private let outcome: CallbackOutcome
     private let arrivals = Mutex<[CallbackArrival]>([])
@@ -118,7 +113,6 @@ final class Deliveries: Sendable {
     var urls: [String] { arrivals.withLock { $0.map(\.url) } }
     var forms: [String?] { arrivals.withLock { $0.map { $0.form.map { String(decoding: $0, as: UTF8.self) } } } }
 
-    /// Whose flows each may answer.
     var owners: [Set<String>] { arrivals.withLock { $0.map(\.owners) } }
 
     func take(_ arrival: CallbackArrival) -> CallbackOutcome {
@@ -127,7 +121,6 @@ final class Deliveries: Sendable {
     }
 }
 
-/// Runs a listener for the time of a test.
 func withListener(
     _ result: CallbackOutcome.Result = .completed, of signIn: SignInLabel? = nil, linger: Duration = .seconds(600),
     ownerOf: @escaping @Sendable (Peer) -> UInt32? = SocketOwner.uid(of:),
@@ -147,7 +140,6 @@ func withListener(
 }
 
 extension LoopbackListener {
-    /// The port of a new redirect URI.
     func openPort(_ path: String = "/callback/work", acceptsPost: Bool = false) throws -> Int {
         let redirectURI = try open(CallbackBinding(path: path, acceptsPost: acceptsPost))
         return portOf(redirectURI)

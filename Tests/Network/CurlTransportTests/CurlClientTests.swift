@@ -6,7 +6,6 @@ import Testing
 
 private func text(_ response: HTTPResponse) -> String { response.body.revealed() }
 
-/// The error of a request, nil if there is an answer.
 private func failure(_ client: CurlClient, _ request: HTTPRequest) async -> HTTPClientError? {
     do throws(HTTPClientError) {
         _ = try await client.send(request)
@@ -16,7 +15,6 @@ private func failure(_ client: CurlClient, _ request: HTTPRequest) async -> HTTP
     }
 }
 
-/// What a server says, with a name for the test's output.
 private struct Answer: CustomTestStringConvertible, Sendable {
     let testDescription: String
     let text: String
@@ -29,8 +27,6 @@ private struct Answer: CustomTestStringConvertible, Sendable {
 
 @Suite(.timeLimit(.minutes(5))) struct `The curl client` {
     let client = CurlClient(version: "0.1-test")
-
-    // MARK: Where it goes
 
     @Test func `PR-04, MD-05: a name that somebody else chose leads to nobody on this machine`() async throws {
         let server = ScriptedServer.answering("200 OK", fields: "", body: "inside")
@@ -63,8 +59,6 @@ private struct Answer: CustomTestStringConvertible, Sendable {
         #expect(await failure(client, HTTPRequest(url: "https://\(address):\(server.port)/")) != nil)
         #expect(server.connectionCount == 1)
     }
-
-    // MARK: What is sent
 
     @Test func `PR-05: sends a request and returns the whole answer`() async throws {
         let seen = Mutex("")
@@ -173,8 +167,6 @@ private struct Answer: CustomTestStringConvertible, Sendable {
             #expect(unsafe getenv("SSLKEYLOGFILE") == nil)
         }
     }
-
-    // MARK: What comes back
 
     @Test(arguments: [301, 302, 303, 307, 308])
     func `PR-03, ADV-20: a redirect is an answer`(status: Int) async throws {

@@ -41,7 +41,6 @@ final class ScriptedServer: Sendable {
         shutdown(listener, Int32(SHUT_RDWR))
     }
 
-    /// One that answers the first request of each connection.
     static func answering(
         _ status: String = "200 OK", fields: String = "", body: String = ""
     ) -> ScriptedServer {
@@ -51,7 +50,6 @@ final class ScriptedServer: Sendable {
         }
     }
 
-    /// One that writes this after the first request of each connection.
     static func writing(_ text: String) -> ScriptedServer {
         ScriptedServer { connection in
             _ = connection.readRequest()
@@ -77,7 +75,6 @@ final class UnusedPort: Sendable {
     deinit { close(descriptor) }
 }
 
-/// The server's end of a connection. Blocking calls: scripts have threads of their own.
 struct ScriptedConnection: Sendable {
     private let descriptor: Int32
 
@@ -85,7 +82,6 @@ struct ScriptedConnection: Sendable {
         self.descriptor = descriptor
     }
 
-    /// The next request, head and body (by Content-Length); nil if the client closed.
     func readRequest() -> String? {
         var text = ""
         while true {
@@ -100,14 +96,12 @@ struct ScriptedConnection: Sendable {
         }
     }
 
-    /// Sends; false if the client has gone.
     @discardableResult
     func write(_ text: String) -> Bool { write(Array(text.utf8)) }
 
     @discardableResult
     func write(_ message: [UInt8]) -> Bool { sendAll(message, to: descriptor) }
 
-    /// Answers the next request with a whole message.
     func answer(_ status: String = "200 OK", fields: String = "", body: String = "") {
         write("HTTP/1.1 \(status)\r\n\(fields)Content-Length: \(body.utf8.count)\r\n\r\n\(body)")
     }
@@ -139,7 +133,6 @@ struct ScriptedConnection: Sendable {
         }
     }
 
-    /// Returns when the client has closed the connection.
     func waitUntilClosed() {
         while readSome() != nil {}
     }

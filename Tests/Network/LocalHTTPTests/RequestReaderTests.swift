@@ -4,7 +4,6 @@ import Testing
 @testable import LocalHTTP
 
 @Suite struct `The request reader` {
-    /// What became of some bytes.
     private struct Outcome: Equatable {
         struct Request: Equatable {
             let method: String
@@ -23,7 +22,6 @@ import Testing
         }
     }
 
-    /// Feeds the bytes in pieces of a size.
     private static func read(_ bytes: [UInt8], by size: Int, limits: ServerLimits = ServerLimits()) -> Outcome {
         var reader = RequestReader(limits: limits)
         var outcome = Outcome()
@@ -267,7 +265,6 @@ import Testing
 }
 
 extension RequestReader {
-    /// Gives it bytes as a connection does.
     fileprivate mutating func append(_ bytes: some Sequence<UInt8>) {
         var spare: ReceiveBuffer?
         append(bytes, spare: &spare)

@@ -11,7 +11,6 @@ struct SupabaseVector: Sendable, CustomTestStringConvertible {
 
     subscript(member: String) -> JSON? { document[member] }
 
-    /// Every case of a folder; empty if the folder is not there, which the tests notice.
     static func all(in folder: String) -> [SupabaseVector] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: path(folder).path())) ?? []
         return names.filter { $0.hasSuffix(".json") }.sorted().map { name in

@@ -90,8 +90,6 @@ import Testing
         #expect(await ask(uid: 1_001) == 403)
     }
 
-    // MARK: Bodies and queries
-
     static let bodies = ["/v1/accounts/work/sign-in", "/v1/callbacks", "/v1/accounts/work/refresh"]
 
     @Test(arguments: bodies)

@@ -129,7 +129,6 @@ import Testing
 }
 
 @Suite(.timeLimit(.minutes(5))) struct `The watch over a flow` {
-    /// True once the descriptor is readable, within a bound.
     private func isReadable(_ descriptor: Int32, milliseconds: Int32 = 60_000) -> Bool {
         var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         return unsafe poll(&entry, 1, milliseconds) > 0

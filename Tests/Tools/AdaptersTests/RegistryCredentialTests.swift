@@ -3,7 +3,6 @@ import Testing
 
 @testable import Adapters
 
-/// Tokens that no header field can have.
 private let unsendableTokens = ["", "a b", "a\nb", "a\u{0}b", "a\u{7F}", "é", "a\r\nX: y"]
 
 extension AdapterCredential {

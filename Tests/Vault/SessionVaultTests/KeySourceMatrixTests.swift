@@ -8,8 +8,6 @@ import Testing
     private let house = VaultHouse()
     static let kept: [KeySourceChoice] = [.secretService, .systemdCredential, .keyFile, .passphrase]
 
-    // MARK: The first start
-
     struct Beginning: Sendable {
         var credential: Bool
         var keyring: Bool
@@ -71,8 +69,6 @@ import Testing
         let later = await failure { _ = try await house.opened(.auto, []) }
         #expect(later == .locked(.keySourceMissing(.keyFile)))
     }
-
-    // MARK: Later
 
     @Test(arguments: kept, [FakeSource.Mood.absent, .locked])
     func `SK-31: absent or locked later locks the vault until it is back`(
@@ -138,8 +134,6 @@ import Testing
         #expect(house.content(house.keyFile) == before)
         #expect(try await house.opened(recorded, sources).load(slot)?.text == Secret("text"))
     }
-
-    // MARK: vault.key itself
 
     @Test(arguments: [true, false]) func `is not decided anew beside sealed sessions`(isRetired: Bool) async throws {
         let first = try await house.opened(holding: "text")
@@ -222,8 +216,6 @@ import Testing
         #expect(error?.isNewer == true)
         #expect(house.content(house.keyFile) == newer)
     }
-
-    // MARK: Memory
 
     @Test func `memory writes nothing`() async throws {
         let vault = try await house.opened(.memory, Self.kept.map { FakeSource($0) })

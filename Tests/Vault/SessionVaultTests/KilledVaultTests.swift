@@ -166,8 +166,6 @@ import Testing
         #expect(house.names(house.state) == ["vault", "vault.key"])
     }
 
-    // MARK: Refusals of the disk that can be had without a full one
-
     @Test func `a refused store leaves the old session and no trace`() async throws {
         let (place, _) = try await prepared(announced: false)
         unsafe mkdir(place + ".tmp", 0o700)

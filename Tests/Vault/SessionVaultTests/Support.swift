@@ -67,7 +67,6 @@ final class VaultHouse: Sendable {
 
     var keySource: KeyFileSource { KeyFileSource(directory: keys, outside: state) }
 
-    /// A vault as the next start of the daemon makes it.
     func vault(_ choice: KeySourceChoice = .auto, _ sources: [any KeySource]? = nil) -> SealedFileVault {
         SealedFileVault(directory: state, sources: sources ?? [keySource], choice: choice)
     }
@@ -159,7 +158,6 @@ final class FakeSource: KeySource {
     }
 }
 
-/// The error of a call, for comparing.
 func failure(_ body: () async throws -> Void) async -> VaultError? {
     do {
         try await body()

@@ -121,7 +121,6 @@ import Testing
             let finding = try await found(house, .redirect)
             #expect(finding?.level == level && finding?.message == .stated(sentence), "\(uri)")
         }
-        // What was opened to look was closed again.
         #expect(house.doors.closed == ["http://127.0.0.1:8400/callback"])
         _ = try await house.broker.signIn(House.name, SignInRequest())
         #expect(try await found(house, .redirect)?.level == .ok)

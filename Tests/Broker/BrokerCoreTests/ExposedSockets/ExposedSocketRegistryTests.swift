@@ -76,7 +76,6 @@ import Testing
         await registry().restore()
         #expect(sockets.open.isEmpty)
         #expect(told.all.last == "closed one expired")
-        // And it is forgotten for good.
         clock.setWall(by: -10_000)
         await registry().restore()
         #expect(sockets.open.isEmpty)
@@ -141,7 +140,6 @@ import Testing
         let third = await restarted()
         #expect(sockets.open.isEmpty)
         #expect(await third.missing.map(\.reason) == [.accountChanged])
-        // The note is taken away.
         try await third.revoke("one")
         #expect(await third.missing.isEmpty)
     }

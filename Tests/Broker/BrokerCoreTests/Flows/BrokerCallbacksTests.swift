@@ -7,7 +7,6 @@ import Testing
 @testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `Callbacks` {
-    /// A pending flow of a house, and its genuine callback.
     private func pending(_ house: House) async throws -> (flow: FlowView, callback: String) {
         let flow = try await house.broker.signIn(House.name, SignInRequest()).flow
         return (flow, try house.provider.consent(flow.authorizationURL))
@@ -17,7 +16,6 @@ import Testing
         try FormEncoding.parse(try WebURL(parsing: callback).query ?? "").map { ($0.name, $0.value) }
     }
 
-    /// What is done to a genuine callback so that it is one no more.
     enum Forgery: String, CaseIterable {
         case noState, emptyState, otherState, doubledState, otherPath, otherPort, otherScheme, noIssuer, otherIssuer
         case emptyIssuer, doubledCode, codeAndError, neither, error, errorWithoutState, tokens, fragmentTokens, notURL
@@ -300,7 +298,6 @@ import Testing
         #expect(!house.provider.revoked.contains(held))
     }
 
-    /// Begins a sign-in and cancels it while its code is redeemed.
     private func cancel(_ house: House, as subject: String) async throws {
         let flow = try await house.broker.signIn(House.name, SignInRequest(switchesSubject: true)).flow
         let callback = try house.provider.consent(flow.authorizationURL, as: subject)

@@ -48,7 +48,6 @@ import Testing
         #expect(results.count(where: \.isNew) == 1)
         #expect(house.doors.opened == 1)
         #expect(house.provider.count(.metadata) == 1)
-        // Each call is one interest.
         let id = results[0].flow.id
         for _ in 0..<19 { #expect(try await house.broker.cancel(id, isForAll: false).status == .pending) }
         #expect(try await house.broker.cancel(id, isForAll: false).status == .cancelled)
@@ -166,8 +165,6 @@ import Testing
         gone.cancel()
         #expect(await gone.value == .cancelled)
     }
-
-    // MARK: What a caller may ask
 
     @Test(arguments: ["state", "redirect_uri", "client_secret", "nonce", "scope", "code_challenge", "request"])
     func `a parameter that Ringback sets itself is the caller's mistake`(name: String) async throws {

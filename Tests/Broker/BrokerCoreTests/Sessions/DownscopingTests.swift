@@ -9,7 +9,6 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct `A refresh token that comes with a downscoped token` {
     private var downscoped: SessionQuery { SessionQuery { $0.key = TokenKey(scopes: ["email"]) } }
 
-    /// What each refresh presented, and with which scope.
     private func refreshes(_ house: House) -> [String] {
         house.provider.requests.filter { $0.form["grant_type"] == "refresh_token" }
             .map { "\($0.form["refresh_token"] ?? "") \($0.form["scope"] ?? "-")" }
@@ -79,7 +78,6 @@ import Testing
         #expect(view.lostScopes == ["openid"] && view.notice == .session(.lostScopes(House.name, ["openid"])))
         #expect(view.state == .authenticated && view.error == nil)
         #expect(house.facts.names.count { $0 == "scopesLost" } == 1)
-        // The session lives on with what is left.
         house.clock.advance(by: 3_600)
         _ = try await house.token()
         #expect(house.facts.names.count { $0 == "scopesLost" } == 1)

@@ -6,11 +6,9 @@ import Testing
 @testable import BrokerTestSupport
 @testable import OAuthSignIn
 
-/// A vault that other hosts share, as the broker sees it.
 @Suite struct `A session that other hosts share` {
     private static let slot = House.account().slot
 
-    /// The session as another host has it after a refresh.
     private func theirs(
         _ house: House, refreshToken: String = "theirs", accessToken: String = "their access", for key: TokenKey = .own
     ) async throws -> Secret {

@@ -13,7 +13,6 @@ import Testing
         .status(404), .status(429), .status(400, #"{"error":"invalid_client"}"#),
     ]
 
-    /// Everything fails in this way from now on, for so many requests.
     private func breakDown(_ house: House, _ turn: FakeProvider.Turn, _ count: Int = 2_000) {
         for endpoint in FakeProvider.Endpoint.allCases {
             for _ in 0..<count { house.provider.script(endpoint, turn) }

@@ -13,14 +13,12 @@ import Testing
         }
     }
 
-    /// Honest again.
     private func mend(_ house: House) {
         for endpoint in FakeProvider.Endpoint.allCases { house.provider.unscript(endpoint) }
     }
 
     private func pending(_ broker: Broker) async -> Int { await broker.pendingRevocations().values.reduce(0, +) }
 
-    /// Lets time pass and delivers what is due.
     private func deliver(_ house: House, _ broker: Broker, for seconds: Int, step: Int = 30) async {
         for _ in 0..<(seconds / step) {
             house.clock.advance(by: step)
@@ -29,7 +27,6 @@ import Testing
         }
     }
 
-    /// A house without a network where alice has signed out.
     private func signedOut() async throws -> House {
         let house = try await House()
         try await house.signIn()
@@ -149,7 +146,6 @@ import Testing
         #expect(Set(house.provider.revoked) == ["refresh-2", "access-2"])
         #expect(await house.vault.leavingCount == 0)
         #expect(await pending(broker) == 0)
-        // It brings no session back.
         #expect(try await broker.account(House.name).state == .unauthenticated)
     }
 

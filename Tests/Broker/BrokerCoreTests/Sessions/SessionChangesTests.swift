@@ -73,8 +73,6 @@ import Testing
         #expect(house.network.strayURLs.isEmpty)
     }
 
-    // MARK: Whose
-
     @Test func `another spelling of the same letters is another subject`() async throws {
         let house = try await House()
         try await house.signIn(as: "re\u{301}mi")

@@ -7,7 +7,6 @@ import Testing
 @testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `Loading from the vault` {
-    /// A broker of a later life whose vault answers so.
     private func reborn(
         _ house: House, failing failure: VaultError? = nil, facts: Facts = Facts()
     ) async throws -> Broker {

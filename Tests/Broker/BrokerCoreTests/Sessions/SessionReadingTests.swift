@@ -29,8 +29,6 @@ import Testing
         #expect(house.provider.count(.token) == 2)
     }
 
-    // MARK: min_valid
-
     @Test(
         arguments: [
             // lifetime, min_valid, seconds passed, refreshed
@@ -90,8 +88,6 @@ import Testing
         #expect(await house.failure() == nil)
         #expect(house.provider.count(.token) == 3)
     }
-
-    // MARK: Whose, and which
 
     @Test func `another person's token is not handed out, even if the person changes during the wait`() async throws {
         let house = try await House()
@@ -200,8 +196,6 @@ import Testing
 }
 
 extension `Reading a session` {
-    // MARK: Refreshing on demand
-
     @Test func `an explicit refresh takes the result of one of the last five seconds, unless forced`() async throws {
         let house = try await House()
         try await house.signIn()

@@ -7,8 +7,6 @@ import Testing
 @testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `Renewing a session` {
-    // MARK: What ends a session, and what does not
-
     static let passing: [FakeProvider.Turn] =
         [
             .fail(.unreachable(host: "id.example", reason: "refused")), .fail(.timedOut(host: "id.example")),
@@ -82,8 +80,6 @@ import Testing
         #expect(!house.provider.presented.isEmpty)
     }
 
-    // MARK: Rotation
-
     @Test(
         arguments: [
             (200, #"{"data":SET}"#), (200, "[SET]"), (200, ")]}',\nSET"), (200, "<b>Warning</b>\nSET"), (201, "SET}"),
@@ -112,7 +108,6 @@ import Testing
         #expect(await house.vault.stores.suffix(2) == ["store refresh-2 > refresh-3 > refresh-4", "store refresh-4"])
     }
 
-    /// Lies that a refreshed ID token may tell.
     enum Lie: String, CaseIterable {
         case issuer, audience, signature, authorizedParty, algorithm
     }
@@ -165,8 +160,6 @@ import Testing
         _ = try await house.token()
         #expect(await house.vault.stores == ["store refresh-2", "store refresh-2"])
     }
-
-    // MARK: A vault that cannot write
 
     @Test func `nothing that may rotate is presented while a newer refresh token could not be kept`() async throws {
         let house = try await House.expired()

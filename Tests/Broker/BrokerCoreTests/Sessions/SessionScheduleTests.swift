@@ -16,7 +16,6 @@ import Testing
         return account
     }
 
-    /// A house whose provider gives tokens of this lifetime, with alice signed in.
     private func house(lifetime: Int?, margin: Int? = nil) async throws -> House {
         let house = try await House()
         await house.broker.configure([Self.account(margin: margin)])
@@ -142,8 +141,6 @@ import Testing
         await keeping.value
     }
 
-    // MARK: Warnings of the session's own end
-
     /// What was said of the session's end: the seconds left, each time.
     private func warnings(
         _ house: House, for seconds: Int, step: Int = 1_000, doing: (Int) async throws -> Void = { _ in }
@@ -227,7 +224,6 @@ extension SessionManager {
 private func at(_ milliseconds: Int) -> BootInstant { BootInstant(milliseconds: milliseconds) }
 
 @Suite struct `A scheduler` {
-    /// The same, without a thought for speed.
     private struct Model {
         var instants: [Int: BootInstant] = [:]
         var next: BootInstant? { instants.values.min() }
@@ -302,7 +298,6 @@ private func at(_ milliseconds: Int) -> BootInstant { BootInstant(milliseconds: 
     }
 }
 
-/// A key that counts how often it is hashed.
 private struct CountedKey: Hashable, Sendable {
     private static let hashes = Mutex(0)
     static var hashCount: Int { hashes.withLock { $0 } }

@@ -142,8 +142,6 @@ import Testing
         for endpoint in FakeProvider.Endpoint.allCases { house.provider.release(endpoint) }
     }
 
-    // MARK: Two documents
-
     /// The document at the first place lacks these; then the second place answers.
     private func halves(_ house: House, _ second: FakeProvider.Turn?) {
         house.provider.script(

@@ -20,8 +20,6 @@ import Testing
 
     private let endpoint: JSON = "https://id.example/par"
 
-    // MARK: RFC 9126
-
     @Test func `PAR-03 PAR-05: a request is pushed where offered, and the browser carries a reference`() async throws {
         for isRequired in [false, true] {
             let house = try await house([
@@ -117,8 +115,6 @@ import Testing
         #expect(failure?.kind == "misconfigured")
     }
 
-    // MARK: Form post
-
     @Test func `FP-01: an answer to a form_post request counts as a form, and in an address`() async throws {
         let house = try await house(["response_modes_supported": ["query", "form_post"]]) {
             $0.oauth.responseMode = .formPost
@@ -145,8 +141,6 @@ import Testing
         let unlisted = await thrown(by: try await silent.broker.signIn(House.name, SignInRequest()))
         #expect(unlisted?.kind == "unusableSetting")
     }
-
-    // MARK: private_key_jwt
 
     @Test func `NAT-30 PAR-06: a client's key signs a statement of its own for every request`() async throws {
         // RFC 7515 appendix A.3.

@@ -7,7 +7,6 @@ import Testing
 @testable import BrokerTestSupport
 @testable import OAuthSignIn
 
-/// What a file would hold: a test may change it.
 private final class AssertionBox: Sendable {
     private let text = Mutex("one.two.three")
     func set(_ new: String) { text.withLock { $0 = new } }
@@ -35,7 +34,6 @@ extension House {
         return account
     }
 
-    /// A house with a service in place of a person.
     fileprivate static func serving(
         _ grant: ServiceGrant = ServiceGrant(.clientCredentials), scopes: [String] = ["deploy"]
     ) async throws -> House {
@@ -56,7 +54,6 @@ extension House {
         await thrown(by: try await service(change))
     }
     fileprivate var serviceView: AccountView { get async throws { try await broker.account(House.service) } }
-    /// The vault has heard of nobody.
     fileprivate var hasWrittenNothing: Bool {
         get async { await vault.log.isEmpty }
     }

@@ -9,8 +9,6 @@ import Testing
 @testable import SupabaseSignIn
 
 extension `A change at a project` {
-    // MARK: Tokens that are not good any more
-
     @Test func `takes a token that outlives it`() async throws {
         let house = try await signedIn()
         house.clock.advance(by: 3_580)

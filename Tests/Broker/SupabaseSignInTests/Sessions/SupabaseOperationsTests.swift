@@ -32,8 +32,6 @@ import Testing
         .answer(status, #"{"code":"\#(code)","message":"x"}"#, [("X-Supabase-Api-Version", "2024-01-01")])
     }
 
-    // MARK: Second factors
-
     @Test func `by a second factor raises the session, and the account says what is missing before`() async throws {
         let house = try await signedIn()
         let id = house.session

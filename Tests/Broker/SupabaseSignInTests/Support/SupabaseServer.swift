@@ -132,8 +132,6 @@ struct SupabaseServer: Sendable {
         return user
     }
 
-    // MARK: Sessions
-
     mutating func open(_ user: String, _ method: String, at now: Int, providerToken: String? = nil) -> ProjectReply {
         let id = "s\(number())"
         sessions[id] = Session(user: user, methods: [method], refreshedAt: now)
@@ -236,9 +234,6 @@ struct SupabaseServer: Sendable {
         return issue(id, at: now)
     }
 
-    // MARK: Browsers and mails
-
-    /// Where the provider's page sends the browser.
     mutating func returnFromProvider(_ named: String, _ email: String, at now: Int) -> String? {
         guard let flow = returns.removeValue(forKey: named) else { return nil }
         let user: String

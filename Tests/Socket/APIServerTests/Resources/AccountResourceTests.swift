@@ -61,8 +61,6 @@ import Testing
         #expect(await house.ask("GET", "/v1/events?account=\(name)").code == "account_not_found")
     }
 
-    // MARK: Signing in
-
     @Test func `a sign-in is created, and an equal one joins it`() async throws {
         let house = try await APIHouse()
         let first = await house.ask("POST", "/v1/accounts/work/sign-in", #"{"method":"browser","timeout":30}"#)

@@ -9,7 +9,6 @@ import Testing
 @testable import BrokerCore
 @testable import BrokerTestSupport
 
-/// Hosts that answer as told, and remember what was asked.
 private final class FakeHosts: VaultHosts {
     private let state = Mutex((failure: SharingFailure?.none, asked: [String]()))
 

@@ -212,7 +212,6 @@ final class LockingVault: Vault {
         }
     }
 
-    /// The records, while the vault is not locked.
     private func opened() throws(VaultError) -> MemoryVault {
         if isLocked { throw .locked(.locked) }
         return memory

@@ -6,7 +6,6 @@ import Testing
 
 @testable import SessionVault
 
-/// The error of a source's call.
 private func refusal(_ body: () async throws -> Void) async -> KeySourceError? {
     do {
         try await body()
@@ -218,7 +217,6 @@ private let none = JSONObject()
 }
 
 @Suite struct `A key in the keyring` {
-    /// A keyring in memory.
     private final class Keyring: Sendable {
         let items = Mutex<[String: Secret]>([:])
         let isThere = Mutex(true)
