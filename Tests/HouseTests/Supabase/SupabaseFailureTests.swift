@@ -25,5 +25,4 @@ import Testing
             _ = try await events.line("signed_in") { $0.contains(#""event":"signed_in""#) && !$0.contains(#""error""#) }
         }
     }
-
 }

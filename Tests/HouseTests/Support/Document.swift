@@ -20,16 +20,8 @@ struct Document: Sendable {
 
     /// - Parameter path: from the project's root.
     init(path: String) throws {
-        let file = unsafe open("\(Document.root)/\(path)", O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else { throw SystemError(call: "open \(path)", code: errno) }
-        defer { close(file) }
-        var bytes: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 65_536)
-        while true {
-            let count = unsafe read(file, &buffer, buffer.count)
-            guard count >= 0 else { throw SystemError(call: "read \(path)", code: errno) }
-            guard count > 0 else { break }
-            bytes += buffer[..<count]
+        guard let bytes = FileTree.bytes(of: "\(Document.root)/\(path)") else {
+            throw SystemError(call: "open \(path)", code: errno)
         }
         text = String(decoding: bytes, as: UTF8.self)
     }
