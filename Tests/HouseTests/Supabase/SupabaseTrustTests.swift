@@ -103,30 +103,6 @@ import Testing
         }
     }
 
-    @Test func `the text of a failing trigger or hook is shown`() async throws {
-        try await Stage.playProject(["users": mira]) { stage in
-            let words = "Database error saving new user"
-            let fault: JSON = [
-                "endpoint": "supabase_signup", "kind": "error", "status": 500,
-                "body": ["code": "unexpected_failure", "message": .string(words)],
-            ]
-            try await stage.sandbox.control(["faults": [fault]], issuer: "/supabase")
-            let signUp = try await stage.api(
-                "POST", "/v1/accounts/app/sign-in",
-                ["method": "sign_up", "email": "new@example.org", "password": "secret12"])
-            #expect(signUp["provider_code"] == "unexpected_failure", "\(signUp)")
-            #expect(signUp["provider_message"]?.string == words, "\(signUp)")
-            try await stage.sandbox.control(["clear": true, "faults": [fault]], issuer: "/supabase")
-            let typed = try await stage.ringback(
-                "login", "app", "--method", "sign_up", "--email", "new@example.org", stdin: "secret12\n", status: 1,
-                says: words, "unexpected_failure")
-            #expect(!typed.err.contains("not available"), "\(typed)")
-            try await stage.sandbox.control(["clear": true], issuer: "/supabase")
-            try await stage.setProject(["token_hook": ["status": 500, "message": "Not on Sundays"]])
-            try await password(stage).expect(1, says: "Not on Sundays")
-        }
-    }
-
     /// The hook before a user is created is asked while the browser is on its way back, the one before a token is made
     /// when the code is redeemed. At both the sign-in ends with the hook's text, and a later one succeeds.
     @Test func `the text of a hook that refuses a browser sign-in is shown`() async throws {

@@ -33,8 +33,11 @@ extension Stage {
         for (place, text) in places { #expect(!tokens.contains { text.contains($0) }, "\(place)") }
     }
 
+    /// Switches of the project's issuer.
+    func switchProject(_ switches: JSON) async throws { try await sandbox.control(switches, issuer: "/supabase") }
+
     func setProject(_ settings: JSON) async throws {
-        try await sandbox.control(["supabase": settings], issuer: "/supabase")
+        try await switchProject(["supabase": settings])
     }
 
     func letter(_ box: String = "mailbox") async throws -> JSON {

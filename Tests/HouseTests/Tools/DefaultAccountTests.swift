@@ -56,14 +56,6 @@ import Testing
         }
     }
 
-    @Test func `a default that names no account is rejected with its line`() async throws {
-        try await Stage.play(startsDaemon: false) { stage in
-            try stage.write(configuration: "# mine\ndefault = \"wrok\"\n\(Self.accounts)")
-            try await stage.ringback(
-                "config", "check", status: 78, says: "config.toml:2: default: ", "did you mean work?")
-        }
-    }
-
     @Test func `the default account is not removed before the key default is`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             #expect(unsafe mkdir(stage.dropIns, 0o700) == 0)
