@@ -4,7 +4,6 @@ import Synchronization
 import Testing
 
 @testable import BrokerCore
-@testable import OAuthSignIn
 
 final class RecordedSockets: Sendable {
     private struct State {

@@ -3,8 +3,6 @@ import Cryptography
 import RingbackBase
 import Synchronization
 
-@testable import OAuthSignIn
-
 /// A small honest OpenID provider. It holds requests until told, counts them, rotates refresh tokens, refuses used
 /// ones, and lies only as scripted, once per line of the script.
 final class FakeProvider: Sendable {

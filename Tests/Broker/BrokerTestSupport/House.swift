@@ -1,5 +1,3 @@
-import Cryptography
-import OAuth
 import RingbackBase
 import SessionVault
 import Synchronization
@@ -28,14 +26,17 @@ struct House: Sendable {
     /// `others`: origins of further providers.
     /// `knowing`: the provider's own clock, where it is not this machine's.
     init(
-        knowing providersClock: TestClock? = nil, also others: (TestClock) throws -> [FakeProvider] = { _ in [] }
+        _ change: (inout Account) throws -> Void = { _ in }, knowing providersClock: TestClock? = nil,
+        also others: (TestClock) throws -> [FakeProvider] = { _ in [] }
     ) async throws {
         provider = try FakeProvider(clock: providersClock ?? clock)
         network = FakeNetwork(try [provider] + others(clock))
         broker = Broker(
             vault: vault, http: network, callbackReceiver: doors.callbackReceiver, work: work, clock: clock.clock,
             record: facts.record)
-        await broker.configure([House.account()])
+        var account = House.account()
+        try change(&account)
+        await broker.configure([account])
         // Until the vault has been asked, every account is loading.
         broker.stopListening(try await broker.events(of: nil, after: nil).live)
     }

@@ -82,7 +82,10 @@ func eventually(_ condition: () async -> Bool) async -> Bool {
     return true
 }
 
-struct Unexpected: Error {}
+struct Unexpected: Error {
+    let what: String
+    init<Value>(_ what: Value = "") { self.what = "\(what)" }
+}
 
 struct TokenMint: Sendable {
     let key: PrivateKey

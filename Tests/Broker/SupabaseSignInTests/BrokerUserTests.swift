@@ -4,7 +4,6 @@ import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 @testable import SupabaseSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `A user of a project` {
@@ -96,9 +95,8 @@ import Testing
         let house = try await signedIn()
         let body = #"{"code":"hook_says_no","message":"another horse is too easy"}"#
         house.project.script("PUT /user", .answer(400, body, [("X-Supabase-Api-Version", "2024-01-01")]))
-        guard case .problem(let problem) = await failure(house, { $0.password = Secret("another horse") }) else {
-            throw Unexpected()
-        }
+        guard case .problem(let problem) = await failure(house, { $0.password = Secret("another horse") })
+        else { throw Unexpected() }
         #expect(problem.providerCode == "hook_says_no")
         #expect(problem.providerMessage == nil)
         house.project.script("POST /token password", .answer(400, body, [("X-Supabase-Api-Version", "2024-01-01")]))

@@ -5,7 +5,6 @@ import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 @testable import SupabaseSignIn
 
 extension FlowRegistry {
@@ -147,9 +146,8 @@ extension FlowRegistry {
         #expect(try await house.view.user?["email"] == "new@example.org")
         // Nobody waits for a link any more.
         #expect(house.doors.opened == house.doors.closed.count)
-        guard case .problem(let problem) = await error({ try await signUp(house) }) else {
-            throw Unexpected()
-        }
+        guard case .problem(let problem) = await error({ try await signUp(house) })
+        else { throw Unexpected() }
         #expect(problem.code == "email_already_in_use")
     }
 

@@ -5,7 +5,6 @@ import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 @testable import SupabaseSignIn
 
 /// Everything at once, at random, over a project that ends a session when a refresh token is presented after the next

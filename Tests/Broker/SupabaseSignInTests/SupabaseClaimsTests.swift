@@ -153,9 +153,8 @@ import Testing
         let house = try await SupabaseHouse()
         let flow = try await flow(house)
         let tail = "#error=server_error&error_code=identity_already_exists&error_description=taken%253A+yes&sb="
-        guard case .failed(_, .problem(let problem)) = await house.broker.receive(flow.redirectURI + tail) else {
-            throw Unexpected()
-        }
+        guard case .failed(_, .problem(let problem)) = await house.broker.receive(flow.redirectURI + tail)
+        else { throw Unexpected() }
         #expect(problem.providerCode == "identity_already_exists")
         #expect(problem.providerMessage == "taken: yes")
     }
@@ -251,9 +250,8 @@ import Testing
         let callback = try house.project.consent(flow.authorizationURL)
         house.clock.advance(by: 301)
         #expect(await eventually { (try? await isPending(house, flow)) == false })
-        guard case .expired(.flowExpired(let words)) = try await house.broker.flow(flow.id).status else {
-            throw Unexpected()
-        }
+        guard case .expired(.flowExpired(let words)) = try await house.broker.flow(flow.id).status
+        else { throw Unexpected() }
         #expect(words.holds("swisscoin://auth-callback?*"))
         #expect(await house.broker.receive(callback) == .expired(flow: flow.id))
         #expect(house.project.count(FakeSupabase.exchange) == 0)

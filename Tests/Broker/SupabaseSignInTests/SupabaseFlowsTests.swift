@@ -44,9 +44,8 @@ import Testing
         let bare = try await house.broker.signIn(SupabaseHouse.name, SignInRequest())
         #expect(bare.flow.id == first.id)
         #expect(!bare.isNew)
-        guard case .conflict = await house.failure("browser", { $0.oauthProvider = "apple" }) else {
-            throw Unexpected()
-        }
+        guard case .conflict = await house.failure("browser", { $0.oauthProvider = "apple" })
+        else { throw Unexpected() }
         #expect(house.project.count("GET /authorize") == 1)
     }
 
@@ -232,8 +231,7 @@ import Testing
         #expect(
             await error { try await house.broker.verify("x", code: Secret("123456")) }
                 == .flowNotFound)
-        guard case .conflict = await error({ try await house.broker.resend(flow.id) }) else {
-            throw Unexpected()
-        }
+        guard case .conflict = await error({ try await house.broker.resend(flow.id) })
+        else { throw Unexpected() }
     }
 }

@@ -1,11 +1,9 @@
 import RingbackBase
 import SessionVault
-import SupabaseAuth
 import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 @testable import SupabaseSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `A session that is handed in` {

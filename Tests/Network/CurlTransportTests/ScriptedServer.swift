@@ -1,4 +1,6 @@
+import CurlTransport
 import Glibc
+import RingbackBase
 import Synchronization
 import TestSupport
 
@@ -160,4 +162,19 @@ func interfaceAddresses() -> [String] {
         unsafe next = each.pointee.ifa_next
     }
     return addresses
+}
+
+/// A case that a test does not expect.
+func failureOf(_ client: CurlClient, _ request: HTTPRequest) async -> HTTPClientError? {
+    do throws(HTTPClientError) {
+        _ = try await client.send(request)
+        return nil
+    } catch {
+        return error
+    }
+}
+
+struct Unexpected: Error {
+    let what: String
+    init<Value>(_ what: Value) { self.what = "\(what)" }
 }

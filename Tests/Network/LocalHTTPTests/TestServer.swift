@@ -81,3 +81,9 @@ extension ServerResponse {
         ServerResponse(status: status, body: Array(text.utf8))
     }
 }
+
+/// A case that a test does not expect.
+struct Unexpected: Error {
+    let what: String
+    init<Value>(_ what: Value) { self.what = "\(what)" }
+}

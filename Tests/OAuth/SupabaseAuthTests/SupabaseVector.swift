@@ -43,3 +43,9 @@ struct SupabaseVector: Sendable, CustomTestStringConvertible {
             status: self["status"]?.integer ?? 0, fields: HTTPFields(headers), body: body, truncation: truncation)
     }
 }
+
+/// A case that a test does not expect.
+struct Unexpected: Error {
+    let what: String
+    init<Value>(_ what: Value) { self.what = "\(what)" }
+}

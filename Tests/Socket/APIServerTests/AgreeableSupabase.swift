@@ -1,5 +1,4 @@
 import BrokerCore
-import OAuthSignIn
 import RingbackBase
 import SupabaseAuth
 import SupabaseSignIn

@@ -234,10 +234,8 @@ import Testing
         let vault = try await house.opened(.auto, [keys])
         #expect(vault.status.kind == .memory)
         #expect(vault.status.keySource == .memory)
-        guard case .memory(.key(.file(let failure))) = vault.status.protection else {
-            Issue.record("\(vault.status.protection)")
-            return
-        }
+        guard case .memory(.key(.file(let failure))) = vault.status.protection
+        else { throw Unexpected(vault.status.protection) }
         #expect(failure.action == .make && failure.path == "/proc/self/keys")
         try await vault.store(Secret("text"), in: slot)
         #expect(!house.exists(house.keyFile))

@@ -172,10 +172,7 @@ import Testing
         house.write([], place + ".tmp/in-the-way")
         let vault = try await house.opened()
         let error = await failure { try await vault.store(Secret("new"), in: slot) }
-        guard case .unwritable(.file(let failure))? = error else {
-            Issue.record("\(String(describing: error))")
-            return
-        }
+        guard case .unwritable(.file(let failure))? = error else { throw Unexpected(error) }
         #expect(failure.action == .write && failure.path == place)
         #expect(try await vault.load(slot) == VaultEntry(text: old))
     }

@@ -181,3 +181,9 @@ extension VaultError {
     var isNewer: Bool { if case .newer = self { true } else { false } }
     var isRefused: Bool { if case .refused = self { true } else { false } }
 }
+
+/// A case that a test does not expect.
+struct Unexpected: Error {
+    let what: String
+    init<Value>(_ what: Value) { self.what = "\(what)" }
+}

@@ -1,12 +1,9 @@
 import Cryptography
 import RingbackBase
-import SessionVault
-import SupabaseAuth
 import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 @testable import SupabaseSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `A name that comes beside an ID token` {

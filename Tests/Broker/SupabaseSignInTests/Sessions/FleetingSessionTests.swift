@@ -1,12 +1,9 @@
-import Cryptography
 import RingbackBase
 import SessionVault
-import SupabaseAuth
 import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 @testable import SupabaseSignIn
 
 extension `A session of a project that no account has` {

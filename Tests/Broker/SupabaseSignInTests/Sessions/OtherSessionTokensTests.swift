@@ -3,7 +3,6 @@ import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 @testable import SupabaseSignIn
 
 extension `Renewing a project's session` {

@@ -1,11 +1,8 @@
 import RingbackBase
-import SessionVault
-import SupabaseAuth
 import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 @testable import SupabaseSignIn
 
 extension `A change at a project` {

@@ -1,7 +1,5 @@
-import Cryptography
 import RingbackBase
 import SessionVault
-import SupabaseAuth
 import Testing
 
 @testable import BrokerCore
@@ -58,11 +56,7 @@ import Testing
         #expect(await house.vault.leavingCount == 1)
         let later = try await house.rebirth()
         house.clock.advance(by: 60)
-        #expect(
-            await eventually {
-                _ = await later.revocations.runDue()
-                return !house.project.sessions.contains(first)
-            })
+        #expect(await ends(later) { !house.project.sessions.contains(first) })
         #expect(house.project.sessions.count == 1)
         #expect(await eventually { await house.vault.leavingCount == 0 })
         #expect(try await later.account(name).state == (isKept ? .authenticated : .unauthenticated))
@@ -82,6 +76,14 @@ import Testing
         #expect(await house.vault.leavingCount == 0)
         #expect(try await house.held?.project?.sessionID != first)
         return first
+    }
+
+    /// Runs what is due until the condition holds.
+    private func ends(_ broker: Broker, _ condition: () async -> Bool) async -> Bool {
+        await eventually {
+            _ = await broker.revocations.runDue()
+            return await condition()
+        }
     }
 
     /// Lets the vault's write be repeated.
@@ -115,11 +117,7 @@ import Testing
         #expect(await house.vault.leavingCount == 1)
         let later = try await house.rebirth()
         house.clock.advance(by: 60)
-        #expect(
-            await eventually {
-                _ = await later.revocations.runDue()
-                return !house.project.sessions.contains(first)
-            })
+        #expect(await ends(later) { !house.project.sessions.contains(first) })
         #expect(house.project.sessions.count == 1)
     }
 
@@ -135,11 +133,7 @@ import Testing
         #expect(await house.broker.pendingRevocations()[name] == 1)
         let later = try await house.rebirth()
         house.clock.advance(by: 60)
-        #expect(
-            await eventually {
-                _ = await later.revocations.runDue()
-                return !house.project.sessions.contains(first)
-            })
+        #expect(await ends(later) { !house.project.sessions.contains(first) })
         #expect(house.project.sessions.count == 1)
         #expect(await eventually { await house.vault.leavingCount == 0 })
         #expect(try await later.account(name).state == .authenticated)
@@ -155,11 +149,7 @@ import Testing
         await saveAgain(house)
         let later = try await house.rebirth()
         house.clock.advance(by: 60)
-        #expect(
-            await eventually {
-                _ = await later.revocations.runDue()
-                return house.project.sessions == [held]
-            })
+        #expect(await ends(later) { house.project.sessions == [held] })
         #expect(try await later.account(name).state == .authenticated)
     }
 
@@ -174,11 +164,7 @@ import Testing
         let text = SessionRecord.encode(session, bootID: house.clock.clock.bootID)
         await house.vault.putRetired(RetiredEntry(id: "left", slot: account.slot, text: text))
         let later = try await house.rebirth()
-        #expect(
-            await eventually {
-                _ = await later.revocations.runDue()
-                return await house.vault.leavingCount == 0
-            })
+        #expect(await ends(later) { await house.vault.leavingCount == 0 })
         #expect(house.project.count("POST /logout local") == 0 && house.project.sessions == [first])
         #expect(try await later.account(name).state == .authenticated)
     }
@@ -190,11 +176,7 @@ import Testing
         try await house.signIn()
         #expect(house.project.sessions.count == 2)
         _ = try await house.broker.signOut(name)
-        #expect(
-            await eventually {
-                _ = await house.broker.revocations.runDue()
-                return house.project.sessions.isEmpty
-            })
+        #expect(await ends(house.broker) { house.project.sessions.isEmpty })
         await house.vault.failStoring(with: nil)
         #expect(await eventually { await house.vault.leavingCount == 0 })
     }

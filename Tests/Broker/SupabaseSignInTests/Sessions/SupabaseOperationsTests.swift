@@ -5,7 +5,6 @@ import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 @testable import SupabaseSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `A change at a project` {
@@ -117,9 +116,8 @@ import Testing
         let house = try await signedIn()
         let factor = try await house.broker.supabase.enroll(name, NewFactor(.totp(issuer: nil))).id
         await house.vault.failAnnouncing(with: .unwritable(.diskFull))
-        guard case .vaultFailed = await error({ try await house.prove(factor) }) else {
-            throw Unexpected()
-        }
+        guard case .vaultFailed = await error({ try await house.prove(factor) })
+        else { throw Unexpected() }
         #expect(house.project.count(proof) == 0)
     }
 

@@ -3,7 +3,6 @@ import RingbackBase
 import Synchronization
 
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 @testable import SupabaseSignIn
 
 /// A small honest Supabase project, written from the server's own rules: it keeps users and sessions, counts refresh

@@ -3,7 +3,6 @@ import RingbackBase
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 @testable import SupabaseSignIn
 
 /// What a project's Auth server knows and how it answers: a value, so that every request is one turn.

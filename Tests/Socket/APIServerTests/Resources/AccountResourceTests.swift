@@ -1,4 +1,3 @@
-import OAuth
 import OAuthSignIn
 import RingbackBase
 import Testing

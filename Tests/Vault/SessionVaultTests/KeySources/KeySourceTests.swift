@@ -1,4 +1,3 @@
-import Cryptography
 import Glibc
 import RingbackBase
 import Synchronization
