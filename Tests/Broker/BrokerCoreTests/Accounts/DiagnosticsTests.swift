@@ -202,13 +202,13 @@ import Testing
     }
 
     @Test func `endpoints by hand are looked at; one that does not answer gets no secret`() async throws {
-        let house = try await House()
-        var account = House.account(scopes: [])
-        account.oauth.endpoints = .fixed(
-            try ProviderMetadata(
-                authorizationEndpoint: "https://id.example/authorize", tokenEndpoint: "https://id.example/token"))
-        account.oauth.clientSecret = Account.SecretSource { () throws(BrokerError) in Secret("canary-secret") }
-        await house.broker.configure([account])
+        let endpoints = try ProviderMetadata(
+            authorizationEndpoint: "https://id.example/authorize", tokenEndpoint: "https://id.example/token")
+        let house = try await House { account in
+            account.scopes = []
+            account.oauth.endpoints = .fixed(endpoints)
+            account.oauth.clientSecret = Account.SecretSource { () throws(BrokerError) in Secret("canary-secret") }
+        }
         house.provider.script(.token, .status(500))
         #expect(try await found(house, .provider)?.level == .wrong)
         #expect(house.provider.requests.filter { $0.endpoint == .token }.allSatisfy { $0.form.isEmpty })

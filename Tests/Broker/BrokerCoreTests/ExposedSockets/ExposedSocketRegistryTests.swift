@@ -4,7 +4,6 @@ import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `The registry of restricted sockets`: ExposedSocketSuite {
     let house: ExposedSocketHouse

@@ -59,9 +59,8 @@ import Testing
     func `LB-03, LB-04, NAT-15: a callback that is not the genuine one changes nothing`(forgery: Forgery) async throws {
         let house = try await House()
         let (flow, callback) = try await pending(house)
-        guard case .ignored(let reason, let id) = await house.broker.receive(try forge(callback, forgery)) else {
-            throw Unexpected()
-        }
+        guard case .ignored(let reason, let id) = await house.broker.receive(try forge(callback, forgery))
+        else { throw Unexpected() }
         // One that carries the genuine state says in its flow why it was refused.
         let isStateless = [.noState, .emptyState, .otherState, .errorWithoutState, .notURL].contains(forgery)
         let pending = try await house.broker.flow(flow.id)
@@ -331,14 +330,6 @@ import Testing
 /// By custom scheme the same rules from the path on, and an address that the desktop has rewritten is
 /// the same address.
 @Suite(.timeLimit(.minutes(5))) struct `A callback by a scheme` {
-    private func house(_ redirectURI: String) async throws -> House {
-        let house = try await House()
-        var account = House.account()
-        account.redirectURI = redirectURI
-        await house.broker.configure([account])
-        return house
-    }
-
     private func ignored(_ verdict: CallbackVerdict) -> Bool { if case .ignored = verdict { true } else { false } }
 
     @Test(arguments: [
@@ -349,7 +340,7 @@ import Testing
         ("org.example.app://", "org.example.app:"),
     ])
     func `is taken however the desktop writes its address`(redirectURI: String, arrived: String) async throws {
-        let house = try await house(redirectURI)
+        let house = try await House { $0.redirectURI = redirectURI }
         let flow = try await house.broker.signIn(House.name, SignInRequest()).flow
         #expect(flow.redirectURI == redirectURI)
         let callback = try house.provider.consent(flow.authorizationURL)
@@ -366,7 +357,7 @@ import Testing
         ("http://127.0.0.1:8400/cb", "http://127.0.0.1:8400/cb/"),
     ])
     func `NAT-04, NAT-18: at another address changes nothing`(redirectURI: String, arrived: String) async throws {
-        let house = try await house(redirectURI)
+        let house = try await House { $0.redirectURI = redirectURI }
         let flow = try await house.broker.signIn(House.name, SignInRequest()).flow
         let callback = try house.provider.consent(flow.authorizationURL)
         #expect(ignored(await house.broker.receive(arrived + callback.dropFirst(redirectURI.count))))
@@ -375,7 +366,7 @@ import Testing
     }
 
     @Test func `SC-06: a page's inventions change nothing, however many`() async throws {
-        let house = try await house("org.example.app:/cb")
+        let house = try await House { $0.redirectURI = "org.example.app:/cb" }
         let flow = try await house.broker.signIn(House.name, SignInRequest()).flow
         for number in 0..<1_000 {
             #expect(ignored(await house.broker.receive("org.example.app:/cb?code=c\(number)&state=s\(number)")))

@@ -176,10 +176,7 @@ import Testing
     }
 
     @Test func `a parameter that the configuration sets, or that has no name, is a mistake too`() async throws {
-        let house = try await House()
-        var account = House.account()
-        account.authorizationParameters = [("prompt", "consent")]
-        await house.broker.configure([account])
+        let house = try await House { $0.authorizationParameters = [("prompt", "consent")] }
         for name in ["prompt", ""] {
             let request = SignInRequest(parameters: [(name, "x")])
             #expect(await error { try await house.broker.signIn(House.name, request) }?.kind == "invalid")
@@ -293,9 +290,8 @@ import Testing
             house.clock.advance(milliseconds: 2_000)
             #expect(try await house.broker.flow(flow.id).status == .pending)
             house.clock.advance(milliseconds: 1)
-            guard case .expired = try await house.broker.flow(flow.id, waiting: .seconds(30)).status else {
-                throw Unexpected()
-            }
+            guard case .expired = try await house.broker.flow(flow.id, waiting: .seconds(30)).status
+            else { throw Unexpected() }
         }
     }
 }

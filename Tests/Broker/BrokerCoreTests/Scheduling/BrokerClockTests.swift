@@ -1,10 +1,8 @@
 import RingbackBase
-import SessionVault
 import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 
 private let decade = 315_576_000
 

@@ -1,11 +1,9 @@
 import RingbackBase
-import SessionVault
 import Synchronization
 import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `The daemon's own work` {
     @Test func `goes on when its caller is cancelled`() async {

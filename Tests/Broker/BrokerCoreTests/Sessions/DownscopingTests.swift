@@ -1,10 +1,8 @@
 import RingbackBase
-import SessionVault
 import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `A refresh token that comes with a downscoped token` {
     private var downscoped: SessionQuery { SessionQuery { $0.key = TokenKey(scopes: ["email"]) } }

@@ -153,9 +153,8 @@ import Testing
         await house.vault.failAnnouncing(with: .unreachable(.databaseAway(.timedOut)))
         #expect(await house.failure() == .vaultUnreachable(away))
         // During back-off a caller is told how long that lasts.
-        guard case .vaultUnreachable(away, retryAfter: .some(let seconds)) = await house.failure() else {
-            throw Unexpected()
-        }
+        guard case .vaultUnreachable(away, retryAfter: .some(let seconds)) = await house.failure()
+        else { throw Unexpected() }
         #expect((1...30).contains(seconds))
         #expect(try await house.view.state == .authenticated)
         #expect(house.refreshCount == 0)
@@ -191,10 +190,8 @@ import Testing
     }
 
     @Test func `client secret in the form is not tried once the lease is over`() async throws {
-        let house = try await House()
-        var account = House.account()
-        account.oauth.clientSecret = Account.SecretSource { () throws(BrokerError) in Secret("hush-secret") }
-        await house.broker.configure([account])
+        let secret = Account.SecretSource { () throws(BrokerError) in Secret("hush-secret") }
+        let house = try await House { $0.oauth.clientSecret = secret }
         try await house.signIn()
         house.clock.advance(by: 3_600)
         house.provider.script(.token, .status(401, #"{"error":"invalid_client"}"#))

@@ -155,10 +155,7 @@ import Testing
         for _ in 0..<5 { house.provider.script(.token, .status(400, body)) }
         let errors = try await refusals(5, house)
         for error in errors.dropLast() { if case .refreshRefused? = error { Issue.record("too early") } }
-        guard case .refreshRefused(House.name, "id.example", _)? = errors.last else {
-            Issue.record("\(errors)")
-            return
-        }
+        guard case .refreshRefused(House.name, "id.example", _)? = errors.last else { throw Unexpected(errors) }
         #expect(await house.vault.sessions == held)
         #expect(try await house.view.state == .authenticated)
         house.clock.advance(by: 300)

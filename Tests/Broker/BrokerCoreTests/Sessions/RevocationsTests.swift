@@ -4,7 +4,6 @@ import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(2))) struct `Telling a provider of a sign-out` {
     private func cut(_ house: House, _ count: Int = 2_000) {

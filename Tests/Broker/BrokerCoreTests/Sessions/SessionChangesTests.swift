@@ -1,10 +1,8 @@
 import RingbackBase
-import SessionVault
 import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `Opening and closing a session` {
     @Test func `REV-02: closing during a refresh leaves nothing and revokes the newest tokens`() async throws {

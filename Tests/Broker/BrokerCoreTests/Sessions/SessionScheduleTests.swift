@@ -1,12 +1,10 @@
 import RingbackBase
-import SessionVault
 import Synchronization
 import TestSupport
 import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(2))) struct `Refreshing before expiry` {
     static func account(margin: Int? = nil, warnings: [Int]? = nil) -> Account {
@@ -230,7 +228,7 @@ private func at(_ milliseconds: Int) -> BootInstant { BootInstant(milliseconds: 
     }
 
     @Test(arguments: [1, 5, 40, 1_000])
-    func `agrees with a list that is searched, over thousands of operations`(keys: Int) {
+    func `agrees with a list that is searched, over thousands of operations`(keys: Int) throws {
         var random = SeededGenerator(seed: UInt64(keys))
         var scheduler = Scheduler<Int>()
         var model = Model()
@@ -256,10 +254,7 @@ private func at(_ milliseconds: Int) -> BootInstant { BootInstant(milliseconds: 
             }
             guard scheduler.count == model.instants.count, scheduler.next == model.next,
                 scheduler[key] == model.instants[key]
-            else {
-                Issue.record("It differs from the model.")
-                return
-            }
+            else { throw Unexpected("It differs from the model.") }
         }
         while let next = scheduler.next, let key = scheduler.popDue(at: next) {
             #expect(model.instants.removeValue(forKey: key) == next && model.next.map { next <= $0 } ?? true)
