@@ -3,7 +3,6 @@ import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(2))) struct `Sign-ins on another device` {
     @Test func `DEV-02 DEV-05: five seconds lie between an answer and the next question`() async throws {

@@ -1,10 +1,8 @@
-import OAuth
 import RingbackBase
 import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `A hostile MCP server` {
     private func refused(_ house: MCPHouse) async throws -> [String] {

@@ -8,13 +8,10 @@ import Testing
 
 @Suite struct `Sign-ins at providers that want more` {
     private func house(_ metadata: [String: JSON], _ change: (inout Account) -> Void = { _ in }) async throws -> House {
-        let house = try await House()
+        let house = try await House(change)
         house.provider.behave { manners in
             for (name, value) in metadata { manners.metadata[name] = value }
         }
-        var account = House.account()
-        change(&account)
-        await house.broker.configure([account])
         return house
     }
 
@@ -126,9 +123,8 @@ import Testing
         let verdict = await house.broker.receive(String(parts[0]), form: Array(parts[1].utf8))
         guard case .completed = verdict else { throw Unexpected() }
         let second = try await house.broker.signIn(House.name, SignInRequest()).flow
-        guard case .completed = await house.broker.receive(try house.provider.consent(second.authorizationURL)) else {
-            throw Unexpected()
-        }
+        guard case .completed = await house.broker.receive(try house.provider.consent(second.authorizationURL))
+        else { throw Unexpected() }
     }
 
     @Test func `a response mode that the metadata do not list is refused`() async throws {

@@ -142,10 +142,8 @@ extension House {
             .setting("token_type", "N_A"))
         for _ in 0..<2 {
             let failure = await house.serviceFailure()
-            guard case .provider(.invalidResponse) = failure else {
-                Issue.record("TX-02: \(String(describing: failure))")
-                return
-            }
+            guard case .provider(.invalidResponse) = failure
+            else { throw Unexpected("TX-02: \(String(describing: failure))") }
             house.clock.advance(by: 400)
         }
         #expect(try await house.serviceToken().hasPrefix("access-"))
@@ -198,10 +196,7 @@ extension House {
         #expect(try await house.serviceToken() == "access-1")
         house.clock.advance(by: 100)
         let failure = await house.serviceFailure()
-        guard case .provider(.unreachable) = failure else {
-            Issue.record("\(String(describing: failure))")
-            return
-        }
+        guard case .provider(.unreachable) = failure else { throw Unexpected(failure) }
         let view = try await house.serviceView
         #expect(view.state == .authenticated && view.isStale)
         house.provider.unscript(.token)
@@ -218,10 +213,7 @@ extension House {
         request.method = SignInMethod(rawValue: "password")
         let wanted = request
         let failure = await thrown(by: try await house.broker.begin(House.service, wanted))
-        guard case .methodUnsupported = failure else {
-            Issue.record("\(String(describing: failure))")
-            return
-        }
+        guard case .methodUnsupported = failure else { throw Unexpected(failure) }
     }
 
     @Test func `that is signed out drops its tokens, revokes each, and is there again`() async throws {
@@ -266,25 +258,17 @@ extension House {
     @Test func `has no ID token and no subject`() async throws {
         let house = try await House.serving()
         let failure = await house.serviceFailure { $0.kind = .idToken }
-        guard case .methodUnsupported = failure else {
-            Issue.record("\(String(describing: failure))")
-            return
-        }
+        guard case .methodUnsupported = failure else { throw Unexpected(failure) }
         #expect(house.provider.count(.token) == 0)
-        guard case .conflict = await house.serviceFailure({ $0.subject = "alice" }) else {
-            Issue.record("a subject")
-            return
-        }
+        guard case .conflict = await house.serviceFailure({ $0.subject = "alice" })
+        else { throw Unexpected("a subject") }
     }
 
     @Test func `is out of reach while the vault is locked, and there when it opens`() async throws {
         let house = try await House.serving()
         _ = try await house.service()
         try await house.broker.lockVault()
-        guard case .vaultLocked = await house.serviceFailure() else {
-            Issue.record("not locked")
-            return
-        }
+        guard case .vaultLocked = await house.serviceFailure() else { throw Unexpected("not locked") }
         #expect(house.provider.count(.revocation) == 0)
         try await house.broker.unlockVault(passphrase: nil)
         #expect(try await house.serviceToken() == "access-2")
