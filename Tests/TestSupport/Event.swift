@@ -4,7 +4,6 @@ public final class Event: Sendable {
     private let continuation: AsyncStream<Void>.Continuation
 
     public init() { (stream, continuation) = AsyncStream.makeStream() }
-
     public func happen() { continuation.finish() }
 
     /// Returns when it has happened, or the task was cancelled.

@@ -196,7 +196,6 @@ final class Facts: Sendable {
 
 extension SessionManager {
     var isOpenAndIdle: Bool { isOpen && isIdle }
-
     var isIdle: Bool { work.count == 0 && schedule.running.isEmpty }
 }
 
@@ -261,7 +260,6 @@ final class FakeNetwork: HTTPClient {
     private let strays = Mutex<[String]>([])
 
     init(_ providers: [FakeProvider]) { self.providers = providers }
-
     func provider(_ origin: String) -> FakeProvider? { providers.first { $0.origin == origin } }
 
     var strayURLs: [String] { strays.withLock { $0 } }

@@ -23,7 +23,6 @@ private final class AcceptPlay {
     private let shared = Shared()
     private var address = sockaddr_un()
     private var addressLength = socklen_t(MemoryLayout<sockaddr_un>.size)
-
     private let model = AcceptModel()
     private var guests: [Guest] = []
 

@@ -52,7 +52,6 @@ final class PlayedClient {
 
     /// The response to a path that ends with `/stream`. The connection ends after it.
     static let pieces = [1, 700, 9_000].map { Array(pattern[7..<(7 + $0)]) }
-
     private static let pattern = (0..<9_251).map { UInt8(truncatingIfNeeded: $0 % 251) }
 
     private func addRequest() {

@@ -8,7 +8,6 @@ import Testing
 /// A real PostgreSQL in a private directory, on a Unix socket alone. It ends with the test process, however that ends.
 final class PostgresServer: Sendable {
     static let shared = Mutex<PostgresServer?>(nil)
-
     static let programs = ProgramPlace.postgres
     static var isPossible: Bool { programs != nil }
 

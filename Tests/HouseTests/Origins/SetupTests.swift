@@ -36,7 +36,6 @@ import Testing
     }
 
     private func isLink(_ path: String) -> Bool { FileTree.target(of: path) != nil }
-
     private func isThere(_ path: String) -> Bool { FileTree.mode(of: path) != nil }
 
     @Test(.enabled(if: hasGit, "git is not installed"))

@@ -1,4 +1,5 @@
 import RingbackBase
+import TestSupport
 import Testing
 
 private final class Reader {

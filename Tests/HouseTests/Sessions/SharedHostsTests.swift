@@ -1,5 +1,4 @@
 import RingbackBase
-import TestSupport
 import Testing
 
 /// Two daemons of one person, as on two machines, with one real database.

@@ -1,6 +1,5 @@
 import Glibc
 import RingbackBase
-import TestSupport
 import Testing
 
 /// A daemon whose vault is in a real database that goes away and comes back.

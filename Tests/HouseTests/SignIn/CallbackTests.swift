@@ -1,5 +1,4 @@
 import RingbackBase
-import TestSupport
 import Testing
 
 /// A callback that is not the genuine one: made from it, by somebody who may know all of it.

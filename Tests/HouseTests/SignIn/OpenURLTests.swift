@@ -1,4 +1,5 @@
 import RingbackBase
+import TestSupport
 import Testing
 
 @Suite struct `The address that a program opens` {

@@ -36,19 +36,3 @@ struct Answer: Sendable, CustomStringConvertible {
 
     static let nothing = Answer(status: 0, fields: [:], body: [])
 }
-
-struct AnswerHead: Sendable {
-    let status: Int
-    let fields: [String: String]
-
-    init(_ text: String) {
-        let lines = text.split(separator: "\r\n")
-        status = lines.first?.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
-        var fields: [String: String] = [:]
-        for line in lines.dropFirst() {
-            guard let colon = line.firstIndex(of: ":") else { continue }
-            fields[line[..<colon].lowercased()] = String(line[line.index(after: colon)...].drop { $0 == " " })
-        }
-        self.fields = fields
-    }
-}

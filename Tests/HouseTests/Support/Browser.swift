@@ -1,5 +1,3 @@
-import TestSupport
-
 /// What a person and a browser do in a sign-in, one request at a time, with the fields that browsers send.
 struct Browser: Sendable {
     /// The environment of a program whose browser is curl: it follows the redirects of a provider that approves by itself.

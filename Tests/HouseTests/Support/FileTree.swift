@@ -57,6 +57,5 @@ enum FileTree {
     }
 
     static func setMode(_ mode: mode_t, of path: String) { unsafe chmod(path, mode) }
-
     static func makeDirectory(_ path: String) { unsafe mkdir(path, 0o700) }
 }

@@ -1,7 +1,7 @@
 import Glibc
 import Testing
 
-/// A network of a test's own: a script of Tests/Programs that lives in a network namespace, tells what it saw there, and is
+/// A network of a test's own: a script of Tests/Programs lives in a network namespace and tells what it saw there. It is
 /// judged outside.
 enum NetworkNamespace {
     /// By root at once, by others in a user namespace, where the kernel lends one.

@@ -75,7 +75,6 @@ struct PageBrowser: Sendable {
 
     /// The token of the forms on the page.
     var token: String? { value(after: "name=\"token\" value=\"") }
-
     var heading: String? { value(after: "<h1>").map { String($0.prefix { $0 != "<" }) } }
 
     /// What follows a text on the page, up to the next quotation mark.

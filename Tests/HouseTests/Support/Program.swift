@@ -26,13 +26,7 @@ final class Program: Sendable {
         pid = child.pid
         Program.read(child.output, into: output)
         Program.read(child.errors, into: errors)
-        startThread { [status, pid] in
-            var code: Int32 = 0
-            while unsafe waitpid(pid, &code, 0) < 0, errno == EINTR {}
-            let signal = code & 0x7F
-            let ended = signal == 0 ? (code >> 8) & 0xFF : 128 + signal
-            status.change { $0 = ended }
-        }
+        Program.collect(pid, into: status)
     }
 
     var endedStatus: Int32? { status.value }
@@ -130,6 +124,16 @@ final class Program: Sendable {
                 $0.text += rest
                 $0.isOver = true
             }
+        }
+    }
+
+    static func collect(_ pid: pid_t, into status: Watched<Int32?>) {
+        startThread {
+            var code: Int32 = 0
+            while unsafe waitpid(pid, &code, 0) < 0, errno == EINTR {}
+            let signal = code & 0x7F
+            let ended = signal == 0 ? (code >> 8) & 0xFF : 128 + signal
+            status.change { $0 = ended }
         }
     }
 

@@ -27,9 +27,7 @@ struct Output: Sendable, CustomStringConvertible {
     let err: String
 
     var lines: [String] { out.split(separator: "\n").map(String.init) }
-
     var json: JSON { get throws { try JSON(parsing: out.utf8) } }
-
     var description: String { "status \(status)\n--- out\n\(out)--- err\n\(err)---" }
 
     /// Checks the exit status and what else is named: the whole of standard output, and what standard output (`prints`)

@@ -1,5 +1,4 @@
 import RingbackBase
-import TestSupport
 
 final class SandboxServer: Sendable {
     let program: Program

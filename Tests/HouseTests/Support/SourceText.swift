@@ -4,7 +4,6 @@
 struct SourceText {
     /// The lines without comments and without what stands in strings; quotation marks stay.
     let lines: [String]
-
     let imports: Set<String>
 
     /// What stands in strings, without what is put in. Strings that are joined by `+` are one.

@@ -10,7 +10,6 @@ enum Stranger {
     static let namedUID: UInt32 = 65_533
     static let isPossible = geteuid() == 0
     static let reason: Comment = "only root can act as another user"
-
     static let setpriv = "/usr/bin/setpriv"
 
     static func becoming(_ uid: UInt32) -> [String] {

@@ -55,13 +55,7 @@ final class TerminalProgram: Sendable {
             }
             screen.change { $0.isOver = true }
         }
-        startThread { [status] in
-            var code: Int32 = 0
-            while unsafe waitpid(pid, &code, 0) < 0, errno == EINTR {}
-            let signal = code & 0x7F
-            let ended = signal == 0 ? (code >> 8) & 0xFF : 128 + signal
-            status.change { $0 = ended }
-        }
+        Program.collect(pid, into: status)
     }
 
     deinit {
@@ -91,7 +85,6 @@ final class TerminalProgram: Sendable {
     }
 
     func press(_ keys: [UInt8]) { _ = unsafe write(master, keys, keys.count) }
-
     func send(_ signal: Int32) { if status.value == nil { kill(pid, signal) } }
 
     func end() async throws -> (status: Int32, text: String) {

@@ -53,11 +53,11 @@ final class Watched<Value: Sendable>: Sendable {
         _ pick: @escaping @Sendable (Value) -> Result?
     ) async throws -> Result {
         let end = ContinuousClock.now + bound
-        guard let found = await onThread({ [self] in await(pick, until: end) }) else { throw Late(what: what()) }
+        guard let found = await onThread({ [self] in wait(for: pick, until: end) }) else { throw Late(what: what()) }
         return found
     }
 
-    private func await<Result>(_ pick: (Value) -> Result?, until end: ContinuousClock.Instant) -> Result? {
+    private func wait<Result>(for pick: (Value) -> Result?, until end: ContinuousClock.Instant) -> Result? {
         let bell = eventfd(0, Int32(EFD_CLOEXEC) | Int32(EFD_NONBLOCK))
         state.withLock { _ = $0.bells.insert(bell) }
         defer {

@@ -15,14 +15,8 @@ struct Answer: Sendable, Equatable {
     init(_ text: String) {
         self.text = text
         let end = text.firstRange(of: "\r\n\r\n")
-        let lines = text[..<(end?.lowerBound ?? text.endIndex)].split(separator: "\r\n")
-        status = lines.first?.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
-        var fields: [String: String] = [:]
-        for line in lines.dropFirst() {
-            guard let colon = line.firstIndex(of: ":") else { continue }
-            fields[line[..<colon].lowercased()] = String(line[line.index(after: colon)...].drop { $0 == " " })
-        }
-        self.fields = fields
+        let head = AnswerHead(String(text[..<(end?.lowerBound ?? text.endIndex)]))
+        (status, fields) = (head.status, head.fields)
         body = String(text[(end?.upperBound ?? text.endIndex)...])
     }
 }
@@ -112,7 +106,6 @@ final class Deliveries: Sendable {
 
     var urls: [String] { arrivals.withLock { $0.map(\.url) } }
     var forms: [String?] { arrivals.withLock { $0.map { $0.form.map { String(decoding: $0, as: UTF8.self) } } } }
-
     var owners: [Set<String>] { arrivals.withLock { $0.map(\.owners) } }
 
     func take(_ arrival: CallbackArrival) -> CallbackOutcome {

@@ -15,3 +15,9 @@ extension [UInt8] {
         return bytes
     }
 }
+
+/// A case that a test does not expect.
+struct Unexpected: Error {
+    let what: String
+    init<Value>(_ what: Value) { self.what = "\(what)" }
+}

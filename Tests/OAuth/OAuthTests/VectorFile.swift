@@ -12,7 +12,6 @@ struct VectorFile: Sendable, CustomTestStringConvertible {
     subscript(name: String) -> String? { head.first { $0.name == name }?.value }
 
     func all(_ name: String) -> [String] { head.filter { $0.name == name }.map(\.value) }
-
     func number(_ name: String) -> Int? { self[name].flatMap { Int($0) } }
 
     init(name: String, bytes: [UInt8]) {

@@ -39,7 +39,6 @@ final class Folder: Sendable {
     }
 
     var reportCount: Int { reports.withLock { $0.count } }
-
     var file: String { "\(path)/audit.jsonl" }
 
     func log(at path: String? = nil, maxSize: Int = 1 << 20) -> AuditLog {

@@ -64,7 +64,6 @@ final class VaultHouse: Sendable {
 
     /// The one sealed session.
     var sealed: String { folder + "/" + (names(folder).first { SlotFiles.isLive($0) } ?? "none") }
-
     var keySource: KeyFileSource { KeyFileSource(directory: keys, outside: state) }
 
     func vault(_ choice: KeySourceChoice = .auto, _ sources: [any KeySource]? = nil) -> SealedFileVault {
@@ -119,7 +118,6 @@ final class FakeSource: KeySource {
     var keys: [String] { state.withLock { Array($0.keys.keys) } }
     func forget() { state.withLock { $0.keys = [:] } }
     func become(_ mood: Mood) { state.withLock { $0.mood = mood } }
-
     func canHoldNewKey() async -> Bool { state.withLock { $0.canHold && $0.mood == .ready } }
 
     func create(

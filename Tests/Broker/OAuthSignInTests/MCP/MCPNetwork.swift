@@ -61,7 +61,6 @@ final class MCPNetwork: HTTPClient {
     }
 
     func manageClients() { state.withLock { $0.isManaged = true } }
-
     func hideMetadata() { state.withLock { $0.hidesMetadata = true } }
 
     func forget(_ clients: Set<String>, saying refusal: (status: Int, body: String)? = nil) {

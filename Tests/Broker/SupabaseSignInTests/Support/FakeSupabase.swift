@@ -38,9 +38,7 @@ final class FakeSupabase: HTTPClient {
     }
 
     func unscript() { state.withLock { $0.turns = [:] } }
-
     func hold(_ kind: String) { state.withLock { $0.gates[kind] = Promise() } }
-
     func release(_ kind: String) { state.withLock { $0.gates.removeValue(forKey: kind) }?.fulfil(()) }
 
     func consent(_ pageURL: String, as email: String = "alice@example.org") throws -> String {

@@ -122,7 +122,6 @@ struct SupabaseHouse: Sendable {
     }
 
     var view: AccountView { get async throws { try await broker.account(SupabaseHouse.name) } }
-
     var held: Session? { get async throws { try await broker.sessionManager.readable(SupabaseHouse.name) } }
 
     func token(minValid: Int? = nil) async throws(BrokerError) -> String {
@@ -136,7 +135,6 @@ struct SupabaseHouse: Sendable {
     }
 
     var refreshTokens: [String] { get async throws { try await held?.refreshTokens.map { $0.revealed() } ?? [] } }
-
     var session: String { project.sessions.first ?? "" }
 
     /// Adds a verified authenticator by the way that an app takes; the session is `aal2` then.

@@ -89,7 +89,6 @@ struct SupabaseServer: Sendable {
     var sendInterval = 60
     /// Both addresses confirm a change.
     var securesEmailChange = true
-
     var users: [String: User] = [:]
     var sessions: [String: Session] = [:]
     var access: [String: (session: String, expiresAt: Int)] = [:]

@@ -31,7 +31,6 @@ final class MemoryRows: Sendable {
     var rows: [SharedRow] { state.withLock { state in state.rows.values.compactMap { shown($0, at: now()) } } }
 
     func replicate() { state.withLock { $0.replica = $0.rows } }
-
     func replicateAtRandom(_ isDone: Bool) { if isDone { replicate() } }
 
     /// The replica takes over: what it did not get is lost.

@@ -85,7 +85,6 @@ final class Spool: Vault {
     }
 
     private func enter() throws(VaultError) { if !life.passes() { throw .unwritable(.locked) } }
-
     func open(passphrase: Secret?) async throws(VaultError) {}
     func close() async throws(VaultError) {}
     func rekey(to choice: KeySourceChoice, passphrase: Secret?) async throws(VaultError) {}

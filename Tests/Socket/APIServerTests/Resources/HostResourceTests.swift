@@ -55,7 +55,6 @@ private final class FakeHosts: VaultHosts {
     }
 
     func isStale(_ slot: VaultSlot) async -> Bool { slot.account != "fresh" }
-
     func refreshStale() { state.withLock { $0.asked.append("refresh") } }
 }
 
