@@ -209,21 +209,6 @@ extension FlowRegistry {
         #expect(house.doors.opened == house.doors.closed.count)
     }
 
-    @Test func `as somebody else changes nothing unless a switch is asked for`() async throws {
-        let house = try await SupabaseHouse()
-        house.project.behave { _ = $0.addUser(email: "bob@example.org", password: SupabaseHouse.secret.revealed()) }
-        try await house.signIn()
-        let before = try await house.held
-        guard
-            case .conflict = await error({
-                try await house.signIn(email: "bob@example.org")
-            })
-        else { throw Unexpected() }
-        #expect(try await house.held == before)
-        try await house.signIn(email: "bob@example.org", switching: true)
-        #expect(try await house.view.user?["email"] == "bob@example.org")
-    }
-
     @Test func `by a way that belongs to others is refused`() async throws {
         let house = try await SupabaseHouse()
         for method in ["device", "token", ""] {

@@ -132,10 +132,7 @@ import Testing
             var query = SessionQuery()
             query.key = key
             query.kind = kind
-            guard
-                case .methodUnsupported = await error({
-                    try await house.broker.session(name, query)
-                })
+            guard case .methodUnsupported = await error({ try await house.broker.session(name, query) })
             else { throw Unexpected() }
         }
         #expect(house.project.presented.isEmpty)

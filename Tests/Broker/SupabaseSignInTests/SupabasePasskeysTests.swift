@@ -36,10 +36,7 @@ import Testing
         guard case .expired(.flowExpired(let reason)) = try await house.broker.flow(flow.id).status
         else { throw Unexpected() }
         #expect(reason.holds("seconds: 300") && reason.holds("passkey"))
-        guard
-            case .flowEnded = await error({
-                try await house.broker.verify(flow.id, credential: credential())
-            })
+        guard case .flowEnded = await error({ try await house.broker.verify(flow.id, credential: credential()) })
         else { throw Unexpected() }
         #expect(house.project.count(Self.verify) == 0)
     }

@@ -126,10 +126,7 @@ import Testing
         let early = await error { try await handIn(house, mine, other) }
         #expect(early?.word == "bad_jwt" && house.project.presented.isEmpty)
         house.clock.advance(by: 7_200)
-        guard
-            case .invalid(field: "refresh_token", _) = await error({
-                try await handIn(house, mine, other)
-            })
+        guard case .invalid(field: "refresh_token", _) = await error({ try await handIn(house, mine, other) })
         else { throw Unexpected() }
         #expect(await house.vault.holdsNothing)
         // It is another program's: nothing of it is ended.
@@ -157,10 +154,7 @@ import Testing
         let (mine, _) = try foreign(house)
         for email in [SupabaseHouse.alice, "mallory@example.org"] {
             let (_, other) = try foreign(house, email)
-            guard
-                case .invalid(field: "refresh_token", _) = await error({
-                    try await handIn(house, mine, other)
-                })
+            guard case .invalid(field: "refresh_token", _) = await error({ try await handIn(house, mine, other) })
             else { throw Unexpected() }
         }
         #expect(try await house.view.state == .unauthenticated)

@@ -66,7 +66,7 @@ import Testing
             link("\(stage.directory)/link", to: run)
             try await refused(stage, ["--state", stage.state, "--socket", "\(stage.directory)/link/s"]).expect(
                 1, says: "symbolic link")
-            for mode: mode_t in [0o710, 0o701, 0o777, 0o1777] {
+            for mode: mode_t in [0o710, 0o701, 0o755, 0o777, 0o1777] {
                 FileTree.setMode(mode, of: run)
                 try await refused(stage, ["--state", stage.state]).expect(1, says: "chmod 700 \(run)")
             }
@@ -214,8 +214,9 @@ import Testing
                 "[accounts.play]\nissuer = \"https://id.example.org\"\nclient_id = \"c\"\n", to: dropIn)
             try await stage.ringback("config", "check", status: 0)
             for (path, wrong, right) in [
-                (stage.configuration, 0o620, 0o600), (stage.configuration, 0o602, 0o600), (directory, 0o770, 0o700),
-                (directory, 0o1777, 0o700), (dropIn, 0o666, 0o600), (stage.dropIns, 0o775, 0o700),
+                (stage.configuration, 0o620, 0o600), (stage.configuration, 0o602, 0o600),
+                (stage.configuration, 0o666, 0o600), (directory, 0o770, 0o700), (directory, 0o1777, 0o700),
+                (dropIn, 0o666, 0o600), (stage.dropIns, 0o775, 0o700),
             ] as [(String, mode_t, mode_t)] {
                 FileTree.setMode(wrong, of: path)
                 try await refused(stage, ["--state", stage.state]).expect(78, says: "chmod go-w \(path)")

@@ -88,10 +88,7 @@ extension `A change at a project` {
         #expect(await user(house) == .signInRequired(name))
         let other = House.named("other")
         try await house.configure(try SupabaseHouse.account(), House.account(other))
-        guard
-            case .methodUnsupported = await error({
-                try await house.broker.supabase.user(other)
-            })
+        guard case .methodUnsupported = await error({ try await house.broker.supabase.user(other) })
         else { throw Unexpected() }
         #expect(house.project.requests.isEmpty)
     }

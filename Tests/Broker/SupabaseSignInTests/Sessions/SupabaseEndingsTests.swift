@@ -14,10 +14,10 @@ import Testing
         let house = try await SupabaseHouse()
         house.project.behave { _ = $0.addUser(email: "bob@example.org", password: SupabaseHouse.secret.revealed()) }
         try await house.signIn()
-        let mine = house.session
-        guard
-            case .conflict = await error({ try await house.signIn(email: "bob@example.org") })
+        let (mine, before) = (house.session, try await house.held)
+        guard case .conflict = await error({ try await house.signIn(email: "bob@example.org") })
         else { throw Unexpected() }
+        #expect(try await house.held == before)
         #expect(await eventually { house.project.sessions == [mine] })
         guard case .failed(_, .conflict) = try await house.walk(as: "bob@example.org") else { throw Unexpected() }
         #expect(await eventually { house.project.sessions == [mine] })
@@ -34,6 +34,7 @@ import Testing
         #expect(await eventually { house.project.sessions.count == 1 && !house.project.sessions.contains(first) })
         let second = house.session
         try await house.signIn(email: "bob@example.org", switching: true)
+        #expect(try await house.view.user?["email"] == "bob@example.org")
         #expect(await eventually { house.project.sessions.count == 1 && !house.project.sessions.contains(second) })
         #expect(house.project.count("POST /logout local") == 2)
         #expect(await house.refresh() == nil)
