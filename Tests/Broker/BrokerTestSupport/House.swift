@@ -160,7 +160,6 @@ extension BrokerError {
         return BrokerError.label(of: self)
     }
 
-    /// The member of the request that is invalid.
     var field: String? { if case .invalid(let field, _) = self { field } else { nil } }
 
     private static func label(of value: Any) -> String {

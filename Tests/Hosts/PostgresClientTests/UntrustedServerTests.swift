@@ -85,7 +85,6 @@ private typealias Line = SpokenServer.Line
 }
 
 @Suite struct `The owner of a server on this machine` {
-    /// A connection to a socket of this process that listens.
     private func owner(overIPv6: Bool, accepts: Bool) throws -> UInt32? {
         let place = overIPv6 ? ServerPlace.ipv6 : ServerPlace.ipv4
         let listener = try place(0).listen()

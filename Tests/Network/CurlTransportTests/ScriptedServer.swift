@@ -164,7 +164,6 @@ func interfaceAddresses() -> [String] {
     return addresses
 }
 
-/// A case that a test does not expect.
 func failureOf(_ client: CurlClient, _ request: HTTPRequest) async -> HTTPClientError? {
     do throws(HTTPClientError) {
         _ = try await client.send(request)

@@ -82,7 +82,6 @@ extension ServerResponse {
     }
 }
 
-/// A case that a test does not expect.
 struct Unexpected: Error {
     let what: String
     init<Value>(_ what: Value) { self.what = "\(what)" }

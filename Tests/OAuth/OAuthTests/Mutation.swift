@@ -16,7 +16,6 @@ extension [UInt8] {
     }
 }
 
-/// A case that a test does not expect.
 struct Unexpected: Error {
     let what: String
     init<Value>(_ what: Value) { self.what = "\(what)" }

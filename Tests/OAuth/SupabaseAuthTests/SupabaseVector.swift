@@ -44,7 +44,6 @@ struct SupabaseVector: Sendable, CustomTestStringConvertible {
     }
 }
 
-/// A case that a test does not expect.
 struct Unexpected: Error {
     let what: String
     init<Value>(_ what: Value) { self.what = "\(what)" }

@@ -180,7 +180,6 @@ extension VaultError {
     var isRefused: Bool { if case .refused = self { true } else { false } }
 }
 
-/// A case that a test does not expect.
 struct Unexpected: Error {
     let what: String
     init<Value>(_ what: Value) { self.what = "\(what)" }

@@ -79,7 +79,6 @@ import Testing
         return first
     }
 
-    /// Runs what is due until the condition holds.
     private func ends(_ broker: Broker, _ condition: () async -> Bool) async -> Bool {
         await eventually {
             _ = await broker.revocations.runDue()
@@ -87,7 +86,6 @@ import Testing
         }
     }
 
-    /// Lets the vault's write be repeated.
     private func saveAgain(_ house: SupabaseHouse) async {
         await house.vault.fail(with: nil)
         house.clock.advance(by: 10)
