@@ -6,7 +6,6 @@ import Testing
 @Suite struct `Inputs that the fuzzer kept` {
     /// Changed inputs for each target: some seconds for all of them together. `make fuzz` looks for minutes.
     private static let mutations = 2_000
-
     private static let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().appending(path: "Fuzz/corpora")
 

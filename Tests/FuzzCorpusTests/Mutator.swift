@@ -3,7 +3,6 @@
 struct Mutator {
     /// SplitMix64.
     private var state: UInt64
-    /// What parsers have their own opinion about.
     private static let words: [[UInt8]] = [
         "\"", "\\", "\\u0000", "\\ud800", "{", "}", "[", "]", "[]", "{}", ",", ":", "=", "&", "%", "%00", "%2", "+",
         "#", "?",
@@ -21,10 +20,8 @@ struct Mutator {
         return mixed ^ (mixed >> 31)
     }
 
-    /// 0 to the bound, without it; 0 for a bound of 0.
     private mutating func number(below bound: Int) -> Int { bound > 0 ? Int(next() % UInt64(bound)) : 0 }
 
-    /// One of the inputs, changed in one to four places.
     mutating func input(from inputs: [[UInt8]]) -> [UInt8] {
         guard !inputs.isEmpty else { return [] }
         var bytes = inputs[number(below: inputs.count)]

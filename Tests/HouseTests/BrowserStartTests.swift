@@ -11,7 +11,6 @@ import Testing
         case desktop = "xdg-open"
     }
 
-    /// Installs an opener that records its URL and then loads it, as a browser whose person says yes.
     private func install(_ opener: Opener, on stage: Stage) throws -> [String: String] {
         let program = "\(stage.directory)/bin/\(opener.rawValue)"
         let log = "\(stage.directory)/opened.log"
@@ -22,9 +21,6 @@ import Testing
         return opener == .named ? ["BROWSER": program] : ["DISPLAY": ":0"]
     }
 
-    /// The URLs that the opener was started with since the last call.
-    ///
-    /// - Parameter count: so many starts are waited for; more are told as well.
     private func opened(_ opener: Opener, atLeast count: Int = 1, on stage: Stage) async throws -> [String] {
         let log = "\(stage.directory)/opened.log"
         // While a process replaces its program, it has no arguments for a moment, and would not be found below.

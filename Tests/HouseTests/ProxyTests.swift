@@ -1,5 +1,3 @@
-// Providers behind a proxy, as a person configures it and sees it fail.
-
 import Glibc
 import RingbackBase
 import Testing

@@ -1,5 +1,3 @@
-// What a person sees on an ordinary terminal: 80 columns, 24 rows. Nothing that must be read scrolls away.
-
 import Glibc
 import Testing
 

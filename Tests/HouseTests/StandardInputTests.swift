@@ -1,6 +1,3 @@
-// A script whose standard input is at its end, or closed, gets an answer at once, and is told how to go on. Nothing waits
-// for a person who is not there.
-
 import RingbackBase
 import Testing
 

@@ -2,7 +2,6 @@ import RingbackBase
 import Testing
 
 extension `A provider with habits of its own` {
-    /// Metadata with which an account cannot sign in.
     struct Refusal: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let perturbation: String?
@@ -51,9 +50,7 @@ extension `A provider with habits of its own` {
         }
     }
 
-    @Test func `members of the metadata that cannot be used stop neither refreshes nor the sign-out after a restart`()
-        async throws
-    {
+    @Test func `unusable members of the metadata stop neither refreshes nor the sign-out`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()
             try await stage.stopDaemon()

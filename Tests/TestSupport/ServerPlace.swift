@@ -1,6 +1,5 @@
 public import Glibc
 
-/// A system call that failed.
 public struct SystemError: Error, CustomStringConvertible {
     public let call: String
     public let code: Int32
@@ -13,7 +12,6 @@ public struct SystemError: Error, CustomStringConvertible {
     public var description: String { "\(call): \(unsafe String(cString: strerror(code)))" }
 }
 
-/// Where a server listens.
 public enum ServerPlace: Sendable {
     case unix(String)
     /// 127.0.0.1
@@ -103,7 +101,6 @@ public enum ServerPlace: Sendable {
     }
 }
 
-/// The port of a TCP socket's own end.
 public func localPort(of descriptor: Int32) -> Int {
     var storage = sockaddr_storage()
     var length = socklen_t(MemoryLayout<sockaddr_storage>.size)

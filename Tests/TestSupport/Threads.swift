@@ -28,7 +28,6 @@ public final class Thread: Sendable {
 
     deinit { end { pthread_detach($0) } }
 
-    /// Waits until it has ended.
     public func join() { end { pthread_join($0, nil) } }
 
     private func end(_ how: (pthread_t) -> Int32) {

@@ -1,14 +1,10 @@
-// What the tests of restricted sockets share: sockets that are none, and a state directory that is one.
-
 import Glibc
 import SessionVault
 import Synchronization
 import Testing
 
 @testable import BrokerCore
-@testable import OAuthSignIn
 
-/// Sockets that nobody connects to.
 final class RecordedSockets: Sendable {
     private struct State {
         var open: Set<String> = []
@@ -17,7 +13,6 @@ final class RecordedSockets: Sendable {
     }
     private let state = Mutex(State())
     var open: Set<String> { state.withLock { $0.open } }
-    /// How often one was opened.
     var opened: Int { state.withLock { $0.opened } }
     func refuse(_ name: String) { state.withLock { $0.refused = [name] } }
 
@@ -35,7 +30,6 @@ final class RecordedSockets: Sendable {
     }
 }
 
-/// What the records hear.
 final class ExposedSocketFacts: Sendable {
     private let state = Mutex<[String]>([])
     var all: [String] { state.withLock { $0 } }
@@ -51,7 +45,6 @@ final class ExposedSocketFacts: Sendable {
     }
 }
 
-/// What accounts are bound to.
 final class AccountBindings: Sendable {
     private let state = Mutex([House.name: SessionBinding(provider: "https://id.example", clientID: "c")])
     @Sendable func find(_ name: AccountName) -> SessionBinding? { state.withLock { $0[name] } }
@@ -60,7 +53,6 @@ final class AccountBindings: Sendable {
     }
 }
 
-/// A state directory that goes with its test.
 final class ExposedSocketFolder: Sendable {
     let path: String
     init() throws {
@@ -77,7 +69,6 @@ final class ExposedSocketFolder: Sendable {
     var file: StateFile { StateFile(directory: path, name: "exposed-sockets.json") }
 }
 
-/// A daemon's worth of them. Each ``book()`` is another start.
 struct ExposedSocketHouse {
     let clock = TestClock()
     let sockets = RecordedSockets()
@@ -100,7 +91,6 @@ struct ExposedSocketHouse {
     }
 }
 
-/// A suite about restricted sockets: each test has a daemon of its own.
 protocol ExposedSocketSuite {
     var house: ExposedSocketHouse { get }
 }
@@ -114,7 +104,6 @@ extension ExposedSocketSuite {
 
     func registry(_ clock: BrokerClock? = nil) -> ExposedSocketRegistry { house.registry(clock) }
 
-    /// The registry of the next start.
     func restarted(_ former: ExposedSocketRegistry? = nil, _ clock: BrokerClock? = nil) async -> ExposedSocketRegistry {
         await former?.closeAll()
         let next = registry(clock)

@@ -3,8 +3,6 @@ import Cryptography
 import RingbackBase
 import Synchronization
 
-@testable import OAuthSignIn
-
 /// A small honest OpenID provider. It holds requests until told, counts them, rotates refresh tokens, refuses used
 /// ones, and lies only as scripted, once per line of the script.
 final class FakeProvider: Sendable {
@@ -16,10 +14,8 @@ final class FakeProvider: Sendable {
         let form: [String: String]
     }
 
-    /// One answer that is not the honest one.
     enum Turn: Sendable {
         case fail(HTTPClientError)
-        /// There is no connection: nothing was sent.
         case unsent
         case answer(Int, String, [(String, String)])
         /// The honest answer's object, changed.
@@ -34,12 +30,10 @@ final class FakeProvider: Sendable {
         static let invalidGrant = status(400, #"{"error":"invalid_grant"}"#)
     }
 
-    /// What the provider does unless scripted.
     struct Manners {
         var lifetime: Int? = 3_600
         var givesRefreshToken = true
         var rotates = true
-        /// A refresh with fewer scopes brings a refresh token of these scopes alone.
         var downscopesRefreshTokens = false
         var idTokenOnRefresh = true
         var mint: TokenMint
@@ -63,7 +57,6 @@ final class FakeProvider: Sendable {
         var turns: [Endpoint: [Turn]] = [:]
         var gates: [Endpoint: Promise<Void>] = [:]
         var codes: [String: Grant] = [:]
-        /// Authorization requests that were pushed.
         var pushed: [String: [String: String]] = [:]
         var refreshTokens: [String: Grant] = [:]
         var subject = "alice"
@@ -82,23 +75,18 @@ final class FakeProvider: Sendable {
         manners = Mutex(Manners(mint: try TokenMint()))
     }
 
-    // MARK: What tests say
-
     func behave(_ change: (inout sending Manners) -> Void) { manners.withLock { change(&$0) } }
 
-    /// What signs its ID tokens.
     var mint: TokenMint { manners.withLock { $0.mint } }
 
     func script(_ endpoint: Endpoint, _ turns: Turn...) {
         state.withLock { $0.turns[endpoint, default: []] += turns }
     }
 
-    /// Honest from now on.
     func unscript(_ endpoint: Endpoint) {
         state.withLock { $0.turns[endpoint] = nil }
     }
 
-    /// Requests to the endpoint wait from now on until ``release(_:)``.
     func hold(_ endpoint: Endpoint) {
         state.withLock { $0.gates[endpoint] = Promise() }
     }
@@ -107,7 +95,6 @@ final class FakeProvider: Sendable {
         state.withLock { $0.gates.removeValue(forKey: endpoint) }?.fulfil(())
     }
 
-    /// The person at the browser says yes: the callback URL.
     func consent(_ authorizationURL: String, as subject: String = "alice") throws -> String {
         let url = try WebURL(parsing: authorizationURL)
         var query = Dictionary(try FormEncoding.parse(url.query ?? "").map { ($0.name, $0.value) }) { $1 }
@@ -127,20 +114,14 @@ final class FakeProvider: Sendable {
         return "\(query["redirect_uri"] ?? "")?\(FormEncoding.encode(answer))"
     }
 
-    // MARK: What tests see
-
     var requests: [Request] { state.withLock { $0.requests } }
     func count(_ endpoint: Endpoint) -> Int { requests.count { $0.endpoint == endpoint } }
-    /// The refresh tokens that were presented, in order.
     var presented: [String] { requests.compactMap { $0.endpoint == .token ? $0.form["refresh_token"] : nil } }
-    /// How many refresh tokens it did not know, or no longer.
     var strangerCount: Int { state.withLock { $0.strangers } }
     var revoked: [String] { requests.compactMap { $0.endpoint == .revocation ? $0.form["token"] : nil } }
     func arrived(_ endpoint: Endpoint, _ count: Int) async -> Bool {
         await eventually { self.count(endpoint) >= count }
     }
-
-    // MARK: The provider
 
     func answer(_ request: HTTPRequest) async throws(HTTPClientError) -> HTTPResponse {
         let path = String(request.url.dropFirst(origin.count))
@@ -286,7 +267,6 @@ final class FakeProvider: Sendable {
         return (200, answer)
     }
 
-    /// The claims of an ID token.
     func claims(of subject: String, nonce: String? = nil, _ lifetime: Int = 3_600) -> JSON {
         let claims: JSON = [
             "iss": .string(origin), "sub": .string(subject), "aud": "ringback", "iat": .integer(clock.now),

@@ -1,5 +1,3 @@
-import Cryptography
-import OAuth
 import RingbackBase
 import SessionVault
 import Synchronization
@@ -9,7 +7,6 @@ import Testing
 @testable import BrokerCore
 @testable import OAuthSignIn
 
-/// A broker with everything around it: provider, vault, clock and door.
 struct House: Sendable {
     let clock = TestClock()
     let vault = RecordingVault()
@@ -29,14 +26,17 @@ struct House: Sendable {
     /// `others`: origins of further providers.
     /// `knowing`: the provider's own clock, where it is not this machine's.
     init(
-        knowing providersClock: TestClock? = nil, also others: (TestClock) throws -> [FakeProvider] = { _ in [] }
+        _ change: (inout Account) throws -> Void = { _ in }, knowing providersClock: TestClock? = nil,
+        also others: (TestClock) throws -> [FakeProvider] = { _ in [] }
     ) async throws {
         provider = try FakeProvider(clock: providersClock ?? clock)
         network = FakeNetwork(try [provider] + others(clock))
         broker = Broker(
             vault: vault, http: network, callbackReceiver: doors.callbackReceiver, work: work, clock: clock.clock,
             record: facts.record)
-        await broker.configure([House.account()])
+        var account = House.account()
+        try change(&account)
+        await broker.configure([account])
         // Until the vault has been asked, every account is loading.
         broker.stopListening(try await broker.events(of: nil, after: nil).live)
     }
@@ -51,7 +51,6 @@ struct House: Sendable {
         )
     }
 
-    /// The whole walk: sign-in, consent, callback.
     @discardableResult
     func signIn(
         _ name: AccountName = House.name, as subject: String = "alice", switching: Bool = false,
@@ -61,12 +60,10 @@ struct House: Sendable {
         return await broker.receive(try (other ?? provider).consent(flow.authorizationURL, as: subject))
     }
 
-    /// The user consents, and the callback comes back.
     func finish(_ flow: FlowView) async throws -> CallbackVerdict {
         await broker.receive(try provider.consent(flow.authorizationURL))
     }
 
-    /// A house where alice is signed in and her access token has expired.
     static func expired() async throws -> House {
         let house = try await House()
         try await house.signIn()
@@ -92,7 +89,6 @@ struct House: Sendable {
         return try await broker.session(name, query).token.value.revealed()
     }
 
-    /// What goes wrong when a token is asked for; nil if nothing does.
     func failure(minValid: Int? = nil, _ name: AccountName = House.name) async -> BrokerError? {
         await error { try await token(minValid: minValid, name) }
     }
@@ -105,12 +101,10 @@ struct House: Sendable {
         return reading
     }
 
-    /// The same for any query.
     func failure(_ query: SessionQuery) async -> BrokerError? {
         await error { try await broker.session(House.name, query) }
     }
 
-    /// What goes wrong in an explicit refresh.
     func refreshFailure(isForced: Bool = false) async -> BrokerError? {
         await error { try await broker.refresh(House.name, isForced: isForced) }
     }
@@ -166,7 +160,6 @@ extension BrokerError {
         return BrokerError.label(of: self)
     }
 
-    /// The member of the request that is invalid.
     var field: String? { if case .invalid(let field, _) = self { field } else { nil } }
 
     private static func label(of value: Any) -> String {
@@ -174,12 +167,10 @@ extension BrokerError {
     }
 }
 
-/// The error of an expression, or nil.
 func thrown<Value>(by call: @autoclosure () async throws -> Value) async -> BrokerError? {
     await error(call)
 }
 
-/// The error of a call, or nil.
 func error<Value>(_ call: () async throws -> Value) async -> BrokerError? {
     do {
         _ = try await call()
@@ -190,7 +181,6 @@ func error<Value>(_ call: () async throws -> Value) async -> BrokerError? {
     }
 }
 
-/// What the records were told, in order.
 final class Facts: Sendable {
     private let state = Mutex<[BrokerFact]>([])
     var all: [BrokerFact] { state.withLock { $0 } }
@@ -205,8 +195,6 @@ final class Facts: Sendable {
 
 extension SessionManager {
     var isOpenAndIdle: Bool { isOpen && isIdle }
-
-    /// Nothing is under way.
     var isIdle: Bool { work.count == 0 && schedule.running.isEmpty }
 }
 
@@ -219,14 +207,12 @@ extension House {
             record: facts.record)
     }
 
-    /// Runs what is due, and waits until nothing is under way.
     func runDueTasks(of broker: Broker? = nil) async {
         let sessionManager = (broker ?? self.broker).sessionManager
         _ = await sessionManager.runDueTasks()
         _ = await eventually { await sessionManager.isIdle }
     }
 
-    /// Lets time pass in steps, running what is due after each.
     func live(_ seconds: Int, step milliseconds: Int = 1_000, as broker: Broker? = nil) async {
         for _ in 0..<(seconds * 1_000 / milliseconds) {
             clock.advance(milliseconds: milliseconds)
@@ -234,7 +220,6 @@ extension House {
         }
     }
 
-    /// Signs in to an account for each name.
     func signIn(all names: [AccountName], at other: FakeProvider? = nil) async throws {
         for name in names { try await signIn(name, at: other) }
     }
@@ -243,7 +228,6 @@ extension House {
 }
 
 extension Revocations {
-    /// No provider is being told of anything.
     var isIdle: Bool { entries.values.allSatisfy { !$0.isRunning } }
 }
 
@@ -275,10 +259,8 @@ final class FakeNetwork: HTTPClient {
     private let strays = Mutex<[String]>([])
 
     init(_ providers: [FakeProvider]) { self.providers = providers }
-
     func provider(_ origin: String) -> FakeProvider? { providers.first { $0.origin == origin } }
 
-    /// URLs of nobody that were asked.
     var strayURLs: [String] { strays.withLock { $0 } }
 
     func send(_ request: HTTPRequest) async throws(HTTPClientError) -> HTTPResponse {

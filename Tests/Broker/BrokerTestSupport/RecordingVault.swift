@@ -23,7 +23,6 @@ actor RecordingVault: Vault {
     private var openingGate: Promise<Void>?
     private var isClosed = true
     private var openings = 0
-    /// What the next announcements get; without any they are granted.
     private var announcements: [Announcement] = []
     private var provesEnds = true
     /// How many requests the lease still allows; nil for any number.
@@ -32,9 +31,7 @@ actor RecordingVault: Vault {
     private let othersChanges = AsyncStream.makeStream(of: VaultSlot?.self)
 
     func fail(with error: VaultError?) { failure = error }
-    /// Only `announce` fails.
     func failAnnouncing(with error: VaultError?) { announcementFailure = error }
-    /// `store` and `replace` fail, as on a full disk.
     func failStoring(with error: VaultError?) { storeFailure = error }
     /// The next calls of `store` fail.
     func failOnceStoring(with errors: VaultError...) { nextStoreFailures += errors }
@@ -49,17 +46,12 @@ actor RecordingVault: Vault {
         gate = nil
     }
 
-    /// Other hosts share the vault: what the next announcements get.
     func answer(_ announcements: Announcement...) { self.announcements += announcements }
-    /// The lease ends after so many requests.
     func endLease(afterRequests count: Int?) { requestsLeft = count }
-    /// How many of them nobody has asked for yet.
     var answersLeft: Int { announcements.count }
     /// Whether an end that the provider tells is proven.
     func setProvesEnds(_ provesEnds: Bool) { self.provesEnds = provesEnds }
-    /// A request that nobody has the response of.
     func setUnheard(_ unheard: EndProof.UnheardRequest) { self.unheard = unheard }
-    /// Another host stores a session, or empties the slot.
     func change(_ slot: VaultSlot, to text: Secret?) {
         texts[slot] = text
         announced.remove(slot)
@@ -91,7 +83,6 @@ actor RecordingVault: Vault {
         if isClosed { throw .locked(.locked) }
     }
 
-    /// Every method passes here first.
     private func enter() async throws(VaultError) {
         _ = await gate?.wait()
         if let failure { throw failure }
@@ -222,7 +213,6 @@ actor RecordingVault: Vault {
     }
     func putRetired(_ entry: RetiredEntry) { leaving.append(entry) }
     var sessions: [Session] { texts.values.compactMap { try? SessionRecord.decode($0, by: TestClock().clock) } }
-    /// Of the log, what was stored.
     var stores: [String] { log.filter { $0.hasPrefix("store") || $0.hasPrefix("replace") } }
     var leavingCount: Int { leaving.count }
     var isAnnounced: Bool { !announced.isEmpty }
@@ -232,7 +222,6 @@ actor RecordingVault: Vault {
     }
 }
 
-/// Reasons for vaults that fail as told.
 extension VaultReason {
     static let diskFull = failed(ENOSPC)
     static let readOnly = failed(EROFS)

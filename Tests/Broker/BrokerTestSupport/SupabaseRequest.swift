@@ -1,6 +1,5 @@
 import RingbackBase
 
-/// A request as a Supabase project reads it.
 struct SupabaseRequest: Sendable {
     let method: String
     /// Behind `/auth/v1`; of the tables the whole path.

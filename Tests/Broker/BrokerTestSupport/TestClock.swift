@@ -3,7 +3,6 @@ import Cryptography
 import RingbackBase
 import Synchronization
 
-/// Time that passes when the test says so.
 final class TestClock: Sendable {
     private struct State {
         /// Unix seconds at boot, by the wall clock as it is set now.
@@ -15,7 +14,6 @@ final class TestClock: Sendable {
     private let state = Mutex(State())
 
     var now: Int { state.withLock { $0.wallAtBoot + $0.boot / 1_000 } }
-    /// Milliseconds since boot.
     var boot: Int { state.withLock { $0.boot } }
     var bootInstant: BootInstant { BootInstant(milliseconds: boot) }
 
@@ -90,10 +88,11 @@ func eventually(_ condition: () async -> Bool) async -> Bool {
     return true
 }
 
-/// A case that must not be.
-struct Unexpected: Error {}
+struct Unexpected: Error {
+    let what: String
+    init<Value>(_ what: Value = "") { self.what = "\(what)" }
+}
 
-/// Signs ID tokens with a real key.
 struct TokenMint: Sendable {
     let key: PrivateKey
     let kid: String

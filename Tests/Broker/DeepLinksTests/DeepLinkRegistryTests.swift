@@ -10,8 +10,6 @@ import Testing
     private static let starting = LinkScheme(name: "notes", hasCommand: true, takesURL: false)
     private static let taking = LinkScheme(name: "notes", hasCommand: true, takesURL: true)
 
-    // MARK: What comes
-
     @Test func `a link goes to the app that listens, in order, with growing names`() async throws {
         let registry = try await Desk([Self.silent])
         let app = try #require(await registry.registry.listen(to: "notes", peer: nil))
@@ -46,9 +44,7 @@ import Testing
         #expect(await app.next(within: .zero) == .quiet)
     }
 
-    @Test func `the state of a flow keeps a URL from every app, wherever it arrives, and after the flow too`()
-        async throws
-    {
+    @Test func `the state of a flow keeps a URL from every app, wherever and whenever it arrives`() async throws {
         let registry = try await Desk([Self.silent])
         let name = try #require(AccountName(Desk.account))
         let flow = try await registry.broker.signIn(name, SignInRequest()).flow
@@ -85,8 +81,6 @@ import Testing
         dump(await registry.registry.receive("notes://canary"), to: &text)
         #expect(text.contains("notes") && !text.contains("canary"))
     }
-
-    // MARK: Who listens
 
     @Test func `the newest listener gets the links, and the former one hears it last`() async throws {
         let registry = try await Desk([Self.silent])
@@ -155,8 +149,6 @@ import Testing
         try await registry.bring("notes://two", hasListener: true)
         #expect(await back.urls() == ["notes://two"])
     }
-
-    // MARK: Nobody listens
 
     @Test func `without a listener the program is started, and the link waits for it`() async throws {
         let registry = try await Desk([Self.starting])

@@ -52,7 +52,6 @@ final class Desk: Sendable {
         return registry
     }
 
-    /// What was started, as `SCHEME URL`.
     var started: [String] { state.withLock { $0.started } }
     var facts: [BrokerFact] { state.withLock { $0.facts } }
     func failToStart(_ reason: String?) { state.withLock { $0.failure = reason } }
@@ -66,7 +65,6 @@ final class Desk: Sendable {
 
     private func note(_ fact: BrokerFact) { state.withLock { $0.facts.append(fact) } }
 
-    /// Brings a link that is one; its name.
     @discardableResult
     func bring(
         _ url: String, hasListener: Bool, sourceLocation: SourceLocation = #_sourceLocation
@@ -89,7 +87,6 @@ struct NoNetwork: HTTPClient {
 }
 
 extension LinkListener {
-    /// The URLs that it is told next.
     func urls(within bound: Duration = .seconds(30)) async -> [String]? {
         guard case .links(let links) = await next(within: bound) else { return nil }
         return links.map { $0.url.revealed() }

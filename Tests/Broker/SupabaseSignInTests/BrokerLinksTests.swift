@@ -1,6 +1,5 @@
 import Cryptography
 import RingbackBase
-import SupabaseAuth
 import Testing
 
 @testable import BrokerCore
@@ -91,9 +90,8 @@ import Testing
         let before = try await house.held
         let flow = try await link(house)
         let tail = "?error=server_error&error_code=identity_already_exists&error_description=x"
-        guard case .failed(_, .problem(let problem)) = await house.broker.receive(flow.redirectURI + tail) else {
-            throw Unexpected()
-        }
+        guard case .failed(_, .problem(let problem)) = await house.broker.receive(flow.redirectURI + tail)
+        else { throw Unexpected() }
         #expect(problem.providerCode == "identity_already_exists")
         #expect(try await house.held == before)
     }

@@ -4,7 +4,6 @@ import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 @testable import SupabaseSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `A user of a project` {
@@ -27,8 +26,6 @@ import Testing
     private func failure(_ house: SupabaseHouse, _ fill: (inout UserChanges) -> Void) async -> BrokerError? {
         await error { try await update(house, fill) }
     }
-
-    // MARK: The user
 
     @Test func `is asked for and kept`() async throws {
         let house = try await signedIn()
@@ -98,9 +95,8 @@ import Testing
         let house = try await signedIn()
         let body = #"{"code":"hook_says_no","message":"another horse is too easy"}"#
         house.project.script("PUT /user", .answer(400, body, [("X-Supabase-Api-Version", "2024-01-01")]))
-        guard case .problem(let problem) = await failure(house, { $0.password = Secret("another horse") }) else {
-            throw Unexpected()
-        }
+        guard case .problem(let problem) = await failure(house, { $0.password = Secret("another horse") })
+        else { throw Unexpected() }
         #expect(problem.providerCode == "hook_says_no")
         #expect(problem.providerMessage == nil)
         house.project.script("POST /token password", .answer(400, body, [("X-Supabase-Api-Version", "2024-01-01")]))
@@ -121,8 +117,6 @@ import Testing
         }
         #expect(house.project.last("PUT /user")?.body["nonce"] == "123456")
     }
-
-    // MARK: Factors
 
     @Test func `has factors with names of their own, and removes them`() async throws {
         let house = try await signedIn()
@@ -167,8 +161,6 @@ import Testing
         #expect(house.project.requests.count { $0.method != "GET" } == 1)
         #expect(await !house.vault.isAnnounced)
     }
-
-    // MARK: Functions
 
     @Test func `calls the functions that are listed, and no other`() async throws {
         let house = try await signedIn()

@@ -1,11 +1,8 @@
-import Cryptography
 import RingbackBase
-import SupabaseAuth
 import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 @testable import SupabaseSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `An access token of a project` {

@@ -5,7 +5,6 @@ import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 @testable import SupabaseSignIn
 
 extension FlowRegistry {
@@ -15,8 +14,6 @@ extension FlowRegistry {
 
 @Suite(.timeLimit(.minutes(1))) struct `Signing in at a project` {
     private let name = SupabaseHouse.name
-
-    // MARK: At once
 
     @Test func `with a password is done at once`() async throws {
         let house = try await SupabaseHouse()
@@ -94,8 +91,6 @@ extension FlowRegistry {
         #expect(try await house.view.state == .authenticated)
     }
 
-    // MARK: ID tokens
-
     private func idToken(_ email: String = SupabaseHouse.alice, nonce: String?) -> Secret {
         Secret("\(email);\(nonce.map { Digest.hex(Digest.sha256($0)) } ?? "")")
     }
@@ -136,8 +131,6 @@ extension FlowRegistry {
         #expect(try await house.view.state == .unauthenticated)
     }
 
-    // MARK: Signing up
-
     private func signUp(
         _ house: SupabaseHouse, _ email: String = "new@example.org"
     ) async throws(BrokerError) -> FlowView? {
@@ -153,9 +146,8 @@ extension FlowRegistry {
         #expect(try await house.view.user?["email"] == "new@example.org")
         // Nobody waits for a link any more.
         #expect(house.doors.opened == house.doors.closed.count)
-        guard case .problem(let problem) = await error({ try await signUp(house) }) else {
-            throw Unexpected()
-        }
+        guard case .problem(let problem) = await error({ try await signUp(house) })
+        else { throw Unexpected() }
         #expect(problem.code == "email_already_in_use")
     }
 
@@ -215,23 +207,6 @@ extension FlowRegistry {
             #expect(house.project.count("POST /signup") == requests)
         }
         #expect(house.doors.opened == house.doors.closed.count)
-    }
-
-    // MARK: Whose account it is
-
-    @Test func `as somebody else changes nothing unless a switch is asked for`() async throws {
-        let house = try await SupabaseHouse()
-        house.project.behave { _ = $0.addUser(email: "bob@example.org", password: SupabaseHouse.secret.revealed()) }
-        try await house.signIn()
-        let before = try await house.held
-        guard
-            case .conflict = await error({
-                try await house.signIn(email: "bob@example.org")
-            })
-        else { throw Unexpected() }
-        #expect(try await house.held == before)
-        try await house.signIn(email: "bob@example.org", switching: true)
-        #expect(try await house.view.user?["email"] == "bob@example.org")
     }
 
     @Test func `by a way that belongs to others is refused`() async throws {

@@ -5,7 +5,6 @@ import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 @testable import SupabaseSignIn
 
 /// Everything at once, at random, over a project that ends a session when a refresh token is presented after the next
@@ -14,7 +13,6 @@ import Testing
 @Suite(.timeLimit(.minutes(3))) struct `Whatever happens to accounts of a project in whatever order` {
     private static let name = SupabaseHouse.name
     private static let ephemeral = House.named("passing")
-    /// The user of the other account. A second factor that a user adds ends all other sessions of that user.
     private static let bob = "bob@example.org"
     private static let full = VaultError.unwritable(.diskFull)
 
@@ -26,7 +24,6 @@ import Testing
         return [try SupabaseHouse.account(), other]
     }
 
-    /// `persist` is false for one of the accounts.
     private func signIn(_ house: SupabaseHouse, _ name: AccountName) async throws(BrokerError) {
         let request = house.request("password") { fields in
             fields.email = name == Self.ephemeral ? Self.bob : SupabaseHouse.alice
@@ -36,7 +33,6 @@ import Testing
         _ = try await house.broker.begin(name, request)
     }
 
-    /// A session of another program's is handed in.
     private func handIn(_ house: SupabaseHouse) async throws {
         let now = house.clock.now
         let body = house.project.behave { server in
@@ -49,7 +45,6 @@ import Testing
         }
     }
 
-    /// One thing that happens.
     private func happen(_ what: Int, _ house: SupabaseHouse, _ name: AccountName, signingOut: Bool) async {
         let broker = house.broker
         switch what {
@@ -94,7 +89,6 @@ import Testing
         return house
     }
 
-    /// Everything works again.
     private func mend(_ house: SupabaseHouse) async throws {
         house.project.unscript()
         await house.vault.fail(with: nil)

@@ -19,7 +19,6 @@ import Testing
         try await house.broker.flow(flow.id).status == .pending
     }
 
-    /// A code that the server made for somebody else's flow.
     private func foreignCode(_ house: SupabaseHouse) -> String {
         house.project.behave { server in
             let code = server.uuid()
@@ -30,8 +29,6 @@ import Testing
             return code
         }
     }
-
-    // MARK: By key
 
     @Test func `on loopback has the flow's key last in its path`() async throws {
         let house = try await SupabaseHouse()
@@ -139,8 +136,6 @@ import Testing
         #expect(house.project.count(FakeSupabase.exchange) == 1)
     }
 
-    // MARK: Errors
-
     @Test(arguments: [
         "?error=access_denied&error_description=No#error=access_denied&error_description=No&sb=",
         "#error=access_denied&error_description=No&sb=",
@@ -158,9 +153,8 @@ import Testing
         let house = try await SupabaseHouse()
         let flow = try await flow(house)
         let tail = "#error=server_error&error_code=identity_already_exists&error_description=taken%253A+yes&sb="
-        guard case .failed(_, .problem(let problem)) = await house.broker.receive(flow.redirectURI + tail) else {
-            throw Unexpected()
-        }
+        guard case .failed(_, .problem(let problem)) = await house.broker.receive(flow.redirectURI + tail)
+        else { throw Unexpected() }
         #expect(problem.providerCode == "identity_already_exists")
         #expect(problem.providerMessage == "taken: yes")
     }
@@ -171,8 +165,6 @@ import Testing
         #expect(ignored(await house.broker.receive("\(flow.redirectURI)?message=Confirmation+link+accepted")))
         #expect(try await isPending(house, flow))
     }
-
-    // MARK: Without keys
 
     @Test func `without a key is tried against the scheme's one flow, three times at most`() async throws {
         let house = try await SupabaseHouse.withScheme(isKeyless: true)
@@ -251,8 +243,6 @@ import Testing
         #expect(try await isPending(house, flow))
     }
 
-    // MARK: Time
-
     @Test func `after the deadline is late, and the deadline says what to register`() async throws {
         let house = try await SupabaseHouse.withScheme()
         let flow = try await flow(house)
@@ -260,9 +250,8 @@ import Testing
         let callback = try house.project.consent(flow.authorizationURL)
         house.clock.advance(by: 301)
         #expect(await eventually { (try? await isPending(house, flow)) == false })
-        guard case .expired(.flowExpired(let words)) = try await house.broker.flow(flow.id).status else {
-            throw Unexpected()
-        }
+        guard case .expired(.flowExpired(let words)) = try await house.broker.flow(flow.id).status
+        else { throw Unexpected() }
         #expect(words.holds("swisscoin://auth-callback?*"))
         #expect(await house.broker.receive(callback) == .expired(flow: flow.id))
         #expect(house.project.count(FakeSupabase.exchange) == 0)

@@ -5,7 +5,6 @@ import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 @testable import SupabaseSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `A changed address or number` {
@@ -35,8 +34,6 @@ import Testing
     ) async throws(BrokerError) -> FlowView {
         try await house.broker.verify(flow.id, code: Secret(code), origin: origin)
     }
-
-    // MARK: By codes
 
     @Test func `awaits the codes of both addresses, in either order, and says from where`() async throws {
         for first in [alice, new] {
@@ -77,9 +74,7 @@ import Testing
         #expect(try await house.view.user?["email"]?.string == new)
     }
 
-    @Test func `ends the session before at the server only when the new one is written: a restart finds it otherwise`()
-        async throws
-    {
+    @Test func `ends the session before at the server once the new one is written, or after a restart`() async throws {
         let house = try await signedIn()
         house.project.behave { $0.securesEmailChange = false }
         let former = house.session
@@ -138,8 +133,6 @@ import Testing
         }
     }
 
-    // MARK: By links
-
     @Test func `is confirmed by the links, of which the first one says no more than that`() async throws {
         let house = try await signedIn()
         let flow = try await change(house, email: new)
@@ -158,8 +151,6 @@ import Testing
         _ = await house.broker.receive(house.project.click(new))
         #expect(try await verify(house, flow, house.project.code(for: alice)).status == .completed)
     }
-
-    // MARK: Again
 
     @Test func `is sent again by the present address, and by asking anew where there is none`() async throws {
         let house = try await signedIn()
@@ -210,8 +201,6 @@ import Testing
         #expect(try await house.view.flow == nil)
         #expect(house.doors.opened == house.doors.closed.count)
     }
-
-    // MARK: Beside sign-ins
 
     @Test func `stands in the way of no sign-in, and is no sign-in to anybody`() async throws {
         let house = try await signedIn()

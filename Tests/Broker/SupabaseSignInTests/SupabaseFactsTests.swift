@@ -16,8 +16,6 @@ import Testing
         return house
     }
 
-    // MARK: In the vault
-
     @Test func `is in the vault with its facts`() async throws {
         let house = try await SupabaseHouse()
         try await house.walk { $0.keepsProviderToken = true }
@@ -80,8 +78,6 @@ import Testing
         #expect(await house.vault.sessions.count == 1)
     }
 
-    // MARK: What it is bound to
-
     @Test func `that is not to be kept is set aside in memory, and comes back from there`() async throws {
         let house = try await signedIn(isPersistent: false)
         let held = try await house.token()
@@ -127,8 +123,6 @@ import Testing
         #expect(house.project.count(FakeSupabase.exchange) == 0)
     }
 
-    // MARK: Tokens
-
     @Test func `has one token for everything`() async throws {
         let house = try await signedIn()
         for (key, kind) in [
@@ -138,10 +132,7 @@ import Testing
             var query = SessionQuery()
             query.key = key
             query.kind = kind
-            guard
-                case .methodUnsupported = await error({
-                    try await house.broker.session(name, query)
-                })
+            guard case .methodUnsupported = await error({ try await house.broker.session(name, query) })
             else { throw Unexpected() }
         }
         #expect(house.project.presented.isEmpty)
@@ -157,8 +148,6 @@ import Testing
         house.clock.advance(by: 3_600)
         #expect(await error { try await house.token() } == .sessionRanOut(name, advice: nil))
     }
-
-    // MARK: Its end
 
     private func addSession(_ house: SupabaseHouse) -> String {
         let now = house.clock.now

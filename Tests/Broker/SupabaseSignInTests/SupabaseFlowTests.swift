@@ -4,7 +4,6 @@ import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 @testable import SupabaseSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `A message of a flow` {
@@ -19,8 +18,6 @@ import Testing
     private func verify(_ house: SupabaseHouse, _ flow: FlowView, _ code: Secret) async -> BrokerError? {
         await error { try await house.broker.verify(flow.id, code: code) }
     }
-
-    // MARK: Sending again
 
     private func resend(_ house: SupabaseHouse, _ flow: FlowView) async -> BrokerError? {
         await error { try await house.broker.resend(flow.id) }
@@ -106,8 +103,6 @@ import Testing
         }
     }
 
-    // MARK: Forgotten passwords
-
     @Test func `to a user who forgot the password ends in a session that can set a new password`() async throws {
         for isByLink in [true, false] {
             let house = try await SupabaseHouse()
@@ -151,8 +146,6 @@ import Testing
         let flow = try await house.broker.supabase.resetPassword(SupabaseHouse.name, email: "nobody@example.org").flow
         #expect(flow?.status == .pending)
     }
-
-    // MARK: Redeeming
 
     @Test func `whose code is being redeemed is not ended by its deadline`() async throws {
         let house = try await SupabaseHouse()

@@ -22,8 +22,6 @@ import Testing
         await error { try await house.broker.verify(flow.id, code: code) }
     }
 
-    // MARK: Browsers
-
     @Test func `that cannot begin says why, and nobody listens for it`() async throws {
         let house = try await SupabaseHouse()
         let disabled = await house.problem("browser") { $0.oauthProvider = "github" }
@@ -46,9 +44,8 @@ import Testing
         let bare = try await house.broker.signIn(SupabaseHouse.name, SignInRequest())
         #expect(bare.flow.id == first.id)
         #expect(!bare.isNew)
-        guard case .conflict = await house.failure("browser", { $0.oauthProvider = "apple" }) else {
-            throw Unexpected()
-        }
+        guard case .conflict = await house.failure("browser", { $0.oauthProvider = "apple" })
+        else { throw Unexpected() }
         #expect(house.project.count("GET /authorize") == 1)
     }
 
@@ -124,8 +121,6 @@ import Testing
         guard case .failed(_, .problem(let problem)) = await house.broker.receive(callback) else { throw Unexpected() }
         #expect(problem.code == "flow_expired")
     }
-
-    // MARK: Codes
 
     @Test func `by code ends with the right one, whatever was typed before`() async throws {
         let house = try await SupabaseHouse()
@@ -236,8 +231,7 @@ import Testing
         #expect(
             await error { try await house.broker.verify("x", code: Secret("123456")) }
                 == .flowNotFound)
-        guard case .conflict = await error({ try await house.broker.resend(flow.id) }) else {
-            throw Unexpected()
-        }
+        guard case .conflict = await error({ try await house.broker.resend(flow.id) })
+        else { throw Unexpected() }
     }
 }

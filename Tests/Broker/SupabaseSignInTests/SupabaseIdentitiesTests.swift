@@ -11,7 +11,6 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct `What is linked in silence` {
     private let name = SupabaseHouse.name
 
-    /// What the records were told of identities, in words.
     private func told(_ house: SupabaseHouse) -> [String] {
         house.facts.all.compactMap { fact in
             switch fact {
@@ -25,7 +24,6 @@ import Testing
 
     private func signOut(_ house: SupabaseHouse) async throws { _ = try await house.broker.signOut(name) }
 
-    /// Something happens to alice's user while nobody looks.
     private func change(_ house: SupabaseHouse, _ change: @escaping @Sendable (inout SupabaseServer.User) -> Void) {
         house.project.behave { server in
             guard let user = server.user(email: SupabaseHouse.alice) else { return }
@@ -132,9 +130,7 @@ import Testing
         #expect(told(house) == ["+github inferred"])
     }
 
-    @Test func `of the user who was seen longest ago is forgotten first, though nothing of theirs has changed`()
-        async throws
-    {
+    @Test func `of the user who was seen longest ago is forgotten first`() async throws {
         let house = try await SupabaseHouse()
         try await house.signIn()
         let alice = try #require(try await house.view.subject)

@@ -1,10 +1,8 @@
 import RingbackBase
-import SupabaseAuth
 import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 @testable import SupabaseSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `A sign-in by a passkey` {
@@ -35,14 +33,10 @@ import Testing
                 house.clock.advance(by: 2)
                 return await !house.broker.flowRegistry.isPending(flow.id)
             })
-        guard case .expired(.flowExpired(let reason)) = try await house.broker.flow(flow.id).status else {
-            throw Unexpected()
-        }
+        guard case .expired(.flowExpired(let reason)) = try await house.broker.flow(flow.id).status
+        else { throw Unexpected() }
         #expect(reason.holds("seconds: 300") && reason.holds("passkey"))
-        guard
-            case .flowEnded = await error({
-                try await house.broker.verify(flow.id, credential: credential())
-            })
+        guard case .flowEnded = await error({ try await house.broker.verify(flow.id, credential: credential()) })
         else { throw Unexpected() }
         #expect(house.project.count(Self.verify) == 0)
     }

@@ -4,7 +4,6 @@ import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 @testable import SupabaseSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `The app's own row` {
@@ -23,7 +22,6 @@ import Testing
         .answer(200, JSON.array(rows).text, [("Content-Type", "application/json")])
     }
 
-    /// A row as it is told.
     private func active(_ row: JSON, _ isActive: Bool = true) -> SupabaseProfile {
         .row(row.object ?? JSONObject(), isActive: isActive)
     }

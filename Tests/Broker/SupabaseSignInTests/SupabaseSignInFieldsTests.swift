@@ -1,17 +1,14 @@
 import RingbackBase
 import SessionVault
-import SupabaseAuth
 import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 @testable import SupabaseSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `A session that is handed in` {
     private let name = SupabaseHouse.name
 
-    /// A session of another program's.
     private func foreign(_ house: SupabaseHouse, _ email: String = SupabaseHouse.alice) throws -> (Secret, Secret) {
         let now = house.clock.now
         let body = house.project.behave { server in
@@ -84,8 +81,7 @@ import Testing
         #expect(try await house.view.state == .authenticated)
     }
 
-    @Test func `is refreshed before it is checked, where it has expired and only the server can check it`() async throws
-    {
+    @Test func `is refreshed before it is checked if it has expired and only the server can check it`() async throws {
         let house = try await SupabaseHouse()
         house.project.behave { $0.signature = .hs256 }
         let (access, refresh) = try foreign(house)
@@ -114,9 +110,7 @@ import Testing
         #expect(await house.refresh() == nil)
     }
 
-    @Test func `is not believed where it has expired and is of another session, and is not used where it has not`()
-        async throws
-    {
+    @Test func `of another session is not believed after its expiry, and not used before`() async throws {
         let house = try await SupabaseHouse()
         house.project.behave { $0.signature = .hs256 }
         let (mine, _) = try foreign(house)
@@ -132,19 +126,14 @@ import Testing
         let early = await error { try await handIn(house, mine, other) }
         #expect(early?.word == "bad_jwt" && house.project.presented.isEmpty)
         house.clock.advance(by: 7_200)
-        guard
-            case .invalid(field: "refresh_token", _) = await error({
-                try await handIn(house, mine, other)
-            })
+        guard case .invalid(field: "refresh_token", _) = await error({ try await handIn(house, mine, other) })
         else { throw Unexpected() }
         #expect(await house.vault.holdsNothing)
         // It is another program's: nothing of it is ended.
         #expect(house.project.sessions.count == 2)
     }
 
-    @Test func `of another user is refused before its refresh token is used up, unless the user is to be switched`()
-        async throws
-    {
+    @Test func `of another user is refused before its refresh token is used, unless with a switch`() async throws {
         let house = try await SupabaseHouse()
         try await house.signIn()
         let (access, refresh) = try foreign(house, "mallory@example.org")
@@ -165,10 +154,7 @@ import Testing
         let (mine, _) = try foreign(house)
         for email in [SupabaseHouse.alice, "mallory@example.org"] {
             let (_, other) = try foreign(house, email)
-            guard
-                case .invalid(field: "refresh_token", _) = await error({
-                    try await handIn(house, mine, other)
-                })
+            guard case .invalid(field: "refresh_token", _) = await error({ try await handIn(house, mine, other) })
             else { throw Unexpected() }
         }
         #expect(try await house.view.state == .unauthenticated)

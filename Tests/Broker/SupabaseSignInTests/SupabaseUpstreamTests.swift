@@ -1,18 +1,15 @@
 import Cryptography
 import RingbackBase
-import SupabaseAuth
 import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 @testable import SupabaseSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `A sign-in with another account's ID token` {
     private let app = SupabaseHouse.name
     private let google = House.named("google")
 
-    /// A provider and a project, each at its own place.
     private struct Street: HTTPClient {
         let provider: FakeProvider
         let project: FakeSupabase
@@ -150,9 +147,8 @@ import Testing
             let status = try await world.broker.flow(flow.id, waiting: .seconds(20)).status
             if case .failed(let error) = status { failure = error } else { failure = nil }
         }
-        guard case .upstream(google, .provider(.refused("invalid_client", _)))? = failure else {
-            throw Unexpected()
-        }
+        guard case .upstream(google, .provider(.refused("invalid_client", _)))? = failure
+        else { throw Unexpected() }
     }
 
     @Test func `names an account that has ID tokens, and no token of its own`() async throws {
@@ -164,9 +160,8 @@ import Testing
             try await begin(world, from: "google") { $0.idToken = Secret("x") }
         }
         guard case .invalid(field: "from_account", _) = both else { throw Unexpected() }
-        guard case .invalid = await error({ try await begin(world) }) else {
-            throw Unexpected()
-        }
+        guard case .invalid = await error({ try await begin(world) })
+        else { throw Unexpected() }
         #expect(world.project.requests.isEmpty)
     }
 

@@ -73,14 +73,12 @@ struct SystemError: Error {
     let code: Int32
 }
 
-/// Removes what a test made: files, links, pipes and directories.
 private func removeTree(_ path: String) {
     if unsafe unlink(path) == 0 { return }
     for name in (try? names(in: path)) ?? [] where name != "." && name != ".." { removeTree("\(path)/\(name)") }
     unsafe rmdir(path)
 }
 
-/// The whole content of a file.
 func content(of file: String) throws -> [UInt8] {
     let descriptor = unsafe open(file, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw SystemError(code: errno) }
@@ -94,7 +92,6 @@ func content(of file: String) throws -> [UInt8] {
     }
 }
 
-/// The names in a directory, sorted.
 func names(in directory: String) throws -> [String] {
     guard let stream = unsafe opendir(directory) else { throw SystemError(code: errno) }
     defer { unsafe closedir(stream) }

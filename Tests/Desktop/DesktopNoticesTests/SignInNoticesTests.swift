@@ -16,8 +16,6 @@ import Testing
             Hall.work, method: .browser, outcome, duration: .seconds(1), error: error, endsElsewhere: endsElsewhere)
     }
 
-    // MARK: What stands
-
     @Test func `shows one notice for a thousand callers, until it is answered`() async throws {
         for _ in 0..<1_000 { hall.note(.signInWanted(Hall.work)) }
         let (id, notice) = try await hall.nextNotice()
@@ -104,8 +102,6 @@ import Testing
         try await hall.expectNothing()
     }
 
-    // MARK: A person who says no
-
     @Test(arguments: [NoticeEvent.Closing.dismissed, .expired])
     func `is quiet for five minutes after it was dismissed`(closing: NoticeEvent.Closing) async throws {
         hall.note(.signInWanted(Hall.work))
@@ -139,8 +135,6 @@ import Testing
         hall.note(ended(.expired, .flowExpired(.flow(.notURL))), ended(.failed, .timedOut), .signInWanted(Hall.work))
         try await hall.expectNothing()
     }
-
-    // MARK: Answers
 
     @Test func `shows the two words of a page of our own before it is opened`() async throws {
         hall.state.withLock { $0.pageWords = "amber falcon" }
@@ -182,8 +176,6 @@ import Testing
         try await hall.expectNothing()
     }
 
-    // MARK: Servers that come and go
-
     @Test func `is shown by a server that comes later`() async throws {
         hall.state.withLock { $0.hasServer = false }
         hall.note(.signInWanted(Hall.work))
@@ -215,8 +207,6 @@ import Testing
         try await hall.expectNothing()
     }
 
-    // MARK: Callbacks by a link
-
     @Test func `tells whoever brought a callback whether somebody saw the notice`() async throws {
         #expect(await hall.snapshot.tell(.completed(flow: "f"), of: Hall.work, message: nil))
         let (_, notice) = try await hall.nextNotice()
@@ -240,8 +230,6 @@ import Testing
         #expect(await hall.snapshot.tell(.ended, of: nil, message: nil))
         guard case .showed(_, replacing: 1) = await hall.next() else { throw Hall.Missing() }
     }
-
-    // MARK: Without notices
 
     @Test func `shows nothing where the configuration says so`() async throws {
         hall.note(.signInWanted(Hall.work))

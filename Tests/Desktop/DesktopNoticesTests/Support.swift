@@ -6,7 +6,6 @@ import Testing
 
 @testable import DesktopNotices
 
-/// A board before a desktop that keeps what it is shown, and sign-ins that are what a test says.
 final class Hall: Sendable {
     enum Deed: Equatable, Sendable {
         case showed(Notice, replacing: UInt32?)
@@ -35,7 +34,6 @@ final class Hall: Sendable {
     private let work: Task<Void, Never>
     static let work = name("work")
     static let home = name("home")
-    /// For what a test does not look at.
     static let other = name("other")
 
     private static func name(_ text: String) -> AccountName {
@@ -90,13 +88,10 @@ final class Hall: Sendable {
         }.fulfil(())
     }
 
-    // MARK: What tests do
-
     func note(_ facts: BrokerFact...) { for fact in facts { snapshot.note(fact) } }
     func tell(_ event: NoticeEvent) { news.yield(event) }
     func pass(seconds: Int) { state.withLock { $0.boot += seconds * 1_000 } }
 
-    /// The next thing that the board does, for which it waits 20 s.
     func next() async -> Deed? {
         while true {
             let (deed, signal) = state.withLock { state -> (Deed?, Promise<Void>) in
@@ -109,7 +104,6 @@ final class Hall: Sendable {
         }
     }
 
-    /// The next thing, which is a notice.
     func nextNotice(sourceLocation: SourceLocation = #_sourceLocation) async throws -> (id: UInt32, Notice) {
         guard case .showed(let notice, _) = await next() else {
             Issue.record("no notice", sourceLocation: sourceLocation)

@@ -34,7 +34,6 @@ struct `A real gnome-keyring` {
 
     private var client: SecretServiceClient { SecretServiceClient(place: .session(address: bus.address)) }
 
-    /// Starts the daemon, with the password that a sign-in to the desktop would give it, or without.
     private func start(unlocked: Bool, _ reports: Reports) throws -> Program {
         let arguments = ["--foreground", "--components=secrets"] + (unlocked ? ["--unlock"] : [])
         let daemon = try Program("gnome-keyring-daemon", arguments: arguments, environment: environment)
@@ -44,7 +43,6 @@ struct `A real gnome-keyring` {
         return daemon
     }
 
-    /// Waits, report by report, until the status is as it should be.
     private func wait(_ reports: Reports, until isRight: (SecretServiceStatus) -> Bool) throws {
         while true {
             let status = try client.status()

@@ -21,7 +21,6 @@ import Testing
         NotificationPresenter(place: .session(address: address ?? bus.address)) { [heard] in heard.add($0) }
     }
 
-    /// Shows a notice and waits for what came of it.
     private func show(
         _ notice: Notice = question, on desk: NotificationPresenter, replacing former: UInt32? = nil
     ) throws -> NotificationPresenter.Showing {
@@ -135,7 +134,6 @@ import Testing
 
 private struct Missing: Error {}
 
-/// What another thread says, in order.
 private final class Heard<Value: Sendable>: Sendable {
     private let values = Mutex<[Value]>([])
     private let semaphore = DispatchSemaphore(value: 0)
@@ -145,7 +143,6 @@ private final class Heard<Value: Sendable>: Sendable {
         semaphore.signal()
     }
 
-    /// The next one, for which it waits 20 s.
     func next() throws -> Value {
         guard semaphore.wait(timeout: .now() + .seconds(20)) == .success else { throw Missing() }
         return values.withLock { $0.removeFirst() }

@@ -3,7 +3,6 @@ import Testing
 
 @testable import Desktop
 
-/// A bus of the tests' own, in a directory of its own, which ends with the test.
 final class PrivateBus: Sendable {
     let directory: String
     let address: String
@@ -32,7 +31,6 @@ final class PrivateBus: Sendable {
         try? FileManager.default.removeItem(atPath: directory)
     }
 
-    /// Starts the fake, and waits until it has its name.
     func fake(_ role: String, _ modes: String...) throws -> Program {
         let script = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
@@ -42,7 +40,6 @@ final class PrivateBus: Sendable {
         return fake
     }
 
-    /// Ends the bus itself.
     func end() { daemon.end() }
 }
 
@@ -81,7 +78,6 @@ final class Program: @unchecked Sendable {
         process.waitUntilExit()
     }
 
-    /// Writes a line, and waits until the fake has done as it says.
     func order(_ line: String) throws {
         write(line)
         try waitFor("done " + line)
@@ -123,7 +119,6 @@ final class Program: @unchecked Sendable {
         while Data(unread).range(of: Data(text.utf8)) == nil { try readMore(until: deadline, for: text) }
     }
 
-    /// All that it still writes, until it ends.
     func rest() -> [UInt8] {
         let data = output.fileHandleForReading.readDataToEndOfFile()
         process.waitUntilExit()
@@ -131,13 +126,11 @@ final class Program: @unchecked Sendable {
     }
 }
 
-/// Counts what a watch reports.
 final class Reports: Sendable {
     private let semaphore = DispatchSemaphore(value: 0)
 
     func add() { semaphore.signal() }
 
-    /// True if there is one, or one comes within 20 s.
     func next(within: DispatchTimeInterval = .seconds(20)) -> Bool {
         semaphore.wait(timeout: .now() + within) == .success
     }

@@ -6,7 +6,6 @@ import Testing
 @testable import Desktop
 
 @Suite(.timeLimit(.minutes(2))) struct `Programs through the helper` {
-    /// A directory with a program in it that writes what it was given.
     private final class Place {
         let path = "/tmp/ringback-programs-\(getpid())-\(UInt32.random(in: 0 ... .max))"
         let line: LifeLine
@@ -18,7 +17,6 @@ import Testing
 
         deinit { try? FileManager.default.removeItem(atPath: path) }
 
-        /// A program that writes its words, its parent and what it finds set, and says that it has.
         func program(_ name: String) throws -> String {
             let script = """
                 #!/bin/sh

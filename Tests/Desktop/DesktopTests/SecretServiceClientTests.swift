@@ -69,8 +69,6 @@ import Testing
         #expect(throws: SecretServiceError.failed(reason: "not an identifier of a key")) { try client().read(id: id) }
     }
 
-    // MARK: Locked
-
     @Test func `asks nobody unless it may`() throws {
         let fake = try bus.fake("secrets")
         try client().create(id: "k1", secret: key)
@@ -135,8 +133,6 @@ import Testing
             return
         }
     }
-
-    // MARK: Absent
 
     @Test func `says that there is no service`() throws {
         let reason = "no Secret Service is on the session bus"

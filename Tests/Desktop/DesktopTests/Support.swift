@@ -75,7 +75,6 @@ final class LifeLine {
         }
     }
 
-    /// What has been written.
     func text() -> String {
         var buffer = [UInt8](repeating: 0, count: 65_536)
         let count = unsafe read(descriptor, &buffer, buffer.count)
@@ -110,7 +109,6 @@ func waitForEnd(of process: pid_t) async {
     }
 }
 
-/// Ends the process that stands for a helper.
 func end(_ connection: HelperConnection) {
     if let process = connection.processID { kill(process, SIGKILL) }
 }

@@ -9,7 +9,6 @@ import Testing
 
     init() throws { scheme = try URLScheme(parsing: "app") }
 
-    /// Files as people have them.
     private static let texts = [
         "", "\n", "# a comment\n",
         "[Default Applications]\ntext/html=firefox.desktop\n",

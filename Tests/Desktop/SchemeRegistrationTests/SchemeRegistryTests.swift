@@ -5,7 +5,6 @@ import Testing
 
 @testable import SchemeRegistration
 
-/// A home directory that goes with the test.
 private final class Home: Sendable {
     let path: String
     let runs = Mutex<[[String]]>([])

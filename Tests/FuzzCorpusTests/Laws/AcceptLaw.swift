@@ -15,7 +15,6 @@ enum AcceptLaw {
     }
 }
 
-/// A loop without a thread, which serves one listening socket.
 private final class AcceptPlay {
     private static let large = [UInt8](repeating: 0x6C, count: 100_000)
 
@@ -24,7 +23,6 @@ private final class AcceptPlay {
     private let shared = Shared()
     private var address = sockaddr_un()
     private var addressLength = socklen_t(MemoryLayout<sockaddr_un>.size)
-
     private let model = AcceptModel()
     private var guests: [Guest] = []
 
@@ -91,8 +89,6 @@ private final class AcceptPlay {
         return accepted
     }
 
-    // MARK: Steps
-
     func step(_ byte: UInt8) throws {
         let argument = Int(byte >> 3)
         switch byte & 7 {
@@ -145,7 +141,6 @@ private final class AcceptPlay {
 
     private func guest(_ number: Int) -> Guest? { guests.isEmpty ? nil : guests[number % guests.count] }
 
-    /// Answers the oldest request that waits.
     private func answer() {
         let exchange = shared.exchanges.withLock { exchanges in
             // The clients of the others have left.
@@ -186,9 +181,6 @@ private final class AcceptPlay {
         }
     }
 
-    // MARK: The model
-
-    /// Lets the loop handle what has happened, and compares it with the model.
     private func settle() throws {
         shared.limit.withLock { $0 = model.limit }
         model.acceptAll(now: shared.time.load(ordering: .relaxed))
@@ -214,8 +206,6 @@ private final class AcceptPlay {
         }
         try hold("each failure is met once", shared.errors.withLock { $0 } == model.errors)
     }
-
-    // MARK: The end
 
     func end() throws {
         model.limit = nil

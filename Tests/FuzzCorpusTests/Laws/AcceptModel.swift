@@ -1,16 +1,11 @@
 import Glibc
 
-/// A client of ``AcceptLaw``.
 final class Guest {
     enum State {
-        /// Not accepted yet.
         case waiting
         case idle
-        /// Its request waits for an answer.
         case busy
-        /// It has not read its last response.
         case blocked
-        /// It was closed, by the server or by itself.
         case gone
     }
 
@@ -30,10 +25,8 @@ final class Guest {
         _ = unsafe Glibc.send(socket, bytes, bytes.count, Int32(MSG_NOSIGNAL))
     }
 
-    /// The server has closed the connection.
     private(set) var isClosed = false
 
-    /// Reads what there is. False if there is nothing.
     func reads() -> Bool {
         var buffer = [UInt8](repeating: 0, count: 8_192)
         var hasRead = false
@@ -46,7 +39,6 @@ final class Guest {
     }
 }
 
-/// The model of ``AcceptLaw``: who is served, who waits and who has given way.
 final class AcceptModel {
     static let places = 5
 
@@ -62,7 +54,6 @@ final class AcceptModel {
     var limit: Int?
     var errors: [Int32] = []
 
-    /// Accepts who waits, one after another.
     func acceptAll(now: Int64) {
         if let until = pausedUntil, now >= until { pausedUntil = nil }
         while pausedUntil == nil, !waiting.isEmpty {

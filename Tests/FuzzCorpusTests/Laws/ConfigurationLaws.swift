@@ -45,7 +45,6 @@ enum TOMLLaw {
 
 /// Whole configuration files: mistakes have a line and repeat no value, and what is read is read alike twice.
 enum ConfigurationLaw {
-    /// A value that no message may repeat.
     private static let marker = "hunter2"
 
     static func check(_ bytes: [UInt8]) throws {
@@ -76,7 +75,6 @@ enum ConfigurationLaw {
         _ = ConfigurationReport(of: place)
     }
 
-    /// How many files were written.
     private static let number = Atomic(0)
 
     private static func keys(in bytes: [UInt8]) -> [String] {
@@ -178,7 +176,6 @@ enum OriginLaw {
     }
 }
 
-/// URLs of databases.
 enum DatabaseURLLaw {
     static func check(_ bytes: [UInt8]) throws {
         guard let url = try? PostgresURL(parsing: String(decoding: bytes, as: UTF8.self)) else { return }

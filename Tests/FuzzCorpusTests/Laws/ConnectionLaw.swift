@@ -23,7 +23,6 @@ private final class ConnectionPlay {
     private let clock: Clock
     private var clients: [PlayedClient] = []
     private var current = 0
-    /// Connections of clients that send nothing.
     private var silent: [PlayedClient] = []
     private var hasEnded = false
     /// A connection whose request was being handled has given way to another.
@@ -90,8 +89,6 @@ private final class ConnectionPlay {
         if case .answering(let current) = exchange.connection.phase { current === exchange } else { false }
     }
 
-    // MARK: Steps
-
     func step(_ byte: UInt8) throws {
         let argument = Int(byte >> 3)
         let client = clients[current]
@@ -132,7 +129,6 @@ private final class ConnectionPlay {
         try turn()
     }
 
-    /// Answers the oldest request that waits.
     private func answer() {
         guard let exchange = handed.exchanges.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) else { return }
         let request = exchange.request
@@ -164,8 +160,6 @@ private final class ConnectionPlay {
         rules.closeAll()
     }
 
-    // MARK: The end
-
     func end() throws {
         try settle()
         for client in clients { try client.checkComplete() }
@@ -182,7 +176,6 @@ private final class ConnectionPlay {
         try hold("nothing is due when there is no connection", loop.isAtRest)
     }
 
-    /// Turns, reads and answers until nothing changes.
     private func settle() throws {
         for _ in 0..<20_000 {
             try turn()

@@ -1,10 +1,8 @@
 // A fuzz target is a parser of outside bytes with the laws that hold for every input, not only "it does not crash". The
 // fuzzer looks for an input that breaks one; the tests replay what it has kept.
 
-/// One parser and its laws.
 public struct FuzzTarget: Sendable {
     public let name: String
-    /// Throws ``LawBroken`` if the bytes break a law.
     public let check: @Sendable ([UInt8]) throws -> Void
 
     public static let all: [FuzzTarget] = [
@@ -62,14 +60,12 @@ public struct FuzzTarget: Sendable {
     ]
 }
 
-/// A law of a parser that an input has broken.
 public struct LawBroken: Error, CustomStringConvertible {
     public let law: String
 
     public var description: String { "a law is broken: \(law)" }
 }
 
-/// Ends the check if the law does not hold.
 func hold(_ law: String, _ condition: @autoclosure () throws -> Bool) throws {
     guard try condition() else { throw LawBroken(law: law) }
 }

@@ -18,11 +18,9 @@ final class PlayedClient {
     var mayBeRefused = false
     /// It may have given way to another connection, or the server has ended.
     var mayBeCut = false
-    /// The requests so far: bytes to be sent, and how many of them are sent.
     private var script: [UInt8] = []
     private var sent = 0
     private var count = 0
-    /// The responses to the requests of the script.
     private var responses: [UInt8] = []
     /// After how many bytes of the script each request is complete, and after how many bytes its response.
     private var complete: [(at: Int, answered: Int)] = []
@@ -43,8 +41,6 @@ final class PlayedClient {
 
     deinit { leave() }
 
-    // MARK: What it asks for
-
     /// The response to a path: the same for every way of answering, different for each request.
     static func response(to path: String) -> ServerResponse {
         let parts = path.split(separator: "/")
@@ -56,7 +52,6 @@ final class PlayedClient {
 
     /// The response to a path that ends with `/stream`. The connection ends after it.
     static let pieces = [1, 700, 9_000].map { Array(pattern[7..<(7 + $0)]) }
-
     private static let pattern = (0..<9_251).map { UInt8(truncatingIfNeeded: $0 % 251) }
 
     private func addRequest() {
@@ -89,8 +84,6 @@ final class PlayedClient {
             && (sent == 0 || complete.contains { $0.at == sent })
         elapsed = isQuiet ? 0 : elapsed + time
     }
-
-    // MARK: Steps
 
     /// Sends up to the end of the request that is begun, and more whole requests.
     func send(pieces: Int) {
@@ -134,7 +127,6 @@ final class PlayedClient {
         close(socket)
     }
 
-    /// Reads, and compares with the model. Returns how many bytes there were.
     @discardableResult
     func read(atMost most: Int) throws -> Int {
         guard !isOver, !isClosed else { return 0 }
@@ -145,8 +137,6 @@ final class PlayedClient {
         try compare(buffer[..<count])
         return count
     }
-
-    // MARK: The model
 
     /// The length of the responses to the requests that are sent as a whole.
     private var expected: Int {
@@ -202,15 +192,12 @@ final class PlayedClient {
 
     private static let unavailable = "503 Service Unavailable"
 
-    /// Something other than a deadline may have ended it: nothing more is to be expected.
     private var hasEndedEarly: Bool { isOver && (mayBeCut || mayBeRefused) }
 
-    /// All requests are answered, and the last thing is a refusal.
     private func isRefused(_ status: String) -> Bool {
         matched >= expected && responses[expected..<matched] + rest == PlayedClient.refusal(status)[...]
     }
 
-    /// Everything was read and answered.
     func checkComplete() throws {
         if isOver, mayBeCut, elapsed < PlayedClient.shortestDeadline, !hasEndedSending, rest.isEmpty, !hasStream {
             let ends = [0] + complete.map(\.answered)

@@ -2,10 +2,8 @@ import Cryptography
 import OAuth
 import RingbackBase
 
-/// A status that says nothing but that the server may answer later.
 private func isLater(_ status: Int) -> Bool { status >= 500 || [408, 425, 429].contains(status) }
 
-/// The laws of an error that was read from a response of this status.
 private func hold(_ error: OAuthError, _ status: Int) throws {
     switch error {
     case .refused(let refusal):

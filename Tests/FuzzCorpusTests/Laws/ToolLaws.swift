@@ -1,7 +1,6 @@
 import Adapters
 import RingbackBase
 
-/// The laws of a lookup for a tool of the web.
 private func holdLookup(_ request: AdapterRequest) throws {
     let url = try WebURL(parsing: request.url)
     try hold("a lookup names a host of the web", url.host?.isEmpty == false && url.scheme.hasPrefix("http"))
@@ -9,7 +8,6 @@ private func holdLookup(_ request: AdapterRequest) throws {
     try hold("a lookup has no rejection", request.rejected == nil)
 }
 
-/// An answer is one line.
 private func holdLine(_ answer: [UInt8]) throws {
     try hold("an answer is one line", answer.count { $0 == 0x0A } == 1 && answer.last == 0x0A)
 }

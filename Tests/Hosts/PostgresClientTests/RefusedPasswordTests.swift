@@ -30,7 +30,6 @@ import Testing
 extension SpokenServer {
     static let password = "correct horse"
 
-    /// Why a statement at this server had no result.
     func failure(_ query: String = "") async throws -> PostgresFailure? {
         let client = PostgresClient(
             try PostgresURL(parsing: "postgresql://role@\(host)/vault\(query)"),

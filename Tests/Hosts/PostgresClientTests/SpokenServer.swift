@@ -60,10 +60,8 @@ final class SpokenServer: Sendable {
         }
     }
 
-    /// What has come over all connections.
     var received: String { String(decoding: heard.withLock { $0 }, as: UTF8.self) }
 
-    /// A message of the protocol.
     static func message(_ kind: Character, _ body: [UInt8] = []) -> [UInt8] {
         Array(String(kind).utf8) + bytes(UInt32(body.count + 4)) + body
     }

@@ -7,7 +7,6 @@ import Testing
 
 private typealias Line = SpokenServer.Line
 
-/// What somebody can say who listens in the server's place.
 @Suite(.timeLimit(.minutes(2))) struct `A server that has not proved its name` {
     private static let mechanisms = SpokenServer.request(10, "SCRAM-SHA-256\0\0")
     private static let noTLS = Array("N".utf8)
@@ -86,7 +85,6 @@ private typealias Line = SpokenServer.Line
 }
 
 @Suite struct `The owner of a server on this machine` {
-    /// A connection to a socket of this process that listens.
     private func owner(overIPv6: Bool, accepts: Bool) throws -> UInt32? {
         let place = overIPv6 ? ServerPlace.ipv6 : ServerPlace.ipv4
         let listener = try place(0).listen()

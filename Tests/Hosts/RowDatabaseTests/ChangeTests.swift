@@ -9,7 +9,6 @@ import Testing
 struct `Changes of rows` {
     private let key = Fresh.key()
 
-    /// The changes up to the first of the kind.
     private func first(
         _ iterator: inout AsyncStream<RowKey?>.Iterator, _ isWanted: (RowKey?) -> Bool
     ) async -> Bool {

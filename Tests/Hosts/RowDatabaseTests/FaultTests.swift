@@ -15,7 +15,6 @@ struct `A database that fails` {
         try await VaultHouse(try await onThread { try PostgresServer(options) })
     }
 
-    /// Asks until it works: within a minute.
     private func eventually<Value>(_ rows: RowDatabase, _ body: () async throws -> Value) async throws -> Value {
         let end = ContinuousClock.now + .seconds(60)
         while true {

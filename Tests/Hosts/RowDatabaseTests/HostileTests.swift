@@ -231,7 +231,6 @@ struct `Two people in one database` {
         let row = try await ada.append(
             .init(attempt: id, step: 1, parentVersion: 1, epoch: 1, sealed: [2]), to: own, isFinal: true)
         #expect(row.version == 2)
-        // And one that has made a role.
         let inviting = try house.client(try await house.host("evil", of: Fresh.owner()).role)
         let verifier = try PostgresClient.verifier(of: Secret("password"))
         try await inviting.run(script: "BEGIN; SELECT ringback.invite(1, '\(verifier)', 600)", within: limit)

@@ -11,7 +11,6 @@ import Testing
 /// Hosts that join through a real database, with passwords.
 @Suite(.enabled(if: PostgresServer.isPossible, "needs PostgreSQL: make test-rows"), .timeLimit(.minutes(5)))
 struct `Hosts that join a shared vault` {
-    /// A machine: its local vault, which outlives a process, and the database as its role reaches it.
     private struct Machine {
         let database: RowDatabase
         let vault: SharedVault
@@ -27,7 +26,6 @@ struct `Hosts that join a shared vault` {
 
         var sharing: Sharing { Sharing(vault) }
 
-        /// Joins and opens. Returns the code if the key is missing.
         func join(_ name: String, _ password: Secret?) async throws -> HostCode? {
             let joined = try await sharing.join(as: name, otherwise: "machine", invitation: password)
             do throws(VaultError) { try await vault.open(passphrase: nil) } catch {

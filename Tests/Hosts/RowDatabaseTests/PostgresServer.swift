@@ -7,9 +7,7 @@ import Testing
 
 /// A real PostgreSQL in a private directory, on a Unix socket alone. It ends with the test process, however that ends.
 final class PostgresServer: Sendable {
-    /// The server of the tests that break nothing.
     static let shared = Mutex<PostgresServer?>(nil)
-
     static let programs = ProgramPlace.postgres
     static var isPossible: Bool { programs != nil }
 
@@ -45,7 +43,6 @@ final class PostgresServer: Sendable {
             + "-c fsync=off -c shared_buffers=16MB -c max_connections=300 \(options) >>server.log 2>&1"
     }
 
-    /// The shared server, started with the first call.
     static func running() throws -> PostgresServer {
         try shared.withLock { shared in
             if let shared { return shared }
@@ -71,7 +68,6 @@ final class PostgresServer: Sendable {
         return localPort(of: socket)
     }
 
-    /// The processes of the server, the first one included.
     var processes: [pid_t] {
         guard let first = Shell.output("head -1 '\(directory)/data/postmaster.pid'").flatMap({ pid_t($0) }) else {
             return []
@@ -82,7 +78,6 @@ final class PostgresServer: Sendable {
 
     func signal(_ number: Int32) { for process in processes { kill(process, number) } }
 
-    /// Kills every process and starts the server again.
     func crashAndRestart(_ options: String = "", port: Int = 5_432) throws {
         let programs = try #require(PostgresServer.programs)
         crash()
@@ -170,7 +165,6 @@ enum ProgramPlace {
         .flatMap { $0.isEmpty ? nil : $0 }
 }
 
-/// Runs scripts.
 enum Shell {
     /// Two ends that no other program inherits.
     static func pair(_ ends: inout [Int32]) -> Bool {
@@ -184,7 +178,6 @@ enum Shell {
         return status
     }
 
-    /// What a script prints, without the last line break; nil if it fails.
     static func output(_ script: String) -> String? {
         var ends: [Int32] = [-1, -1]
         guard pair(&ends) else { return nil }

@@ -8,14 +8,12 @@ import Testing
 
 @testable import RowDatabase
 
-/// A prepared database with owners and their hosts.
 struct VaultHouse {
     let server: PostgresServer
     let database: String
 
     private static let prepared = Mutex(Set<String>())
 
-    /// In the shared server. `trusting` needs no passwords.
     init(_ database: String = "trusting") async throws {
         try await self.init(try await onThread { try PostgresServer.running() }, database)
     }
@@ -35,7 +33,6 @@ struct VaultHouse {
         get throws { VaultAdministration(try server.url("postgres", database), password: .none) }
     }
 
-    /// A host that has joined.
     func host(_ name: String, of owner: String) async throws -> Member {
         let invitation = try await administration.admit(owner: owner, lasting: .seconds(600))
         return try await join(name, invitation)
@@ -53,7 +50,6 @@ struct VaultHouse {
         RowDatabase(try server.url(role, database), password: .given { password })
     }
 
-    /// A client that sends what it likes.
     func client(_ role: String, _ password: Secret? = nil) throws -> PostgresClient {
         PostgresClient(try server.url(role, database), password: .given { password ?? Secret("none") })
     }
@@ -69,7 +65,6 @@ extension RowKey {
     var hex: String { bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
 }
 
-/// Names that no other test uses.
 enum Fresh {
     private static let number = Atomic(0)
     static func owner(_ name: String = "owner") -> String {

@@ -58,10 +58,7 @@ private struct Changed {
         let changed = try await Changed()
         let two = try await changed.two()
         #expect(try await two.text() == "second")
-        guard case .granted = try await two.take() else {
-            Issue.record("not granted")
-            return
-        }
+        guard case .granted = try await two.take() else { throw Unexpected("not granted") }
         _ = await two.maintain()
         let stored = try await changed.local.load(slot)
         #expect(stored?.isInterrupted == true)

@@ -2,6 +2,7 @@ import RingbackBase
 import SessionVault
 import Testing
 
+@testable import BrokerTestSupport
 @testable import SharedVault
 
 private let slot = Hosts.slot
@@ -55,10 +56,7 @@ private let slot = Hosts.slot
         #expect(try await one.load(slot)?.shift == .zero)
         _ = try await two.take()
         try await two.store("second", as: .result)
-        guard case .changed(let entry) = try await one.take() else {
-            Issue.record("not changed")
-            return
-        }
+        guard case .changed(let entry) = try await one.take() else { throw Unexpected("not changed") }
         #expect(entry?.shift == .seconds(-3_000))
         try await one.store("edited", as: .edit)
         #expect(try await two.load(slot)?.shift == .seconds(3_000))

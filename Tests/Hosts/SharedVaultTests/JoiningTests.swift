@@ -45,9 +45,7 @@ import Testing
         #expect(owner.hosts["two"]?.password == before?.password && owner.hosts["two"]?.publicKey == before?.publicKey)
     }
 
-    @Test func `a client registration that the first host had is given to the database though nobody asks for it`()
-        async throws
-    {
+    @Test func `a client registration of the first host is given to the database unasked`() async throws {
         let local = MemoryVault()
         let slot = VaultSlot(account: "work", binding: "https://id.example ", kind: .registration)
         await local.store(Secret("registration"), in: slot)
@@ -141,9 +139,7 @@ import Testing
         #expect(await again.membership == made)
     }
 
-    @Test func `a key that was made while the database is away is not used until the database has its mark`()
-        async throws
-    {
+    @Test func `a key that was made during an outage is used once the database has its mark`() async throws {
         let wire = Wire()
         owner.hosts.admit("one")
         let one = owner.vault("one") { $0 == "put" ? wire.fault($0) : .none }

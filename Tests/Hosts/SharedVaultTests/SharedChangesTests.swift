@@ -13,9 +13,7 @@ private let slot = Hosts.slot
 
     private func pair() async throws -> (SharedVault, SharedVault) { try await hosts.pair() }
 
-    @Test func `a sign-in replaces what other hosts have, and keeps the former session for its revocation`()
-        async throws
-    {
+    @Test func `a sign-in replaces the other hosts' session, and keeps it for its revocation`() async throws {
         let (one, two) = try await pair()
         let retired = try await two.replace(Secret("another"), in: slot)
         #expect(retired?.text == Secret("first"))
@@ -61,9 +59,7 @@ private let slot = Hosts.slot
         #expect(try await two.text() == "ended")
     }
 
-    @Test func `what a host received, and another one did not know of when the session ended, is presented next`()
-        async throws
-    {
+    @Test func `a token that another host did not know of when the session ended is presented next`() async throws {
         let (one, two) = try await pair()
         _ = try await one.take()
         _ = try await one.requestBound(slot)
@@ -232,9 +228,7 @@ private let slot = Hosts.slot
         #expect(try await one.load(other)?.text == Secret("unsent"))
     }
 
-    @Test func `what the local vault had no room for is in memory and in the database, and is put there once`()
-        async throws
-    {
+    @Test func `what the local vault has no room for is in memory and in the database`() async throws {
         let (wire, local) = (Wire(), RecordingVault())
         try await local.open(passphrase: nil)
         let one = try await hosts.host("one", local: local, fault: wire.fault)

@@ -91,9 +91,7 @@ private let slot = Hosts.slot
         #expect(try await one.retired().map(\.text) == [Secret("first"), Secret("second")])
     }
 
-    @Test func `a session that this host had before it shared the vault is not revoked for another's sign-out`()
-        async throws
-    {
+    @Test func `a session of before the vault was shared is not revoked for another host's sign-out`() async throws {
         let (one, _) = try await pair()
         _ = try await one.retire(slot)
         let local = MemoryVault()

@@ -11,8 +11,6 @@ private let slot = Hosts.slot
 
     private func pair() async throws -> (SharedVault, SharedVault) { try await hosts.pair() }
 
-    // MARK: One at a time
-
     @Test func `a refresh is one host's at a time, and the others take up what it brought`() async throws {
         let (one, two) = try await pair()
         #expect(try await one.take() == .granted(.unleased))
@@ -25,9 +23,7 @@ private let slot = Hosts.slot
         #expect(hosts.row?.version == 2)
     }
 
-    @Test func `a broker that does not have yet what another host brought is given it, and presents nothing`()
-        async throws
-    {
+    @Test func `a broker is given what another host brought, and presents nothing`() async throws {
         let (one, two) = try await pair()
         _ = try await one.take()
         try await one.store("second", as: .result)
@@ -93,8 +89,6 @@ private let slot = Hosts.slot
         #expect(try await again.take(left: .seconds(900)) == .granted(.unleased))
     }
 
-    // MARK: What comes late
-
     @Test func `what a host received after its turn is a candidate, which the next one presents first`() async throws {
         let (one, two) = try await pair()
         _ = try await one.take()
@@ -122,8 +116,6 @@ private let slot = Hosts.slot
         #expect(try await one.text() == "second")
         #expect(try await two.take() == .granted(.unleased, older: [Secret("late")]))
     }
-
-    // MARK: A database that is away
 
     @Test func `without the database nothing is refreshed, and what is here is served`() async throws {
         let wire = Wire()
@@ -175,8 +167,6 @@ private let slot = Hosts.slot
         #expect(try await hosts.host("two").take() != .granted(.unleased))
         #expect(hosts.row?.candidates.count == 1)
     }
-
-    // MARK: Failovers, and hostile databases
 
     @Test func `what a failover lost is put back`() async throws {
         let (one, two) = try await pair()

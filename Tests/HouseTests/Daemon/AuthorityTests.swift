@@ -1,5 +1,3 @@
-// The certificate authorities of the system, which an administrator changes while the daemon runs.
-
 import Testing
 
 @Suite struct `The system's certificate authorities` {

@@ -1,7 +1,6 @@
 // What an administrator of a vault's database does, as far as it needs no database: make test-hosts has one.
 
 import RingbackBase
-import TestSupport
 import Testing
 
 @Suite struct `ringback vault init` {

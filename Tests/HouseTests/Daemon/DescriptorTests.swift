@@ -1,5 +1,3 @@
-// The daemon where the system gives a process few descriptors.
-
 import Glibc
 import RingbackBase
 import TestSupport
@@ -8,7 +6,6 @@ import Testing
 @Suite struct `A daemon with few descriptors` {
     private static let question = Stage.request("GET", "/v1/status")
 
-    /// Starts the daemon with a limit that it cannot raise.
     private func start(_ descriptors: Int, _ stage: Stage) throws -> Program {
         let command = "ulimit -n \(descriptors) && exec \"$@\""
         let daemon = [Programs.path("ringbackd"), "--state", stage.state]
@@ -47,9 +44,7 @@ import Testing
         }
     }
 
-    @Test func `closes the oldest idle connections when all descriptors are taken, and still proves who asks`()
-        async throws
-    {
+    @Test func `closes the oldest idle connections without free descriptors, and still proves who asks`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()
             let pid = try #require(stage.daemon?.pid)
@@ -103,7 +98,6 @@ import Testing
         _ = try await connection.read(through: "\r\n\r\n")
     }
 
-    /// Connections that have had one response.
     private func connections(_ count: Int, _ stage: Stage) async throws -> [Connection] {
         var all: [Connection] = []
         for _ in 0..<count {

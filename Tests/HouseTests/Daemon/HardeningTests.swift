@@ -15,7 +15,6 @@ private func hostileEnvironment(_ stage: Stage, proxyPort: Int) -> [String: Stri
     return variables
 }
 
-/// An account whose client secret a program of the stage prints.
 private let commandConfiguration = """
     [accounts.work]
     issuer = "{sandbox}"

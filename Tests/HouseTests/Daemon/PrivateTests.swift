@@ -1,5 +1,3 @@
-// A daemon that an app brings along.
-
 import Glibc
 import RingbackBase
 import TestSupport

@@ -15,7 +15,6 @@ private final class Haystack {
         add("\(name)'s errors", program.errors.value.text)
     }
 
-    /// What the process list shows of a process and of all that it has started.
     func addProcesses(below pid: pid_t, _ name: String) {
         for pid in [pid] + Processes.descendants(of: pid) {
             add("\(name) (\(pid)): arguments", Processes.arguments(of: pid))
@@ -23,7 +22,6 @@ private final class Haystack {
         }
     }
 
-    /// Every file below a directory.
     func addFiles(in directory: String, except: Set<String> = []) {
         for name in FileTree.names(in: directory) where !except.contains(name) {
             let path = "\(directory)/\(name)"

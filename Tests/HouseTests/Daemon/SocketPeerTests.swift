@@ -1,5 +1,3 @@
-// Who is at the other end of the socket, and what that end cannot do.
-
 import Glibc
 import RingbackBase
 import TestSupport
@@ -106,9 +104,7 @@ import Testing
         }
     }
 
-    @Test func `SK-14, ADV-08: a library that a request names is not loaded, nor read as anything but certificates`()
-        async throws
-    {
+    @Test func `SK-14, ADV-08: a library that a request names is read as certificates, and not loaded`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()
             let daemon = try #require(stage.daemon)

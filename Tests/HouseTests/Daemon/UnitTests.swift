@@ -1,5 +1,3 @@
-// The units as they are installed: systemd has no complaint, and nothing in them promises what a user's manager ignores.
-
 import Glibc
 import RingbackBase
 import Testing

@@ -1,5 +1,3 @@
-// Restricted sockets that stand in the configuration, beside those that were made by hand, through the real executables.
-
 import Glibc
 import RingbackBase
 import TestSupport

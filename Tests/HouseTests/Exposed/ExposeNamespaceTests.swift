@@ -8,7 +8,6 @@ private let unsharing = [
     "/usr/bin/unshare", "--user", "--map-root-user", "--mount", "--propagation", "private",
 ]
 
-/// True if the kernel, and what guards it, lend such a container.
 private let canUnshare: Bool = runs(unsharing + ["/bin/true"])
 /// True if root can play another user, in a namespace where they have another number.
 private let canRenumber: Bool =

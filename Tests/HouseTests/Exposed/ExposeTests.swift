@@ -23,7 +23,6 @@ import Testing
         "\(stage.directory)/run/ringback/exposed/\(name).sock"
     }
 
-    /// `ringback` at the other end.
     private func remote(_ stage: Stage, _ socket: String, _ arguments: String...) async throws -> Output {
         try await stage.run("ringback", arguments, environment: ["RINGBACK_SOCK": socket])
     }

@@ -1,6 +1,3 @@
-// What a program behind an exposed socket can do to the owner of the account: nothing to the owner's audit log, and
-// nothing to what the owner's tools have told of a refused token.
-
 import Cryptography
 import RingbackBase
 import TestSupport

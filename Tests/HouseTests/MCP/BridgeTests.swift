@@ -109,9 +109,7 @@ import Testing
         }
     }
 
-    @Test func `answers initialize with the reason and the candidates where there is no server, or more than one`()
-        async throws
-    {
+    @Test func `answers initialize with the reason and the candidates unless there is one server`() async throws {
         try await play(signsIn: false) { stage, _ in
             let file = try await stage.run("/usr/bin/env", ["cat", "\(stage.dropIns)/linear.toml"])
             let url = try #require(file.out.split(separator: "\"").first { $0.hasSuffix("/mcp") })

@@ -213,6 +213,5 @@ import Testing
 }
 
 extension String {
-    /// How often the text occurs.
     fileprivate func components(of text: String) -> Int { ranges(of: text).count }
 }

@@ -1,5 +1,3 @@
-// The verbs for cargo, go, Bazel, Terraform, pnpm, pip, uv and Google's libraries, as these run them.
-
 import RingbackBase
 import Testing
 

@@ -1,5 +1,3 @@
-// `ringback docker-credential`, by hand and as skopeo's credential helper.
-
 import RingbackBase
 import Testing
 

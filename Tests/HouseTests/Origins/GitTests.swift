@@ -1,5 +1,3 @@
-// git as it is installed, with `git-credential-ringback` as its credential helper.
-
 import Glibc
 import RingbackBase
 import Testing
@@ -15,7 +13,6 @@ import Testing
 
         """
 
-    /// git, with a home in which the helper is configured for every server, and which never asks on a terminal.
     private func runGit(
         _ stage: Stage, _ arguments: String..., stdin: String? = nil
     ) async throws -> Output {
@@ -60,9 +57,7 @@ import Testing
     }
 
     @Test(.enabled(if: isInstalled, "git is not installed"))
-    func `git asks its other helpers only where no origin fits`()
-        async throws
-    {
+    func `git asks its other helpers only where no origin fits`() async throws {
         try await Stage.play(Stage.twoAccounts + Self.origin) { stage in
             let other = try await runGit(stage, "credential", "fill", stdin: "protocol=https\nhost=other.example.org\n")
             #expect(other.err.contains("terminal prompts disabled") && !other.err.contains("ringback:"), "\(other)")
@@ -153,7 +148,6 @@ import Testing
 }
 
 extension Stage {
-    /// The provider ends an access token.
     fileprivate func revoke(_ token: String) async throws {
         let url = try LocalURL("\(sandbox.origin)/revoke")
         let body = "token=\(token)&token_type_hint=access_token&client_id=ringback-demo"

@@ -1,5 +1,3 @@
-// Files in which the daemon keeps tokens (`[[file]]`), by the real programs.
-
 import Glibc
 import RingbackBase
 import TestSupport
@@ -116,9 +114,7 @@ extension Stage {
         }
     }
 
-    @Test func `a kept file is removed with the daemon, or by the next one after a kill`()
-        async throws
-    {
+    @Test func `a kept file is removed with the daemon, or by the next one after a kill`() async throws {
         let memory = try MemoryDirectory()
         let (path, other) = ("\(memory.path)/t", "\(memory.path)/u")
         try await Stage.play(Stage.twoAccounts + Self.table(path) + Self.table(other)) { stage in

@@ -1,5 +1,3 @@
-// `ringback kubectl-credential`, by hand and as kubectl's credential plugin.
-
 import Glibc
 import RingbackBase
 import Testing
@@ -139,9 +137,7 @@ import Testing
         }
     }
 
-    @Test func `kubectl-credential waits for a sign-in only if it is interactive and on a terminal`()
-        async throws
-    {
+    @Test func `kubectl-credential waits for a sign-in only if it is interactive and on a terminal`() async throws {
         try await Stage.play(Stage.twoAccounts + Self.origin) { stage in
             try stage.write("#!/bin/sh\n: >\"$HOME/opened\"\n", to: "\(stage.directory)/bin/xdg-open", mode: 0o700)
             let server = "https://k8s.example.org:6443"

@@ -1,5 +1,3 @@
-// `oidc-token`, for scripts that run oidc-agent's program of that name.
-
 import RingbackBase
 import Testing
 

@@ -1,5 +1,3 @@
-// The keys of `[[origin]]`, through the programs that tools run.
-
 import RingbackBase
 import Testing
 

@@ -1,5 +1,3 @@
-// `ringback token --origin`, and the formats for netrc files and variables.
-
 import RingbackBase
 import Testing
 
@@ -182,9 +180,7 @@ import Testing
     }
 
     @Test
-    func `a token with shell characters stays one word`()
-        async throws
-    {
+    func `a token with shell characters stays one word`() async throws {
         try await Stage.play("", startsDaemon: false) { stage in
             for (number, token) in ["a'b", "~a", "$(x)`y`", "a\"b", #"a\b"#, "a;b&c|d>e*", "#a"].enumerated() {
                 let socket = try await socket(number, giving: token, on: stage)

@@ -1,5 +1,3 @@
-// `ringback origin`: the table of origins, written and read by the command line.
-
 import Glibc
 import RingbackBase
 import Testing

@@ -1,5 +1,3 @@
-// `ringback setup` where the user, or another program, has written something for the same tool.
-
 import Glibc
 import Testing
 
@@ -14,8 +12,6 @@ import Testing
     private func setUp(_ stage: Stage, _ arguments: String..., added: [String: String] = [:]) async throws -> Output {
         try await stage.run("ringback", ["setup"] + arguments, environment: Self.git.merging(added) { $1 })
     }
-
-    // MARK: git
 
     @Test(.enabled(if: `ringback setup`.hasGit, "git is not installed"))
     func `an origin of another account is an origin`() async throws {
@@ -52,8 +48,6 @@ import Testing
             #expect(FileTree.text(of: "\(stage.directory)/home/.gitconfig") == nil)
         }
     }
-
-    // MARK: docker
 
     @Test func `entries of docker and a link that were made by hand stay`() async throws {
         let origins = Self.origins(
@@ -92,8 +86,6 @@ import Testing
             #expect(list.lines.contains { $0.hasPrefix("docker ") && $0.contains("cannot be read") }, "\(list)")
         }
     }
-
-    // MARK: kubectl
 
     private func kubeconfig(_ stage: Stage, users: String, uses: String) throws -> String {
         let file = "\(stage.directory)/kubeconfig"

@@ -1,5 +1,3 @@
-// `ringback setup` with the real tools, in a home of its own.
-
 import Glibc
 import RingbackBase
 import Testing
@@ -38,10 +36,7 @@ import Testing
     }
 
     private func isLink(_ path: String) -> Bool { FileTree.target(of: path) != nil }
-
     private func isThere(_ path: String) -> Bool { FileTree.mode(of: path) != nil }
-
-    // MARK: git
 
     @Test(.enabled(if: hasGit, "git is not installed"))
     func `setup git makes git ask Ringback only, and --undo restores the file`() async throws {
@@ -183,8 +178,6 @@ import Testing
         }
     }
 
-    // MARK: docker
-
     @Test func `setup docker edits config.json in place and makes a link`() async throws {
         let origins = """
             [[origin]]
@@ -256,8 +249,6 @@ import Testing
             #expect(!isThere("\(home)/config.json"))
         }
     }
-
-    // MARK: kubectl
 
     @Test(.enabled(if: hasKubectl, "kubectl or openssl is not installed"))
     func `setup kubectl makes a kubeconfig user that sends the token`() async throws {

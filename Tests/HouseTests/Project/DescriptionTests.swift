@@ -1,7 +1,7 @@
 import RingbackBase
+import TestSupport
 import Testing
 
-/// Asks, and holds each answer to the description.
 private final class Reader {
     let stage: Stage
     let description: APIDescription

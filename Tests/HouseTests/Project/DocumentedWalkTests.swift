@@ -2,7 +2,6 @@
 
 import Testing
 
-/// A walk, as the document has it below a heading.
 private struct Walk {
     struct Step: Equatable {
         /// `Type.member`, or the name of a global function. A main file has none.

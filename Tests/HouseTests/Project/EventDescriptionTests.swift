@@ -1,5 +1,3 @@
-// The events of a real daemon, each held to its OpenAPI document as it is read, and which ones there were.
-
 import RingbackBase
 import Testing
 

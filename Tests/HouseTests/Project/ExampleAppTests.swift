@@ -1,5 +1,3 @@
-// The small apps of a Supabase project, run as a reader would run them.
-
 import Foundation
 import Glibc
 import Testing

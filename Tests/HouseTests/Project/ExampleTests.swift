@@ -1,11 +1,8 @@
-// The example app is built as a reader would build it, as a package of its own, and run.
-
 import Glibc
 import Testing
 
 @Suite struct `The example app` {
-    @Test func `is built once more in an empty folder, if what an older package left there does not fit`() async throws
-    {
+    @Test func `is built again in an empty folder if an older package's remains do not fit`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             let (scratch, swift) = ("\(stage.directory)/examples", "\(stage.directory)/bin/swift")
             FileTree.makeDirectory(scratch)

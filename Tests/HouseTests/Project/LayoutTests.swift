@@ -74,8 +74,6 @@ private let mostLines = (type: 600, actor: 800)
 
     init() throws { tree = try SourceTree.project.get() }
 
-    // MARK: Imports
-
     @Test(arguments: allowed.keys.sorted()) func `a target imports only what it may`(target: String) throws {
         let mayImport = try #require(allowed[target]).union(system).union(LayoutDebts.imports[target] ?? [])
         for file in tree.files(of: target) {
@@ -145,8 +143,6 @@ private let mostLines = (type: 600, actor: 800)
         for file in tree.files { #expect(!file.source.imports.contains("Foundation"), "\(file.path)") }
     }
 
-    // MARK: What code may do where
-
     @Test func `the protocol targets have nothing asynchronous`() {
         for file in tree.files(of: "OAuth") + tree.files(of: "SupabaseAuth") {
             #expect(!file.source.lines.contains { $0.contains(" async") }, "\(file.path)")
@@ -157,8 +153,6 @@ private let mostLines = (type: 600, actor: 800)
         let starters = tree.files(of: "BrokerCore").filter { $0.text.contains("= Task {") }
         #expect(starters.map(\.name) == ["Work"])
     }
-
-    // MARK: Sizes
 
     @Test func `a type has at most 600 lines of code over all its extensions, an actor 800`() {
         let sizes = tree.types.filter { $0.value.lines > ($0.value.isActor ? mostLines.actor : mostLines.type) }
@@ -180,8 +174,6 @@ private let mostLines = (type: 600, actor: 800)
         let paid = Set(debts.keys).subtracting(found.keys)
         #expect(paid.isEmpty, "paid: take it off \(list)", sourceLocation: sourceLocation)
     }
-
-    // MARK: The reader itself
 
     @Test func `the reader sees code, strings, comments and types for what they are`() {
         let source = SourceText(

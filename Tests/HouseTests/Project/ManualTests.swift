@@ -1,5 +1,3 @@
-// The manual pages: their examples are run, their options exist, and `make install` brings them along.
-
 import Glibc
 import RingbackAPI
 import RingbackBase
@@ -170,9 +168,7 @@ import Testing
         }
     }
 
-    @Test func `make install below ~/.local puts the units where systemd looks, and make uninstall removes all`()
-        async throws
-    {
+    @Test func `make install below ~/.local puts the units where systemd looks, and is undone`() async throws {
         try await Stage.play("", startsDaemon: false) { stage in
             let home = "\(stage.directory)/home"
             let arguments = ["--no-print-directory", "-C", Document.root, "RELEASE=\(Programs.directory)"]

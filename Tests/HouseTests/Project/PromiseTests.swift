@@ -1,5 +1,3 @@
-// What the documents promise, and what they say is not there.
-
 import Testing
 
 @Suite struct `SECURITY.md` {

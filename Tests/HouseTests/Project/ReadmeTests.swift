@@ -1,5 +1,3 @@
-// README.md and the pages of docs/: their commands are run, their configuration is checked, their program is the example's.
-
 import Foundation
 import Testing
 
@@ -264,10 +262,8 @@ private let verbsWithVerbs: Set<String> = [
 }
 
 extension Stage {
-    /// The verbs that `ringback` itself lists.
     func verbs() async throws -> [String] { Stage.verbs(in: try await ringback("--help-all").out) }
 
-    /// Those that a help text lists.
     static func verbs(in help: String) -> [String] {
         let lines = help.split(separator: "\n")
         return lines.drop { !$0.hasSuffix("SUBCOMMANDS:") }.dropFirst().compactMap { line in

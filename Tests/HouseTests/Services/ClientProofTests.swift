@@ -1,5 +1,3 @@
-// Clients that sign for themselves (private_key_jwt), and requests that go to the provider before the browser does (PAR).
-
 import RingbackBase
 import Testing
 
@@ -30,14 +28,12 @@ private enum ClientKeys {
 }
 
 extension Stage {
-    /// The requests so far at these endpoints.
     fileprivate func requests(at endpoints: String...) async throws -> [JSON] {
         try await sandbox.log().filter { endpoints.contains($0["endpoint"]?.string ?? "") }
     }
 }
 
 extension JSON {
-    /// A parameter of a request in the sandbox's log.
     fileprivate func parameter(_ name: String) -> String? { self["parameters"]?[name]?.string }
 }
 

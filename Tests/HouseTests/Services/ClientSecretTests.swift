@@ -87,9 +87,7 @@ private struct Way: Sendable, CustomTestStringConvertible {
         }
     }
 
-    @Test func `line ends after a client's secret are ignored, and other control characters are refused by place`()
-        async throws
-    {
+    @Test func `line ends after a client secret are ignored, other control characters refused by place`() async throws {
         let client = ["--client", "web client:\(Way.secret)"]
         let line = "client_secret_credential = \"secret\""
         try await Stage.play(configuration(line), sandboxArguments: client, startsDaemon: false) { stage in

@@ -35,9 +35,7 @@ import Testing
         }
     }
 
-    @Test func `a registered client that its provider forgot is replaced by the command that error and doctor show`()
-        async throws
-    {
+    @Test func `a registered client that its provider forgot is replaced by the advised command`() async throws {
         try await Stage.play { stage in
             let scopes = ["--scope", "openid", "--scope", "offline_access"]
             try await stage.sandbox.control(["registered_authentication": "client_secret_basic"])

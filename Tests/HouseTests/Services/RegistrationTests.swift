@@ -58,9 +58,7 @@ import Testing
         }
     }
 
-    @Test func `DCR-02: a registered client secret is sealed and used`()
-        async throws
-    {
+    @Test func `DCR-02: a registered client secret is sealed and used`() async throws {
         try await Stage.play { stage in
             for way in ["client_secret_basic", "client_secret_post"] {
                 try await stage.sandbox.control(["registered_authentication": .string(way)])
@@ -107,7 +105,6 @@ import Testing
         }
     }
 
-    /// What was asked of the place where the registration is managed: the methods, in order.
     private func management(_ stage: Stage) async throws -> [String] {
         try await stage.sandbox.log().filter { $0["endpoint"]?.string == "client_configuration" }
             .compactMap { $0["method"]?.string }
@@ -121,9 +118,7 @@ import Testing
         try await add(stage).expect(0)
     }
 
-    @Test func `DCR-05: an expired registered secret is renewed once (RFC 7592)`()
-        async throws
-    {
+    @Test func `DCR-05: an expired registered secret is renewed once (RFC 7592)`() async throws {
         try await Stage.play { stage in
             try await addExpired(stage)
             try await stage.sandbox.control(["registered_secret_lifetime": 3_600])

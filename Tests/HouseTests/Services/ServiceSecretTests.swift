@@ -1,5 +1,3 @@
-// Where a service's secrets come from, on machines that nobody logs in to.
-
 import Glibc
 import RingbackBase
 import RingbackClient

@@ -1,10 +1,7 @@
-// Accounts without a person, through the real executables: client credentials, assertions, exchanges.
-
 import Glibc
 import RingbackBase
 import Testing
 
-/// What the sandbox, as a platform, gives a workload.
 func makeAssertion(
     _ stage: Stage, subject: String = "build-42", lifetime: Int = 300, audience: String? = nil
 ) async throws -> String {
@@ -16,7 +13,6 @@ func makeAssertion(
 }
 
 extension Stage {
-    /// A configured service, and a sandbox that knows its client.
     static func playService(
         _ lines: String, startsDaemon: Bool = true, _ test: (Stage) async throws -> Void
     ) async throws {
@@ -35,7 +31,6 @@ extension Stage {
         }
     }
 
-    /// The parameters of the token requests so far.
     func tokenForms() async throws -> [JSON] {
         try await sandbox.log().filter { $0["endpoint"]?.string == "token" }.map { $0["parameters"] ?? [:] }
     }
@@ -44,9 +39,7 @@ extension Stage {
 @Suite struct `A service account` {
     private static let plain = "grant = \"client_credentials\"\nscopes = [\"deploy\"]\n"
 
-    @Test func `a client_credentials account is authenticated without a sign-in`()
-        async throws
-    {
+    @Test func `a client_credentials account is authenticated without a sign-in`() async throws {
         try await Stage.playService(Self.plain) { stage in
             try await stage.eventually("a loaded account") {
                 try await stage.account("build")["state"]?.string == "authenticated"
@@ -111,8 +104,6 @@ extension Stage {
             try await stage.ringback("token", "build", status: 0)
         }
     }
-
-    // MARK: Assertions
 
     @Test(arguments: ["jwt_bearer", "token_exchange"])
     func `a service account reads its assertion file for each request`(grant: String) async throws {

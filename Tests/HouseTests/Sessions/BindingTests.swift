@@ -20,9 +20,7 @@ import Testing
     }
 
     /// SK-13, ADV-13.
-    @Test func `a changed issuer never gets the session's tokens, and the session returns with its issuer`()
-        async throws
-    {
+    @Test func `a changed issuer never gets the session, which returns with its issuer`() async throws {
         try await Stage.play(sandboxArguments: ["--no-rotation"]) { stage in
             let other = try await stage.startSandbox()
             try await stage.signIn()

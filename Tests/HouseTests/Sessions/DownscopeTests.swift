@@ -62,9 +62,7 @@ import Testing
         }
     }
 
-    @Test func `a token with more scope than requested warns the user and is not served on exposed sockets`()
-        async throws
-    {
+    @Test func `a token with more scope than requested is warned of, and not served on exposed sockets`() async throws {
         try await Stage.play(Self.account) { stage in
             try await stage.signIn()
             try await stage.sandbox.control(["perturb": ["token_whole_scope"]])

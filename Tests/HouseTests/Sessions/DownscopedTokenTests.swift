@@ -17,7 +17,6 @@ import Testing
         return try JSON(parsing: Array(output.out.utf8))
     }
 
-    /// What the token endpoint was asked in refreshes.
     private func refreshes(_ stage: Stage) async throws -> [JSON] {
         try await stage.sandbox.log().filter { $0["endpoint"] == "token" }.compactMap { $0["parameters"] }
             .filter { $0["grant_type"] == "refresh_token" }

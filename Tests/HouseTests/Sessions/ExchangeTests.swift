@@ -1,7 +1,6 @@
 import RingbackBase
 import Testing
 
-/// What a provider does wrong between the callback and the session.
 private struct Mistake: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let switches: JSON

@@ -7,7 +7,6 @@ import Testing
         "[vault]\n\(vault)\n[accounts.work]\nissuer = \"{sandbox}\"\nclient_id = \"ringback-demo\"\n"
     }
 
-    /// A stage with a keyring, unlocked, and a daemon that has put its key there and keeps a session with it.
     private func play(
         _ kind: KeyringKind, _ test: (Stage, Keyring, _ token: String) async throws -> Void
     ) async throws {

@@ -1,5 +1,3 @@
-// Many logins at once: however many callers come, there is one flow and one notice an account, and a bound on both.
-
 import Glibc
 import RingbackBase
 import TestSupport
@@ -8,7 +6,6 @@ import Testing
 @Suite struct `Many who wait for a sign-in` {
     private static let path = "/v1/accounts/work/session?sign_in=wait&timeout=300"
 
-    /// Accounts `a0` and so on.
     private static func accounts(_ count: Int) -> String {
         (0..<count).map {
             "[accounts.a\($0)]\nissuer = \"{sandbox}\"\nclient_id = \"ringback-demo\"\nscopes = [\"openid\"]\n"
@@ -23,7 +20,6 @@ import Testing
         unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     }()
 
-    /// Every one of them has a connection of its own.
     private func open(_ count: Int, _ stage: Stage) async throws -> [Connection] {
         _ = Self.room
         return try await onThread { try (0..<count).map { _ in try Connection(to: .unix(stage.socket)) } }
@@ -35,7 +31,6 @@ import Testing
         return connections
     }
 
-    /// A stage with a notification server.
     private func playWithNotices(
         _ configuration: String = Stage.twoAccounts, _ test: (Stage, FakeService) async throws -> Void
     ) async throws {
@@ -84,9 +79,7 @@ import Testing
         }
     }
 
-    @Test func `a thousand callers of a signed-out account cause one flow and one notice, and all get the session`()
-        async throws
-    {
+    @Test func `a thousand callers cause one flow and one notice, and all get the session`() async throws {
         try await playWithNotices { stage, server in
             let callers = try await callers(1_000, stage)
             let notice = try await server.notice(1)

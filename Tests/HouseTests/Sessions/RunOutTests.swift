@@ -1,5 +1,3 @@
-// Sessions that cannot be renewed: by the provider's habit, or because it wants the person first.
-
 import RingbackBase
 import Testing
 

@@ -32,7 +32,6 @@ import Testing
             try await expectLocked(stage)
             try await stage.ringback("unlock", status: 0)
             #expect(try await stage.token() == token)
-            // And again.
             try await login.order("\(order) \(Self.session)")
             try await expectLocked(stage)
         }

@@ -1,5 +1,3 @@
-// Sessions that another program has: `ringback login --method session` takes them over by their refresh token.
-
 import RingbackBase
 import Testing
 
@@ -50,7 +48,6 @@ import Testing
         return try await takeOver(token, on: stage)
     }
 
-    /// The refresh tokens that the sandbox was shown for new ones, in order.
     private func presented(on stage: Stage) async throws -> [String] {
         try await stage.sandbox.log().compactMap { entry in
             guard entry["parameters"]?["grant_type"] == "refresh_token" else { return nil }

@@ -1,5 +1,4 @@
 import RingbackBase
-import TestSupport
 import Testing
 
 /// Two daemons of one person, as on two machines, with one real database.
@@ -10,7 +9,6 @@ struct `A vault that two hosts share` {
             + "[accounts.work]\nissuer = \"{sandbox}\"\nclient_id = \"ringback-demo\"\nscopes = [\"openid\", \"offline_access\"]\n"
     }
 
-    /// The second machine: everything of its own but the stage's sandbox and database.
     private struct Machine {
         let stage: Stage
         let directory: String
@@ -60,7 +58,6 @@ struct `A vault that two hosts share` {
             try stage.write(configuration: Self.configuration(try text(made, "store")))
             try await stage.startDaemon()
 
-            // The first host.
             let before = try await stage.ringback("status")
             #expect(before.out.contains("ringback vault join"), "\(before)")
             let none = try await stage.ringback("vault", "join", stdin: "")
@@ -74,7 +71,6 @@ struct `A vault that two hosts share` {
             try await stage.signIn()
             let token = try #require(try await stage.token())
 
-            // The second one.
             let invitation = try json(try await stage.ringback("vault", "invite", "--json"))
             let two = try await Machine(stage, store: try text(invitation, "store"))
             let password = try text(invitation, "password")
@@ -103,7 +99,6 @@ struct `A vault that two hosts share` {
             let hosts = try await two.ringback("vault", "hosts")
             #expect(hosts.out.contains("laptop") && hosts.out.contains("desktop (this one)"), "\(hosts)")
 
-            // Out again.
             let own = try await stage.ringback("vault", "remove-host", "laptop")
             #expect(own.status != 0, "\(own)")
             try await stage.ringback("vault", "remove-host", "desktop", status: 0, prints: "Sessions refreshed: 1.")

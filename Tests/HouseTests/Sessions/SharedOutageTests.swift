@@ -1,6 +1,5 @@
 import Glibc
 import RingbackBase
-import TestSupport
 import Testing
 
 /// A daemon whose vault is in a real database that goes away and comes back.
@@ -58,9 +57,7 @@ struct `An outage of a shared vault's database` {
 
 @Suite(.enabled(if: HouseDatabase.isPossible, "needs PostgreSQL: Scripts/needs rows"), .timeLimit(.minutes(5)))
 struct `A host that is removed from a shared vault` {
-    @Test func `sessions are refreshed after a host was removed, also by a daemon that was killed meanwhile`()
-        async throws
-    {
+    @Test func `sessions are refreshed after a host's removal, also if the daemon was killed meanwhile`() async throws {
         try await Stage.play("", startsDaemon: false) { stage in
             let database = try await HouseDatabase(stage)
             try await stage.joinVault(at: database)

@@ -157,41 +157,4 @@ import Testing
             #expect(try await stage.token() == token)
         }
     }
-
-    @Test func `DU-05: a damaged session file is set aside and no other is touched`() async throws {
-        let two =
-            Self.configuration("") + "[accounts.home]\nissuer = \"{sandbox}/tenant-a\"\nclient_id = \"ringback-demo\"\n"
-        try await Stage.play(two) { stage in
-            try await stage.signIn("work")
-            try await stage.signIn("home", as: "bob")
-            let token = try await stage.token("home")
-            _ = try await stage.stopDaemon()
-            let folder = "\(stage.state)/vault"
-            let name = try #require(FileTree.names(in: folder).first { $0.hasPrefix("work") })
-            try stage.write("no longer what it was", to: "\(folder)/\(name)")
-            try await stage.startDaemon()
-            #expect(try await stage.token("home") == token)
-            // Each account is loaded by itself: that one has been does not say that the other has.
-            try await stage.eventually("what was loaded") {
-                try await stage.account("work")["state"]?.string == "unauthenticated"
-            }
-            let account = try await stage.account("work")
-            #expect(account["error"]?["detail"]?.string?.contains("damaged") == true, "\(account.text)")
-            #expect(FileTree.names(in: folder).contains { $0.hasPrefix(name) && $0.contains("damaged") })
-            try await stage.signIn("work")
-            #expect(try await stage.account("work")["error"] == nil)
-        }
-    }
-
-    @Test func `key_source = memory writes nothing to disk`() async throws {
-        try await Stage.play(Self.configuration("key_source = \"memory\"")) { stage in
-            try await stage.signIn()
-            #expect(!FileTree.names(in: stage.state).contains("vault.key"))
-            #expect(FileTree.names(in: "\(stage.state)/vault").isEmpty)
-            let status = try await status(stage)
-            #expect(status["kind"]?.string == "memory" && status["key_source"]?.string == "memory", "\(status.text)")
-            try await stage.api("POST", "/v1/vault/lock", status: 409, code: "state_conflict")
-            #expect(try await stage.token() != nil)
-        }
-    }
 }

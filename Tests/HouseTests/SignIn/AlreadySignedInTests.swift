@@ -1,5 +1,3 @@
-// `ringback login` of an account that is signed in.
-
 import RingbackBase
 import Testing
 

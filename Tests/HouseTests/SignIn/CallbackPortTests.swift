@@ -1,7 +1,6 @@
 import RingbackBase
 import Testing
 
-/// A request that is not a visit of a person with a genuine callback, though it carries one.
 private struct Trick: Sendable, CustomTestStringConvertible {
     let testDescription: String
     /// What it may be answered with; nothing at all counts as 0.
@@ -76,9 +75,7 @@ private struct Trick: Sendable, CustomTestStringConvertible {
         }
     }
 
-    @Test func `LB-08: one socket holds the callback port from before its address is shown until after the callback`()
-        async throws
-    {
+    @Test func `LB-08: one socket holds the callback port from its first showing to the callback`() async throws {
         try await Stage.play { stage in
             let flow = try await stage.begin()
             let port = try LocalURL(flow.redirectURI).port

@@ -1,5 +1,4 @@
 import RingbackBase
-import TestSupport
 import Testing
 
 /// A callback that is not the genuine one: made from it, by somebody who may know all of it.
@@ -48,9 +47,7 @@ private struct Forgery: Sendable, CustomTestStringConvertible {
 
 @Suite struct `A callback` {
     /// FAPI-16, FAPI-17, FAPI-18, FAPI-19.
-    @Test func `LB-03, LB-04, JARM-01: a forged callback changes nothing, on loopback and through the socket`()
-        async throws
-    {
+    @Test func `LB-03, LB-04, JARM-01: a forged callback changes nothing, on loopback or the socket`() async throws {
         try await Stage.play { stage in
             let flow = try await stage.begin()
             let genuine = try await Browser.signIn(at: flow.authorizationURL)

@@ -1,5 +1,3 @@
-// When a code for another device is the way, when it is not, and what a person is told.
-
 import Glibc
 import RingbackBase
 import Testing

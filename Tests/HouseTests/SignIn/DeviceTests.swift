@@ -1,11 +1,8 @@
-// Signing in with a code that is entered on another device (RFC 8628), through the real programs.
-
 import Glibc
 import RingbackBase
 import Testing
 
 @Suite struct `Signing in on another device` {
-    /// What the person does in a browser somewhere: opens the address, types the code, decides.
     private func enter(_ code: String, at address: String, _ decision: String = "user=alice&decision=allow")
         async throws
     {
@@ -16,7 +13,6 @@ import Testing
         #expect(answer.status == 200, "\(answer)")
     }
 
-    /// The code and the address, as they are printed.
     private func printed(by login: Program) async throws -> (code: String, address: String) {
         let line = try await login.errorLine("the code") { $0.hasPrefix("and enter the code:  ") }
         let address = try await login.errorLine("the address") { $0.hasPrefix("  http://") }
@@ -130,9 +126,7 @@ import Testing
         }
     }
 
-    @Test func `PR-22: a device response with an unsafe address or code is refused, and nothing of it is shown`()
-        async throws
-    {
+    @Test func `PR-22: a device response with an unsafe address or code is refused and not shown`() async throws {
         try await Stage.play { stage in
             let answers: [JSON] = [["verification_uri": "http://evil.example/device"], ["user_code": "A\u{1B}[31mB"]]
             for answer in answers {
@@ -153,9 +147,7 @@ import Testing
         try stage.write(script, to: "\(stage.directory)/bin/qrencode", mode: 0o700)
     }
 
-    @Test func `qrencode gets the address by standard input alone, and its drawing is shown in black and white`()
-        async throws
-    {
+    @Test func `qrencode gets the address by standard input alone, and its drawing is black and white`() async throws {
         try await Stage.play { stage in
             try placeEncoder(on: stage)
             let login = try stage.terminal("login", "work")
@@ -171,9 +163,7 @@ import Testing
         }
     }
 
-    @Test func `no QR code is drawn with --no-qr, on a small terminal, or if qrencode fails or prints something else`()
-        async throws
-    {
+    @Test func `no QR code is drawn with --no-qr, on a small terminal, or if qrencode fails`() async throws {
         try await Stage.play { stage in
             for (arguments, drawing, columns) in [
                 (["login", "work", "--no-qr"], "█▀▄ ", UInt16(120)),
@@ -203,9 +193,7 @@ import Testing
         }
     }
 
-    @Test func `without colours a QR code is drawn as COLORFGBG and the locale say, and without them with a hint`()
-        async throws
-    {
+    @Test func `without colours a QR code follows COLORFGBG and the locale, or has a hint`() async throws {
         try await Stage.play { stage in
             try placeEncoder(on: stage)
             let expected: [(variables: [String: String], format: String, isGuessed: Bool)] = [

@@ -16,26 +16,6 @@ import Testing
         }
     }
 
-    @Test func `sign_in=wait returns the session after the sign-in, or a timeout`() async throws {
-        try await Stage.play { stage in
-            async let session = stage.api("GET", "/v1/accounts/work/session?sign_in=wait")
-            let events = try stage.connect()
-            await events.send(Stage.request("GET", "/v1/events?account=work"))
-            _ = try await events.read(through: "initial_session")
-            var flow: JSON?
-            let end = ContinuousClock.now + Bound.usual
-            while flow == nil, ContinuousClock.now < end {
-                flow = try await stage.api("GET", "/v1/flows")["flows"]?.array?.first
-            }
-            _ = try await Browser.deliver(Browser.signIn(at: flow?["authorization_url"]?.string ?? ""))
-            let answer = try await session
-            #expect(answer.status == 200 && answer["subject"]?.string == "alice", "\(answer)")
-            #expect(try await events.read(through: "signed_in").contains("\"at-") == false)
-            // A sign-in that does not come is waited for as long as the caller says.
-            try await stage.api("GET", "/v1/accounts/home/session?sign_in=wait&timeout=1", status: 504, code: "timeout")
-        }
-    }
-
     /// ADV-17.
     @Test func `PR-13, NAT-10, NAT-14: the authorization URL has PKCE, state and nonce of 256 bits`() async throws {
         try await Stage.play { stage in

@@ -1,9 +1,6 @@
-// The provider's answer as a form that the browser posts (OAuth 2.0 Form Post Response Mode).
-
 import RingbackBase
 import Testing
 
-/// A page with a form that submits itself.
 private struct PostedAnswer: Sendable {
     let action: LocalURL
     let pairs: [(name: String, value: String)]
@@ -32,7 +29,6 @@ private struct PostedAnswer: Sendable {
         return String(parts[1].prefix { $0 != "\"" })
     }
 
-    /// The form as a browser encodes it.
     var body: String {
         pairs.map { "\($0.name)=\(PostedAnswer.escape($0.value))" }.joined(separator: "&")
     }

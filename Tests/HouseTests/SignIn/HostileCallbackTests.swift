@@ -35,9 +35,7 @@ import Testing
     }
 
     @Test
-    func `LB-09, LB-07, NAT-05, NAT-09: the callback port listens at the address of the redirect URI only`()
-        async throws
-    {
+    func `LB-09, LB-07, NAT-05, NAT-09: the callback port listens at the redirect URI's address`() async throws {
         try await CallbackPort.attack { port in
             #expect(ListeningPorts.addresses(of: port.number) == ["0100007F"])
             #expect(throws: SystemError.self) { try Connection(to: .ipv6(port.number)) }

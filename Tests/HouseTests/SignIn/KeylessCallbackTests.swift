@@ -1,5 +1,3 @@
-// A Supabase project of which no callback carries a flow's key: the scheme alone leads to the flow.
-
 import RingbackBase
 import Testing
 

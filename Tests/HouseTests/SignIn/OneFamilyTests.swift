@@ -1,5 +1,3 @@
-// A machine whose loopback interface has one address family.
-
 import Testing
 
 @Suite(.enabled(if: NetworkNamespace.isPossible, NetworkNamespace.reason))

@@ -1,8 +1,8 @@
 import RingbackBase
+import TestSupport
 import Testing
 
 @Suite struct `The address that a program opens` {
-    /// Where a browser is sent from it.
     private func page(behind url: String, _ fields: [(String, String)] = Browser.navigation) async throws -> LocalURL {
         let answer = try await Browser.load(LocalURL(url), fields: fields)
         #expect(answer.status == 303, "\(answer)")
@@ -58,9 +58,7 @@ import Testing
         }
     }
 
-    @Test func `login prints the page if newer calls have replaced its open_url`()
-        async throws
-    {
+    @Test func `login prints the page if newer calls have replaced its open_url`() async throws {
         try await Stage.play { stage in
             let (browser, opened) = try stage.recordingBrowser()
             let login = try stage.start("ringback", ["login", "work"], environment: ["BROWSER": browser])
@@ -74,9 +72,7 @@ import Testing
         }
     }
 
-    @Test func `an open_url pushes its authorization request when it is opened, and shows the result later`()
-        async throws
-    {
+    @Test func `an open_url pushes its authorization request when opened, and later shows the result`() async throws {
         try await Stage.play { stage in
             try await stage.sandbox.control(["pushed_requests": "required"])
             let flow = try await stage.begin()

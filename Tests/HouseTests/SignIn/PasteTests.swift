@@ -1,11 +1,8 @@
-// A callback that a person carries by hand, on the terminal where the sign-in was begun or on another one.
-
 import Glibc
 import RingbackBase
 import Testing
 
 @Suite struct `A pasted callback` {
-    /// A login on a terminal that has shown its page, and the flow behind it.
     private func begin(_ stage: Stage, _ account: String = "work") async throws -> (TerminalProgram, JSON) {
         let login = try TerminalProgram(
             ["login", account, "--no-browser"], environment: stage.environment, columns: 200)
@@ -135,9 +132,7 @@ import Testing
         }
     }
 
-    @Test func `login with a custom scheme says where the browser shows the callback`()
-        async throws
-    {
+    @Test func `login with a custom scheme says where the browser shows the callback`() async throws {
         try await play(at: "org.example.app://callback") { stage in
             let login = try TerminalProgram(
                 ["login", "work", "--no-browser"], environment: stage.environment, columns: 400)

@@ -1,11 +1,8 @@
-// A sign-in over SSH: the browser is elsewhere, and a forwarded port brings its callback here.
-
 import Glibc
 import RingbackBase
 import Testing
 
 @Suite struct `Signing in over SSH` {
-    /// Who runs this, as the user database says.
     private static let user: String = {
         let id = String(getuid())
         let lines = FileTree.text(of: "/etc/passwd")?.split(separator: "\n") ?? []

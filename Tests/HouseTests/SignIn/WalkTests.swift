@@ -1,7 +1,6 @@
 import RingbackBase
 import Testing
 
-/// How a callback gets to the daemon.
 private enum Way: String, CaseIterable {
     case loopback
     case open = "ringback open"

@@ -24,7 +24,6 @@ import Testing
         return id
     }
 
-    /// A browser that has sent the form of a forgotten password, or of a link by mail.
     private func asked(_ stage: Stage, _ action: String = "forgotten") async throws -> PageBrowser {
         var (browser, _) = try await PageBrowser.begin(stage)
         try await browser.load("/\(action)")

@@ -5,7 +5,6 @@ import Testing
 @Suite struct `The sign-in page` {
     private let mail = ("email", "mira@example.org")
 
-    /// A user with a password, signed out again.
     private func withUser(_ stage: Stage) async throws {
         try await stage.signUp()
         try await stage.ringback("logout", "app", status: 0)

@@ -1,5 +1,3 @@
-// What a refused sign-in says to run: the line as it stands leads on.
-
 import Glibc
 import RingbackBase
 import Testing
@@ -16,7 +14,6 @@ import Testing
         try await Stage.playProject(.object(JSONObject(members.map { JSONObject.Member($0.0, $0.1) })), test)
     }
 
-    /// The line that a refusal names.
     private func line(_ stage: Stage, after arguments: [String], stdin: String = "secret12\n") async throws -> String {
         let refused = try await stage.run("ringback", arguments, stdin: stdin, status: 1, out: "")
         // One line alone: a second, shorter one would lead astray.
@@ -25,7 +22,6 @@ import Testing
         return String(line.prefix { $0 != "\n" })
     }
 
-    /// Runs a line as a person's shell does.
     private func run(_ line: String, _ stage: Stage, stdin: String? = nil) async throws -> Output {
         try await stage.run(
             "/bin/sh", ["-c", line], stdin: stdin, environment: ["PATH": "\(Programs.directory):/usr/bin:/bin"])

@@ -1,13 +1,9 @@
-// What makes the same person reachable in another way at a Supabase project, by the command line: another address or
-// number, a way in for somebody who had none, a name that is told once, the account of another provider.
-
 import RingbackBase
 import Testing
 
 @Suite struct `A person of a Supabase project` {
     private static let strict: JSON = ["configuration": "B", "mail_interval": 0, "sms_interval": 0]
 
-    /// Somebody with a confirmed address, signed in.
     private func play(_ test: (Stage) async throws -> Void) async throws {
         try await Stage.playProject(Self.strict) { stage in
             let mira: JSON = ["email": "mira@example.org", "password": "secret12"]
@@ -17,14 +13,11 @@ import Testing
         }
     }
 
-    /// The codes that went out for a change, by address.
     private func codes(_ stage: Stage, _ box: String = "mailbox") async throws -> [String: String] {
         let letters = try await stage.sandbox.request("GET", "/supabase/sandbox/\(box)").json["letters"]?.array ?? []
         let changes = letters.filter { $0["type"]?.string?.hasSuffix("_change") == true }
         return Dictionary(changes.map { ($0["to"]?.string ?? "", $0["code"]?.string ?? "") }) { $1 }
     }
-
-    // MARK: Another address, another number
 
     @Test func `update-user --email takes the codes of both addresses on the terminal`() async throws {
         try await play { stage in
@@ -47,8 +40,7 @@ import Testing
         }
     }
 
-    @Test func `an address change is begun by one command and confirmed in two steps by ringback verify`() async throws
-    {
+    @Test func `an address change is begun by one command and confirmed by two of ringback verify`() async throws {
         try await play { stage in
             try await stage.ringback(
                 "supabase", "update-user", "app", "--email", "new@example.org", status: 0,
@@ -123,8 +115,6 @@ import Testing
         }
     }
 
-    // MARK: Somebody who was nobody
-
     @Test func `an anonymous user gets an address and a password and keeps the subject`() async throws {
         try await Stage.playProject(Self.strict) { stage in
             try await stage.ringback("login", "app", "--method", "anonymous", status: 0)
@@ -155,8 +145,6 @@ import Testing
             #expect(account["user"]?["email"] == "alice@example.org")
         }
     }
-
-    // MARK: ID tokens
 
     private static let upstream = """
         id_token_account = "idp"
@@ -198,8 +186,6 @@ import Testing
             }
         }
     }
-
-    // MARK: Whose the tokens are, and what is left
 
     @Test func `token_issuer accepts the tokens of a project with its own domain, and no others`() async throws {
         try await Stage.playProject(Self.strict) { stage in

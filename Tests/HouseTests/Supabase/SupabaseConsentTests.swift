@@ -1,5 +1,3 @@
-// The OAuth clients that a user has allowed at a project's own OAuth server, by the command line.
-
 import RingbackBase
 import Testing
 
@@ -20,9 +18,7 @@ import Testing
         ])
     }
 
-    @Test func `supabase consents lists the clients that the user has allowed, and revoke-consent revokes one`()
-        async throws
-    {
+    @Test func `supabase consents lists the allowed clients, and revoke-consent revokes one`() async throws {
         try await Stage.playProject { stage in
             try await stage.signUp()
             try await allow(stage)
@@ -47,8 +43,7 @@ import Testing
         }
     }
 
-    @Test func `supabase consents without consents, without a session or without an OAuth server says so`() async throws
-    {
+    @Test func `supabase consents says that there are none, no session or no OAuth server`() async throws {
         try await Stage.playProject { stage in
             try await stage.ringback("supabase", "consents", "app", status: 3)
             try await stage.signUp()

@@ -1,6 +1,3 @@
-// What an app at a Supabase project learns beside the session: the user's former identifier, what was linked, and the
-// provider's own token.
-
 import Glibc
 import RingbackBase
 import Testing
@@ -54,9 +51,7 @@ import Testing
         }
     }
 
-    @Test func `a wrong identifier names the list to see, and a missing second factor the commands to run`()
-        async throws
-    {
+    @Test func `a wrong identifier names the list to see, a missing second factor the commands`() async throws {
         try await Stage.playProject { stage in
             try await stage.signUp()
             for (verb, list) in [("unlink", "identities"), ("remove-factor", "factors")] {
@@ -82,9 +77,7 @@ import Testing
 }
 
 @Suite struct `What a sign-in is asked for` {
-    @Test func `login --scopes and --param reach the authorization URL, and ringback cancel ends the sign-in`()
-        async throws
-    {
+    @Test func `login --scopes and --param reach the authorization URL, and cancel ends the sign-in`() async throws {
         try await Stage.play { stage in
             let login = try stage.start(
                 "ringback",

@@ -1,5 +1,3 @@
-// The client library at the real daemon: what an app sees of its errors and times.
-
 import RingbackBase
 import RingbackClient
 import Testing
@@ -7,14 +5,11 @@ import Testing
 @Suite struct `RingbackClient at a Supabase project` {
     private static let mira = SupabaseSignInFields.Contact.email("mira@example.org")
 
-    /// The error of a call that must fail.
     private func failure<Value>(_ call: () async throws -> Value) async throws -> RingbackError {
         try #require(await #expect(throws: RingbackError.self) { _ = try await call() })
     }
 
-    @Test func `RingbackClient tells a wrong password from a wrong code`()
-        async throws
-    {
+    @Test func `RingbackClient tells a wrong password from a wrong code`() async throws {
         try await Stage.playProject { stage in
             let broker = BrokerClient(application: "test", socket: stage.socket)
             // Both methods label their arguments alike.

@@ -1,6 +1,3 @@
-// Identities come and go at a project without anybody's asking here: whoever signs in at a provider with the same
-// confirmed address has the provider's account linked, in silence. The audit log knows.
-
 import Glibc
 import RingbackBase
 import Testing
@@ -34,9 +31,7 @@ import Testing
         return lines
     }
 
-    @Test func `an identity that the project links by the address is told once, in the audit log and in the telemetry`()
-        async throws
-    {
+    @Test func `an identity that the project links by the address is told once in audit and telemetry`() async throws {
         try await Stage.playProject { stage in
             try await stage.signUp("alice@example.org")
             try await stage.ringback("logout", "app", status: 0)

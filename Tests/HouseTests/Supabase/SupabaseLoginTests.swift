@@ -1,12 +1,9 @@
-// Every way in at a Supabase project, by the command line: as a script uses it, and as a person at a terminal does.
-
 import Glibc
 import RingbackBase
 import Testing
 
 @Suite struct `ringback login at a Supabase project` {
-    @Test func `login by password reads it from standard input or a descriptor, never from the arguments`() async throws
-    {
+    @Test func `login by password reads it from standard input or a descriptor alone`() async throws {
         try await Stage.playProject { stage in
             try await stage.signUp()
             try await stage.ringback("logout", "app", out: "Signed out of app\n")
@@ -173,8 +170,6 @@ import Testing
             #expect(!FileTree.all(in: stage.state).contains { $0.hasSuffix(".people") })
         }
     }
-
-    // MARK: At a terminal
 
     @Test func `sign-up on a terminal asks for the password twice and shows neither`() async throws {
         try await Stage.playProject { stage in

@@ -1,6 +1,3 @@
-// The app's own row at a project: asked for without being asked after a sign-in, a start and a change of the person,
-// and told as it is: there, missing, switched off.
-
 import RingbackBase
 import Testing
 
@@ -24,7 +21,6 @@ import Testing
         }
     }
 
-    /// The requests to the project's tables so far.
     private func looks(_ stage: Stage, _ path: String = "profiles") async throws -> [JSON] {
         try await stage.sandbox.log(issuer: "/supabase").filter { request in
             request["endpoint"] == "supabase_rest" && request["path"]?.string?.hasSuffix("/\(path)") == true
@@ -37,9 +33,7 @@ import Testing
         return try session.json
     }
 
-    @Test func `the profile row is fetched after a sign-in, a start and a change of the user, without a request`()
-        async throws
-    {
+    @Test func `the profile row is fetched unasked after a sign-in, a start and a change of the user`() async throws {
         try await play(Self.rules) { stage in
             try await stage.signUp()
             let subject = try #require(try await stage.account("app")["subject"]?.string)
@@ -49,7 +43,6 @@ import Testing
             let token = try await stage.token("app") ?? "none"
             #expect(asked["headers"]?["authorization"]?.string == "Bearer \(token)")
             #expect(asked["headers"]?["apikey"] == "sb_publishable_sandbox")
-            // Whoever asks gets what was fetched.
             #expect(try await shown(stage)["profile"]?["email"] == "mira@example.org")
             #expect(try await looks(stage).count == 1)
 

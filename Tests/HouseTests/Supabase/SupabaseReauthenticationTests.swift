@@ -1,13 +1,8 @@
-// A new password where the project wants to know that it is still the same person: with a code, once the session is
-// older than a day.
-
 import RingbackBase
 import Testing
 
 @Suite struct `A new password of an old session` {
-    @Test func `a new password of an old session needs the code that the project sends, from a descriptor`()
-        async throws
-    {
+    @Test func `a new password of an old session needs the code that the project sends`() async throws {
         try await Stage.playProject(["secure_password_change": true]) { stage in
             try await stage.signUp()
             try await stage.sandbox.control(["advance_clock": 90_000], issuer: "/supabase")

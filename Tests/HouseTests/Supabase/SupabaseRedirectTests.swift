@@ -26,9 +26,7 @@ import Testing
         ("http://localhost:{port}/cb", "http://localhost:*/cb/**", "http://localhost:9/cb/KEY"),
     ]
 
-    @Test func `the redirect URL that account add and config check print is the one that the project needs`()
-        async throws
-    {
+    @Test func `account add and config check print the redirect URL that the project needs`() async throws {
         let site = "http://127.0.0.1:9/site"
         try await Stage.playProject(["site_url": .string(site), "allow_list": []]) { stage in
             for (redirect, entry, callback) in Self.callbacks {
@@ -55,9 +53,7 @@ import Testing
         }
     }
 
-    @Test func `a pasted Site URL names the redirect URL that the project lacks`()
-        async throws
-    {
+    @Test func `a pasted Site URL names the redirect URL that the project lacks`() async throws {
         let site = "https://app.example.org"
         try await Stage.playProject(["site_url": .string(site), "allow_list": []]) { stage in
             let redirect = "http://localhost:{port}/cb"

@@ -1,6 +1,3 @@
-// The requests of Supabase's own libraries for each sign-in method, made by the command line: what the project gets, to the
-// last parameter and header field.
-
 import RingbackBase
 import Testing
 
@@ -12,7 +9,6 @@ import Testing
     /// What proves a token that no published key can prove: once per session, before the token is served.
     private static let user = Wire("GET user", signedIn: true)
 
-    /// Logs in, and holds the project's requests to the rows.
     private func expect(
         _ stage: Stage, _ rows: [Wire], of arguments: [String], stdin: String = "",
         sourceLocation: SourceLocation = #_sourceLocation

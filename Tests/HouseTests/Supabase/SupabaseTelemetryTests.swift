@@ -1,13 +1,9 @@
-// The funnel of an app at a project: a line for each step of each way in, with what the way is called, how long it took
-// and why it ended; and not a word about who it was.
-
 import RingbackBase
 import Testing
 
 @Suite struct `The funnel of an app at a project` {
     private static let browser = Browser.environment
 
-    /// A listener that is known to listen, and what it had got by then.
     private func listen(_ stage: Stage) async throws -> Funnel {
         let program = try stage.start("ringback", ["events", "--telemetry"])
         try await stage.eventually("a first line") {

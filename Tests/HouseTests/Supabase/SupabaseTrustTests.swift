@@ -1,6 +1,3 @@
-// What a project says is believed as far as it can be proved; what it holds of us is ended when it is replaced; and one
-// sign-in that waits does not keep another one out.
-
 import RingbackBase
 import Testing
 
@@ -103,30 +100,6 @@ import Testing
                 "account", "add", "work", "--issuer", stage.sandbox.origin, "--client-id", "x", "--no-gateway")
             #expect(other.status == 64 || other.status == 78, "\(other)")
             #expect(other.err.contains("--no-gateway"), "\(other)")
-        }
-    }
-
-    @Test func `the text of a failing trigger or hook is shown`() async throws {
-        try await Stage.playProject(["users": mira]) { stage in
-            let words = "Database error saving new user"
-            let fault: JSON = [
-                "endpoint": "supabase_signup", "kind": "error", "status": 500,
-                "body": ["code": "unexpected_failure", "message": .string(words)],
-            ]
-            try await stage.sandbox.control(["faults": [fault]], issuer: "/supabase")
-            let signUp = try await stage.api(
-                "POST", "/v1/accounts/app/sign-in",
-                ["method": "sign_up", "email": "new@example.org", "password": "secret12"])
-            #expect(signUp["provider_code"] == "unexpected_failure", "\(signUp)")
-            #expect(signUp["provider_message"]?.string == words, "\(signUp)")
-            try await stage.sandbox.control(["clear": true, "faults": [fault]], issuer: "/supabase")
-            let typed = try await stage.ringback(
-                "login", "app", "--method", "sign_up", "--email", "new@example.org", stdin: "secret12\n", status: 1,
-                says: words, "unexpected_failure")
-            #expect(!typed.err.contains("not available"), "\(typed)")
-            try await stage.sandbox.control(["clear": true], issuer: "/supabase")
-            try await stage.setProject(["token_hook": ["status": 500, "message": "Not on Sundays"]])
-            try await password(stage).expect(1, says: "Not on Sundays")
         }
     }
 

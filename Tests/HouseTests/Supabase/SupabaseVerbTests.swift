@@ -1,5 +1,3 @@
-// What a person does about themselves at a Supabase project, by the command line.
-
 import RingbackBase
 import Testing
 
@@ -64,7 +62,6 @@ import Testing
         }
     }
 
-    /// A person with an authenticator app, signed out. Returns its secret.
     private func withApp(_ stage: Stage) async throws -> String {
         try await stage.signUp()
         let path = "/v1/accounts/app/factors"
@@ -108,9 +105,7 @@ import Testing
         }
     }
 
-    @Test func `reset-password reads the second factor's code from standard input, or names the next commands`()
-        async throws
-    {
+    @Test func `reset-password reads the second factor's code from standard input, or names commands`() async throws {
         try await Stage.playProject(["mail_interval": 0]) { stage in
             let secret = try await withApp(stage)
             /// Begins without input, so that the code of the mail is known.

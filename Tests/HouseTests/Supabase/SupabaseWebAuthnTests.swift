@@ -1,6 +1,3 @@
-// Security keys and passkeys as second factors at a Supabase project: an app holds the ceremony, with a key of its own
-// here, and the project checks every byte of it.
-
 import RingbackBase
 import Testing
 

@@ -1,12 +1,10 @@
-// The daemon's own description of its socket API, as somebody reads it who writes a client from it.
-
 import RingbackBase
 import TestSupport
 
+/// The daemon's own description of its socket API, as somebody reads it who writes a client from it.
 struct APIDescription: Sendable {
     let document: JSON
 
-    /// Every operation, as `GET /v1/status`.
     var operations: Set<String> {
         var found: Set<String> = []
         for path in document["paths"]?.object?.members ?? [] {

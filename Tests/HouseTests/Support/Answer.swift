@@ -1,7 +1,6 @@
-// An HTTP answer, taken apart, for tests that look at every part of it.
-
 import RingbackBase
 
+/// An HTTP answer, taken apart, for tests that look at every part of it.
 struct Answer: Sendable, CustomStringConvertible {
     /// 0 if nothing came before the connection was closed.
     let status: Int
@@ -10,7 +9,6 @@ struct Answer: Sendable, CustomStringConvertible {
     let body: [UInt8]
 
     var text: String { String(decoding: body, as: UTF8.self) }
-    /// The content of a page's one `style` element.
     var style: String? {
         let parts = text.split(separator: "<style>", maxSplits: 1)
         guard parts.count == 2, let end = parts[1].firstRange(of: "</style>") else { return nil }
@@ -18,7 +16,6 @@ struct Answer: Sendable, CustomStringConvertible {
     }
     /// `null` if the body is no JSON.
     var json: JSON { (try? JSON(parsing: body)) ?? .null }
-    /// Of a problem document.
     var code: String? { json["code"]?.string }
     var isProblem: Bool { fields["content-type"] == "application/problem+json" }
     /// Where it sends the browser: without an empty fragment, which only keeps the browser from handing its own on.
@@ -38,21 +35,4 @@ struct Answer: Sendable, CustomStringConvertible {
     var description: String { "\(status) \(fields) \(text)" }
 
     static let nothing = Answer(status: 0, fields: [:], body: [])
-}
-
-/// The head of an answer.
-struct AnswerHead: Sendable {
-    let status: Int
-    let fields: [String: String]
-
-    init(_ text: String) {
-        let lines = text.split(separator: "\r\n")
-        status = lines.first?.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
-        var fields: [String: String] = [:]
-        for line in lines.dropFirst() {
-            guard let colon = line.firstIndex(of: ":") else { continue }
-            fields[line[..<colon].lowercased()] = String(line[line.index(after: colon)...].drop { $0 == " " })
-        }
-        self.fields = fields
-    }
 }

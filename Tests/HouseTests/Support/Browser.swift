@@ -1,7 +1,4 @@
-// What a person and a browser do in a sign-in, one request at a time, with the fields that browsers send.
-
-import TestSupport
-
+/// What a person and a browser do in a sign-in, one request at a time, with the fields that browsers send.
 struct Browser: Sendable {
     /// The environment of a program whose browser is curl: it follows the redirects of a provider that approves by itself.
     static let environment = ["BROWSER": "curl -sSL -o /dev/null"]
@@ -12,7 +9,6 @@ struct Browser: Sendable {
         ("Accept", "text/html"), ("User-Agent", "a browser of the house tests"),
     ]
 
-    /// Loads a page; with a form, by POST.
     static func load(
         _ url: LocalURL, form: String? = nil, fields: [(String, String)] = navigation,
         within bound: Duration = Bound.usual
@@ -32,7 +28,6 @@ struct Browser: Sendable {
         try LocalURL(await location(after: "user=\(user)&decision=allow", at: authorizationURL))
     }
 
-    /// Opens a flow's page and says no.
     static func deny(at authorizationURL: String) async throws -> LocalURL {
         try LocalURL(await location(after: "user=alice&decision=deny", at: authorizationURL))
     }

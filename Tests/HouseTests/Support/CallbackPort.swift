@@ -1,5 +1,3 @@
-// The listener of a pending flow, as somebody sees it who has come to break in.
-
 import Cryptography
 import RingbackBase
 import Testing
@@ -10,7 +8,6 @@ struct CallbackPort: Sendable {
     let flow: Stage.PendingFlow
     let genuine: LocalURL
 
-    /// Starts a sign-in and answers the provider's page.
     init(_ stage: Stage, _ account: String = "work") async throws {
         self.stage = stage
         flow = try await stage.begin(account)
@@ -19,7 +16,6 @@ struct CallbackPort: Sendable {
 
     var number: Int { genuine.port }
 
-    /// Bytes to the port; the first answer.
     func send(_ text: String) async throws -> Answer { try await stage.tcp(number, text) }
 
     /// A request with the genuine target and Host, unless said otherwise.

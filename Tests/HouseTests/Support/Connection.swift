@@ -26,9 +26,7 @@ final class Connection: Sendable {
 
     deinit { Glibc.close(descriptor) }
 
-    /// No more will be sent, and nothing read.
     func close() { shutdown(descriptor, Int32(SHUT_RDWR)) }
-
     func send(_ text: String) async { await send(Array(text.utf8)) }
 
     func send(_ bytes: [UInt8]) async {
@@ -42,12 +40,12 @@ final class Connection: Sendable {
         }
     }
 
-    /// The server may answer and close before it has read everything.
     /// True once a response, a part of it, or the end has come. Waits at most so many milliseconds.
     func hasAnswer(within milliseconds: Int32) async -> Bool {
         await onThread { [descriptor] in hasEvent(POLLIN, on: descriptor, within: milliseconds) }
     }
 
+    /// The server may answer and close before it has read everything.
     private func sendNow(_ bytes: [UInt8]) { _ = sendAll(bytes, to: descriptor) }
 
     /// Reads one answer: by its Content-Length, or to the connection's end. ``Answer/nothing`` if it was closed first.

@@ -3,7 +3,6 @@
 import Glibc
 import TestSupport
 
-/// A page of the project.
 struct Document: Sendable {
     let text: String
 
@@ -21,23 +20,14 @@ struct Document: Sendable {
 
     /// - Parameter path: from the project's root.
     init(path: String) throws {
-        let file = unsafe open("\(Document.root)/\(path)", O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else { throw SystemError(call: "open \(path)", code: errno) }
-        defer { close(file) }
-        var bytes: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 65_536)
-        while true {
-            let count = unsafe read(file, &buffer, buffer.count)
-            guard count >= 0 else { throw SystemError(call: "read \(path)", code: errno) }
-            guard count > 0 else { break }
-            bytes += buffer[..<count]
+        guard let bytes = FileTree.bytes(of: "\(Document.root)/\(path)") else {
+            throw SystemError(call: "open \(path)", code: errno)
         }
         text = String(decoding: bytes, as: UTF8.self)
     }
 
     var lines: [Substring] { text.split(separator: "\n", omittingEmptySubsequences: false) }
 
-    /// A fenced block of Markdown.
     struct Block: Sendable {
         /// The word after the fence.
         let language: String
@@ -60,7 +50,6 @@ struct Document: Sendable {
 
     func blocks(in language: String) -> [String] { blocks.filter { $0.language == language }.map(\.text) }
 
-    /// The rows of all tables, as their cells.
     var tableRows: [[String]] {
         lines.filter { $0.hasPrefix("| ") }.map { line in
             line.replacing("\\|", with: "\u{1}").split(separator: "|").map {
@@ -78,7 +67,6 @@ struct Document: Sendable {
         }
     }
 
-    /// The targets of Markdown links, outside of fenced blocks.
     var links: [String] {
         var isFenced = false
         return lines.flatMap { line -> [String] in
@@ -113,12 +101,10 @@ struct Document: Sendable {
 }
 
 extension Substring {
-    /// Without spaces at both ends.
     fileprivate var trimmed: String { String(self).trimmed }
 }
 
 extension String {
-    /// Without spaces at both ends.
     var trimmed: String {
         String(drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
     }

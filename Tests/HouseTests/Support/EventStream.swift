@@ -1,5 +1,3 @@
-// The streams of the socket API, read event by event.
-
 import RingbackBase
 import TestSupport
 import Testing

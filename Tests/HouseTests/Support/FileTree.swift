@@ -1,8 +1,5 @@
-// Files of a stage, by plain system calls.
-
 import Glibc
 
-/// A directory and what is in it.
 enum FileTree {
     static func remove(_ path: String) {
         for name in names(in: path) { remove("\(path)/\(name)") }
@@ -25,7 +22,6 @@ enum FileTree {
         return names.sorted()
     }
 
-    /// The files below a directory.
     static func all(in path: String) -> [String] {
         names(in: path).flatMap { name in
             let below = all(in: "\(path)/\(name)")
@@ -61,6 +57,5 @@ enum FileTree {
     }
 
     static func setMode(_ mode: mode_t, of path: String) { unsafe chmod(path, mode) }
-
     static func makeDirectory(_ path: String) { unsafe mkdir(path, 0o700) }
 }

@@ -1,17 +1,13 @@
-// oidc-agent with an account at the sandbox, for the tests that compare with it and take its account over.
-
 import Glibc
 import RingbackBase
 import Testing
 
+/// oidc-agent with an account at the sandbox, for the tests that compare with it and take its account over.
 struct ForeignAgent {
     static let isInstalled = areInstalled("oidc-agent", "oidc-gen", "oidc-token")
-    /// The passphrase of its account.
     static let passphrase = "correct horse"
-    /// The client's at the sandbox.
     static let secret = "s3cret"
 
-    /// What its programs need.
     let environment: [String: String]
     private let pid: Int32
 

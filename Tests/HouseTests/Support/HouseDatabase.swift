@@ -31,7 +31,6 @@ struct HouseDatabase {
         try await stage.eventually("the end of the database") { unsafe access("\(directory)/gone", F_OK) == 0 }
     }
 
-    /// Starts the server again.
     func comeBack() { _ = unsafe unlink("\(directory)/away") }
 
     /// As an administrator reaches it.

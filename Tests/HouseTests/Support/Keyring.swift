@@ -1,10 +1,7 @@
-// A keyring on a bus of the stage's own: a small honest fake, always, and gnome-keyring itself where it is installed.
-
 import Glibc
 import Synchronization
 import Testing
 
-/// Which keyring is played with.
 enum KeyringKind: String, Sendable, CustomTestStringConvertible {
     case fake, gnome
 
@@ -18,7 +15,6 @@ enum KeyringKind: String, Sendable, CustomTestStringConvertible {
     }()
 }
 
-/// A keyring and the bus that it is on.
 final class Keyring: Sendable {
     let bus: PrivateBus
     private let stage: Stage
@@ -29,7 +25,6 @@ final class Keyring: Sendable {
     private static let password = "correct horse"
     private static let service = "org.freedesktop.secrets"
 
-    /// A bus without a keyring.
     init(_ kind: KeyringKind, _ stage: Stage) async throws {
         self.kind = kind
         self.stage = stage
@@ -62,7 +57,6 @@ final class Keyring: Sendable {
         try await settle(isLocked: !isUnlocked)
     }
 
-    /// Ends it at once, as a crash does.
     func kill() async throws {
         let program = current.withLock { $0.program }
         program?.send(SIGKILL)
@@ -98,7 +92,6 @@ final class Keyring: Sendable {
         #expect(unlocker.status == 0, "\(unlocker)")
     }
 
-    /// Takes every key of ours out of it.
     func empty() async throws {
         if let fake { return try await fake.order("empty") }
         _ = try await stage.run("/usr/bin/secret-tool", ["clear", "application", "ringback"], environment: environment)

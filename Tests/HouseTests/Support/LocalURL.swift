@@ -1,13 +1,9 @@
-// The URLs of these tests: http on loopback with a port. Enough of a reader for them, and no more.
-
 import TestSupport
 
-/// A URL of a loopback server.
 struct LocalURL: Sendable, CustomStringConvertible {
     let text: String
     let authority: String
     let port: Int
-    /// Path and query.
     let target: String
 
     init(_ text: String) throws {
@@ -59,7 +55,6 @@ struct LocalURL: Sendable, CustomStringConvertible {
         return try with(pairs)
     }
 
-    /// Where a Location or a form's action leads.
     func following(_ reference: String) throws -> LocalURL {
         try LocalURL(reference.hasPrefix("/") ? "http://\(authority)\(reference)" : reference)
     }

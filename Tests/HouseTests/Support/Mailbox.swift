@@ -1,8 +1,7 @@
-// A named pipe that a script of the stage writes to: its lines are events.
-
 import Glibc
 import TestSupport
 
+/// A named pipe that a script of the stage writes to: its lines are events.
 final class Mailbox: Sendable {
     let path: String
     private let descriptor: Int32
@@ -17,7 +16,6 @@ final class Mailbox: Sendable {
 
     deinit { close(descriptor) }
 
-    /// The next line.
     func line(within bound: Duration = Bound.usual) async throws -> String {
         let end = ContinuousClock.now + bound
         return try await onThread { [descriptor, path] in
@@ -25,8 +23,7 @@ final class Mailbox: Sendable {
             while true {
                 let left = end - ContinuousClock.now
                 guard left > .zero else { throw Late(what: "a line in \(path)") }
-                var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-                guard unsafe poll(&entry, 1, Int32(max(1, left / .milliseconds(1)))) > 0 else { continue }
+                guard hasEvent(POLLIN, on: descriptor, within: Int32(max(1, left / .milliseconds(1)))) else { continue }
                 var byte: UInt8 = 0
                 guard unsafe read(descriptor, &byte, 1) == 1 else { continue }
                 if byte == UInt8(ascii: "\n") { return String(decoding: line, as: UTF8.self) }

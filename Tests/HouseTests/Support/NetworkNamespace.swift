@@ -1,9 +1,8 @@
-// A network of a test's own: a script of Tests/Programs that lives in a network namespace, tells what it saw there, and is
-// judged outside.
-
 import Glibc
 import Testing
 
+/// A network of a test's own: a script of Tests/Programs lives in a network namespace and tells what it saw there. It is
+/// judged outside.
 enum NetworkNamespace {
     /// By root at once, by others in a user namespace, where the kernel lends one.
     private static let options: [String]? = [["-n"], ["-r", "-n"]].first { options in
@@ -17,7 +16,6 @@ enum NetworkNamespace {
     static let isPossible = options != nil
     static let reason: Comment = "the kernel, or what guards it, lends no network namespace"
 
-    /// Runs a script of Tests/Programs to its end.
     static func run(_ script: String, _ arguments: String..., on stage: Stage) async throws -> Output {
         try await stage.run(
             "/usr/bin/unshare",

@@ -1,8 +1,7 @@
-// Stands for systemd: the datagram socket that a service tells how it stands (sd_notify(3)).
-
 import Glibc
 import TestSupport
 
+/// Stands for systemd: the datagram socket that a service tells how it stands (sd_notify(3)).
 final class NoticeSocket: Sendable {
     let path: String
     private let descriptor: Int32
@@ -28,7 +27,6 @@ final class NoticeSocket: Sendable {
         }
     }
 
-    /// How many messages have come.
     var count: Int { messages.value.count }
 
     /// Waits for a message after the first `count` ones.

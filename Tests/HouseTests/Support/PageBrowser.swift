@@ -1,18 +1,15 @@
-// A browser on Ringback's own sign-in page: one cookie, one page, one request at a time.
-
 import RingbackBase
 import Testing
 
+/// A browser on Ringback's own sign-in page: one cookie, one page, one request at a time.
 struct PageBrowser: Sendable {
     /// The page's address, `http://rb-….localhost:PORT/`.
     let address: LocalURL
     var cookie: String
-    /// What the last response said.
     var answer: Answer
 
     var origin: String { "http://\(address.authority)" }
 
-    /// Starts a sign-in on the page, and opens its start address.
     static func begin(_ stage: Stage) async throws -> (browser: PageBrowser, flow: JSON) {
         let flow = try await stage.api("POST", "/v1/accounts/app/sign-in", ["method": "page"])
         guard flow.status == 201, let start = flow["open_url"]?.string else { throw Late(what: "a page, not \(flow)") }
@@ -53,7 +50,6 @@ struct PageBrowser: Sendable {
             address.following(path), fields: fields ?? Browser.navigation + [("Cookie", cookie)])
     }
 
-    /// Sends a form as the browser does, and follows where it leads.
     mutating func send(_ action: String, _ values: [(String, String)] = []) async throws {
         answer = try await post(form(action, values))
         guard answer.status == 303, let next = answer.destination else { throw Late(what: "a redirect, not \(answer)") }
@@ -79,7 +75,6 @@ struct PageBrowser: Sendable {
 
     /// The token of the forms on the page.
     var token: String? { value(after: "name=\"token\" value=\"") }
-
     var heading: String? { value(after: "<h1>").map { String($0.prefix { $0 != "<" }) } }
 
     /// What follows a text on the page, up to the next quotation mark.

@@ -1,16 +1,14 @@
-// A message bus of the stage's own, and who is on it. Nobody's real bus or keyring is touched.
-
 import Glibc
 import RingbackBase
 import TestSupport
 import Testing
 
+/// A message bus of the stage's own, and who is on it. Nobody's real bus or keyring is touched.
 struct PrivateBus: Sendable {
     let address: String
     private let stage: Stage
     private let daemon: Program
 
-    /// Starts the bus, and waits until it can be reached.
     init(_ stage: Stage) async throws {
         self.stage = stage
         address = "unix:path=\(stage.directory)/bus"
@@ -60,7 +58,6 @@ struct PrivateBus: Sendable {
     }
 }
 
-/// Somebody who listens to all of a bus.
 struct BusMonitor: Sendable {
     fileprivate let path: String
     fileprivate let program: Program
@@ -98,7 +95,6 @@ final class FakeService: Sendable {
         }
     }
 
-    /// Waits for a line that it writes, from its beginning on.
     func wait(for line: String) async throws {
         _ = try await program.line(line) { $0 == line }
     }
@@ -106,13 +102,11 @@ final class FakeService: Sendable {
 
 /// What a notification server (`fake("notifications")`) has shown.
 extension FakeService {
-    /// Every notice so far, oldest first.
     var notices: [JSON] {
         program.output.value.lines.filter { $0.hasPrefix("shown ") }
             .compactMap { try? JSON(parsing: Array($0.utf8.dropFirst(6))) }
     }
 
-    /// The n-th notice, once it is there.
     func notice(_ number: Int) async throws -> JSON {
         try await program.output.first("notice \(number)") { _ in self.notices.dropFirst(number - 1).first }
     }

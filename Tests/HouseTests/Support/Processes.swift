@@ -1,5 +1,3 @@
-// What the kernel tells of processes.
-
 import Glibc
 
 enum Processes {

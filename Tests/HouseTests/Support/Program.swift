@@ -3,16 +3,13 @@
 import Glibc
 import TestSupport
 
-/// What has come through a pipe so far.
 struct Transcript: Sendable {
     var text = ""
     var isOver = false
 
-    /// Only whole lines.
     var lines: [String] { text.split(separator: "\n", omittingEmptySubsequences: false).dropLast().map(String.init) }
 }
 
-/// A running program.
 final class Program: Sendable {
     let name: String
     let pid: pid_t
@@ -29,22 +26,14 @@ final class Program: Sendable {
         pid = child.pid
         Program.read(child.output, into: output)
         Program.read(child.errors, into: errors)
-        startThread { [status, pid] in
-            var code: Int32 = 0
-            while unsafe waitpid(pid, &code, 0) < 0, errno == EINTR {}
-            let signal = code & 0x7F
-            let ended = signal == 0 ? (code >> 8) & 0xFF : 128 + signal
-            status.change { $0 = ended }
-        }
+        Program.collect(pid, into: status)
     }
 
-    /// The exit status, as far as it has one.
     var endedStatus: Int32? { status.value }
 
     /// Sends a signal; nothing if it has ended, since its pid may be somebody else's by then.
     func send(_ signal: Int32) { if status.value == nil { kill(pid, signal) } }
 
-    /// Waits for its end and for the end of what it said.
     func end(within bound: Duration = Bound.usual) async throws -> Output {
         let ended = try await status.first("the end of \(self.about)", within: bound) { $0 }
         _ = try await output.first("the end of the output of \(name)") { $0.isOver ? true : nil }
@@ -52,7 +41,6 @@ final class Program: Sendable {
         return Output(status: ended, out: output.value.text, err: errors.value.text)
     }
 
-    /// Waits for a line of standard output.
     func line(
         _ what: String = "a line", within bound: Duration = Bound.usual,
         where isWanted: @escaping @Sendable (String) -> Bool = { _ in true }
@@ -60,7 +48,6 @@ final class Program: Sendable {
         try await output.first("\(what), from \(self.about)", within: bound) { $0.lines.first(where: isWanted) }
     }
 
-    /// Waits for a line of standard error.
     func errorLine(
         _ what: String, within bound: Duration = Bound.usual, where isWanted: @escaping @Sendable (String) -> Bool
     ) async throws -> String {
@@ -77,13 +64,11 @@ final class Program: Sendable {
         return false
     }
 
-    /// For the text of a failure.
     private var about: String {
         "\(name) (status \(status.value.map(String.init) ?? "none yet"))\n--- out\n\(output.value.text)"
             + "--- err\n\(errors.value.text)---"
     }
 
-    /// Starts a process; gives its pid and the pipes to read from.
     private static func begin(
         _ arguments: [String], _ environment: [String], _ stdin: String?
     ) throws -> (pid: pid_t, output: Int32, errors: Int32) {
@@ -139,6 +124,16 @@ final class Program: Sendable {
                 $0.text += rest
                 $0.isOver = true
             }
+        }
+    }
+
+    static func collect(_ pid: pid_t, into status: Watched<Int32?>) {
+        startThread {
+            var code: Int32 = 0
+            while unsafe waitpid(pid, &code, 0) < 0, errno == EINTR {}
+            let signal = code & 0x7F
+            let ended = signal == 0 ? (code >> 8) & 0xFF : 128 + signal
+            status.change { $0 = ended }
         }
     }
 

@@ -1,10 +1,7 @@
-// Where the real executables are.
-
 import Glibc
 import RingbackBase
 import Testing
 
-/// The three programs that are driven.
 enum Programs {
     /// `RINGBACK_TEST_BIN`, else the directory that this test program was built into.
     static let directory: String = {
@@ -23,19 +20,14 @@ enum Programs {
     }
 }
 
-/// What a program has left behind.
 struct Output: Sendable, CustomStringConvertible {
     /// The exit status; 128 and the signal's number for one that a signal ended.
     let status: Int32
     let out: String
     let err: String
 
-    /// The lines of standard output.
     var lines: [String] { out.split(separator: "\n").map(String.init) }
-
-    /// Standard output as one JSON document.
     var json: JSON { get throws { try JSON(parsing: out.utf8) } }
-
     var description: String { "status \(status)\n--- out\n\(out)--- err\n\(err)---" }
 
     /// Checks the exit status and what else is named: the whole of standard output, and what standard output (`prints`)

@@ -1,5 +1,3 @@
-// Somebody who reads a page of the project and types what it says: in a shell, in order, with a browser that signs in.
-
 import Testing
 
 extension Stage {
@@ -17,11 +15,8 @@ extension Stage {
 
     /// What the reader's shell has beyond the stage's environment.
     var readersEnvironment: [String: String] {
-        [
-            "PATH": "\(Programs.directory):/usr/bin:/bin", "RINGBACK_SOCK": "",
-            // The sandbox signs alice in without asking: a browser that follows redirects is enough.
-            "BROWSER": "curl -sSL -o /dev/null",
-        ]
+        // The sandbox signs alice in without asking: a browser that follows redirects is enough.
+        Browser.environment.merging(["PATH": "\(Programs.directory):/usr/bin:/bin", "RINGBACK_SOCK": ""]) { $1 }
     }
 
     /// Runs a block as a script: every line must succeed, and what its comments `# prints: …` say must be printed.

@@ -1,14 +1,10 @@
-// The real ringback-sandbox, with its switches, counters and log.
-
 import RingbackBase
-import TestSupport
 
 final class SandboxServer: Sendable {
     let program: Program
     /// `http://127.0.0.1:PORT`: the issuer at the root; others are below, as `/tenant-a`.
     let origin: String
 
-    /// Starts it and waits for its first line.
     init(_ arguments: [String], environment: [String: String]) async throws {
         program = try Program("ringback-sandbox", ["--port", "0"] + arguments, environment: environment)
         let line = try await program.line("“listening on …”")
@@ -48,7 +44,6 @@ final class SandboxServer: Sendable {
         try await request("GET", "\(issuer)/sandbox/log").json["requests"]?.array ?? []
     }
 
-    /// Every request's text, to look for what must not be in it.
     func logText(issuer: String = "") async throws -> String {
         try await request("GET", "\(issuer)/sandbox/log").text
     }

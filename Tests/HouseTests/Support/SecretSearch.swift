@@ -33,7 +33,6 @@ enum SecretSearch {
         }
     }
 
-    /// Files below a directory that hold a token.
     static func files(in directory: String) -> [String] {
         FileTree.names(in: directory).flatMap { name -> [String] in
             let path = "\(directory)/\(name)"

@@ -1,10 +1,9 @@
-// An authenticator and the page that asks it, in one: what `navigator.credentials` gives an app (Web Authentication
-// level 3), with a key that is made here.
-
 import Cryptography
 import RingbackBase
 import Testing
 
+/// An authenticator and the page that asks it, in one: what `navigator.credentials` gives an app (Web Authentication
+/// level 3), with a key that is made here.
 final class SecurityKey {
     private static let origin = "https://app.example.org"
 

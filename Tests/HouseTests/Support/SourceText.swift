@@ -4,8 +4,6 @@
 struct SourceText {
     /// The lines without comments and without what stands in strings; quotation marks stay.
     let lines: [String]
-
-    /// The modules that this file imports.
     let imports: Set<String>
 
     /// What stands in strings, without what is put in. Strings that are joined by `+` are one.
@@ -32,7 +30,6 @@ struct SourceText {
 
     private static func isCode(_ line: String) -> Bool { line.utf8.contains { $0 > 0x20 } }
 
-    /// The module that a line imports, if it imports one.
     private static func module(_ line: String) -> String? {
         guard line.contains("import ") else { return nil }
         let words = line.split(separator: " ").drop {
@@ -52,7 +49,6 @@ struct SourceText {
 
     private static let keywords: Set<Substring> = ["struct", "class", "enum", "actor", "protocol", "extension"]
 
-    /// Every declaration and extension in the file.
     var parts: [Part] {
         var found: [Part] = []
         // One element for each open brace: the part that it opened, if it opened one.

@@ -1,5 +1,3 @@
-// The folders and files of Sources, walked with everything below them.
-
 import Foundation
 
 struct SourceTree {
@@ -10,13 +8,11 @@ struct SourceTree {
         let source: SourceText
 
         var target: String { path.split(separator: "/").dropFirst().first.map(String.init) ?? "" }
-        /// Without `.swift`.
         var name: String { String(path.split(separator: "/").last?.dropLast(6) ?? "") }
     }
 
     let files: [File]
 
-    /// The project's own sources, read once.
     static let project = Result { try SourceTree(folder("Sources")) }
 
     init(_ root: URL) throws {
@@ -25,7 +21,6 @@ struct SourceTree {
         }
     }
 
-    /// A folder of the project.
     static func folder(_ name: String) -> URL {
         URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().deletingLastPathComponent().appending(path: name)
@@ -40,7 +35,6 @@ struct SourceTree {
         }
     }
 
-    /// The Swift files below a folder, with their paths in it, sorted.
     static func texts(below root: URL) throws -> [(path: String, text: String)] {
         try FileManager.default.subpathsOfDirectory(atPath: root.path()).sorted()
             .filter { $0.hasSuffix(".swift") }

@@ -12,7 +12,6 @@ final class Stage: Sendable {
     let directory: String
     let sandbox: SandboxServer
     let notices: NoticeSocket
-    /// The daemon that runs now, or the last one.
     private let current = Mutex<Program?>(nil)
     private let others = Mutex<[Program]>([])
 
@@ -81,8 +80,6 @@ final class Stage: Sendable {
         }
     }
 
-    // MARK: Places
-
     var socket: String { "\(directory)/run/ringback.sock" }
     var state: String { "\(directory)/state" }
     var configuration: String { "\(directory)/config/config.toml" }
@@ -119,8 +116,6 @@ final class Stage: Sendable {
         }
     }
 
-    // MARK: Programs
-
     /// The daemon that runs now, or the last one.
     var daemon: Program? { current.withLock { $0 } }
 
@@ -143,7 +138,6 @@ final class Stage: Sendable {
         return program
     }
 
-    /// Ends the daemon with SIGTERM; gives what it left behind.
     @discardableResult
     func stopDaemon() async throws -> Output {
         guard let daemon else { throw Late(what: "a daemon to stop") }
@@ -151,7 +145,6 @@ final class Stage: Sendable {
         return try await daemon.end()
     }
 
-    /// Starts another sandbox, which is ended with the stage.
     func startSandbox(_ arguments: [String] = []) async throws -> SandboxServer {
         let server = try await SandboxServer(arguments, environment: environment)
         others.withLock { $0.append(server.program) }

@@ -1,11 +1,8 @@
-// What tests ask of the daemon: plain HTTP over its socket, and whole sign-ins.
-
 import RingbackBase
 import TestSupport
 import Testing
 
 extension Stage {
-    /// A connection to the socket API.
     func connect() throws -> Connection { try Connection(to: .unix(socket)) }
 
     /// A request to the socket API over a connection of its own. The status of the answer and the code of its problem are
@@ -23,7 +20,6 @@ extension Stage {
         return answer
     }
 
-    /// Bytes to the socket API; the first answer.
     func raw(_ text: String, within bound: Duration = Bound.usual) async throws -> Answer {
         let connection = try connect()
         await connection.send(text)
@@ -50,9 +46,6 @@ extension Stage {
         return try await connection.answer(within: bound)
     }
 
-    // MARK: Sign-ins
-
-    /// A flow that waits for its callback.
     struct PendingFlow: Sendable {
         let id: String
         let authorizationURL: String
@@ -61,7 +54,6 @@ extension Stage {
         let openURL: String
     }
 
-    /// Starts a sign-in, or joins one.
     func begin(_ account: String = "work", _ body: JSON = [:]) async throws -> PendingFlow {
         let answer = try await api("POST", "/v1/accounts/\(account)/sign-in", body)
         guard [200, 201].contains(answer.status), let id = answer["id"]?.string,
@@ -72,7 +64,6 @@ extension Stage {
         return PendingFlow(id: id, authorizationURL: authorizationURL, redirectURI: redirectURI, openURL: openURL)
     }
 
-    /// The whole of a sign-in by loopback.
     @discardableResult
     func signIn(_ account: String = "work", as user: String = "alice") async throws -> PendingFlow {
         let flow = try await begin(account)
@@ -97,7 +88,6 @@ extension Stage {
 
     func account(_ name: String = "work") async throws -> JSON { try await api("GET", "/v1/accounts/\(name)").json }
 
-    /// The access token that callers get now.
     func token(_ account: String = "work") async throws -> String? {
         try await api("GET", "/v1/accounts/\(account)/session")["access_token"]?.string
     }

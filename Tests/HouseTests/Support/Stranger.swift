@@ -10,10 +10,8 @@ enum Stranger {
     static let namedUID: UInt32 = 65_533
     static let isPossible = geteuid() == 0
     static let reason: Comment = "only root can act as another user"
-
     static let setpriv = "/usr/bin/setpriv"
 
-    /// What makes setpriv start a program as another user.
     static func becoming(_ uid: UInt32) -> [String] {
         ["--reuid", "\(uid)", "--regid", "\(uid)", "--clear-groups"]
     }
@@ -34,7 +32,6 @@ extension Stranger {
 }
 
 extension Stage {
-    /// Runs a program as another user.
     func run(
         asUser uid: UInt32 = Stranger.uid, _ arguments: [String], environment: [String: String] = [:]
     ) async throws -> Output {

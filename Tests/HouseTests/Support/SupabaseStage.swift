@@ -1,5 +1,3 @@
-// A stage at a Supabase project: the sandbox's, with its mailbox.
-
 import RingbackBase
 import Testing
 
@@ -35,11 +33,13 @@ extension Stage {
         for (place, text) in places { #expect(!tokens.contains { text.contains($0) }, "\(place)") }
     }
 
+    /// Switches of the project's issuer.
+    func switchProject(_ switches: JSON) async throws { try await sandbox.control(switches, issuer: "/supabase") }
+
     func setProject(_ settings: JSON) async throws {
-        try await sandbox.control(["supabase": settings], issuer: "/supabase")
+        try await switchProject(["supabase": settings])
     }
 
-    /// The last message that went out.
     func letter(_ box: String = "mailbox") async throws -> JSON {
         let letters = try await sandbox.request("GET", "/supabase/sandbox/\(box)").json["letters"]?.array ?? []
         return try #require(letters.last)
@@ -49,7 +49,6 @@ extension Stage {
         try #require(try await letter(box)["code"]?.string)
     }
 
-    /// Waits until a flow of the account asks for a code.
     func awaitCode() async throws {
         try await eventually("a flow that waits for a code") {
             let flows = try await api("GET", "/v1/flows")["flows"]?.array ?? []
@@ -57,14 +56,12 @@ extension Stage {
         }
     }
 
-    /// A new person, signed in.
     func signUp(_ email: String = "mira@example.org", password: String = "secret12") async throws {
         let login = try await ringback(
             "login", "app", "--method", "sign_up", "--email", email, stdin: "\(password)\n")
         #expect(login.status == 0 && login.out == "Signed in to app as \(email)\n", "\(login)")
     }
 
-    /// Signs in to `app` by password, and checks the result as ``run`` does.
     @discardableResult
     func logIn(
         _ options: String..., email: String = "mira@example.org", password: String = "secret12", status: Int32? = 0,

@@ -1,5 +1,3 @@
-// A child process on a terminal of its own, and the person who sits there.
-
 import Glibc
 import Synchronization
 import TestSupport
@@ -13,7 +11,6 @@ final class TerminalProgram: Sendable {
     private let master: Int32
     private let pid: pid_t
 
-    /// What has been written so far.
     private struct Screen: Sendable {
         var bytes: [UInt8] = []
         var isOver = false
@@ -58,13 +55,7 @@ final class TerminalProgram: Sendable {
             }
             screen.change { $0.isOver = true }
         }
-        startThread { [status] in
-            var code: Int32 = 0
-            while unsafe waitpid(pid, &code, 0) < 0, errno == EINTR {}
-            let signal = code & 0x7F
-            let ended = signal == 0 ? (code >> 8) & 0xFF : 128 + signal
-            status.change { $0 = ended }
-        }
+        Program.collect(pid, into: status)
     }
 
     deinit {
@@ -72,7 +63,6 @@ final class TerminalProgram: Sendable {
         close(master)
     }
 
-    /// Everything that the screen has shown.
     var text: String { screen.value.text }
 
     /// Waits until a text appears after what was waited for before.
@@ -85,10 +75,8 @@ final class TerminalProgram: Sendable {
         seen.withLock { $0 = end }
     }
 
-    /// Types a line, and Enter.
     func type(_ line: String) { press(Array(line.utf8) + [0x0A]) }
 
-    /// Answers questions, each when it is asked.
     func answer(_ steps: [(question: String, answer: String)]) async throws {
         for step in steps {
             try await shows(step.question)
@@ -96,12 +84,9 @@ final class TerminalProgram: Sendable {
         }
     }
 
-    /// Presses keys.
     func press(_ keys: [UInt8]) { _ = unsafe write(master, keys, keys.count) }
-
     func send(_ signal: Int32) { if status.value == nil { kill(pid, signal) } }
 
-    /// Waits for its end; gives the exit status and what the screen showed.
     func end() async throws -> (status: Int32, text: String) {
         let ended = try await status.first("the end of ringback on a terminal: \(self.text)") { $0 }
         // The reader may stand in a read that nobody ends but the terminal's last descriptor.
@@ -111,7 +96,6 @@ final class TerminalProgram: Sendable {
 }
 
 extension Stage {
-    /// Runs `ringback` on a terminal.
     func terminal(_ arguments: String..., columns: UInt16 = 120) throws -> TerminalProgram {
         try TerminalProgram(arguments, environment: environment, columns: columns)
     }

@@ -1,6 +1,5 @@
-// A model of a terminal's screen (xterm's, as far as our programs use it): what a person sees after the bytes, and how
-// many lines have scrolled away.
-
+/// A model of a terminal's screen (xterm's, as far as our programs use it): what a person sees after the bytes, and how
+/// many lines have scrolled away.
 struct TerminalScreen {
     let columns: Int
     let rows: Int
@@ -12,7 +11,6 @@ struct TerminalScreen {
     /// Sequences that this model does not know; a test that meets one must teach it.
     private(set) var unknown: [String] = []
 
-    /// The screen after a program's output, from its upper left corner.
     init(_ text: String, columns: Int, rows: Int) {
         self.columns = columns
         self.rows = rows

@@ -1,5 +1,3 @@
-// A server that tools connect to, and a link by whose name a tool finds its helper.
-
 import Glibc
 import Testing
 

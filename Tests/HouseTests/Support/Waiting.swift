@@ -1,5 +1,4 @@
-// Nobody sleeps here: whoever waits waits for an event, and gives up after a bound.
-
+import CLinux
 import Glibc
 import Synchronization
 import TestSupport
@@ -18,7 +17,6 @@ enum Bound {
     static func seconds(_ count: Int) -> Duration { .seconds(count * patience) }
 }
 
-/// Something that was waited for did not come.
 struct Late: Error, CustomStringConvertible {
     let what: String
     var description: String { "waited in vain: \(what)" }
@@ -28,8 +26,8 @@ struct Late: Error, CustomStringConvertible {
 final class Watched<Value: Sendable>: Sendable {
     private struct State {
         var value: Value
-        var waiters: [Int: AsyncStream<Void>.Continuation] = [:]
-        var nextNumber = 0
+        /// The eventfd(2) of each who waits.
+        var bells: Set<Int32> = []
     }
     private let state: Mutex<State>
 
@@ -40,11 +38,11 @@ final class Watched<Value: Sendable>: Sendable {
     var value: Value { state.withLock { $0.value } }
 
     func change(_ body: (inout Value) -> Void) {
-        let waiters = state.withLock { state in
+        state.withLock { state in
             body(&state.value)
-            return Array(state.waiters.values)
+            // Within the lock: who has given up closes the descriptor.
+            for bell in state.bells { _ = eventfd_write(bell, 1) }
         }
-        for waiter in waiters { waiter.yield() }
     }
 
     /// The first thing that `pick` finds.
@@ -54,36 +52,29 @@ final class Watched<Value: Sendable>: Sendable {
         _ what: @autoclosure @Sendable () -> String, within bound: Duration = Bound.usual,
         _ pick: @escaping @Sendable (Value) -> Result?
     ) async throws -> Result {
-        let found = await withTaskGroup(of: Result?.self) { group in
-            group.addTask { await self.await(pick) }
-            group.addTask {
-                try? await Task.sleep(for: bound)
-                return nil
-            }
-            defer { group.cancelAll() }
-            return await group.next() ?? nil
-        }
-        guard let found else { throw Late(what: what()) }
+        let end = ContinuousClock.now + bound
+        guard let found = await onThread({ [self] in wait(for: pick, until: end) }) else { throw Late(what: what()) }
         return found
     }
 
-    private func await<Result: Sendable>(_ pick: @Sendable (Value) -> Result?) async -> Result? {
-        let (changes, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-        let number = state.withLock { state in
-            state.nextNumber += 1
-            state.waiters[state.nextNumber] = continuation
-            return state.nextNumber
+    private func wait<Result>(for pick: (Value) -> Result?, until end: ContinuousClock.Instant) -> Result? {
+        let bell = eventfd(0, Int32(EFD_CLOEXEC) | Int32(EFD_NONBLOCK))
+        state.withLock { _ = $0.bells.insert(bell) }
+        defer {
+            state.withLock { _ = $0.bells.remove(bell) }
+            close(bell)
         }
-        defer { state.withLock { _ = $0.waiters.removeValue(forKey: number) } }
-        if let found = pick(value) { return found }
-        for await _ in changes {
+        while true {
             if let found = pick(value) { return found }
+            let left = end - .now
+            guard left > .zero else { return nil }
+            _ = hasEvent(POLLIN, on: bell, within: Int32(max(1, min(left / .milliseconds(1), 60_000))))
+            var rings: eventfd_t = 0
+            _ = unsafe eventfd_read(bell, &rings)
         }
-        return nil
     }
 }
 
-/// At most so many at a time.
 actor Gate {
     private var free: Int
     private var waiters: [CheckedContinuation<Void, Never>] = []

@@ -1,8 +1,7 @@
-// A request as a project got it, in the form of a line of a test, whatever made the request.
-
 import RingbackBase
 import Testing
 
+/// A request as a project got it, in the form of a line of a test, whatever made the request.
 struct Wire: Equatable, CustomStringConvertible {
     let method: String
     /// Below the project's URL.
@@ -56,9 +55,6 @@ struct Wire: Equatable, CustomStringConvertible {
         if hasBody { #expect(fields["content-type"] == "application/json") }
     }
 
-    // MARK: Values
-
-    /// The members of both, in an order of their own.
     private static func joined(_ one: JSON, _ other: JSON) -> JSON {
         named("", .object(JSONObject((one.object?.members ?? []) + (other.object?.members ?? []))))
     }
@@ -124,7 +120,6 @@ extension Stage {
         }
     }
 
-    /// Signs out, and waits until the project was told.
     func expectSignOut(sourceLocation: SourceLocation = #_sourceLocation) async throws {
         let told = Wire("POST logout", query: ["scope": "local"], signedIn: true)
         try await expect([told], of: "signOut", sourceLocation: sourceLocation) {

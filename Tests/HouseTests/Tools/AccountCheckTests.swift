@@ -3,7 +3,6 @@ import Testing
 
 /// `account add` has the daemon ask the provider before anything is written.
 @Suite struct `account add asks the provider` {
-    /// A mistake, and what is said of it.
     private struct Mistake: Sendable {
         let arguments: String
         let status: Int32

@@ -1,5 +1,3 @@
-// What verbs do without an account.
-
 import Glibc
 import RingbackBase
 import Testing

@@ -1,11 +1,8 @@
-// `account add` on a terminal, which asks for what the options do not say.
-
 import Glibc
 import RingbackBase
 import Testing
 
 @Suite struct `account add on a terminal` {
-    /// A question and its answer.
     private typealias Step = (question: String, answer: String)
 
     /// The sandbox asks nobody for consent.

@@ -1,5 +1,3 @@
-// What else of the configuration names an account that is removed.
-
 import Glibc
 import Testing
 
@@ -20,9 +18,7 @@ import Testing
 
         """
 
-    @Test func `an account that an origin, a kept file or a restricted socket names stays, with commands to remove it`()
-        async throws
-    {
+    @Test func `an account that other tables or a restricted socket name stays, with commands to run`() async throws {
         try await Stage.play("", startsDaemon: false) { stage in
             #expect(unsafe mkdir(stage.dropIns, 0o700) == 0)
             for name in ["work", "home"] {

@@ -22,7 +22,6 @@ import Testing
         try await stage.sandbox.counters(issuer: "/supabase").requests("supabase_logout")
     }
 
-    /// The names of the account's files in the vault.
     private static func sealed(_ stage: Stage, _ account: String) -> [String] {
         FileTree.all(in: "\(stage.state)/vault").filter { $0.contains("/\(account)+") }
     }

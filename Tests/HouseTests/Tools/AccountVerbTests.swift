@@ -9,7 +9,6 @@ import Testing
         client_id = "ringback"
         """
 
-    /// Runs `ringback` as the reader of the pages does.
     private static func run(_ stage: Stage, _ words: String) async throws -> Output {
         try await stage.run(
             "ringback", words.split(separator: " ").map(String.init), environment: stage.readersEnvironment)
@@ -78,7 +77,6 @@ import Testing
         }
     }
 
-    /// Signs in, and takes the account out of the configuration without a sign-out.
     private static func leaveSession(_ stage: Stage) async throws {
         let add = "account add work --issuer \(stage.sandbox.origin) --client-id ringback"
         #expect(try await run(stage, add).status == 0)
@@ -133,9 +131,7 @@ import Testing
         }
     }
 
-    @Test func `the session of another provider under the same name is removed without the one that is held`()
-        async throws
-    {
+    @Test func `the session of another provider under the same name is removed, the held one is kept`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()
             try stage.write(configuration: Stage.twoAccounts.replacing("{sandbox}\"", with: "{sandbox}/tenant-b\""))

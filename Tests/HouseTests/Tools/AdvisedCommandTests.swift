@@ -1,5 +1,3 @@
-// Every command that a message names is one: the words of the sources are read, and the program is asked for each.
-
 import Foundation
 import Testing
 
@@ -84,7 +82,6 @@ import Testing
 
     private static func hasVerbs(_ help: String) -> Bool { help.contains("SUBCOMMANDS:") }
 
-    /// The first words of the indented lines.
     private static func names(_ help: String) -> Set<String> {
         Set(
             help.split(separator: "\n").filter { $0.hasPrefix("  ") }

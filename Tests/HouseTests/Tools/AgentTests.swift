@@ -1,5 +1,3 @@
-// A daemon for the life of a command.
-
 import Glibc
 import RingbackBase
 import TestSupport

@@ -1,5 +1,3 @@
-// Completions in interactive shells: what a user sees after TAB.
-
 import Glibc
 import Testing
 

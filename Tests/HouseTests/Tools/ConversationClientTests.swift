@@ -1,5 +1,3 @@
-// `account add` on a terminal: which client the account is, and what is asked again after a mistake.
-
 import RingbackBase
 import Testing
 

@@ -1,5 +1,3 @@
-// Links for running apps, as a user and an app meet them: the desktop runs `ringback open`, an app listens.
-
 import Glibc
 import RingbackBase
 import RingbackClient
@@ -53,8 +51,7 @@ import Testing
         }
     }
 
-    @Test func `an app with the library takes links, acknowledges them, and is told when another listens`() async throws
-    {
+    @Test func `an app with the library acknowledges links, and is told when another app listens`() async throws {
         try await Stage.play(Self.configuration) { stage in
             let client = BrokerClient(application: "Coin", socket: stage.socket)
             var links = client.deepLinks("swisscoin").makeAsyncIterator()

@@ -1,5 +1,3 @@
-// `ringback use`, and `default` in the configuration.
-
 import Glibc
 import RingbackBase
 import Testing
@@ -55,14 +53,6 @@ import Testing
             let refused = try await stage.ringback("use", "work")
             #expect(refused.status != 0, "\(refused)")
             #expect(try text(of: stage.configuration) == odd)
-        }
-    }
-
-    @Test func `a default that names no account is rejected with its line`() async throws {
-        try await Stage.play(startsDaemon: false) { stage in
-            try stage.write(configuration: "# mine\ndefault = \"wrok\"\n\(Self.accounts)")
-            try await stage.ringback(
-                "config", "check", status: 78, says: "config.toml:2: default: ", "did you mean work?")
         }
     }
 

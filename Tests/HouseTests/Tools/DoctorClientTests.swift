@@ -1,10 +1,7 @@
-// What `ringback doctor` and `ringback account add` ask of a provider about the client, and what they say of it.
-
 import RingbackBase
 import Testing
 
 @Suite struct `A client that the provider is asked about` {
-    /// How an account names its client at a sandbox that knows `web client` by a secret, and what the doctor says.
     struct Client: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let lines: String

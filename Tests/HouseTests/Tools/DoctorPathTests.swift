@@ -1,10 +1,7 @@
-// The doctor where the user's shell and the service manager look for programs in different folders.
-
 import RingbackBase
 import Testing
 
 @Suite struct `the doctor, with a PATH for the shell and another one for the service manager` {
-    /// A service manager with this `PATH`, which runs the daemon.
     private func write(managerPath: String, on stage: Stage) throws {
         try stage.write(
             "#!/bin/sh\ncase \"$*\" in *show-environment*) echo 'LANG=C'; echo 'PATH=\(managerPath)' ;; "
@@ -12,7 +9,6 @@ import Testing
             to: "\(stage.directory)/bin/systemctl", mode: 0o700)
     }
 
-    /// What the doctor says, with this folder first in the `PATH` of the shell.
     private func lines(_ check: String, of stage: Stage, folder: String) async throws -> [JSON] {
         let output = try await stage.ringback(
             "doctor", "--json", environment: ["PATH": "\(folder):\(stage.directory)/bin:/usr/bin:/bin"])

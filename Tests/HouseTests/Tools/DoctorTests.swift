@@ -1,5 +1,3 @@
-// The doctor, in houses that are well and in houses that are ill in one way.
-
 import Glibc
 import RingbackBase
 import Testing
@@ -19,7 +17,6 @@ extension Stage {
 }
 
 extension [JSON] {
-    /// The check of a name, about a scheme or account if one is named.
     fileprivate func named(_ check: String, _ subject: String? = nil) -> JSON? {
         first { line in
             let found = line["scheme"]?.string ?? line["account"]?.string
@@ -31,7 +28,6 @@ extension [JSON] {
         named(check, subject)?["level"]?.string
     }
 
-    /// Everything that is wrong, by name.
     fileprivate var wrong: [String] {
         filter { $0["level"] == "wrong" }.compactMap { $0["check"]?.string }
     }
@@ -109,9 +105,7 @@ extension [JSON] {
         }
     }
 
-    @Test func `no daemon, no place for one, and mistakes in the configuration are wrong, each with its remedy`()
-        async throws
-    {
+    @Test func `no daemon, no place for one and mistakes in the configuration are wrong, with remedies`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             let (output, checks) = try await stage.doctor()
             #expect(output.status == 1 && checks.wrong == ["socket"], "\(output)")

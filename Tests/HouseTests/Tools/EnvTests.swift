@@ -1,11 +1,8 @@
-// What `ringback env` prints is run by the shells it is for.
-
 import Glibc
 import RingbackBase
 import Testing
 
 @Suite struct `ringback env` {
-    /// Names that a shell would make something of.
     private static let paths = [
         "/run/user/1000/ringback/ringback.sock", "/tmp/a b/s.sock", "/tmp/it's $(touch x) `id` $HOME/s.sock",
         "/tmp/\\back\\\\slash\"quote\"/s.sock", "/tmp/bang!bang;&|<>*?[]{}~#/s.sock", "/tmp/ключ/s.sock",

@@ -1,5 +1,3 @@
-// A command with a token.
-
 import Glibc
 import RingbackBase
 import Testing

@@ -106,9 +106,7 @@ import Testing
         }
     }
 
-    @Test func `the installer replaces and removes no file that it did not make, or that was changed since`()
-        async throws
-    {
+    @Test func `the installer neither replaces nor removes files that are not its own or were changed`() async throws {
         try await Stage.play("", startsDaemon: false) { stage in
             _ = try systemctl(stage)
             let installer = try await unpack(stage)
@@ -142,9 +140,7 @@ import Testing
         }
     }
 
-    @Test func `without systemd the installer says how to start the daemon, and the undo names one that runs`()
-        async throws
-    {
+    @Test func `without systemd the installer says how to start the daemon, the undo which one runs`() async throws {
         try await Stage.play { stage in
             try stage.write("#!/bin/sh\nexit 1\n", to: "\(stage.directory)/bin/systemctl", mode: 0o700)
             try await run(try await unpack(stage), on: stage).expect(0, says: "\(prefix(stage))/bin/ringbackd &")

@@ -1,6 +1,3 @@
-// Notices as a person meets them: a notification server of the tests' own on a bus of the stage's own, and an opener of
-// web pages that writes down what it is to open.
-
 import Glibc
 import RingbackBase
 import Testing
@@ -38,7 +35,6 @@ import Testing
         }
     }
 
-    /// The desktop of a stage.
     private struct Desk: Sendable {
         let stage: Stage
         let bus: PrivateBus
@@ -130,28 +126,6 @@ import Testing
             let ended = try await stage.api(
                 "GET", "/v1/flows/\(flow["id"]?.string ?? "")?wait=40", within: Bound.seconds(60))
             #expect(ended["status"] == "completed", "\(ended)")
-        }
-    }
-
-    @Test func `a notice shows the result of an opened link`() async throws {
-        try await play { stage, desk in
-            let flow = try await stage.begin("coin")
-            let callback = try await Browser.location(after: "user=alice&decision=allow", at: flow.authorizationURL)
-            try await stage.ringback("open", callback, status: 0)
-            #expect(try await desk.notice(1)["body"]?.string == "As alice@example.org.")
-            // The link again, by whatever way.
-            let again = try await stage.api("POST", "/v1/callbacks", ["url": .string(callback), "notify": true])
-            #expect(again.status == 200 || again.status == 410, "\(again)")
-            #expect(again["notified"]?.bool == true)
-            let refused = try await stage.begin("coin", ["switch_subject": true])
-            let no = try await Browser.location(after: "user=alice&decision=deny", at: refused.authorizationURL)
-            let answer = try await stage.api("POST", "/v1/callbacks", ["url": .string(no), "notify": true])
-            #expect(answer["flow"]?["status"]?.string == "failed" && answer["notified"]?.bool == true, "\(answer)")
-            try await stage.eventually("a notice of the no") {
-                desk.notices.last?["summary"]?.string == "Not signed in to coin"
-            }
-            let quiet = try await stage.api("POST", "/v1/callbacks", ["url": .string(no)])
-            #expect(quiet.status != 200 || quiet["notified"] == nil)
         }
     }
 

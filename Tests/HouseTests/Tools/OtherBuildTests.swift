@@ -36,9 +36,7 @@ extension Stage {
 }
 
 @Suite struct `A daemon of another commit` {
-    @Test func `a daemon of another commit is named with the command that restarts it`()
-        async throws
-    {
+    @Test func `a daemon of another commit is named with the command that restarts it`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             let path = try await stage.daemonOfAnotherCommit()
             let daemon = try await stage.startDaemon(of: path)
@@ -72,9 +70,7 @@ extension Stage {
         }
     }
 
-    @Test func `no command is shown for a daemon of another commit that a program started`()
-        async throws
-    {
+    @Test func `no command is shown for a daemon of another commit that a program started`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             let path = try await stage.daemonOfAnotherCommit()
             // The same file, from whatever directory this runs in.

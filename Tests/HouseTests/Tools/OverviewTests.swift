@@ -1,5 +1,3 @@
-// `ringback` without a verb.
-
 import Glibc
 import RingbackBase
 import Testing
@@ -8,7 +6,6 @@ import Testing
 private let activator = "/usr/bin/systemd-socket-activate"
 
 @Suite struct `ringback alone` {
-    /// How things stand on a terminal of 80 columns and 24 rows.
     private func look(
         _ stage: Stage, _ added: [String: String] = [:]
     ) async throws -> (lines: [String], text: String) {
@@ -20,9 +17,7 @@ private let activator = "/usr/bin/systemd-socket-activate"
         return (screen.lines, ended.text)
     }
 
-    @Test func `says who is signed in until when, what is in order and what is next, and asks no provider`()
-        async throws
-    {
+    @Test func `says who is signed in until when, what is in order and next, and asks no provider`() async throws {
         try await Stage.play { stage in
             // At once: a daemon that has just started is not shown as locked.
             let before = try await look(stage)

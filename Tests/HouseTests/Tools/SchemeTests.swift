@@ -4,7 +4,6 @@ import Glibc
 import RingbackBase
 import Testing
 
-/// How the desktop opens a link: what stands in its environment, and the program that a person's click starts.
 private enum Opener: String, CaseIterable {
     case generic, gnome, gio
 
@@ -240,7 +239,6 @@ extension Stage {
 }
 
 extension Stage {
-    /// The address with which a sign-in comes back, from the provider that approves by itself.
     func callback(of flow: PendingFlow) async throws -> String {
         var url = flow.authorizationURL
         for _ in 0..<6 where url.hasPrefix("http") {

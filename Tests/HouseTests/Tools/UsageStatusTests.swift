@@ -1,9 +1,6 @@
-// What is typed wrong has one exit status, 64, whatever verb it is typed for.
-
 import Testing
 
 @Suite struct `A mistake in what is typed` {
-    /// Verbs with an account that does not exist.
     private static let unknownAccounts = [
         "audit --account nobody", "login nobody", "token nobody", "token nobody --json", "token nobody --kind id_token",
         "session nobody", "refresh nobody", "logout nobody", "logout nobody --no-browser", "doctor nobody",
@@ -15,7 +12,6 @@ import Testing
         "supabase update-user nobody --email a@example.org", "migrate-user nobody", "env nobody", "events nobody",
     ]
 
-    /// Values of options that mean nothing.
     private static let unknownValues = [
         "login work --method nonsense", "token work --format nonsense", "token work --kind nonsense",
         "token work --min-valid x", "token --origin nonsense", "logout work --scope nonsense", "audit --limit x",

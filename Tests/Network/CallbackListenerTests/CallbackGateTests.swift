@@ -31,7 +31,6 @@ private let host = ("Host", "127.0.0.1:5000")
             peer: .network(client: server, clientPort: 40_000, server: server, serverPort: 5_000))
     }
 
-    /// The URL of an arrival, or the status of the refusal or page.
     private func verdict(_ gate: CallbackGate, _ request: ServerRequest, owner: UInt32? = us) -> String {
         switch gate.judge(request, owner: owner) {
         case .refused(let status): "\(status)"

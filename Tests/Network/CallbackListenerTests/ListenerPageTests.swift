@@ -6,8 +6,7 @@ import Testing
 private let work = SignInLabel(account: "work", providerHost: "id.example")
 
 @Suite(.timeLimit(.minutes(5))) struct `The listener's pages` {
-    @Test func `a result names the account and the provider, at an address of its own, for every reload`() async throws
-    {
+    @Test func `a result names account and provider at an address of its own, for every reload`() async throws {
         try await withListener(.completed, of: work) { listener, _ in
             let port = try listener.openPort()
             let answer = await Visitor.get("/callback/work?code=c&state=s", at: port)

@@ -7,10 +7,7 @@ import Testing
 @testable import CallbackListener
 
 extension `The loopback listener` {
-    // MARK: Ports
-
-    @Test func `NAT-07, NAT-08: flows share a free port, and the port outlives each of them but the last`() async throws
-    {
+    @Test func `NAT-07, NAT-08: flows share a free port, which is closed with the last of them`() async throws {
         try await withListener(linger: .milliseconds(20)) { listener, _ in
             #expect(listener.listeners.isEmpty)
             let first = try listener.open(CallbackBinding(path: "/callback/a"))

@@ -8,8 +8,6 @@ import Testing
 @testable import CallbackListener
 
 @Suite(.timeLimit(.minutes(5))) struct `The loopback listener` {
-    // MARK: The walk
-
     @Test func `NAT-35: a callback is delivered and ends at the last page`() async throws {
         try await withListener { listener, deliveries in
             let port = try listener.openPort()
@@ -45,8 +43,6 @@ import Testing
             #expect(deliveries.forms == ["code=c&state=s"])
         }
     }
-
-    // MARK: What is refused
 
     @Test func `LB-05, NAT-32: whatever is not a callback gets one and the same answer`() async throws {
         try await withListener(.unknown) { listener, _ in

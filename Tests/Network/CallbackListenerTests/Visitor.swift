@@ -1,5 +1,3 @@
-// What connects to a listener in these tests: plain sockets, and on threads of their own, since they block.
-
 import CLinux
 import CallbackListener
 import Glibc
@@ -7,7 +5,6 @@ import LocalHTTP
 import Synchronization
 import TestSupport
 
-/// An answer, taken apart.
 struct Answer: Sendable, Equatable {
     let status: Int
     /// Names lower-cased.
@@ -18,20 +15,13 @@ struct Answer: Sendable, Equatable {
     init(_ text: String) {
         self.text = text
         let end = text.firstRange(of: "\r\n\r\n")
-        let lines = text[..<(end?.lowerBound ?? text.endIndex)].split(separator: "\r\n")
-        status = lines.first?.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
-        var fields: [String: String] = [:]
-        for line in lines.dropFirst() {
-            guard let colon = line.firstIndex(of: ":") else { continue }
-            fields[line[..<colon].lowercased()] = String(line[line.index(after: colon)...].drop { $0 == " " })
-        }
-        self.fields = fields
+        let head = AnswerHead(String(text[..<(end?.lowerBound ?? text.endIndex)]))
+        (status, fields) = (head.status, head.fields)
         body = String(text[(end?.upperBound ?? text.endIndex)...])
     }
 }
 
 enum Visitor {
-    /// Sends the text over a connection of its own and reads to its end.
     static func send(_ text: String, to port: Int, overIPv6: Bool = false) async -> Answer {
         await onThread {
             guard let socket = connected(to: port, overIPv6: overIPv6) else { return Answer("") }
@@ -46,7 +36,6 @@ enum Visitor {
         await send("GET \(target) HTTP/1.1\r\nHost: \(host ?? "127.0.0.1:\(port)")\r\n\(fields)\r\n", to: port)
     }
 
-    /// True if somebody listens.
     static func canConnect(to port: Int) -> Bool {
         guard let socket = connected(to: port) else { return false }
         close(socket)
@@ -65,7 +54,6 @@ enum Visitor {
         return true
     }
 
-    /// True while the other end has neither spoken nor closed.
     static func isOpen(_ socket: Int32) -> Bool {
         var byte: UInt8 = 0
         let count = unsafe recv(socket, &byte, 1, Int32(MSG_DONTWAIT))
@@ -108,7 +96,6 @@ enum Visitor {
     }
 }
 
-/// What was delivered, and what is answered.
 final class Deliveries: Sendable {
     private let outcome: CallbackOutcome
     private let arrivals = Mutex<[CallbackArrival]>([])
@@ -119,8 +106,6 @@ final class Deliveries: Sendable {
 
     var urls: [String] { arrivals.withLock { $0.map(\.url) } }
     var forms: [String?] { arrivals.withLock { $0.map { $0.form.map { String(decoding: $0, as: UTF8.self) } } } }
-
-    /// Whose flows each may answer.
     var owners: [Set<String>] { arrivals.withLock { $0.map(\.owners) } }
 
     func take(_ arrival: CallbackArrival) -> CallbackOutcome {
@@ -129,7 +114,6 @@ final class Deliveries: Sendable {
     }
 }
 
-/// Runs a listener for the time of a test.
 func withListener(
     _ result: CallbackOutcome.Result = .completed, of signIn: SignInLabel? = nil, linger: Duration = .seconds(600),
     ownerOf: @escaping @Sendable (Peer) -> UInt32? = SocketOwner.uid(of:),
@@ -149,7 +133,6 @@ func withListener(
 }
 
 extension LoopbackListener {
-    /// The port of a new redirect URI.
     func openPort(_ path: String = "/callback/work", acceptsPost: Bool = false) throws -> Int {
         let redirectURI = try open(CallbackBinding(path: path, acceptsPost: acceptsPost))
         return portOf(redirectURI)

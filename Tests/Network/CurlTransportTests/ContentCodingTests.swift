@@ -161,8 +161,6 @@ private struct Body: CustomTestStringConvertible, Sendable {
         }
     }
 
-    // MARK: Streams
-
     /// What a stream gives, taken in pieces of so many bytes, and whether it is whole.
     private func stream(_ server: ScriptedServer, piece: Int, upTo limit: Int = .max) throws -> (
         bytes: [UInt8], isWhole: Bool

@@ -6,17 +6,6 @@ import Testing
 
 private func text(_ response: HTTPResponse) -> String { response.body.revealed() }
 
-/// The error of a request, nil if there is an answer.
-private func failure(_ client: CurlClient, _ request: HTTPRequest) async -> HTTPClientError? {
-    do throws(HTTPClientError) {
-        _ = try await client.send(request)
-        return nil
-    } catch {
-        return error
-    }
-}
-
-/// What a server says, with a name for the test's output.
 private struct Answer: CustomTestStringConvertible, Sendable {
     let testDescription: String
     let text: String
@@ -30,8 +19,6 @@ private struct Answer: CustomTestStringConvertible, Sendable {
 @Suite(.timeLimit(.minutes(5))) struct `The curl client` {
     let client = CurlClient(version: "0.1-test")
 
-    // MARK: Where it goes
-
     @Test func `PR-04, MD-05: a name that somebody else chose leads to nobody on this machine`() async throws {
         let server = ScriptedServer.answering("200 OK", fields: "", body: "inside")
         let url = server.url("/").replacing("127.0.0.1", with: "localhost")
@@ -39,10 +26,7 @@ private struct Answer: CustomTestStringConvertible, Sendable {
         #expect(try await client.send(request).status == 200)
         request.refusesInsideAddresses = true
         request.method = "POST"
-        guard case .unreachable = await failure(client, request) else {
-            Issue.record("it was connected to")
-            return
-        }
+        guard case .unreachable = await failureOf(client, request) else { throw Unexpected("it was connected to") }
     }
 
     @Test(.enabled(if: !interfaceAddresses().isEmpty, "The machine has no interface besides loopback."))
@@ -53,18 +37,13 @@ private struct Answer: CustomTestStringConvertible, Sendable {
         for host in [address, "[::ffff:\(address)]"] {
             var request = HTTPRequest(url: "https://\(host):\(server.port)/")
             request.refusesInsideAddresses = true
-            let found = await failure(client, request)
-            guard case .unreachable = found else {
-                Issue.record("\(host): \(String(describing: found))")
-                return
-            }
+            let found = await failureOf(client, request)
+            guard case .unreachable = found else { throw Unexpected("\(host): \(String(describing: found))") }
         }
         #expect(server.connectionCount == 0)
-        #expect(await failure(client, HTTPRequest(url: "https://\(address):\(server.port)/")) != nil)
+        #expect(await failureOf(client, HTTPRequest(url: "https://\(address):\(server.port)/")) != nil)
         #expect(server.connectionCount == 1)
     }
-
-    // MARK: What is sent
 
     @Test func `PR-05: sends a request and returns the whole answer`() async throws {
         let seen = Mutex("")
@@ -135,20 +114,17 @@ private struct Answer: CustomTestStringConvertible, Sendable {
         "http://10.0.0.1/", "gopher://127.0.0.1/", "https://user:word@example.com/", "https:///x", "", "localhost",
     ])
     func `PR-02, NAT-44: refuses a URL that secrets must not go to`(url: String) async {
-        #expect(await failure(client, HTTPRequest(url: url)) == .refusedURL)
+        #expect(await failureOf(client, HTTPRequest(url: url)) == .refusedURL)
     }
 
     @Test(arguments: [("X-A", "1\r\nX-B: 2"), ("X-A", "a\nb"), ("X A", "1"), ("", "1"), ("X-A", "\u{0}")])
-    func `refuses a header field that would be two`(name: String, value: String) async {
+    func `refuses a header field that would be two`(name: String, value: String) async throws {
         let server = ScriptedServer { $0.waitUntilClosed() }
         let request = HTTPRequest(url: server.url(), fields: HTTPFields([(name, value)]))
-        guard case .unreachable = await failure(client, request) else {
-            Issue.record("sent")
-            return
-        }
+        guard case .unreachable = await failureOf(client, request) else { throw Unexpected("sent") }
         var secret = HTTPRequest(url: server.url())
         secret.authorization = Secret("Bearer \(value)\n")
-        #expect(await failure(client, secret) != nil)
+        #expect(await failureOf(client, secret) != nil)
         #expect(server.connectionCount == 0)
     }
 
@@ -173,8 +149,6 @@ private struct Answer: CustomTestStringConvertible, Sendable {
             #expect(unsafe getenv("SSLKEYLOGFILE") == nil)
         }
     }
-
-    // MARK: What comes back
 
     @Test(arguments: [301, 302, 303, 307, 308])
     func `PR-03, ADV-20: a redirect is an answer`(status: Int) async throws {
@@ -218,7 +192,7 @@ private struct Answer: CustomTestStringConvertible, Sendable {
         }
         let limits = HTTPLimits(timeout: .seconds(60), maxBody: 1_000)
         #expect(
-            await failure(client, HTTPRequest(url: server.url(), limits: limits))
+            await failureOf(client, HTTPRequest(url: server.url(), limits: limits))
                 == .tooLarge(host: "127.0.0.1:\(server.port)"))
     }
 
@@ -235,7 +209,7 @@ private struct Answer: CustomTestStringConvertible, Sendable {
             connection.write("HTTP/1.1 200 OK\r\n")
             while connection.write("X-More: \(String(repeating: "x", count: 1_000))\r\n") {}
         }
-        #expect(await failure(client, HTTPRequest(url: server.url())) == .tooLarge(host: "127.0.0.1:\(server.port)"))
+        #expect(await failureOf(client, HTTPRequest(url: server.url())) == .tooLarge(host: "127.0.0.1:\(server.port)"))
     }
 
     @Test(arguments: [
@@ -248,7 +222,7 @@ private struct Answer: CustomTestStringConvertible, Sendable {
     ])
     private func `an answer that breaks HTTP or ends early is malformed`(answer: Answer) async {
         let server = ScriptedServer.writing(answer.text)
-        #expect(await failure(client, HTTPRequest(url: server.url())) == .malformed(host: "127.0.0.1:\(server.port)"))
+        #expect(await failureOf(client, HTTPRequest(url: server.url())) == .malformed(host: "127.0.0.1:\(server.port)"))
     }
 
     @Test func `interim answers and trailers are passed over`() async throws {

@@ -90,10 +90,8 @@ import Testing
         }
         request.refusesInsideAddresses = true
         let refused = try outcome(request, streams)
-        guard case .notSent(.unreachable(_, let reason, _))? = refused.outcome else {
-            Issue.record("\(String(describing: refused.outcome))")
-            return
-        }
+        guard case .notSent(.unreachable(_, let reason, _))? = refused.outcome
+        else { throw Unexpected(refused.outcome) }
         #expect(reason.contains("leads to this machine") && refused.response == nil)
         #expect(server.connectionCount == (hasKept ? 1 : 0))
     }

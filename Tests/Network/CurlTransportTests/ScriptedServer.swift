@@ -1,6 +1,6 @@
-// A server as small as a test needs it: plain sockets, a thread per connection, and a script that says what happens.
-
+import CurlTransport
 import Glibc
+import RingbackBase
 import Synchronization
 import TestSupport
 
@@ -43,7 +43,6 @@ final class ScriptedServer: Sendable {
         shutdown(listener, Int32(SHUT_RDWR))
     }
 
-    /// One that answers the first request of each connection.
     static func answering(
         _ status: String = "200 OK", fields: String = "", body: String = ""
     ) -> ScriptedServer {
@@ -53,7 +52,6 @@ final class ScriptedServer: Sendable {
         }
     }
 
-    /// One that writes this after the first request of each connection.
     static func writing(_ text: String) -> ScriptedServer {
         ScriptedServer { connection in
             _ = connection.readRequest()
@@ -79,7 +77,6 @@ final class UnusedPort: Sendable {
     deinit { close(descriptor) }
 }
 
-/// The server's end of a connection. Blocking calls: scripts have threads of their own.
 struct ScriptedConnection: Sendable {
     private let descriptor: Int32
 
@@ -87,7 +84,6 @@ struct ScriptedConnection: Sendable {
         self.descriptor = descriptor
     }
 
-    /// The next request, head and body (by Content-Length); nil if the client closed.
     func readRequest() -> String? {
         var text = ""
         while true {
@@ -102,14 +98,12 @@ struct ScriptedConnection: Sendable {
         }
     }
 
-    /// Sends; false if the client has gone.
     @discardableResult
     func write(_ text: String) -> Bool { write(Array(text.utf8)) }
 
     @discardableResult
     func write(_ message: [UInt8]) -> Bool { sendAll(message, to: descriptor) }
 
-    /// Answers the next request with a whole message.
     func answer(_ status: String = "200 OK", fields: String = "", body: String = "") {
         write("HTTP/1.1 \(status)\r\n\(fields)Content-Length: \(body.utf8.count)\r\n\r\n\(body)")
     }
@@ -141,7 +135,6 @@ struct ScriptedConnection: Sendable {
         }
     }
 
-    /// Returns when the client has closed the connection.
     func waitUntilClosed() {
         while readSome() != nil {}
     }
@@ -169,4 +162,18 @@ func interfaceAddresses() -> [String] {
         unsafe next = each.pointee.ifa_next
     }
     return addresses
+}
+
+func failureOf(_ client: CurlClient, _ request: HTTPRequest) async -> HTTPClientError? {
+    do throws(HTTPClientError) {
+        _ = try await client.send(request)
+        return nil
+    } catch {
+        return error
+    }
+}
+
+struct Unexpected: Error {
+    let what: String
+    init<Value>(_ what: Value) { self.what = "\(what)" }
 }

@@ -22,7 +22,6 @@ private let tooLarge = "\(HTTPClientError.tooLarge(host: "SERVER"))"
     private let client = CurlClient(version: "0.1-test")
     private let body = #"{"access_token":"a1","token_type":"Bearer","refresh_token":"r2","expires_in":3600}"#
 
-    /// Sends the text and goes.
     private func server(
         _ text: String, then end: @escaping @Sendable (ScriptedConnection) -> Void = { _ in }
     ) -> ScriptedServer {

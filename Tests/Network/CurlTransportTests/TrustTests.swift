@@ -105,12 +105,7 @@ struct `Trust in a server` {
     let client = CurlClient(version: "0.1-test")
 
     private func failure(_ url: String, _ trust: ServerTrust) async -> HTTPClientError? {
-        do throws(HTTPClientError) {
-            _ = try await client.send(HTTPRequest(url: url, trust: trust))
-            return nil
-        } catch {
-            return error
-        }
+        await failureOf(client, HTTPRequest(url: url, trust: trust))
     }
 
     private func isUntrusted(_ error: HTTPClientError?) -> Bool {

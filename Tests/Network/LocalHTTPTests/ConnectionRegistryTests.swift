@@ -130,10 +130,8 @@ import Testing
         #expect(idle(registry.oldestIdle(now: 0)) == nil)
         let late = connection(loop, isIdle: true)
         registry.append(late)
-        guard case .notNow = registry.oldestIdle(now: ConnectionRegistry.searchPause - 1) else {
-            Issue.record("searched again at once")
-            return
-        }
+        guard case .notNow = registry.oldestIdle(now: ConnectionRegistry.searchPause - 1)
+        else { throw Unexpected("searched again at once") }
         #expect(idle(registry.oldestIdle(now: ConnectionRegistry.searchPause)) === late)
         registry.remove(late)
         for connection in registry.all { registry.remove(connection) }

@@ -237,9 +237,7 @@ import Testing
         }
     }
 
-    @Test func `a request that waits does not keep the descriptor of its process once the connection is known`()
-        async throws
-    {
+    @Test func `a request that waits does not keep its process's descriptor once that is known`() async throws {
         try await Steps.run { steps in
             let (known, unknown) = (try RawClient(steps.place), try RawClient(steps.place))
             known.get("/known")

@@ -4,7 +4,6 @@ import RingbackBase
 import TestSupport
 import Testing
 
-/// What a client sees of the server over a real socket, request by request.
 @Suite(.timeLimit(.minutes(5))) struct `The local server` {
     /// Says what it was asked, by either way of answering.
     static func echo(immediately: Bool, limits: ServerLimits = ServerLimits()) -> HTTPServer {

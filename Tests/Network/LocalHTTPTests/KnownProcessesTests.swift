@@ -10,9 +10,7 @@ import Testing
     .enabled(if: PeerProcess.isSupported, "this kernel does not tell processes by descriptor"),
     .timeLimit(.minutes(5)))
 struct `The processes that a loop knows` {
-    @Test func `a process that connects again is known, but not for a connection that was accepted before`()
-        async throws
-    {
+    @Test func `a process that connects again is known, though not for a connection of before`() async throws {
         try await Steps.run { steps in
             let early = try RawClient(steps.place)
             #expect(steps.settle())

@@ -4,10 +4,8 @@ import TestSupport
 
 /// An HTTP client at the level of bytes. Every wait has a bound.
 final class RawClient: Sendable {
-    /// A whole answer.
     struct Answer: Equatable {
         var status: Int
-        /// The lines of the head, the first one included.
         var head: [String]
         var body: [UInt8]
 
@@ -19,7 +17,6 @@ final class RawClient: Sendable {
 
     convenience init(_ place: ServerPlace) throws { self.init(descriptor: try place.connect()) }
 
-    /// Takes a connected socket over.
     init(descriptor: Int32) {
         self.descriptor = descriptor
         var bound = timeval(tv_sec: 60, tv_usec: 0)
@@ -49,7 +46,6 @@ final class RawClient: Sendable {
         }
     }
 
-    /// Returns when nobody listens at the place any more.
     static func waitUntilRefused(_ place: ServerPlace) async throws {
         try await onThread {
             let clock = ContinuousClock()
@@ -61,10 +57,8 @@ final class RawClient: Sendable {
         }
     }
 
-    /// The port of our end.
     var port: Int { localPort(of: descriptor) }
 
-    /// Sends all of it; false if the server has closed.
     @discardableResult
     func send(_ bytes: [UInt8]) -> Bool { sendAll(bytes, to: descriptor) }
 
@@ -82,7 +76,6 @@ final class RawClient: Sendable {
         return Array(buffer.prefix(max(0, received)))
     }
 
-    /// All up to the end of the connection.
     func readToEnd() throws -> [UInt8] {
         var all: [UInt8] = []
         while true {
@@ -92,7 +85,6 @@ final class RawClient: Sendable {
         }
     }
 
-    /// The next answer and not a byte more.
     func answer(toHead: Bool = false) throws -> Answer {
         var head: [UInt8] = []
         while !head.suffix(4).elementsEqual("\r\n\r\n".utf8) {
@@ -131,7 +123,6 @@ final class RawClient: Sendable {
         guard hasEvent(0, on: descriptor, within: 60_000) else { throw SystemError(call: "poll", code: ETIMEDOUT) }
     }
 
-    /// True once something has come, an answer or the end.
     func hasAnswer(within milliseconds: Int32) -> Bool { hasEvent(POLLIN, on: descriptor, within: milliseconds) }
 
     /// Says that no more will come; the other way stays open.

@@ -1,6 +1,5 @@
 import LocalHTTP
 import RingbackBase
-import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct `The head of a response at once` {

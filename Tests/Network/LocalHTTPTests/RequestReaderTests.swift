@@ -4,7 +4,6 @@ import Testing
 @testable import LocalHTTP
 
 @Suite struct `The request reader` {
-    /// What became of some bytes.
     private struct Outcome: Equatable {
         struct Request: Equatable {
             let method: String
@@ -23,7 +22,6 @@ import Testing
         }
     }
 
-    /// Feeds the bytes in pieces of a size.
     private static func read(_ bytes: [UInt8], by size: Int, limits: ServerLimits = ServerLimits()) -> Outcome {
         var reader = RequestReader(limits: limits)
         var outcome = Outcome()
@@ -123,23 +121,20 @@ import Testing
         #expect(Self.read(request(65_537), by: 4_096).word == "413")
     }
 
-    @Test func `keeps no more than what waits`() {
+    @Test func `keeps no more than what waits`() throws {
         var reader = RequestReader(limits: ServerLimits())
         let request = Array("GET / HTTP/1.1\r\nHost: a\r\n\r\n".utf8)
         // There is always a part of the next request behind a whole one.
         reader.append(request.prefix(5))
         for _ in 0..<2_000 {
             reader.append(request.dropFirst(5) + request.prefix(5))
-            guard case .request = reader.next() else {
-                Issue.record("no request")
-                return
-            }
+            guard case .request = reader.next() else { throw Unexpected("no request") }
             #expect(reader.waitingBytes == 5)
         }
         #expect(reader.capacity < 64 * 1_024)
     }
 
-    @Test func `knows how far a request has come`() {
+    @Test func `knows how far a request has come`() throws {
         var reader = RequestReader(limits: ServerLimits())
         #expect(reader.stage == .none)
         reader.append(Array("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n".utf8))
@@ -149,10 +144,7 @@ import Testing
         _ = reader.next()
         #expect(reader.stage == .body)
         reader.append(Array("y".utf8))
-        guard case .request = reader.next() else {
-            Issue.record("no request")
-            return
-        }
+        guard case .request = reader.next() else { throw Unexpected("no request") }
         #expect(reader.stage == .none)
         #expect(reader.waitingBytes == 0)
     }
@@ -225,7 +217,7 @@ import Testing
         #expect(buffer.isErased == true)
     }
 
-    @Test func `takes a head that it knows for what it was`() {
+    @Test func `takes a head that it knows for what it was`() throws {
         let cache = HeadCache()
         let known = "GET /a HTTP/1.1\r\nHost: a\r\n\r\n"
         for text in [known, known + known, "GET /b HTTP/1.1\r\nHost: a\r\n\r\n" + known, known + "GET"] {
@@ -234,10 +226,7 @@ import Testing
             with.append(Array(text.utf8))
             without.append(Array(text.utf8))
             while case .request(let head, _) = without.next() {
-                guard case .request(let found, _) = with.next() else {
-                    Issue.record("no request")
-                    return
-                }
+                guard case .request(let found, _) = with.next() else { throw Unexpected("no request") }
                 cache.keep()
                 #expect(found.path == head.path)
                 #expect(found.fields.lines.map(\.value) == head.fields.lines.map(\.value))
@@ -252,14 +241,11 @@ import Testing
         "GET /a HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer x\r\n\r\n",
         "GET /a HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx",
     ])
-    func `does not keep a head that may hold a secret`(text: String) {
+    func `does not keep a head that may hold a secret`(text: String) throws {
         let cache = HeadCache()
         var reader = RequestReader(limits: ServerLimits(), cache: cache)
         reader.append(Array(text.utf8))
-        guard case .request = reader.next() else {
-            Issue.record("no request")
-            return
-        }
+        guard case .request = reader.next() else { throw Unexpected("no request") }
         cache.keep()
         let bytes = Array(text.utf8)
         #expect(cache.find(bytes.span) == nil)
@@ -267,7 +253,6 @@ import Testing
 }
 
 extension RequestReader {
-    /// Gives it bytes as a connection does.
     fileprivate mutating func append(_ bytes: some Sequence<UInt8>) {
         var spare: ReceiveBuffer?
         append(bytes, spare: &spare)

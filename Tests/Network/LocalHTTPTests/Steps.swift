@@ -70,7 +70,6 @@ final class Steps: Sendable {
 
     deinit { loop.forgetClosed() }
 
-    /// A loop in a directory of its own.
     static func run(_ body: (Steps) async throws -> Void) async throws {
         try await TestServer.withDirectory { directory in try await body(Steps(in: directory)) }
     }

@@ -4,14 +4,12 @@ import LocalHTTP
 import Synchronization
 import TestSupport
 
-/// A server that runs for the time of a test, at a place of its own.
 struct TestServer: Sendable {
     let server: HTTPServer
     let place: ServerPlace
 
     func client() throws -> RawClient { try RawClient(place) }
 
-    /// Sends a request over a connection of its own.
     func ask(_ request: String) async throws -> RawClient.Answer {
         let place = place
         return try await onThread {
@@ -21,7 +19,6 @@ struct TestServer: Sendable {
         }
     }
 
-    /// A new directory, gone afterwards.
     static func withDirectory<Value>(_ body: (String) async throws -> Value) async throws -> Value {
         let directory = FileManager.default.temporaryDirectory.appending(
             path: "local-http-\(UInt64.random(in: 0 ... .max))")
@@ -30,7 +27,6 @@ struct TestServer: Sendable {
         return try await body(directory.path())
     }
 
-    /// Runs a server on a Unix socket.
     static func run<Value>(_ server: HTTPServer, _ body: (TestServer) async throws -> Value) async throws -> Value {
         try await withDirectory { directory in
             let path = directory + "/test.sock"
@@ -39,7 +35,6 @@ struct TestServer: Sendable {
         }
     }
 
-    /// Runs a server on a free loopback port.
     static func runTCP<Value>(
         _ server: HTTPServer, host: String = "127.0.0.1", _ body: (TestServer) async throws -> Value
     ) async throws -> Value {
@@ -52,7 +47,6 @@ struct TestServer: Sendable {
         try await run(server) { test in try await onThread { try body(test.client()) } }
     }
 
-    /// The same on a free loopback port.
     static func talkTCP(_ server: HTTPServer, _ body: @escaping @Sendable (RawClient) throws -> Void) async throws {
         try await runTCP(server) { test in try await onThread { try body(test.client()) } }
     }
@@ -73,7 +67,6 @@ struct TestServer: Sendable {
     }
 }
 
-/// How often something happened.
 final class Counter: Sendable {
     private let count = Atomic<Int>(0)
 
@@ -87,4 +80,9 @@ extension ServerResponse {
     static func text(_ text: String, status: Int = 200) -> ServerResponse {
         ServerResponse(status: status, body: Array(text.utf8))
     }
+}
+
+struct Unexpected: Error {
+    let what: String
+    init<Value>(_ what: Value) { self.what = "\(what)" }
 }

@@ -9,7 +9,6 @@ private let vectors = VectorFile.all(in: "id-tokens")
 private let good = vectors.filter { $0["expect"] == "accepted" }
 private let bad = vectors.filter { $0["expect"]?.hasPrefix("refused ") ?? false }
 
-/// The key sets beside the cases, each read once.
 private let keySets: [String: JSONWebKeySet] = {
     var sets: [String: JSONWebKeySet] = [:]
     for name in Set(vectors.compactMap { $0["keys"] }) {

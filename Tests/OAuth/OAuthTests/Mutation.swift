@@ -15,3 +15,8 @@ extension [UInt8] {
         return bytes
     }
 }
+
+struct Unexpected: Error {
+    let what: String
+    init<Value>(_ what: Value) { self.what = "\(what)" }
+}

@@ -4,7 +4,6 @@ import Testing
 
 @testable import OAuth
 
-/// A preset's folder of answers.
 private struct Recorded: Sendable, CustomTestStringConvertible {
     let preset: String
     let vector: VectorFile
@@ -135,8 +134,6 @@ private struct Recorded: Sendable, CustomTestStringConvertible {
         }
     }
 
-    // MARK: Commas
-
     private func scope(_ scope: String, asked: [String]) throws -> String? {
         let object = JSONObject([.init("access_token", "a"), .init("scope", .string(scope))])
         return try TokenSet(parsing: object, refreshToken: nil).scope(askedFor: asked)
@@ -151,8 +148,6 @@ private struct Recorded: Sendable, CustomTestStringConvertible {
         let bare = try TokenSet(parsing: JSONObject([.init("access_token", "a")]), refreshToken: nil)
         #expect(bare.scope(askedFor: ["repo"]) == nil)
     }
-
-    // MARK: What ID tokens are signed with
 
     private func metadata(_ algorithms: [String]?, issuer: String? = "https://id.example.org") throws
         -> ProviderMetadata

@@ -3,7 +3,6 @@ import Testing
 
 @testable import OAuth
 
-/// The parameters of a form.
 private func parameters(_ request: HTTPRequest) throws -> [String: String] {
     let pairs = try FormEncoding.parse(request.body?.revealedBytes() ?? [])
     return Dictionary(pairs.map { ($0.name, $0.value) }) { "\($0) and \($1)" }
@@ -14,7 +13,6 @@ private func parameters(_ request: HTTPRequest) throws -> [String: String] {
         clientID: "build", authentication: .clientSecretPost, secret: Secret("hush"))
     private static let endpoint = "https://id.example/token"
 
-    /// The form of a request without client authentication.
     private func form(
         _ grant: ServiceGrantType, _ assertion: Assertion, scope: [String]? = nil, audience: String? = nil
     ) throws -> [String: String] {
@@ -71,8 +69,7 @@ private func parameters(_ request: HTTPRequest) throws -> [String: String] {
         #expect(throws: OAuthError.self) { try Assertion(samlIn: Secret("<x" + long.dropFirst())) }
     }
 
-    @Test func `TX-01: for an exchange names the subject token, its type, and an access token as what it wants`() throws
-    {
+    @Test func `TX-01: for an exchange names subject token, its type, and the wanted access token`() throws {
         let assertion = try Assertion(parsing: Secret("a.b.c"))
         #expect(
             try form(.tokenExchange, assertion, scope: ["read"], audience: "//iam.example/pool") == [

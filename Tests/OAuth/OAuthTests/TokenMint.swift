@@ -24,19 +24,16 @@ struct TokenMint: Sendable {
             }
     }
 
-    /// The usual header.
     var header: JSON {
         var header: JSON = ["alg": .string(algorithm.rawValue), "typ": "JWT"]
         if let kid { header = header.setting("kid", .string(kid)) }
         return header
     }
 
-    /// A token of this header and these claims, signed.
     func token(_ claims: JSON, header: JSON? = nil) throws -> Secret {
         try token(headerText: (header ?? self.header).serialized(), payload: claims.serialized())
     }
 
-    /// A token of any bytes, signed.
     func token(headerText: [UInt8], payload: [UInt8]) throws -> Secret {
         let signed = "\(Base64URL.encode(headerText)).\(Base64URL.encode(payload))"
         let signature = try key.sign(message: Array(signed.utf8), algorithm: algorithm)
@@ -51,7 +48,6 @@ struct TokenMint: Sendable {
         return jwk
     }
 
-    /// A key set of this key alone.
     func keys() throws -> JSONWebKeySet { try JSONWebKeySet(json: ["keys": [jwk()]]) }
 
     static func jwk(_ key: PublicKey) -> JSON {
@@ -66,7 +62,6 @@ struct TokenMint: Sendable {
 }
 
 extension JSON {
-    /// The object with one member set, or removed by nil.
     func setting(_ name: String, _ value: JSON?) -> JSON {
         var object = self.object ?? JSONObject()
         object[name] = value

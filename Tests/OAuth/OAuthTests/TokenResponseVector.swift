@@ -4,7 +4,6 @@ import Testing
 @testable import OAuth
 
 extension VectorFile {
-    /// The answer that the case is about: `status`, `field` lines and the content.
     var response: HTTPResponse {
         var fields = HTTPFields()
         for line in all("field") {
@@ -14,7 +13,6 @@ extension VectorFile {
         return HTTPResponse(status: number("status") ?? 0, fields: fields, body: Secret(bytes: content))
     }
 
-    /// Reads a token endpoint's answer and holds it against what the head says.
     func checkTokenAnswer() throws {
         let expected = try #require(self["expect"])
         let answer: TokenResponse

@@ -12,8 +12,6 @@ struct VectorFile: Sendable, CustomTestStringConvertible {
     subscript(name: String) -> String? { head.first { $0.name == name }?.value }
 
     func all(_ name: String) -> [String] { head.filter { $0.name == name }.map(\.value) }
-
-    /// The value as a number, nil if the line is left out.
     func number(_ name: String) -> Int? { self[name].flatMap { Int($0) } }
 
     init(name: String, bytes: [UInt8]) {
@@ -42,7 +40,6 @@ struct VectorFile: Sendable, CustomTestStringConvertible {
         }
     }
 
-    /// A file beside the cases; nil if it is not there.
     static func bytes(of file: String) -> [UInt8]? {
         let path = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()

@@ -11,7 +11,6 @@ struct SupabaseVector: Sendable, CustomTestStringConvertible {
 
     subscript(member: String) -> JSON? { document[member] }
 
-    /// Every case of a folder; empty if the folder is not there, which the tests notice.
     static func all(in folder: String) -> [SupabaseVector] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: path(folder).path())) ?? []
         return names.filter { $0.hasSuffix(".json") }.sorted().map { name in
@@ -43,4 +42,9 @@ struct SupabaseVector: Sendable, CustomTestStringConvertible {
         return HTTPResponse(
             status: self["status"]?.integer ?? 0, fields: HTTPFields(headers), body: body, truncation: truncation)
     }
+}
+
+struct Unexpected: Error {
+    let what: String
+    init<Value>(_ what: Value) { self.what = "\(what)" }
 }

@@ -47,8 +47,7 @@ import Testing
         #expect(await visitor.control(["reset": true]).json["supabase"]?["configuration"] == "A")
     }
 
-    @Test func `each mail and SMS is announced with its code, and stands in the inbox, the newest first`() async throws
-    {
+    @Test func `each mail and SMS is announced with its code and stands in the inbox, newest first`() async throws {
         let lines = Mutex<[String]>([])
         var options = SandboxOptions()
         options.announce = { line in lines.withLock { $0.append(line) } }

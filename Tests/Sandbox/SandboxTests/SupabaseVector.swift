@@ -16,7 +16,6 @@ struct SupabaseVector: Sendable, CustomTestStringConvertible {
         .deletingLastPathComponent()
         .appending(path: "Vectors/supabase/observed")
 
-    /// The files' names, sorted.
     static let names: [String] = {
         let files = (try? FileManager.default.contentsOfDirectory(atPath: folder.path())) ?? []
         return files.filter { $0.hasSuffix(".json") }.sorted()
@@ -28,7 +27,6 @@ struct SupabaseVector: Sendable, CustomTestStringConvertible {
     }
 }
 
-/// Plays a vector against a sandbox of its own.
 struct SupabaseReplay {
     private static let known: Set = [
         "note", "request", "expect", "save", "mail", "message", "totp", "id_token", "advance", "control",
@@ -101,8 +99,6 @@ struct SupabaseReplay {
         }
     }
 
-    // MARK: Requests
-
     private func send(_ request: JSON) async throws -> Answer {
         var fields: [(String, String)] = []
         let isBrowser = request["url"] != nil
@@ -151,8 +147,6 @@ struct SupabaseReplay {
         }
     }
 
-    // MARK: Responses
-
     /// An answer as patterns and saved paths see it.
     private static func shown(_ answer: Answer) -> JSON {
         var headers = JSONObject()
@@ -190,7 +184,6 @@ struct SupabaseReplay {
 }
 
 extension SupabaseTOTP {
-    /// What ``base32(_:)`` wrote.
     static func bytes(ofBase32 text: String) throws -> [UInt8] {
         let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")
         var (bytes, buffer, bits) = ([UInt8](), 0, 0)

@@ -11,14 +11,12 @@ let callback = "http://127.0.0.1:5000/callback"
 let verifier = String(repeating: "v", count: 43)
 let challenge = Base64URL.encode(Digest.sha256(verifier))
 
-/// A clock that moves when it is told to.
 final class SandboxClock: Sendable {
     private let seconds = Mutex(1_800_000_000)
     var now: Int { seconds.withLock { $0 } }
     func advance(by count: Int) { seconds.withLock { $0 += count } }
 }
 
-/// An answer, read.
 struct Answer {
     let status: Int
     let fields: HTTPFields
@@ -34,13 +32,11 @@ struct Answer {
     var json: JSON { (try? JSON(parsing: body)) ?? .null }
     var error: String? { json["error"]?.string }
     var location: String? { fields["Location"] }
-    /// The parameters of a redirect.
     var callback: [FormEncoding.Pair] {
         let query = location?.split(separator: "?", maxSplits: 1).dropFirst().first ?? ""
         return (try? FormEncoding.parse(query)) ?? []
     }
     func parameter(_ name: String) -> String? { callback.first { $0.name == name }?.value }
-    /// The value of a hidden field of a page.
     func hidden(_ name: String) -> String? {
         let parts = text.split(separator: "name=\"\(name)\" value=\"", maxSplits: 1)
         return parts.count == 2 ? parts[1].split(separator: "\"").first.map(String.init) : nil
@@ -105,7 +101,6 @@ struct Visitor {
         return await get("/authorize", parameters.sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
     }
 
-    /// A code, given that somebody is signed in automatically.
     func code(_ changes: [String: String?] = [:]) async throws -> String {
         try #require(await authorize(changes).parameter("code"))
     }
@@ -125,7 +120,6 @@ struct Visitor {
             [("grant_type", "refresh_token"), ("client_id", "ringback-demo"), ("refresh_token", token)] + extra)
     }
 
-    /// The token answer of a whole sign-in.
     func signIn(_ changes: [String: String?] = [:]) async throws -> JSON {
         await exchange(try await code(changes)).json
     }
@@ -136,7 +130,6 @@ struct Visitor {
 }
 
 extension JSON {
-    /// A member that must be a string.
     func text(_ name: String) throws -> String { try #require(self[name]?.string) }
 }
 

@@ -25,10 +25,8 @@ struct APIHouse: Sendable {
     let records: RecordKeeper
     let folder: AuditFolder
     let links: DeepLinkRegistry
-    /// What was started for links, as `SCHEME URL`.
     let started = Started()
     let told = Told()
-    /// Restricted sockets, without the sockets.
     let exposedSockets: ExposedSocketRegistry
     /// Empty until a test configures some.
     let origins: OriginRegistry
@@ -91,7 +89,6 @@ struct APIHouse: Sendable {
         try await configure([account])
     }
 
-    /// Takes over other accounts, and waits until they are loaded.
     func configure(_ accounts: [Account]) async throws {
         await broker.configure(accounts)
         broker.stopListening(try await broker.events(of: nil, after: nil).live)
@@ -104,7 +101,6 @@ struct APIHouse: Sendable {
             scopes: ["openid", "email"])
     }
 
-    /// An answer of the API.
     struct Answer: Sendable {
         let response: ServerResponse
         let text: String
@@ -140,13 +136,11 @@ struct APIHouse: Sendable {
         return Answer(response: response, text: text, json: (try? JSON(parsing: Array(text.utf8))) ?? .null)
     }
 
-    /// Delivers a callback from outside.
     @discardableResult
     func deliver(_ url: String) async -> Answer {
         await ask("POST", "/v1/callbacks", (["url": .string(url)] as JSON).text)
     }
 
-    /// The whole walk through the API; the flow's last view.
     @discardableResult
     func signIn(_ account: String = "work", as subject: String = "alice", _ body: String = "{}") async throws -> JSON {
         let flow = await ask("POST", "/v1/accounts/\(account)/sign-in", body)
@@ -158,7 +152,6 @@ struct APIHouse: Sendable {
     }
 }
 
-/// What was started.
 final class Started: Sendable {
     private let state = Mutex<[String]>([])
     var all: [String] { state.withLock { $0 } }
@@ -212,7 +205,6 @@ struct ExposedHouse {
     }
 }
 
-/// A directory for an audit log, gone with the value.
 final class AuditFolder: Sendable {
     private let path: String
     var file: String { "\(path)/audit.jsonl" }
@@ -228,7 +220,6 @@ final class AuditFolder: Sendable {
         unsafe rmdir(path)
     }
 
-    /// The log as it stands on the disk.
     var text: String {
         let descriptor = unsafe open(file, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return "" }

@@ -1,5 +1,4 @@
 import BrokerCore
-import OAuthSignIn
 import RingbackBase
 import SupabaseAuth
 import SupabaseSignIn
@@ -28,7 +27,6 @@ final class AgreeableSupabase: HTTPClient {
 
     static func id(_ number: Int) -> String { "00000000-0000-4000-8000-00000000000\(number)" }
 
-    /// The next answer to a kind of request.
     func answer(_ kind: String, _ status: Int, _ body: JSON, _ fields: [(String, String)] = []) {
         let version = [("X-Supabase-Api-Version", "2024-01-01")]
         let response = HTTPResponse(
@@ -36,7 +34,6 @@ final class AgreeableSupabase: HTTPClient {
         state.withLock { $0.answers[kind, default: []].append(response) }
     }
 
-    /// One more session.
     func session() -> JSON {
         state.withLock { state in
             state.serial += 1
@@ -44,7 +41,6 @@ final class AgreeableSupabase: HTTPClient {
         }
     }
 
-    /// The next answer is a no.
     func refuse(_ kind: String, _ status: Int, _ code: String, _ message: String = "No.") {
         answer(kind, status, ["code": .string(code), "message": .string(message)])
     }
@@ -145,7 +141,6 @@ struct SupabaseHouse: Sendable {
         await ask("POST", "/sign-in", #"{"method":"password","email":"a@example.org","password":"correct horse"}"#)
     }
 
-    /// A house where somebody is signed in.
     static func signedIn() async throws -> SupabaseHouse {
         let house = try await SupabaseHouse()
         #expect(await house.signIn().status == 200)

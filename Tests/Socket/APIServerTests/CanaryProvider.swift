@@ -7,7 +7,6 @@ import Synchronization
 
 /// A small honest OpenID provider with words that must never be seen on the socket. It lies only as scripted.
 final class CanaryProvider: HTTPClient {
-    /// The next answer of the token endpoint.
     struct Turn: Sendable {
         var status = 200
         var body = ""
@@ -35,10 +34,8 @@ final class CanaryProvider: HTTPClient {
         key = try PrivateKey.generate(.p256)
     }
 
-    /// Every refresh token, verifier and client secret that this provider has given or seen.
     var secrets: Set<String> { state.withLock { $0.secrets } }
     var tokenRequests: Int { state.withLock { $0.tokenRequests } }
-    /// What the last token request asked for; nil if it named no scope.
     var lastScope: String? { state.withLock { $0.lastScope } }
 
     func answerNext(_ turns: Turn...) { state.withLock { $0.turns += turns } }

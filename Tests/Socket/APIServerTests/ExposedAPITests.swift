@@ -290,7 +290,6 @@ import Testing
         "GET /v1/session": ["min_valid", "timeout", "scope", "subject", "kind", "issuer"],
         "POST /v1/lookup": [],
     ]
-    /// The bodies of requests that are served.
     private static let bodies = ["POST /v1/lookup": #"{"url":"https://git.example.org/x"}"#]
 
     /// With an origin of the account that is shown.

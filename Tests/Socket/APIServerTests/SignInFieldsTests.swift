@@ -147,8 +147,6 @@ import Testing
         #expect(short["reasons"] == ["length"])
     }
 
-    // MARK: Flows
-
     @Test func `a sign-up waits for its confirmation, and says so to the person`() async throws {
         let house = try await SupabaseHouse()
         house.project.answer(

@@ -90,8 +90,6 @@ import Testing
         #expect(await ask(uid: 1_001) == 403)
     }
 
-    // MARK: Bodies and queries
-
     static let bodies = ["/v1/accounts/work/sign-in", "/v1/callbacks", "/v1/accounts/work/refresh"]
 
     @Test(arguments: bodies)
@@ -138,14 +136,12 @@ import Testing
         #expect(answer.code == "invalid_request")
     }
 
-    @Test func `what breaks HTTP is answered with a problem of the same status`() {
+    @Test func `what breaks HTTP is answered with a problem of the same status`() throws {
         for status in [400, 408, 413, 431, 503, 505] {
             let response = SocketAPI.refusal(status)
             #expect(response.status == status)
-            guard case .bytes(let bytes) = response.body, let json = try? JSON(parsing: bytes) else {
-                Issue.record("no problem for \(status)")
-                continue
-            }
+            guard case .bytes(let bytes) = response.body else { throw Unexpected(status) }
+            let json = try JSON(parsing: bytes)
             #expect(json["status"]?.integer == status)
             let code = [413: "payload_too_large", 503: "shutting_down"][status] ?? "invalid_request"
             #expect(json["code"]?.string == code)
@@ -177,14 +173,11 @@ import Testing
 @Suite struct `The routes` {
     @Test(arguments: Endpoint.allCases) func `lead to their endpoint, with the parameters of the path`(
         endpoint: Endpoint
-    ) {
+    ) throws {
         let values = Dictionary(uniqueKeysWithValues: endpoint.parameters.map { ($0, "org.x-\($0)") })
         let path = values.reduce(endpoint.path) { $0.replacing("{\($1.key)}", with: $1.value) }
         guard case .route(let route, let found) = Router.shared.match(method: endpoint.method.rawValue, path: path)
-        else {
-            Issue.record("\(endpoint.method) \(path) leads nowhere")
-            return
-        }
+        else { throw Unexpected("\(endpoint.method) \(path) leads nowhere") }
         #expect(route.endpoint == endpoint && found == values)
     }
 
@@ -194,18 +187,13 @@ import Testing
         "/v1/accounts/work/session/", "/v1/accounts/work/sessions", "/v2/status", "/v1/vault", "/v1/vault/locks",
         "/v1/exposed-sockets/x/y",
         "/v1/accounts/work/users", "/v1/accounts/{account}/x", "/v1/status?x", "*",
-    ]) func `lead nowhere else`(path: String) {
-        guard case .nothing = Router.shared.match(method: "GET", path: path) else {
-            Issue.record("GET \(path) leads somewhere")
-            return
-        }
+    ]) func `lead nowhere else`(path: String) throws {
+        guard case .nothing = Router.shared.match(method: "GET", path: path) else { throw Unexpected(path) }
     }
 
-    @Test func `take a parameter as it stands`() {
-        guard case .route(_, let parameters) = Router.shared.match(method: "GET", path: "/v1/accounts/%2e%2e") else {
-            Issue.record("no route")
-            return
-        }
+    @Test func `take a parameter as it stands`() throws {
+        guard case .route(_, let parameters) = Router.shared.match(method: "GET", path: "/v1/accounts/%2e%2e")
+        else { throw Unexpected("no route") }
         #expect(parameters == ["account": "%2e%2e"])
     }
 

@@ -32,8 +32,7 @@ import Testing
         #expect(folder.mode(of: "audit-box.jsonl") == 0o600)
     }
 
-    @Test func `many programs behind a restricted socket are counted together, per uid, and none is lost`() async throws
-    {
+    @Test func `many programs behind a restricted socket are counted together by uid, and none is lost`() async throws {
         let folder = try Folder()
         let log = folder.log()
         for number in 0..<5_000 {

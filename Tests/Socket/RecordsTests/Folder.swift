@@ -25,7 +25,6 @@ final class Folder: Sendable {
         unsafe rmdir(path)
     }
 
-    /// The files of restricted sockets.
     var sockets: [String] {
         guard let stream = unsafe opendir(path) else { return [] }
         defer { unsafe closedir(stream) }
@@ -40,10 +39,8 @@ final class Folder: Sendable {
     }
 
     var reportCount: Int { reports.withLock { $0.count } }
-
     var file: String { "\(path)/audit.jsonl" }
 
-    /// A log in this folder, or at another path.
     func log(at path: String? = nil, maxSize: Int = 1 << 20) -> AuditLog {
         var options = AuditLog.Options(
             now: { [self] in clock.load(ordering: .relaxed) },

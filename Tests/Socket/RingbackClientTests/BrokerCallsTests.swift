@@ -25,16 +25,12 @@ import Testing
         let daemon = try FakeDaemon { _ in
             .bytes("HTTP/1.1 429 X\r\nRetry-After: 7\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
         }
-        do throws(RingbackError) {
-            _ = try BrokerCalls(daemon).call(.getStatus)
-            Issue.record("no error")
-        } catch {
-            #expect(error.kind == .rateLimited)
-            #expect(error.detail == "d")
-            #expect(error.userMessage == "u")
-            #expect(error.recovery == .retry)
-            #expect(error.retryAfter == 7)
-        }
+        let failure = #expect(throws: RingbackError.self) { try BrokerCalls(daemon).call(.getStatus) }
+        #expect(failure?.kind == .rateLimited)
+        #expect(failure?.detail == "d")
+        #expect(failure?.userMessage == "u")
+        #expect(failure?.recovery == .retry)
+        #expect(failure?.retryAfter == 7)
     }
 
     @Test func `an answer that is text is given as it is, and a refusal as one`() throws {
@@ -129,7 +125,6 @@ import Testing
 }
 
 @Suite(.timeLimit(.minutes(5))) struct `The watch over a flow` {
-    /// True once the descriptor is readable, within a bound.
     private func isReadable(_ descriptor: Int32, milliseconds: Int32 = 60_000) -> Bool {
         var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         return unsafe poll(&entry, 1, milliseconds) > 0

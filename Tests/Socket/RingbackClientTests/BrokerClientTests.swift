@@ -87,12 +87,8 @@ import Testing
         let daemon = try FakeDaemon { _ in .json(200, json) }
         let broker = daemon.client
         let flow = try #require(Flow(reading: try JSON(parsing: json.utf8)))
-        do throws(RingbackError) {
-            try await broker.wait(for: flow)
-            Issue.record("no error")
-        } catch {
-            #expect(error.kind == expected)
-        }
+        let failure = await #expect(throws: RingbackError.self) { try await broker.wait(for: flow) }
+        #expect(failure?.kind == expected)
     }
 
     @Test func `cancelling a wait cancels the interest`() async throws {

@@ -7,11 +7,8 @@ import Testing
 /// A small honest daemon: a Unix socket, one connection after another, each answered by a closure that sees the
 /// request's text. It ends with its value.
 final class FakeDaemon: Sendable {
-    /// What a connection gets.
     enum Answer: Sendable {
-        /// These bytes, then the end of the stream.
         case bytes(String)
-        /// A JSON answer of this status.
         case json(Int, String)
         /// These bytes, and then nothing until the daemon's end.
         case hold(String)
@@ -23,7 +20,6 @@ final class FakeDaemon: Sendable {
     private let held = Mutex<[Int32]>([])
     private let received = Mutex<[String]>([])
     var client: BrokerClient { BrokerClient(application: "test", socket: path) }
-    /// Every request so far, head and body.
     var requests: [String] { received.withLock { $0 } }
 
     init(_ answer: @escaping @Sendable (_ request: String) -> Answer) throws {
@@ -133,7 +129,6 @@ extension BrokerCalls {
     }
 }
 
-/// The kind of the error that the work ends with.
 func kind<Value>(_ work: () throws(RingbackError) -> Value) -> RingbackError.Kind? {
     do throws(RingbackError) {
         _ = try work()

@@ -10,7 +10,6 @@ struct AdapterCase: Sendable, CustomTestStringConvertible {
 
     var testDescription: String { name }
 
-    /// The cases of a folder, by name.
     static func all(in folder: String) -> [AdapterCase] {
         let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()

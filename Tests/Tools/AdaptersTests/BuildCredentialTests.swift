@@ -1,10 +1,9 @@
-// Bazel, Terraform and Google's libraries: what they ask, and what they are told.
-
 import RingbackBase
 import Testing
 
 @testable import Adapters
 
+/// Bazel, Terraform and Google's libraries: what they ask, and what they are told.
 private func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
 
 @Suite struct `Bazel's credential protocol` {

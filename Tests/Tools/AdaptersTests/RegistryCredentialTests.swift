@@ -1,11 +1,8 @@
-// cargo, go, pnpm, pip and uv: what they ask, and what they are told.
-
 import RingbackBase
 import Testing
 
 @testable import Adapters
 
-/// Tokens that no header field can have.
 private let unsendableTokens = ["", "a b", "a\nb", "a\u{0}b", "a\u{7F}", "é", "a\r\nX: y"]
 
 extension AdapterCredential {

@@ -9,7 +9,6 @@ struct Played {
         return ShownCommand("ringback login linear \(scopes) \(again ? "--again" : "" as ShownCommand)")
     }
     var now = Duration.zero
-    /// What the client has read, as JSON.
     var written: [JSON] = []
     var notes: [String] = []
     /// The requests that the relay got, by number; those that were closed or have ended are gone.
@@ -17,7 +16,6 @@ struct Played {
     var closed: [Int] = []
     var isOver = false
 
-    /// The number of the last request.
     var last: Int { open.keys.max() ?? 0 }
     func request(_ number: Int) -> RelayRequest? { open[number]?.request }
     func field(_ name: String, of number: Int) -> String? {
@@ -39,7 +37,6 @@ struct Played {
         }
     }
 
-    /// The client writes a message. Gives the number of the request that it began.
     @discardableResult
     mutating func client(_ text: String) -> Int {
         let before = Set(open.keys)
@@ -47,7 +44,6 @@ struct Played {
         return Set(open.keys).subtracting(before).max() ?? 0
     }
 
-    /// The server responds with a head.
     mutating func head(
         _ number: Int, _ status: Int = 200, _ type: String? = "application/json", _ fields: [String: String] = [:],
         token: String? = "aa"
@@ -59,7 +55,6 @@ struct Played {
         tell(.reply(number, .head(head)))
     }
 
-    /// A whole response.
     mutating func respond(
         _ number: Int, _ status: Int = 200, _ body: String? = nil, _ fields: [String: String] = [:],
         type: String = "application/json"

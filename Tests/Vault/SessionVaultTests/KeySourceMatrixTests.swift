@@ -8,8 +8,6 @@ import Testing
     private let house = VaultHouse()
     static let kept: [KeySourceChoice] = [.secretService, .systemdCredential, .keyFile, .passphrase]
 
-    // MARK: The first start
-
     struct Beginning: Sendable {
         var credential: Bool
         var keyring: Bool
@@ -71,8 +69,6 @@ import Testing
         let later = await failure { _ = try await house.opened(.auto, []) }
         #expect(later == .locked(.keySourceMissing(.keyFile)))
     }
-
-    // MARK: Later
 
     @Test(arguments: kept, [FakeSource.Mood.absent, .locked])
     func `SK-31: absent or locked later locks the vault until it is back`(
@@ -138,8 +134,6 @@ import Testing
         #expect(house.content(house.keyFile) == before)
         #expect(try await house.opened(recorded, sources).load(slot)?.text == Secret("text"))
     }
-
-    // MARK: vault.key itself
 
     @Test(arguments: [true, false]) func `is not decided anew beside sealed sessions`(isRetired: Bool) async throws {
         let first = try await house.opened(holding: "text")
@@ -223,8 +217,6 @@ import Testing
         #expect(house.content(house.keyFile) == newer)
     }
 
-    // MARK: Memory
-
     @Test func `memory writes nothing`() async throws {
         let vault = try await house.opened(.memory, Self.kept.map { FakeSource($0) })
         try await vault.store(Secret("text"), in: slot)
@@ -242,10 +234,8 @@ import Testing
         let vault = try await house.opened(.auto, [keys])
         #expect(vault.status.kind == .memory)
         #expect(vault.status.keySource == .memory)
-        guard case .memory(.key(.file(let failure))) = vault.status.protection else {
-            Issue.record("\(vault.status.protection)")
-            return
-        }
+        guard case .memory(.key(.file(let failure))) = vault.status.protection
+        else { throw Unexpected(vault.status.protection) }
         #expect(failure.action == .make && failure.path == "/proc/self/keys")
         try await vault.store(Secret("text"), in: slot)
         #expect(!house.exists(house.keyFile))

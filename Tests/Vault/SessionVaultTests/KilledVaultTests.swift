@@ -32,8 +32,7 @@ import Testing
         #expect(try await house.opened().load(slot) == VaultEntry(text: Secret("later")))
     }
 
-    @Test func `in an announced store the old session is there with its mark, until the new one is whole`() async throws
-    {
+    @Test func `in an announced store the old session is there, marked, until the new one is whole`() async throws {
         let (place, new) = try await prepared(announced: true)
         #expect(house.content(place + ".next").count == 65_536)
         // What is not written yet is zero. The last bytes may be zero themselves: then they are there before they are written.
@@ -138,8 +137,7 @@ import Testing
         #expect(house.names(house.folder).filter { $0.hasPrefix("retired") } == [])
     }
 
-    @Test func `a copy that could not be removed is told to nobody, and gone before the session changes`() async throws
-    {
+    @Test func `a copy that could not be removed is not told, and gone before the session changes`() async throws {
         let (place, _) = try await prepared(announced: false)
         let copy = try copied(place)
         // The slot's file cannot be read when the vault is opened: nobody knows what the copy is.
@@ -168,18 +166,13 @@ import Testing
         #expect(house.names(house.state) == ["vault", "vault.key"])
     }
 
-    // MARK: Refusals of the disk that can be had without a full one
-
     @Test func `a refused store leaves the old session and no trace`() async throws {
         let (place, _) = try await prepared(announced: false)
         unsafe mkdir(place + ".tmp", 0o700)
         house.write([], place + ".tmp/in-the-way")
         let vault = try await house.opened()
         let error = await failure { try await vault.store(Secret("new"), in: slot) }
-        guard case .unwritable(.file(let failure))? = error else {
-            Issue.record("\(String(describing: error))")
-            return
-        }
+        guard case .unwritable(.file(let failure))? = error else { throw Unexpected(error) }
         #expect(failure.action == .write && failure.path == place)
         #expect(try await vault.load(slot) == VaultEntry(text: old))
     }

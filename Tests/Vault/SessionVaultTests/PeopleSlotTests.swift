@@ -21,7 +21,7 @@ private let people = VaultSlot(account: slot.account, binding: slot.binding, kin
         #expect(try await next.load(people)?.text == Secret("known"))
         #expect(try await next.load(slot) == nil)
         let error = await failure { _ = try await next.retire(people) }
-        guard case .refused = error else { throw Unexpected() }
+        guard case .refused = error else { throw Unexpected(error) }
     }
 
     @Test func `is no reason to keep a vault shut whose key is lost`() async throws {
@@ -30,7 +30,7 @@ private let people = VaultSlot(account: slot.account, binding: slot.binding, kin
         unsafe unlink(house.keyFile)
         let fresh = try await house.opened()
         let error = await failure { _ = try await fresh.load(people) }
-        guard case .locked = error else { throw Unexpected() }
+        guard case .locked = error else { throw Unexpected(error) }
         try await fresh.store(Secret("known anew"), in: people)
         #expect(try await fresh.load(people)?.text == Secret("known anew"))
         #expect(sealed.count == 1)
@@ -47,5 +47,3 @@ private let people = VaultSlot(account: slot.account, binding: slot.binding, kin
         #expect(try await vault.load(people) == nil)
     }
 }
-
-private struct Unexpected: Error {}

@@ -68,10 +68,7 @@ import Testing
         try cause(trouble)
         let vault = house.vault(.auto, sources)
         let error = await failure { try await vault.open(passphrase: nil) }
-        guard case .locked(let reason, nil)? = error else {
-            Issue.record("\(String(describing: error))")
-            return
-        }
+        guard case .locked(let reason, nil)? = error else { throw Unexpected(error) }
         let expected = self.reason(trouble, file: try replaced())
         #expect(reason == expected)
         #expect(vault.status.reason == error?.reason)

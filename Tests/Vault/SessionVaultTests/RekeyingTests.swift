@@ -118,8 +118,6 @@ import Testing
         #expect(try await house.opened(.keyFile, sources).load(slot)?.text == Secret("text"))
     }
 
-    // MARK: A passphrase from the first start
-
     @Test func `is not needed where a passphrase is named, but the passphrase is`() async throws {
         let vault = house.vault(.passphrase, sources)
         let error = await failure { try await vault.open(passphrase: nil) }

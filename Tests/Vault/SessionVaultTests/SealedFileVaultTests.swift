@@ -13,11 +13,7 @@ private final class End: Sendable {
 @Suite struct `The vault of sealed files` {
     private let house = VaultHouse()
 
-    // MARK: Readers
-
-    @Test func `DU-08, DU-10: whoever reads the file while it is stored gets the old text or the new, whole`()
-        async throws
-    {
+    @Test func `DU-08, DU-10: a reader during a store gets the whole old text or the whole new one`() async throws {
         let vault = try await house.opened(holding: "of the beginning")
         let path = house.sealed
         // A file that is open is never written to again.
@@ -39,8 +35,6 @@ private final class End: Sendable {
         let whole = Set([before.count] + texts.map { $0.utf8.count + overhead })
         #expect(await sizes.value.isSubset(of: whole))
     }
-
-    // MARK: Places
 
     @Test func `keeps everything to its user`() async throws {
         let vault = try await house.opened(holding: "text")
@@ -90,8 +84,6 @@ private final class End: Sendable {
         #expect(try await vault.load(slot) != nil)
     }
 
-    // MARK: Locked
-
     @Test func `gives and takes nothing while it is closed`() async throws {
         let vault = try await house.opened(holding: "text")
         try await vault.close()
@@ -120,8 +112,6 @@ private final class End: Sendable {
         #expect(await failure { _ = try await vault.load(slot) }?.isLocked == true)
         #expect(house.names(house.state) == [])
     }
-
-    // MARK: Damage
 
     @Test func `DU-05: sets a damaged session aside and says where, and the others are as they were`() async throws {
         let vault = try await house.opened(holding: "text")

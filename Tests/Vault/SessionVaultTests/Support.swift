@@ -64,10 +64,8 @@ final class VaultHouse: Sendable {
 
     /// The one sealed session.
     var sealed: String { folder + "/" + (names(folder).first { SlotFiles.isLive($0) } ?? "none") }
-
     var keySource: KeyFileSource { KeyFileSource(directory: keys, outside: state) }
 
-    /// A vault as the next start of the daemon makes it.
     func vault(_ choice: KeySourceChoice = .auto, _ sources: [any KeySource]? = nil) -> SealedFileVault {
         SealedFileVault(directory: state, sources: sources ?? [keySource], choice: choice)
     }
@@ -120,7 +118,6 @@ final class FakeSource: KeySource {
     var keys: [String] { state.withLock { Array($0.keys.keys) } }
     func forget() { state.withLock { $0.keys = [:] } }
     func become(_ mood: Mood) { state.withLock { $0.mood = mood } }
-
     func canHoldNewKey() async -> Bool { state.withLock { $0.canHold && $0.mood == .ready } }
 
     func create(
@@ -159,7 +156,6 @@ final class FakeSource: KeySource {
     }
 }
 
-/// The error of a call, for comparing.
 func failure(_ body: () async throws -> Void) async -> VaultError? {
     do {
         try await body()
@@ -182,4 +178,9 @@ extension VaultError {
     var isUnwritable: Bool { if case .unwritable = self { true } else { false } }
     var isNewer: Bool { if case .newer = self { true } else { false } }
     var isRefused: Bool { if case .refused = self { true } else { false } }
+}
+
+struct Unexpected: Error {
+    let what: String
+    init<Value>(_ what: Value) { self.what = "\(what)" }
 }

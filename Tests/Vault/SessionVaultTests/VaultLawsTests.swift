@@ -8,7 +8,6 @@ import Testing
         case memory, sealed, sealedReopened
     }
 
-    /// A vault, and the way to what is left of it after a restart.
     private final class Subject {
         let kind: Kind
         let house = VaultHouse()

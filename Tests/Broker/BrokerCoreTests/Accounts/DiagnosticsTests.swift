@@ -121,7 +121,6 @@ import Testing
             let finding = try await found(house, .redirect)
             #expect(finding?.level == level && finding?.message == .stated(sentence), "\(uri)")
         }
-        // What was opened to look was closed again.
         #expect(house.doors.closed == ["http://127.0.0.1:8400/callback"])
         _ = try await house.broker.signIn(House.name, SignInRequest())
         #expect(try await found(house, .redirect)?.level == .ok)
@@ -193,9 +192,7 @@ import Testing
         #expect(findings.contains { $0.check == .redirect && $0.level == .wrong } == (level == .wrong), "\(findings)")
     }
 
-    @Test func `a scope offline_access that the provider does not list is named until it gives a refresh token`()
-        async throws
-    {
+    @Test func `an unlisted scope offline_access is named until the provider gives a refresh token`() async throws {
         let house = try await House()
         house.provider.behave { $0.metadata["scopes_supported"] = ["openid", "email"] }
         await house.broker.configure([House.account(scopes: ["openid", "offline_access"])])
@@ -204,15 +201,14 @@ import Testing
         #expect(try await found(house, .metadata) == nil)
     }
 
-    @Test func `endpoints by hand are looked at, and where they do not answer no secret is sent to them`() async throws
-    {
-        let house = try await House()
-        var account = House.account(scopes: [])
-        account.oauth.endpoints = .fixed(
-            try ProviderMetadata(
-                authorizationEndpoint: "https://id.example/authorize", tokenEndpoint: "https://id.example/token"))
-        account.oauth.clientSecret = Account.SecretSource { () throws(BrokerError) in Secret("canary-secret") }
-        await house.broker.configure([account])
+    @Test func `endpoints by hand are looked at; one that does not answer gets no secret`() async throws {
+        let endpoints = try ProviderMetadata(
+            authorizationEndpoint: "https://id.example/authorize", tokenEndpoint: "https://id.example/token")
+        let house = try await House { account in
+            account.scopes = []
+            account.oauth.endpoints = .fixed(endpoints)
+            account.oauth.clientSecret = Account.SecretSource { () throws(BrokerError) in Secret("canary-secret") }
+        }
         house.provider.script(.token, .status(500))
         #expect(try await found(house, .provider)?.level == .wrong)
         #expect(house.provider.requests.filter { $0.endpoint == .token }.allSatisfy { $0.form.isEmpty })

@@ -1,10 +1,8 @@
 import RingbackBase
-import SessionVault
 import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `Events` {
     private typealias Line = (id: UInt64, event: BrokerEvent)

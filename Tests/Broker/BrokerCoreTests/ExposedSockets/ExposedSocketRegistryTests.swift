@@ -4,7 +4,6 @@ import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `The registry of restricted sockets`: ExposedSocketSuite {
     let house: ExposedSocketHouse
@@ -76,7 +75,6 @@ import Testing
         await registry().restore()
         #expect(sockets.open.isEmpty)
         #expect(told.all.last == "closed one expired")
-        // And it is forgotten for good.
         clock.setWall(by: -10_000)
         await registry().restore()
         #expect(sockets.open.isEmpty)
@@ -141,14 +139,11 @@ import Testing
         let third = await restarted()
         #expect(sockets.open.isEmpty)
         #expect(await third.missing.map(\.reason) == [.accountChanged])
-        // The note is taken away.
         try await third.revoke("one")
         #expect(await third.missing.isEmpty)
     }
 
-    @Test func `an account that goes and comes back as it was keeps them; one that comes back as another does not`()
-        async throws
-    {
+    @Test func `an account that comes back as it was keeps them, and one that changed does not`() async throws {
         let registry = registry()
         try await registry.add(order("one"))
         bindings.set(nil)
@@ -164,9 +159,7 @@ import Testing
         #expect(sockets.open.isEmpty)
     }
 
-    @Test func `a table shows what the configuration means by the name, to connections of its own, for no longer`()
-        async throws
-    {
+    @Test func `a table shows its own connections what the configuration means by the name`() async throws {
         let registry = registry()
         await registry.configure([(order("one", 60), "f:1")])
         clock.advance(by: 20)
@@ -231,9 +224,7 @@ import Testing
         #expect(sockets.open.isEmpty)
     }
 
-    @Test func `what a call made keeps its name; a table that would have it is not opened, and that is said`()
-        async throws
-    {
+    @Test func `what a call made keeps its name, and a table of that name is reported as not opened`() async throws {
         let first = registry()
         try await first.add(order("one"))
         let registry = await restarted(first)

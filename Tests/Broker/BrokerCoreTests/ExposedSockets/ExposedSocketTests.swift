@@ -3,7 +3,6 @@ import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 
 @Suite struct `What a restricted socket may show` {
     static func order(

@@ -7,7 +7,6 @@ import Testing
 @testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `Callbacks` {
-    /// A pending flow of a house, and its genuine callback.
     private func pending(_ house: House) async throws -> (flow: FlowView, callback: String) {
         let flow = try await house.broker.signIn(House.name, SignInRequest()).flow
         return (flow, try house.provider.consent(flow.authorizationURL))
@@ -17,7 +16,6 @@ import Testing
         try FormEncoding.parse(try WebURL(parsing: callback).query ?? "").map { ($0.name, $0.value) }
     }
 
-    /// What is done to a genuine callback so that it is one no more.
     enum Forgery: String, CaseIterable {
         case noState, emptyState, otherState, doubledState, otherPath, otherPort, otherScheme, noIssuer, otherIssuer
         case emptyIssuer, doubledCode, codeAndError, neither, error, errorWithoutState, tokens, fragmentTokens, notURL
@@ -61,9 +59,8 @@ import Testing
     func `LB-03, LB-04, NAT-15: a callback that is not the genuine one changes nothing`(forgery: Forgery) async throws {
         let house = try await House()
         let (flow, callback) = try await pending(house)
-        guard case .ignored(let reason, let id) = await house.broker.receive(try forge(callback, forgery)) else {
-            throw Unexpected()
-        }
+        guard case .ignored(let reason, let id) = await house.broker.receive(try forge(callback, forgery))
+        else { throw Unexpected() }
         // One that carries the genuine state says in its flow why it was refused.
         let isStateless = [.noState, .emptyState, .otherState, .errorWithoutState, .notURL].contains(forgery)
         let pending = try await house.broker.flow(flow.id)
@@ -75,9 +72,7 @@ import Testing
         #expect(try await house.view.subject == "alice")
     }
 
-    @Test func `a refused callback with the genuine state ends a long poll, is recorded once, and is in the expiry`()
-        async throws
-    {
+    @Test func `a refused callback with the genuine state ends a long poll and is recorded once`() async throws {
         let house = try await House()
         let (flow, callback) = try await pending(house)
         let events = try await house.broker.events(of: nil, after: nil).live
@@ -303,7 +298,6 @@ import Testing
         #expect(!house.provider.revoked.contains(held))
     }
 
-    /// Begins a sign-in and cancels it while its code is redeemed.
     private func cancel(_ house: House, as subject: String) async throws {
         let flow = try await house.broker.signIn(House.name, SignInRequest(switchesSubject: true)).flow
         let callback = try house.provider.consent(flow.authorizationURL, as: subject)
@@ -337,14 +331,6 @@ import Testing
 /// By custom scheme the same rules from the path on, and an address that the desktop has rewritten is
 /// the same address.
 @Suite(.timeLimit(.minutes(5))) struct `A callback by a scheme` {
-    private func house(_ redirectURI: String) async throws -> House {
-        let house = try await House()
-        var account = House.account()
-        account.redirectURI = redirectURI
-        await house.broker.configure([account])
-        return house
-    }
-
     private func ignored(_ verdict: CallbackVerdict) -> Bool { if case .ignored = verdict { true } else { false } }
 
     @Test(arguments: [
@@ -355,7 +341,7 @@ import Testing
         ("org.example.app://", "org.example.app:"),
     ])
     func `is taken however the desktop writes its address`(redirectURI: String, arrived: String) async throws {
-        let house = try await house(redirectURI)
+        let house = try await House { $0.redirectURI = redirectURI }
         let flow = try await house.broker.signIn(House.name, SignInRequest()).flow
         #expect(flow.redirectURI == redirectURI)
         let callback = try house.provider.consent(flow.authorizationURL)
@@ -372,7 +358,7 @@ import Testing
         ("http://127.0.0.1:8400/cb", "http://127.0.0.1:8400/cb/"),
     ])
     func `NAT-04, NAT-18: at another address changes nothing`(redirectURI: String, arrived: String) async throws {
-        let house = try await house(redirectURI)
+        let house = try await House { $0.redirectURI = redirectURI }
         let flow = try await house.broker.signIn(House.name, SignInRequest()).flow
         let callback = try house.provider.consent(flow.authorizationURL)
         #expect(ignored(await house.broker.receive(arrived + callback.dropFirst(redirectURI.count))))
@@ -381,7 +367,7 @@ import Testing
     }
 
     @Test func `SC-06: a page's inventions change nothing, however many`() async throws {
-        let house = try await house("org.example.app:/cb")
+        let house = try await House { $0.redirectURI = "org.example.app:/cb" }
         let flow = try await house.broker.signIn(House.name, SignInRequest()).flow
         for number in 0..<1_000 {
             #expect(ignored(await house.broker.receive("org.example.app:/cb?code=c\(number)&state=s\(number)")))

@@ -3,7 +3,6 @@ import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 
 @Suite struct `The page that ends the session at the provider` {
     private func house(endpoint: JSON? = "https://id.example/logout?x=1", signedIn: Bool = true) async throws -> House {
@@ -77,10 +76,7 @@ import Testing
         let house = try await house(signedIn: false)
         house.provider.script(.metadata, .fail(.timedOut(host: "id.example")), .fail(.timedOut(host: "id.example")))
         let refused = await error { try await asked(house) }
-        guard case .provider(.unreachable)? = refused else {
-            Issue.record("\(String(describing: refused))")
-            return
-        }
+        guard case .provider(.unreachable)? = refused else { throw Unexpected(refused) }
     }
 }
 

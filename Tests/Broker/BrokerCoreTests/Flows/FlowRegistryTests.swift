@@ -48,7 +48,6 @@ import Testing
         #expect(results.count(where: \.isNew) == 1)
         #expect(house.doors.opened == 1)
         #expect(house.provider.count(.metadata) == 1)
-        // Each call is one interest.
         let id = results[0].flow.id
         for _ in 0..<19 { #expect(try await house.broker.cancel(id, isForAll: false).status == .pending) }
         #expect(try await house.broker.cancel(id, isForAll: false).status == .cancelled)
@@ -167,8 +166,6 @@ import Testing
         #expect(await gone.value == .cancelled)
     }
 
-    // MARK: What a caller may ask
-
     @Test(arguments: ["state", "redirect_uri", "client_secret", "nonce", "scope", "code_challenge", "request"])
     func `a parameter that Ringback sets itself is the caller's mistake`(name: String) async throws {
         let house = try await House()
@@ -179,10 +176,7 @@ import Testing
     }
 
     @Test func `a parameter that the configuration sets, or that has no name, is a mistake too`() async throws {
-        let house = try await House()
-        var account = House.account()
-        account.authorizationParameters = [("prompt", "consent")]
-        await house.broker.configure([account])
+        let house = try await House { $0.authorizationParameters = [("prompt", "consent")] }
         for name in ["prompt", ""] {
             let request = SignInRequest(parameters: [(name, "x")])
             #expect(await error { try await house.broker.signIn(House.name, request) }?.kind == "invalid")
@@ -296,9 +290,8 @@ import Testing
             house.clock.advance(milliseconds: 2_000)
             #expect(try await house.broker.flow(flow.id).status == .pending)
             house.clock.advance(milliseconds: 1)
-            guard case .expired = try await house.broker.flow(flow.id, waiting: .seconds(30)).status else {
-                throw Unexpected()
-            }
+            guard case .expired = try await house.broker.flow(flow.id, waiting: .seconds(30)).status
+            else { throw Unexpected() }
         }
     }
 }

@@ -152,13 +152,13 @@ import Testing
     }
 
     @Test func `endpoints by hand may have a place to push to`() async throws {
-        let house = try await House()
-        var account = House.account(scopes: ["email"])
-        account.oauth.endpoints = .fixed(
-            try ProviderMetadata(
-                authorizationEndpoint: "https://id.example/authorize", tokenEndpoint: "https://id.example/token",
-                pushedAuthorizationRequestEndpoint: "https://id.example/par"))
-        await house.broker.configure([account])
+        let endpoints = try ProviderMetadata(
+            authorizationEndpoint: "https://id.example/authorize", tokenEndpoint: "https://id.example/token",
+            pushedAuthorizationRequestEndpoint: "https://id.example/par")
+        let house = try await House { account in
+            account.scopes = ["email"]
+            account.oauth.endpoints = .fixed(endpoints)
+        }
         let flow = try await house.broker.signIn(House.name, SignInRequest()).flow
         #expect(flow.authorizationURL.contains("request_uri="))
         #expect(try await house.finish(flow) == .completed(flow: flow.id))

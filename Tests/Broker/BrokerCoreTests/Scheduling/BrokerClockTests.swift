@@ -1,10 +1,8 @@
 import RingbackBase
-import SessionVault
 import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 
 private let decade = 315_576_000
 
@@ -26,7 +24,6 @@ private let decade = 315_576_000
         names.map { House.account($0) } + [House.account(issuer: other)]
     }
 
-    /// For who reads the figures: no session is lost, and none is refreshed more often than its token expired.
     private func tell(_ what: String, _ house: House) async {
         let lost = await 51 - house.vault.sessions.count
         #expect(lost == 0)
@@ -35,8 +32,6 @@ private let decade = 315_576_000
     }
 
     private func states(_ broker: Broker) async -> Set<AccountState> { Set(await broker.accounts().map(\.state)) }
-
-    // MARK: The wall
 
     @Test(arguments: [decade, -decade])
     func `PR-15: set by ten years while running, the wall clock costs nobody anything`(seconds: Int) async throws {
@@ -107,8 +102,6 @@ private let decade = 315_576_000
         #expect(house.refreshCount == refreshed + 50)
         await tell("clock set by ten years across a restart", house)
     }
-
-    // MARK: Sleep
 
     @Test func `PR-15, RT-05: after a night's sleep every session is refreshed once, sixteen at a time`() async throws {
         let house = try await crowd()

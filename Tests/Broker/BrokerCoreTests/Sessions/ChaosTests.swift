@@ -22,7 +22,6 @@ import Testing
         return account
     }
 
-    /// One thing that happens.
     private func happen(_ what: Int, _ house: House, _ name: AccountName, signingOut: Bool) async {
         let full = VaultError.unwritable(.diskFull)
         switch what {
@@ -57,7 +56,6 @@ import Testing
         return house
     }
 
-    /// Everything works again.
     private func mend(_ house: House) async throws {
         for endpoint in FakeProvider.Endpoint.allCases { house.provider.unscript(endpoint) }
         await house.vault.fail(with: nil)
@@ -67,7 +65,6 @@ import Testing
         await house.live(700, step: 5_000)
     }
 
-    /// The service works, as if nothing had happened.
     private func expectService(_ house: House) async throws {
         // Nothing of a service is done unasked: what failed last is told until something succeeds.
         let view = try await house.broker.refresh(Self.service, isForced: true)

@@ -1,15 +1,12 @@
 import RingbackBase
-import SessionVault
 import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `A refresh token that comes with a downscoped token` {
     private var downscoped: SessionQuery { SessionQuery { $0.key = TokenKey(scopes: ["email"]) } }
 
-    /// What each refresh presented, and with which scope.
     private func refreshes(_ house: House) -> [String] {
         house.provider.requests.filter { $0.form["grant_type"] == "refresh_token" }
             .map { "\($0.form["refresh_token"] ?? "") \($0.form["scope"] ?? "-")" }
@@ -36,9 +33,7 @@ import Testing
         #expect(refreshes(house).count == 2)
     }
 
-    @Test func `is presented first when the refresh for the whole scope failed, and the older one after invalid_grant`()
-        async throws
-    {
+    @Test func `is presented first after a failed refresh for the whole scope, then the older one`() async throws {
         let house = try await House()
         house.provider.behave { $0.rotates = false }
         try await house.signIn()
@@ -81,7 +76,6 @@ import Testing
         #expect(view.lostScopes == ["openid"] && view.notice == .session(.lostScopes(House.name, ["openid"])))
         #expect(view.state == .authenticated && view.error == nil)
         #expect(house.facts.names.count { $0 == "scopesLost" } == 1)
-        // The session lives on with what is left.
         house.clock.advance(by: 3_600)
         _ = try await house.token()
         #expect(house.facts.names.count { $0 == "scopesLost" } == 1)
@@ -95,9 +89,7 @@ import Testing
         #expect(refreshes(house).count == before)
     }
 
-    @Test func `that shrank the session is not risked again by another account, after a sign-out or a restart`()
-        async throws
-    {
+    @Test func `that shrank the session is not risked again by any account, nor after a restart`() async throws {
         let house = try await House()
         house.provider.behave { $0.downscopesRefreshTokens = true }
         let other = House.named("other")
@@ -139,9 +131,7 @@ import Testing
         #expect(scopes.prefix(3) == ["email", rotates ? "email openid" : "-", "openid"])
     }
 
-    @Test func `that stays the same is not trusted for an exposed socket before a refresh has shown its scope`()
-        async throws
-    {
+    @Test func `that stays the same is trusted for an exposed socket once a refresh shows its scope`() async throws {
         let house = try await House()
         house.provider.behave {
             $0.rotates = false
@@ -208,9 +198,7 @@ import Testing
         #expect(try await house.view.error == nil)
     }
 
-    @Test func `need not come with it for the session to shrink: the next refresh shows it, and it is told`()
-        async throws
-    {
+    @Test func `need not come with it for the session to shrink, which the next refresh shows`() async throws {
         let house = try await House()
         house.provider.behave {
             $0.rotates = false

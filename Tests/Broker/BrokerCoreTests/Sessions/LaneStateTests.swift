@@ -4,7 +4,6 @@ import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 
 private let name = House.name
 private let now = laneNow
@@ -296,7 +295,6 @@ private let full = BrokerError.vaultFailed(.vault(.unwritable(.diskFull)))
     }
 }
 
-/// The time of every outcome.
 let laneNow = BootInstant(milliseconds: 1_000_000)
 
 func laneSession(_ subject: String, _ keeping: Session.Keeping = .vault) -> Session {
@@ -333,7 +331,6 @@ let changesOfAbsent = changesElsewhere.merging([
     "replaced": "loading",
 ]) { $1 }
 
-/// What follows from an outcome, in a word each.
 func words(_ effects: [LaneState.Effect]) -> [String] {
     effects.map {
         switch $0 {
@@ -347,7 +344,6 @@ func words(_ effects: [LaneState.Effect]) -> [String] {
     }
 }
 
-/// The presence in a word, and `closing` for each sign-out in progress.
 func word(_ state: LaneState) -> String {
     let presence =
         switch state.presence {

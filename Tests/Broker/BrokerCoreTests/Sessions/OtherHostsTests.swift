@@ -6,11 +6,9 @@ import Testing
 @testable import BrokerTestSupport
 @testable import OAuthSignIn
 
-/// A vault that other hosts share, as the broker sees it.
 @Suite struct `A session that other hosts share` {
     private static let slot = House.account().slot
 
-    /// The session as another host has it after a refresh.
     private func theirs(
         _ house: House, refreshToken: String = "theirs", accessToken: String = "their access", for key: TokenKey = .own
     ) async throws -> Secret {
@@ -155,9 +153,8 @@ import Testing
         await house.vault.failAnnouncing(with: .unreachable(.databaseAway(.timedOut)))
         #expect(await house.failure() == .vaultUnreachable(away))
         // During back-off a caller is told how long that lasts.
-        guard case .vaultUnreachable(away, retryAfter: .some(let seconds)) = await house.failure() else {
-            throw Unexpected()
-        }
+        guard case .vaultUnreachable(away, retryAfter: .some(let seconds)) = await house.failure()
+        else { throw Unexpected() }
         #expect((1...30).contains(seconds))
         #expect(try await house.view.state == .authenticated)
         #expect(house.refreshCount == 0)
@@ -193,10 +190,8 @@ import Testing
     }
 
     @Test func `client secret in the form is not tried once the lease is over`() async throws {
-        let house = try await House()
-        var account = House.account()
-        account.oauth.clientSecret = Account.SecretSource { () throws(BrokerError) in Secret("hush-secret") }
-        await house.broker.configure([account])
+        let secret = Account.SecretSource { () throws(BrokerError) in Secret("hush-secret") }
+        let house = try await House { $0.oauth.clientSecret = secret }
         try await house.signIn()
         house.clock.advance(by: 3_600)
         house.provider.script(.token, .status(401, #"{"error":"invalid_client"}"#))
@@ -221,9 +216,7 @@ import Testing
         #expect(try await house.view.error == nil)
     }
 
-    @Test func `an end that cannot be recorded, since another host has stored another session, removes nothing`()
-        async throws
-    {
+    @Test func `an end that cannot be recorded removes no session that another host has stored`() async throws {
         let house = try await House.expired()
         house.provider.script(.token, .invalidGrant)
         await house.vault.failOnceStoring(with: .unreachable(.changedElsewhere))

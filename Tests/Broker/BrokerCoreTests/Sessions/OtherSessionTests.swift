@@ -14,7 +14,6 @@ import Testing
         return house
     }
 
-    /// A whole response, about the subject.
     private func response(
         of subject: String, _ token: String?, _ house: House, signedBy mint: TokenMint? = nil
     ) throws -> FakeProvider.Turn {
@@ -138,7 +137,6 @@ import Testing
         house.clock.advance(by: 300)
         _ = try await house.token()
         #expect(try await house.view.error == nil)
-        // It is counted anew.
         house.clock.advance(by: 3_600)
         house.provider.script(.token, .status(400))
         #expect(await house.failure() == unexplained)
@@ -157,10 +155,7 @@ import Testing
         for _ in 0..<5 { house.provider.script(.token, .status(400, body)) }
         let errors = try await refusals(5, house)
         for error in errors.dropLast() { if case .refreshRefused? = error { Issue.record("too early") } }
-        guard case .refreshRefused(House.name, "id.example", _)? = errors.last else {
-            Issue.record("\(errors)")
-            return
-        }
+        guard case .refreshRefused(House.name, "id.example", _)? = errors.last else { throw Unexpected(errors) }
         #expect(await house.vault.sessions == held)
         #expect(try await house.view.state == .authenticated)
         house.clock.advance(by: 300)

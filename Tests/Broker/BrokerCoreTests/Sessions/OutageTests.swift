@@ -4,7 +4,6 @@ import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(2))) struct `An outage of the provider` {
     static let faults: [FakeProvider.Turn] = [
@@ -13,7 +12,6 @@ import Testing
         .status(404), .status(429), .status(400, #"{"error":"invalid_client"}"#),
     ]
 
-    /// Everything fails in this way from now on, for so many requests.
     private func breakDown(_ house: House, _ turn: FakeProvider.Turn, _ count: Int = 2_000) {
         for endpoint in FakeProvider.Endpoint.allCases {
             for _ in 0..<count { house.provider.script(endpoint, turn) }
@@ -82,9 +80,7 @@ import Testing
         #expect(house.facts.names.contains("refreshSucceeded"))
     }
 
-    @Test func `PR-21: with Retry-After is not asked before, neither by callers nor by the network's return`()
-        async throws
-    {
+    @Test func `PR-21: with Retry-After is not asked before by callers or the network's return`() async throws {
         let house = try await House.expired()
         house.provider.script(.token, .status(503, retryAfter: 1_000))
         #expect(await house.failure(minValid: 60) == .provider(.unavailable(status: 503, retryAfter: 1_000)))

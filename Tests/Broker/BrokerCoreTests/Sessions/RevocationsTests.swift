@@ -4,7 +4,6 @@ import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(2))) struct `Telling a provider of a sign-out` {
     private func cut(_ house: House, _ count: Int = 2_000) {
@@ -13,14 +12,12 @@ import Testing
         }
     }
 
-    /// Honest again.
     private func mend(_ house: House) {
         for endpoint in FakeProvider.Endpoint.allCases { house.provider.unscript(endpoint) }
     }
 
     private func pending(_ broker: Broker) async -> Int { await broker.pendingRevocations().values.reduce(0, +) }
 
-    /// Lets time pass and delivers what is due.
     private func deliver(_ house: House, _ broker: Broker, for seconds: Int, step: Int = 30) async {
         for _ in 0..<(seconds / step) {
             house.clock.advance(by: step)
@@ -29,7 +26,6 @@ import Testing
         }
     }
 
-    /// A house without a network where alice has signed out.
     private func signedOut() async throws -> House {
         let house = try await House()
         try await house.signIn()
@@ -149,7 +145,6 @@ import Testing
         #expect(Set(house.provider.revoked) == ["refresh-2", "access-2"])
         #expect(await house.vault.leavingCount == 0)
         #expect(await pending(broker) == 0)
-        // It brings no session back.
         #expect(try await broker.account(House.name).state == .unauthenticated)
     }
 

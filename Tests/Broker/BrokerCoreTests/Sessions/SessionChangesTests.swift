@@ -1,10 +1,8 @@
 import RingbackBase
-import SessionVault
 import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `Opening and closing a session` {
     @Test func `REV-02: closing during a refresh leaves nothing and revokes the newest tokens`() async throws {
@@ -40,8 +38,7 @@ import Testing
         #expect(await house.vault.sessions.isEmpty)
     }
 
-    @Test func `both refresh tokens of a doubtful rotation are revoked, even if the provider refuses one`() async throws
-    {
+    @Test func `both refresh tokens of a doubtful rotation are revoked, even if one is refused`() async throws {
         let house = try await House.expired()
         house.provider.script(.token, .setting("access_token", nil))
         #expect(await house.failure() != nil)
@@ -73,8 +70,6 @@ import Testing
         _ = try await house.broker.signOut(House.name)
         #expect(house.network.strayURLs.isEmpty)
     }
-
-    // MARK: Whose
 
     @Test func `another spelling of the same letters is another subject`() async throws {
         let house = try await House()

@@ -4,10 +4,8 @@ import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `Loading from the vault` {
-    /// A broker of a later life whose vault answers so.
     private func reborn(
         _ house: House, failing failure: VaultError? = nil, facts: Facts = Facts()
     ) async throws -> Broker {
@@ -90,9 +88,8 @@ import Testing
             try await broker.account(House.name).error == .vaultFailed(.vault(.damaged(.setAside))))
         #expect(try await broker.account(House.name).state == .unauthenticated)
         let flow = try await broker.signIn(House.name, SignInRequest()).flow
-        guard case .completed = await broker.receive(try house.provider.consent(flow.authorizationURL)) else {
-            throw Unexpected()
-        }
+        guard case .completed = await broker.receive(try house.provider.consent(flow.authorizationURL))
+        else { throw Unexpected() }
         #expect(try await broker.account(House.name).error == nil)
     }
 

@@ -42,8 +42,7 @@ import Testing
         #expect(house.network.strayURLs.isEmpty)
     }
 
-    @Test func `a refresh in flight when the binding changes is kept for its return, and shown to nobody`() async throws
-    {
+    @Test func `a refresh in flight when the binding changes is kept for its return, unseen`() async throws {
         let house = try await house()
         try await house.signIn()
         house.clock.advance(by: 3_600)
@@ -61,9 +60,7 @@ import Testing
         #expect(house.provider.presented == ["refresh-2"])
     }
 
-    @Test func `a refreshed session that cannot be stored is kept for an account that left and came back meanwhile`()
-        async throws
-    {
+    @Test func `a refreshed session that cannot be stored is kept for an account that left meanwhile`() async throws {
         let house = try await house()
         try await house.signIn()
         house.clock.advance(by: 3_600)
@@ -94,8 +91,7 @@ import Testing
         #expect(try await house.view.error == nil)
     }
 
-    @Test func `a session that is being saved when the binding changes is not held for the new provider`() async throws
-    {
+    @Test func `a session that is saved while the binding changes is not the new provider's`() async throws {
         let house = try await house()
         let flow = try await house.broker.signIn(House.name, SignInRequest()).flow
         let callback = try house.provider.consent(flow.authorizationURL)

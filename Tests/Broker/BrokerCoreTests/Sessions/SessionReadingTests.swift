@@ -4,7 +4,6 @@ import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `Reading a session` {
     @Test func `a cancelled caller is answered at once and cancels nobody`() async throws {
@@ -28,8 +27,6 @@ import Testing
         #expect(await eventually { house.broker.snapshot.current("work") != nil })
         #expect(house.provider.count(.token) == 2)
     }
-
-    // MARK: min_valid
 
     @Test(
         arguments: [
@@ -90,8 +87,6 @@ import Testing
         #expect(await house.failure() == nil)
         #expect(house.provider.count(.token) == 3)
     }
-
-    // MARK: Whose, and which
 
     @Test func `another person's token is not handed out, even if the person changes during the wait`() async throws {
         let house = try await House()
@@ -175,9 +170,7 @@ import Testing
         #expect(try await house.token() == own)
     }
 
-    @Test func `a session without a refresh token serves its token while it lives, then asks for a sign-in`()
-        async throws
-    {
+    @Test func `without a refresh token the access token is served to its end, then a sign-in is due`() async throws {
         let house = try await House()
         house.provider.behave { $0.givesRefreshToken = false }
         try await house.signIn()
@@ -202,11 +195,7 @@ import Testing
 }
 
 extension `Reading a session` {
-    // MARK: Refreshing on demand
-
-    @Test func `an explicit refresh takes the result of one that ended less than five seconds ago, unless forced`()
-        async throws
-    {
+    @Test func `an explicit refresh takes the result of one of the last five seconds, unless forced`() async throws {
         let house = try await House()
         try await house.signIn()
         _ = try await house.broker.refresh(House.name)
@@ -235,9 +224,7 @@ extension `Reading a session` {
         #expect(house.provider.count(.token) <= 3)
     }
 
-    @Test func `an explicit refresh tries at once despite back-off, but not before the provider's Retry-After`()
-        async throws
-    {
+    @Test func `an explicit refresh ignores the back-off, but not the provider's Retry-After`() async throws {
         let house = try await House.expired()
         house.provider.script(.token, .status(500), .status(429, "", retryAfter: 30))
         _ = await house.failure()

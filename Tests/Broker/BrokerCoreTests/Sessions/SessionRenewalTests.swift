@@ -4,11 +4,8 @@ import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `Renewing a session` {
-    // MARK: What ends a session, and what does not
-
     static let passing: [FakeProvider.Turn] =
         [
             .fail(.unreachable(host: "id.example", reason: "refused")), .fail(.timedOut(host: "id.example")),
@@ -82,8 +79,6 @@ import Testing
         #expect(!house.provider.presented.isEmpty)
     }
 
-    // MARK: Rotation
-
     @Test(
         arguments: [
             (200, #"{"data":SET}"#), (200, "[SET]"), (200, ")]}',\nSET"), (200, "<b>Warning</b>\nSET"), (201, "SET}"),
@@ -101,9 +96,7 @@ import Testing
         #expect(try await house.view.state == .authenticated)
     }
 
-    @Test func `PR-09, RT-02, NAT-27: a rotated token is in the vault before the rest of the answer is looked at`()
-        async throws
-    {
+    @Test func `PR-09, RT-02, NAT-27: a rotated token is stored before the rest of the answer is read`() async throws {
         let house = try await House.expired()
         house.provider.script(.token, .setting("access_token", nil))
         #expect(await house.failure() != nil)
@@ -114,7 +107,6 @@ import Testing
         #expect(await house.vault.stores.suffix(2) == ["store refresh-2 > refresh-3 > refresh-4", "store refresh-4"])
     }
 
-    /// Lies that a refreshed ID token may tell.
     enum Lie: String, CaseIterable {
         case issuer, audience, signature, authorizedParty, algorithm
     }
@@ -167,8 +159,6 @@ import Testing
         _ = try await house.token()
         #expect(await house.vault.stores == ["store refresh-2", "store refresh-2"])
     }
-
-    // MARK: A vault that cannot write
 
     @Test func `nothing that may rotate is presented while a newer refresh token could not be kept`() async throws {
         let house = try await House.expired()

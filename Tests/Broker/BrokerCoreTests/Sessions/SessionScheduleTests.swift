@@ -1,12 +1,10 @@
 import RingbackBase
-import SessionVault
 import Synchronization
 import TestSupport
 import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(2))) struct `Refreshing before expiry` {
     static func account(margin: Int? = nil, warnings: [Int]? = nil) -> Account {
@@ -16,7 +14,6 @@ import Testing
         return account
     }
 
-    /// A house whose provider gives tokens of this lifetime, with alice signed in.
     private func house(lifetime: Int?, margin: Int? = nil) async throws -> House {
         let house = try await House()
         await house.broker.configure([Self.account(margin: margin)])
@@ -142,8 +139,6 @@ import Testing
         await keeping.value
     }
 
-    // MARK: Warnings of the session's own end
-
     /// What was said of the session's end: the seconds left, each time.
     private func warnings(
         _ house: House, for seconds: Int, step: Int = 1_000, doing: (Int) async throws -> Void = { _ in }
@@ -208,9 +203,7 @@ import Testing
         #expect(told == [600, 60])
     }
 
-    @Test func `a warning that fell due in the sleep of a laptop is given although a caller refreshes first`()
-        async throws
-    {
+    @Test func `a warning that fell due during a suspend is given although a caller refreshes first`() async throws {
         let house = try await timeboxed(1_800)
         let stream = try await house.broker.events(of: nil, after: nil).live
         house.clock.advance(by: 1_300)
@@ -229,14 +222,13 @@ extension SessionManager {
 private func at(_ milliseconds: Int) -> BootInstant { BootInstant(milliseconds: milliseconds) }
 
 @Suite struct `A scheduler` {
-    /// The same, without a thought for speed.
     private struct Model {
         var instants: [Int: BootInstant] = [:]
         var next: BootInstant? { instants.values.min() }
     }
 
     @Test(arguments: [1, 5, 40, 1_000])
-    func `agrees with a list that is searched, over thousands of operations`(keys: Int) {
+    func `agrees with a list that is searched, over thousands of operations`(keys: Int) throws {
         var random = SeededGenerator(seed: UInt64(keys))
         var scheduler = Scheduler<Int>()
         var model = Model()
@@ -262,10 +254,7 @@ private func at(_ milliseconds: Int) -> BootInstant { BootInstant(milliseconds: 
             }
             guard scheduler.count == model.instants.count, scheduler.next == model.next,
                 scheduler[key] == model.instants[key]
-            else {
-                Issue.record("It differs from the model.")
-                return
-            }
+            else { throw Unexpected("It differs from the model.") }
         }
         while let next = scheduler.next, let key = scheduler.popDue(at: next) {
             #expect(model.instants.removeValue(forKey: key) == next && model.next.map { next <= $0 } ?? true)
@@ -304,7 +293,6 @@ private func at(_ milliseconds: Int) -> BootInstant { BootInstant(milliseconds: 
     }
 }
 
-/// A key that counts how often it is hashed.
 private struct CountedKey: Hashable, Sendable {
     private static let hashes = Mutex(0)
     static var hashCount: Int { hashes.withLock { $0 } }

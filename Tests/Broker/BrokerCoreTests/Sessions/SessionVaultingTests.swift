@@ -4,12 +4,10 @@ import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `A vault that is locked and unlocked` {
     private static let absent = VaultError.locked(.keyringLocked)
 
-    /// What each thing that needs a session answers.
     private func refusals(_ broker: Broker) async -> [BrokerError?] {
         [
             await error { try await broker.session(House.name, SessionQuery()) },
@@ -26,8 +24,6 @@ import Testing
     private func kinds(_ next: EventSubscription.Next) -> [BrokerEvent.Kind] {
         if case .events(let events) = next { events.map(\.event.kind) } else { [] }
     }
-
-    // MARK: At start
 
     @Test func `locked at start, it refuses everything, and goes on when it is unlocked`() async throws {
         let house = try await House()
@@ -107,8 +103,6 @@ import Testing
         let count = await house.vault.openingCount - before
         #expect((36...41).contains(count))
     }
-
-    // MARK: Locking
 
     @Test func `after lock returns nothing is served, and unlock brings everything back`() async throws {
         let house = try await House()
@@ -234,8 +228,6 @@ import Testing
 }
 
 extension `A vault that is locked and unlocked` {
-    // MARK: Passphrases
-
     @Test func `five wrong passphrases a minute, and not one more`() async throws {
         let house = try await House()
         try await house.signIn()

@@ -1,6 +1,5 @@
 import OAuth
 import RingbackBase
-import SessionVault
 import Testing
 
 @testable import BrokerCore
@@ -49,9 +48,8 @@ import Testing
         #expect(try await house.broker.session(House.name, SessionQuery()).token.value == Secret("access-of-bob"))
         #expect(house.facts.names.filter { $0 != "vaultOpened" } == ["signInStarted", "sessionOpened", "signInEnded"])
         // The program that shows the code waits for it.
-        guard case .signInEnded(_, let method, .completed, _, _, endsElsewhere: false)? = house.facts.all.last else {
-            throw Unexpected()
-        }
+        guard case .signInEnded(_, let method, .completed, _, _, endsElsewhere: false)? = house.facts.all.last
+        else { throw Unexpected() }
         #expect(method == OAuthMethod.device.method)
     }
 
@@ -71,9 +69,8 @@ import Testing
             house.server.script([answer])
             let flow = try await house.begin()
             await house.live(flow.id)
-            guard case .failed(.provider(.invalidResponse)) = try await house.status(flow.id) else {
-                throw Unexpected()
-            }
+            guard case .failed(.provider(.invalidResponse)) = try await house.status(flow.id)
+            else { throw Unexpected() }
             #expect(house.server.questions.count == 1)
         }
     }

@@ -3,11 +3,8 @@ import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(2))) struct `Sign-ins on another device` {
-    // MARK: The rules
-
     @Test func `DEV-02 DEV-05: five seconds lie between an answer and the next question`() async throws {
         let house = try await DeviceHouse()
         house.server.say(["interval": JSON?.none])

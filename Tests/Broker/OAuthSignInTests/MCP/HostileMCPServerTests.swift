@@ -1,13 +1,10 @@
-import OAuth
 import RingbackBase
 import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `A hostile MCP server` {
-    /// The requests that a sign-in sent before it failed, without the first one.
     private func refused(_ house: MCPHouse) async throws -> [String] {
         #expect(await house.failure() != nil)
         #expect(!house.network.urls.contains { $0.contains("/register") || $0.contains("/authorize") })

@@ -1,4 +1,3 @@
-import OAuth
 import RingbackBase
 import Testing
 
@@ -27,8 +26,9 @@ import Testing
         #expect(await house.vault.log.isEmpty)
     }
 
-    @Test func `says that the issuer has changed`() async throws {
-        let house = try await MCPHouse()
+    @Test(arguments: ["", "configured"])
+    func `says that the issuer has changed, also without a registration`(clientID: String) async throws {
+        let house = try await MCPHouse { account, _ in account.clientID = clientID }
         try await house.signIn()
         house.network.announce { announced in
             announced.documents["/.well-known/oauth-protected-resource/mcp"] = [
@@ -51,19 +51,6 @@ import Testing
         try await chosen.signIn()
         chosen.network.announce { $0.challenge = #"Bearer scope="mcp:read mcp:admin""# }
         #expect(try await !findings(chosen).contains(more))
-    }
-
-    @Test func `says that the issuer has changed, also without a registration`() async throws {
-        let house = try await MCPHouse { account, _ in account.clientID = "configured" }
-        try await house.signIn()
-        house.network.announce { announced in
-            announced.documents["/.well-known/oauth-protected-resource/mcp"] = [
-                "resource": "https://mcp.example/mcp", "authorization_servers": ["https://other.example"],
-            ]
-        }
-        #expect(
-            try await findings(house).contains(
-                .mcpIssuerChanged(House.name, former: "https://id.example", issuer: "https://other.example")))
     }
 
     @Test func `says whether the server accepts the token, and sends it nowhere else`() async throws {

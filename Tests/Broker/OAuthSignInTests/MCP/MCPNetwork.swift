@@ -23,7 +23,6 @@ final class MCPNetwork: HTTPClient {
         var peer = PeerPlace.elsewhere
         /// The response to a request without a token: status, type and body; nil for 401.
         var response: (status: Int, type: String, body: String)?
-        /// The response to a request with a token.
         var tokenStatus = 200
         var tokenChallenge: String?
     }
@@ -36,10 +35,8 @@ final class MCPNetwork: HTTPClient {
         var secretEnd = 0
         var isManaged = false
         var hidesMetadata = false
-        /// Clients that the issuers do not know any more, and their response at the token endpoint.
         var forgotten: Set<String> = []
         var refusal: (status: Int, body: String) = (401, #"{"error":"invalid_client"}"#)
-        /// How often a name was resolved.
         var resolutions = 0
     }
 
@@ -59,18 +56,13 @@ final class MCPNetwork: HTTPClient {
     }
 
     func announce(_ change: @Sendable (inout Announced) -> Void) { state.withLock { change(&$0.announced) } }
-    /// Registered clients get this secret.
     func give(secret: String, expiringAt end: Int = 0) {
         state.withLock { ($0.secret, $0.secretEnd) = (secret, end) }
     }
 
-    /// Registered clients can be deleted (RFC 7592).
     func manageClients() { state.withLock { $0.isManaged = true } }
-
-    /// The metadata of every issuer are not found.
     func hideMetadata() { state.withLock { $0.hidesMetadata = true } }
 
-    /// The issuers do not know these clients any more.
     func forget(_ clients: Set<String>, saying refusal: (status: Int, body: String)? = nil) {
         state.withLock { state in
             state.forgotten = clients
@@ -194,7 +186,6 @@ final class Ports: Sendable {
     }
 }
 
-/// A broker with an account at an MCP server.
 struct MCPHouse {
     let clock = TestClock()
     let vault = RecordingVault()
@@ -229,7 +220,6 @@ struct MCPHouse {
         await broker.configure([account])
     }
 
-    /// The parameters of the authorization request of a new sign-in.
     func begin(_ request: SignInRequest = SignInRequest()) async throws -> (url: String, query: [String: String]) {
         let flow = try await broker.signIn(House.name, request).flow
         return (flow.authorizationURL, try MCPHouse.query(of: flow.authorizationURL))

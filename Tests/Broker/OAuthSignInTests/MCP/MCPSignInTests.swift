@@ -1,4 +1,3 @@
-import OAuth
 import RingbackBase
 import Testing
 
@@ -170,10 +169,8 @@ import Testing
         house.network.forget(["client-1"], saying: (400, body))
         house.clock.advance(by: 3_600)
         let failure = await thrown(by: try await house.token())
-        guard case .misconfigured(let reason)? = failure, case .mcpResourceRefused? = reason.oauth else {
-            Issue.record("\(String(describing: failure))")
-            return
-        }
+        guard case .misconfigured(let reason)? = failure, case .mcpResourceRefused? = reason.oauth
+        else { throw Unexpected(failure) }
         #expect(await house.vault.sessions == held)
     }
 
@@ -184,9 +181,8 @@ import Testing
         let house = try await MCPHouse()
         let (url, _) = try await house.begin()
         house.network.forget(["client-1"], saying: (400, body))
-        guard case .failed(_, .provider(.refused)) = await house.broker.receive(try house.provider.consent(url)) else {
-            throw Unexpected()
-        }
+        guard case .failed(_, .provider(.refused)) = await house.broker.receive(try house.provider.consent(url))
+        else { throw Unexpected() }
     }
 
     @Test func `sends no resource any more once the setting says so`() async throws {

@@ -1,10 +1,8 @@
-import OAuth
 import RingbackBase
 import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 
 /// A tool needs more scopes than the session has (RFC 6750 section 3.1, `insufficient_scope`).
 @Suite(.timeLimit(.minutes(1))) struct `A step-up at an MCP server` {

@@ -1,10 +1,8 @@
-import OAuth
 import RingbackBase
 import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `A refresh whose answer is cut off` {
     @Test(arguments: [#""refresh-3""#, #""refresh-3","#, #""id_token":"ey"#])

@@ -4,7 +4,6 @@ import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `GitHub, as it answers` {
     private func house(_ scopes: [String] = ["repo", "gist", "read:user"]) async throws -> PresetHouse {
@@ -74,9 +73,8 @@ import Testing
     func `an error with status 200 is one`(answer: String) async throws {
         let house = try await house()
         let (verdict, _, _) = try await house.signIn(answer)
-        guard case .failed(_, .provider(.refused("bad_verification_code", let message))) = verdict else {
-            throw Unexpected()
-        }
+        guard case .failed(_, .provider(.refused("bad_verification_code", let message))) = verdict
+        else { throw Unexpected() }
         #expect(message == "The code passed is incorrect or expired.")
         #expect(await house.failure() == .signInRequired(PresetHouse.name))
     }
@@ -85,9 +83,8 @@ import Testing
     func `a bad refresh token ends the session`(answer: String) async throws {
         let house = try await house([])
         try await house.signIn("token-app")
-        guard case .sessionExpired(PresetHouse.name, nil, _)? = await house.failure(of: answer, after: 28_800) else {
-            throw Unexpected()
-        }
+        guard case .sessionExpired(PresetHouse.name, nil, _)? = await house.failure(of: answer, after: 28_800)
+        else { throw Unexpected() }
     }
 
     @Test(arguments: ["error-client", "error-redirect", "error-email", "error-page", "error-not-found", "error-code"])
@@ -143,9 +140,8 @@ import Testing
     func `a refresh token that was used ends the session`(answer: String) async throws {
         let house = try await house()
         try await house.signIn()
-        guard case .sessionExpired(PresetHouse.name, nil, _)? = await house.failure(of: answer, after: 7_200) else {
-            throw Unexpected()
-        }
+        guard case .sessionExpired(PresetHouse.name, nil, _)? = await house.failure(of: answer, after: 7_200)
+        else { throw Unexpected() }
     }
 
     @Test func `too many requests are answered with patience`() async throws {

@@ -92,9 +92,8 @@ import Testing
     func `a grant that was taken back ends the session`(answer: String) async throws {
         let house = try await house()
         try await house.signIn()
-        guard case .sessionExpired(PresetHouse.name, nil, _)? = await house.failure(of: answer, after: 3_600) else {
-            throw Unexpected()
-        }
+        guard case .sessionExpired(PresetHouse.name, nil, _)? = await house.failure(of: answer, after: 3_600)
+        else { throw Unexpected() }
         #expect(try await house.view.state == .unauthenticated)
     }
 
@@ -169,9 +168,8 @@ import Testing
     func `a dead refresh token ends the session`(answer: String) async throws {
         let house = try await house()
         try await house.signIn()
-        guard case .sessionExpired(PresetHouse.name, nil, _)? = await house.failure(of: answer, after: 4_000) else {
-            throw Unexpected()
-        }
+        guard case .sessionExpired(PresetHouse.name, nil, _)? = await house.failure(of: answer, after: 4_000)
+        else { throw Unexpected() }
     }
 
     @Test(arguments: ["error-50076", "error-50076-grant", "error-50079", "error-53003"])
@@ -181,9 +179,8 @@ import Testing
         guard
             case .provider(.refused("interaction_required", let message?)) = await house.failure(
                 of: answer, after: 4_000)
-        else {
-            throw Unexpected()
-        }
+       
+        else { throw Unexpected() }
         #expect(message.hasPrefix("AADSTS"))
         #expect(try await house.view.state == .authenticated)
         // Back where the organization allows it, say.
@@ -224,9 +221,8 @@ import Testing
     @Test func `a consent that only an administrator can give is said in Microsoft's words`() async throws {
         let house = try await house()
         let (verdict, _, _) = try await house.signIn(callback: "callback-consent")
-        guard case .failed(_, .provider(.refused("consent_required", let message?))) = verdict else {
-            throw Unexpected()
-        }
+        guard case .failed(_, .provider(.refused("consent_required", let message?))) = verdict
+        else { throw Unexpected() }
         #expect(message.hasPrefix("AADSTS65001: "))
     }
 }

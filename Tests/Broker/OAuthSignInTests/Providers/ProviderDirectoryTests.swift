@@ -30,9 +30,7 @@ import Testing
         #expect(house.provider.count(.metadata) == 2)
     }
 
-    @Test func `MD-06: cached metadata are used while the provider does not respond, and fetched again later`()
-        async throws
-    {
+    @Test func `MD-06: cached metadata are used while the provider is away, and fetched again later`() async throws {
         let house = try await House()
         let directory = directory(house)
         let known = try await directory.metadata(of: House.account(), issuer: house.provider.origin)
@@ -48,9 +46,7 @@ import Testing
         #expect(house.provider.count(.metadata) == 3)
     }
 
-    @Test func `metadata whose endpoints fail are fetched again, less often if nobody asked for what failed`()
-        async throws
-    {
+    @Test func `metadata whose endpoints fail are fetched again, less often if nobody asked`() async throws {
         let house = try await House()
         let directory = directory(house)
         for (passed, isRequested, count) in [
@@ -146,8 +142,6 @@ import Testing
         for endpoint in FakeProvider.Endpoint.allCases { house.provider.release(endpoint) }
     }
 
-    // MARK: Two documents
-
     /// The document at the first place lacks these; then the second place answers.
     private func halves(_ house: House, _ second: FakeProvider.Turn?) {
         house.provider.script(
@@ -184,9 +178,7 @@ import Testing
         #expect(house.provider.count(.metadata) == 2)
     }
 
-    @Test func `members of the second document are used while it cannot be fetched, not after it was removed`()
-        async throws
-    {
+    @Test func `members of the second document are used while it is away, not after its removal`() async throws {
         let house = try await House()
         let directory = directory(house)
         for (second, endpoint) in [

@@ -8,23 +8,16 @@ import Testing
 
 @Suite struct `Sign-ins at providers that want more` {
     private func house(_ metadata: [String: JSON], _ change: (inout Account) -> Void = { _ in }) async throws -> House {
-        let house = try await House()
+        let house = try await House(change)
         house.provider.behave { manners in
             for (name, value) in metadata { manners.metadata[name] = value }
         }
-        var account = House.account()
-        change(&account)
-        await house.broker.configure([account])
         return house
     }
 
     private let endpoint: JSON = "https://id.example/par"
 
-    // MARK: RFC 9126
-
-    @Test func `PAR-03 PAR-05: a request is pushed where that is offered, and the browser carries a reference`()
-        async throws
-    {
+    @Test func `PAR-03 PAR-05: a request is pushed where offered, and the browser carries a reference`() async throws {
         for isRequired in [false, true] {
             let house = try await house([
                 "pushed_authorization_request_endpoint": endpoint,
@@ -62,9 +55,7 @@ import Testing
         }
     }
 
-    @Test func `a refused client, and any failure where pushing is required, end the sign-in before the browser opens`()
-        async throws
-    {
+    @Test func `a refused client or a failed required push ends the sign-in before the browser opens`() async throws {
         for (turn, isRequired) in [
             (.answer(400, #"{"error":"invalid_client"}"#, []), false), (.status(403), false), (.status(401), true),
             (.answer(400, #"{"error":"invalid_request"}"#, []), true), (.status(503), true),
@@ -121,8 +112,6 @@ import Testing
         #expect(failure?.kind == "misconfigured")
     }
 
-    // MARK: Form post
-
     @Test func `FP-01: an answer to a form_post request counts as a form, and in an address`() async throws {
         let house = try await house(["response_modes_supported": ["query", "form_post"]]) {
             $0.oauth.responseMode = .formPost
@@ -134,9 +123,8 @@ import Testing
         let verdict = await house.broker.receive(String(parts[0]), form: Array(parts[1].utf8))
         guard case .completed = verdict else { throw Unexpected() }
         let second = try await house.broker.signIn(House.name, SignInRequest()).flow
-        guard case .completed = await house.broker.receive(try house.provider.consent(second.authorizationURL)) else {
-            throw Unexpected()
-        }
+        guard case .completed = await house.broker.receive(try house.provider.consent(second.authorizationURL))
+        else { throw Unexpected() }
     }
 
     @Test func `a response mode that the metadata do not list is refused`() async throws {
@@ -149,8 +137,6 @@ import Testing
         let unlisted = await thrown(by: try await silent.broker.signIn(House.name, SignInRequest()))
         #expect(unlisted?.kind == "unusableSetting")
     }
-
-    // MARK: private_key_jwt
 
     @Test func `NAT-30 PAR-06: a client's key signs a statement of its own for every request`() async throws {
         // RFC 7515 appendix A.3.

@@ -69,8 +69,6 @@ import Testing
         #expect(await house.failure() == nil)
     }
 
-    // MARK: How we show who we are
-
     private func registration(
         secret: String?, _ authentication: ClientAuthentication? = nil, offered: [JSON]? = nil
     ) async throws -> Result<ClientRegistration, BrokerError> {
@@ -115,8 +113,6 @@ import Testing
             guard case .failure(.misconfigured) = result else { throw Unexpected() }
         }
     }
-
-    // MARK: Claims that are signed
 
     private let signed = "application/jwt"
 
@@ -173,8 +169,6 @@ import Testing
         #expect(house.provider.count(.keys) == 2)
     }
 
-    // MARK: Who sent it
-
     @Test func `a callback answers no flow of an account that does not accept its sender`() async throws {
         let house = try await House()
         let flow = try await house.broker.signIn(House.name, SignInRequest()).flow
@@ -182,8 +176,6 @@ import Testing
         guard case .ignored = await house.broker.receive(callback, for: []) else { throw Unexpected() }
         #expect(await house.broker.receive(callback, for: [House.name]) == .completed(flow: flow.id))
     }
-
-    // MARK: How long ago
 
     @Test(
         arguments: [(0, true), (60, true), (180, true), (181, false), (nil, false)] as [(Int?, Bool)])
@@ -205,14 +197,11 @@ import Testing
         #expect(await house.failure() == nil)
     }
 
-    // MARK: A place that directories share
-
     private static let directory = "72f988bf-86f1-41af-91ab-2d7cd011db47"
     private static let other = "9188040d-6c67-4c5b-b112-36a304b66dad"
     private static let template = "https://id.example/{tenantid}"
     private static func issuer(_ directory: String) -> String { "https://id.example/\(directory)" }
 
-    /// A house whose account is configured for `common`, and a directory that speaks.
     private func shared(_ directory: String, tenant: String? = nil) async throws -> House {
         let house = try await House()
         await house.broker.configure([House.account(issuer: "https://id.example/common")])

@@ -31,10 +31,7 @@ import Testing
         _ = try await office.register()
         for (issuer, client) in [("https://other.example", "c1"), (RegistrationServer.issuer, "c2")] {
             let refused = await thrown(by: try await office.secret(clientID: client, issuer: issuer))
-            guard case .unusableSetting? = refused else {
-                Issue.record("\(String(describing: refused))")
-                continue
-            }
+            guard case .unusableSetting? = refused else { throw Unexpected(refused) }
         }
     }
 
@@ -45,10 +42,7 @@ import Testing
         office.server.register(.init(body: body))
         #expect(try await office.register().secretExpiresAt?.seconds == 1_000)
         let refused = await thrown(by: try await office.secret())
-        guard case .unusableSetting(let setting)? = refused else {
-            Issue.record("\(String(describing: refused))")
-            return
-        }
+        guard case .unusableSetting(let setting)? = refused else { throw Unexpected(refused) }
         #expect(setting.hasExpired && setting.reason.oauth == .secretExpired(House.name))
     }
 
@@ -58,14 +52,11 @@ import Testing
             + #""registration_client_uri":"https://id.example/r"}"#,
         #"{"registration_access_token":"reg-token-1","registration_client_uri":"https://id.example/r","client_id":"#,
     ])
-    func `that cannot be used is deleted again`(body: String) async {
+    func `that cannot be used is deleted again`(body: String) async throws {
         let office = await Office()
         office.server.register(.init(body: body))
         let refused = await thrown(by: try await office.register())
-        guard case .provider(.invalidResponse(let reason))? = refused else {
-            Issue.record("\(String(describing: refused))")
-            return
-        }
+        guard case .provider(.invalidResponse(let reason))? = refused else { throw Unexpected(refused) }
         #expect(reason.leftover == .deleted)
         #expect(office.server.deletions.map(\.url) == ["https://id.example/r"])
         #expect(office.server.deletions.first?.authorization == Secret("Bearer reg-token-1"))
@@ -80,10 +71,7 @@ import Testing
                     #"{"registration_access_token":"reg-token-1","registration_client_uri":"https://id.example/r"}"#))
         office.server.delete(.init(failure: .timedOut(host: "id.example")))
         let refused = await thrown(by: try await office.register())
-        guard case .provider(.invalidResponse(let reason))? = refused else {
-            Issue.record("\(String(describing: refused))")
-            return
-        }
+        guard case .provider(.invalidResponse(let reason))? = refused else { throw Unexpected(refused) }
         #expect(reason.leftover == .notDeleted(client: nil, isTokenKept: true))
         #expect(!reason.holds("reg-token-1"))
         #expect(await office.kept(nil)?.managements.map(\.token) == [Secret("reg-token-1")])
@@ -104,41 +92,32 @@ import Testing
         #expect(await office.kept(nil) == nil)
     }
 
-    @Test func `whose token comes without its place keeps the token`() async {
+    @Test func `whose token comes without its place keeps the token`() async throws {
         let office = await Office()
         office.server.register(.init(body: #"{"registration_access_token":"reg-token-1"}"#))
         let refused = await thrown(by: try await office.register())
-        guard case .provider(.invalidResponse(let reason))? = refused else {
-            Issue.record("\(String(describing: refused))")
-            return
-        }
+        guard case .provider(.invalidResponse(let reason))? = refused else { throw Unexpected(refused) }
         #expect(reason.leftover == .noDeletionURL(client: nil, isTokenKept: true) && office.server.deletions.isEmpty)
         #expect(
             await office.kept(nil)?.managements == [RegistrationManagement(token: Secret("reg-token-1"), uri: nil)])
     }
 
-    @Test func `that was cut off on the way is deleted again, and why is said`() async {
+    @Test func `that was cut off on the way is deleted again, and why is said`() async throws {
         let office = await Office()
         office.server.register(.init(isTruncated: true))
         let refused = await thrown(by: try await office.register())
-        guard case .provider(.invalidResponse(let reason))? = refused else {
-            Issue.record("\(String(describing: refused))")
-            return
-        }
+        guard case .provider(.invalidResponse(let reason))? = refused else { throw Unexpected(refused) }
         #expect(reason.holds("not valid HTTP") && reason.leftover == .deleted && office.server.deletions.count == 1)
     }
 
-    @Test func `that the vault does not take is deleted again`() async {
+    @Test func `that the vault does not take is deleted again`() async throws {
         let office = await Office()
         office.server.hold()
         async let refused = error { try await office.register() }
         #expect(await eventually { office.server.registrations.count == 1 })
         await office.vault.fail(with: .unwritable(.diskFull))
         office.server.release()
-        guard case .vaultFailed(.both(let cause, let rest))? = await refused else {
-            Issue.record("not refused")
-            return
-        }
+        guard case .vaultFailed(.both(let cause, let rest))? = await refused else { throw Unexpected("not refused") }
         #expect(cause == .vault(.unwritable(.diskFull)))
         #expect(Reason.both(cause, rest).leftover == .deleted)
         #expect(office.server.deletions.count == 1)
@@ -153,7 +132,7 @@ import Testing
         #expect(office.server.registrations.isEmpty)
     }
 
-    @Test func `is not asked for with a vault in memory, nor for an account that is there`() async {
+    @Test func `is not asked for with a vault in memory, nor for an account that is there`() async throws {
         let memory = Broker(
             vault: MemoryVault(), http: RegistrationServer(), callbackReceiver: Doors().callbackReceiver,
             clock: TestClock().clock)
@@ -162,10 +141,7 @@ import Testing
         let office = await Office([House.account()])
         for broker in [memory, office.broker] {
             let refused = await thrown(by: try await Registrations(of: broker).register(order))
-            guard case .conflict? = refused else {
-                Issue.record("\(String(describing: refused))")
-                continue
-            }
+            guard case .conflict? = refused else { throw Unexpected(refused) }
         }
         #expect(office.server.requests.isEmpty)
     }
@@ -190,14 +166,11 @@ import Testing
                 .needsClientKey(issuer: RegistrationServer.issuer)
             ),
         ] as [(String, JSON?, OAuthReason)])
-    func `is not possible at every provider`(member: String, value: JSON?, expected: OAuthReason) async {
+    func `is not possible at every provider`(member: String, value: JSON?, expected: OAuthReason) async throws {
         let office = await Office()
         office.server.describe(member, value)
         let refused = await thrown(by: try await office.register())
-        guard case .unusableSetting(let setting)? = refused else {
-            Issue.record("\(String(describing: refused))")
-            return
-        }
+        guard case .unusableSetting(let setting)? = refused else { throw Unexpected(refused) }
         #expect(setting.setting == "client_id")
         #expect(setting.reason.oauth == expected && office.server.registrations.isEmpty)
     }
@@ -243,10 +216,7 @@ import Testing
         let issuer = RegistrationServer.issuer
         let refused = await thrown(
             by: try await Registrations(of: office.broker).delete(name, issuer: issuer, clientID: "c1"))
-        guard case .conflict? = refused else {
-            Issue.record("\(String(describing: refused))")
-            return
-        }
+        guard case .conflict? = refused else { throw Unexpected(refused) }
         await office.broker.configure([])
         office.server.delete(.init(status: 401, body: ""))
         #expect(
@@ -258,10 +228,7 @@ import Testing
         #expect(await office.kept("c1") == nil && office.server.deletions.count == 2)
         let gone = await thrown(
             by: try await Registrations(of: office.broker).delete(name, issuer: issuer, clientID: "c1"))
-        guard case .nothingHeld? = gone else {
-            Issue.record("\(String(describing: gone))")
-            return
-        }
+        guard case .nothingHeld? = gone else { throw Unexpected(gone) }
     }
 
     @Test func `that cannot be managed is deleted only in the vault, and the result says so`() async throws {

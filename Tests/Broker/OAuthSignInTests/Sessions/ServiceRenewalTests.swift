@@ -7,7 +7,6 @@ import Testing
 @testable import BrokerTestSupport
 @testable import OAuthSignIn
 
-/// What a file would hold: a test may change it.
 private final class AssertionBox: Sendable {
     private let text = Mutex("one.two.three")
     func set(_ new: String) { text.withLock { $0 = new } }
@@ -35,7 +34,6 @@ extension House {
         return account
     }
 
-    /// A house with a service in place of a person.
     fileprivate static func serving(
         _ grant: ServiceGrant = ServiceGrant(.clientCredentials), scopes: [String] = ["deploy"]
     ) async throws -> House {
@@ -56,7 +54,6 @@ extension House {
         await thrown(by: try await service(change))
     }
     fileprivate var serviceView: AccountView { get async throws { try await broker.account(House.service) } }
-    /// The vault has heard of nobody.
     fileprivate var hasWrittenNothing: Bool {
         get async { await vault.log.isEmpty }
     }
@@ -66,8 +63,7 @@ extension House {
 }
 
 @Suite(.timeLimit(.minutes(1))) struct `A service` {
-    @Test func `is signed in by its configuration, and sends no request until a caller asks for a token`() async throws
-    {
+    @Test func `is signed in by its configuration, and asks the provider when a caller asks`() async throws {
         let house = try await House.serving()
         #expect(await eventually { (try? await house.serviceView.state) == .authenticated })
         #expect(await house.hasWrittenNothing)
@@ -146,10 +142,8 @@ extension House {
             .setting("token_type", "N_A"))
         for _ in 0..<2 {
             let failure = await house.serviceFailure()
-            guard case .provider(.invalidResponse) = failure else {
-                Issue.record("TX-02: \(String(describing: failure))")
-                return
-            }
+            guard case .provider(.invalidResponse) = failure
+            else { throw Unexpected("TX-02: \(String(describing: failure))") }
             house.clock.advance(by: 400)
         }
         #expect(try await house.serviceToken().hasPrefix("access-"))
@@ -202,10 +196,7 @@ extension House {
         #expect(try await house.serviceToken() == "access-1")
         house.clock.advance(by: 100)
         let failure = await house.serviceFailure()
-        guard case .provider(.unreachable) = failure else {
-            Issue.record("\(String(describing: failure))")
-            return
-        }
+        guard case .provider(.unreachable) = failure else { throw Unexpected(failure) }
         let view = try await house.serviceView
         #expect(view.state == .authenticated && view.isStale)
         house.provider.unscript(.token)
@@ -222,10 +213,7 @@ extension House {
         request.method = SignInMethod(rawValue: "password")
         let wanted = request
         let failure = await thrown(by: try await house.broker.begin(House.service, wanted))
-        guard case .methodUnsupported = failure else {
-            Issue.record("\(String(describing: failure))")
-            return
-        }
+        guard case .methodUnsupported = failure else { throw Unexpected(failure) }
     }
 
     @Test func `that is signed out drops its tokens, revokes each, and is there again`() async throws {
@@ -270,25 +258,17 @@ extension House {
     @Test func `has no ID token and no subject`() async throws {
         let house = try await House.serving()
         let failure = await house.serviceFailure { $0.kind = .idToken }
-        guard case .methodUnsupported = failure else {
-            Issue.record("\(String(describing: failure))")
-            return
-        }
+        guard case .methodUnsupported = failure else { throw Unexpected(failure) }
         #expect(house.provider.count(.token) == 0)
-        guard case .conflict = await house.serviceFailure({ $0.subject = "alice" }) else {
-            Issue.record("a subject")
-            return
-        }
+        guard case .conflict = await house.serviceFailure({ $0.subject = "alice" })
+        else { throw Unexpected("a subject") }
     }
 
     @Test func `is out of reach while the vault is locked, and there when it opens`() async throws {
         let house = try await House.serving()
         _ = try await house.service()
         try await house.broker.lockVault()
-        guard case .vaultLocked = await house.serviceFailure() else {
-            Issue.record("not locked")
-            return
-        }
+        guard case .vaultLocked = await house.serviceFailure() else { throw Unexpected("not locked") }
         #expect(house.provider.count(.revocation) == 0)
         try await house.broker.unlockVault(passphrase: nil)
         #expect(try await house.serviceToken() == "access-2")

@@ -9,7 +9,6 @@ import Synchronization
 /// A provider whose people sign in on another device. It says what it is scripted to say, one line for a question, and
 /// remembers when it was asked and when it answered.
 final class DeviceServer: HTTPClient {
-    /// What a question is answered with.
     enum Answer: Sendable {
         case pending
         case slowDown
@@ -17,7 +16,6 @@ final class DeviceServer: HTTPClient {
         case refusal(String, Int = 400)
         case status(Int, retryAfter: Int? = nil)
         case silence
-        /// Tokens of this person.
         case yes(String = "alice")
         case body(Int, String)
     }
@@ -34,7 +32,6 @@ final class DeviceServer: HTTPClient {
         var answers: [Answer] = []
         var questions: [Question] = []
         var arrivals = 0
-        /// Milliseconds that each answer takes.
         var latency = 0
         var changes: [String: JSON?] = [:]
         var asked: [[String: String]] = []
@@ -62,22 +59,14 @@ final class DeviceServer: HTTPClient {
         }
     }
 
-    // MARK: What tests say
-
     func script(_ answers: [Answer]) { state.withLock { $0.answers += answers } }
     func takeItsTime(_ milliseconds: Int) { state.withLock { $0.latency = milliseconds } }
-    /// Members of the first answer; nil leaves one out.
     func say(_ changes: [String: JSON?]) { state.withLock { $0.changes = changes } }
-    /// The next answers wait.
     func hold() { state.withLock { $0.gate = Promise() } }
     func release() { state.withLock { $0.gate.take() }?.fulfil(()) }
 
-    // MARK: What tests see
-
     var questions: [Question] { state.withLock { $0.questions } }
-    /// How many have come, answered or not.
     var arrivals: Int { state.withLock { $0.arrivals } }
-    /// The requests for codes.
     var asked: [[String: String]] { state.withLock { $0.asked } }
     /// Milliseconds between each answer, the codes' included, and the question after it.
     var pauses: [Int] {
@@ -86,8 +75,6 @@ final class DeviceServer: HTTPClient {
             return zip(answered, state.questions).map { $1.at - $0 }
         }
     }
-
-    // MARK: The provider
 
     func send(_ request: HTTPRequest) async throws(HTTPClientError) -> HTTPResponse {
         let pairs = (try? FormEncoding.parse(request.body?.revealedBytes() ?? [])) ?? []
@@ -160,7 +147,6 @@ final class DeviceServer: HTTPClient {
     }
 }
 
-/// A broker whose one account is at such a provider.
 struct DeviceHouse: Sendable {
     let clock = TestClock()
     let vault = RecordingVault()

@@ -66,7 +66,6 @@ final class RecordedProvider: HTTPClient {
 
     var requests: [Request] { state.withLock { $0.requests } }
     func requests(to url: String) -> [Request] { requests.filter { $0.url == url } }
-    /// The file's lines and content.
     func recording(_ name: String) throws -> Recording { try Recording("\(preset)/\(name)") }
 
     /// The provider's answer in the browser: the callback of a file, for the flow that is open at the address.
@@ -148,7 +147,6 @@ final class RecordedProvider: HTTPClient {
     }
 }
 
-/// A broker with one account of a preset, and its recorded provider.
 struct PresetHouse: Sendable {
     let clock: TestClock
     let provider: RecordedProvider
@@ -186,7 +184,6 @@ struct PresetHouse: Sendable {
         broker.stopListening(try await broker.events(of: nil, after: nil).live)
     }
 
-    /// A whole sign-in with these answers. Gives the parameters that the browser carried.
     @discardableResult
     func signIn(
         _ token: String = "token-first", callback: String = "callback"
@@ -208,7 +205,6 @@ struct PresetHouse: Sendable {
         await thrown(by: try await token(minValid: minValid))
     }
 
-    /// What a refresh after so many seconds ends with, if the provider answers it thus.
     func failure(of answer: String, after seconds: Int) async -> BrokerError? {
         clock.advance(by: seconds)
         provider.play("token", answer)
@@ -217,7 +213,6 @@ struct PresetHouse: Sendable {
 
     var view: AccountView { get async throws { try await broker.account(PresetHouse.name) } }
 
-    /// The session that is held, with a token that a caller would get.
     var session: Session {
         get async throws {
             _ = try await broker.session(PresetHouse.name, SessionQuery())
@@ -226,9 +221,7 @@ struct PresetHouse: Sendable {
         }
     }
 
-    /// The refresh tokens that were presented, in order.
     var presented: [String] { provider.requests.compactMap { $0.form["refresh_token"] } }
 }
 
-/// True if a sign-in ended well.
 func isCompleted(_ verdict: CallbackVerdict) -> Bool { if case .completed = verdict { true } else { false } }

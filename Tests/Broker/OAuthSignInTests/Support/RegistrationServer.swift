@@ -7,7 +7,6 @@ import Synchronization
 @testable import BrokerTestSupport
 @testable import OAuthSignIn
 
-/// A provider that registers clients; it answers a registration and a deletion as told.
 final class RegistrationServer: HTTPClient {
     static let issuer = "https://id.example"
     static let metadata: JSON = [
@@ -46,7 +45,6 @@ final class RegistrationServer: HTTPClient {
     }
     func register(_ answer: Answer) { state.withLock { $0.registration = answer } }
     func delete(_ answer: Answer) { state.withLock { $0.deletion = answer } }
-    /// A client that asks for the scope is not registered.
     func refuses(scope: String) { state.withLock { $0.refusedScope = scope } }
     func hold() { state.withLock { $0.gate = Promise() } }
     func release() { state.withLock { $0.gate }?.fulfil(()) }
@@ -76,7 +74,6 @@ final class RegistrationServer: HTTPClient {
     }
 }
 
-/// A broker whose provider registers clients.
 struct Office {
     let server = RegistrationServer()
     let vault = RecordingVault()
@@ -113,6 +110,5 @@ struct Office {
         return try await Account.SecretSource.registered(for: account, in: vault, clock: TestClock().clock).fetch()
     }
 
-    /// The names of what was told of registrations.
     var words: [String] { facts.names.filter { $0.lowercased().contains("registr") || $0.contains("Registered") } }
 }

@@ -1,12 +1,9 @@
 import Cryptography
 import RingbackBase
-import SessionVault
-import SupabaseAuth
 import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 @testable import SupabaseSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `A name that comes beside an ID token` {
@@ -38,10 +35,7 @@ import Testing
     @Test func `may be said as a whole, and is nothing but a name`() async throws {
         let house = try await SupabaseHouse()
         for data in [JSONObject([.init("role", "admin")]), JSONObject([.init("full_name", 1)])] {
-            guard
-                case .invalid(field: "data", _) = await error({
-                    try await signIn(house) { $0.data = data }
-                })
+            guard case .invalid(field: "data", _) = await error({ try await signIn(house) { $0.data = data } })
             else { throw Unexpected() }
         }
         #expect(house.project.requests.isEmpty)

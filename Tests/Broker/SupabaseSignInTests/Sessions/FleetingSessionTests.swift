@@ -1,12 +1,9 @@
-import Cryptography
 import RingbackBase
 import SessionVault
-import SupabaseAuth
 import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 @testable import SupabaseSignIn
 
 extension `A session of a project that no account has` {
@@ -27,8 +24,7 @@ extension `A session of a project that no account has` {
         }
     }
 
-    @Test func `is ended by a lock and when the daemon stops, even if its account was removed meanwhile`() async throws
-    {
+    @Test func `is ended by a lock and with the daemon, even if its account was removed meanwhile`() async throws {
         for isLocked in [true, false] {
             let house = try await SupabaseHouse()
             let account = try await house.broker.sessionManager.account(name)

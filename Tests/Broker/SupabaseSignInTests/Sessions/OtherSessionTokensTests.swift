@@ -3,12 +3,9 @@ import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 @testable import SupabaseSignIn
 
 extension `Renewing a project's session` {
-    // MARK: Whose the tokens are
-
     @Test func `serves no tokens of another session, and presents its own refresh token again`() async throws {
         let house = try await SupabaseHouse()
         try await house.signIn()

@@ -1,16 +1,11 @@
 import RingbackBase
-import SessionVault
-import SupabaseAuth
 import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 @testable import SupabaseSignIn
 
 extension `A change at a project` {
-    // MARK: Tokens that are not good any more
-
     @Test func `takes a token that outlives it`() async throws {
         let house = try await signedIn()
         house.clock.advance(by: 3_580)
@@ -93,10 +88,7 @@ extension `A change at a project` {
         #expect(await user(house) == .signInRequired(name))
         let other = House.named("other")
         try await house.configure(try SupabaseHouse.account(), House.account(other))
-        guard
-            case .methodUnsupported = await error({
-                try await house.broker.supabase.user(other)
-            })
+        guard case .methodUnsupported = await error({ try await house.broker.supabase.user(other) })
         else { throw Unexpected() }
         #expect(house.project.requests.isEmpty)
     }

@@ -1,7 +1,5 @@
-import Cryptography
 import RingbackBase
 import SessionVault
-import SupabaseAuth
 import Testing
 
 @testable import BrokerCore
@@ -16,10 +14,10 @@ import Testing
         let house = try await SupabaseHouse()
         house.project.behave { _ = $0.addUser(email: "bob@example.org", password: SupabaseHouse.secret.revealed()) }
         try await house.signIn()
-        let mine = house.session
-        guard
-            case .conflict = await error({ try await house.signIn(email: "bob@example.org") })
+        let (mine, before) = (house.session, try await house.held)
+        guard case .conflict = await error({ try await house.signIn(email: "bob@example.org") })
         else { throw Unexpected() }
+        #expect(try await house.held == before)
         #expect(await eventually { house.project.sessions == [mine] })
         guard case .failed(_, .conflict) = try await house.walk(as: "bob@example.org") else { throw Unexpected() }
         #expect(await eventually { house.project.sessions == [mine] })
@@ -36,6 +34,7 @@ import Testing
         #expect(await eventually { house.project.sessions.count == 1 && !house.project.sessions.contains(first) })
         let second = house.session
         try await house.signIn(email: "bob@example.org", switching: true)
+        #expect(try await house.view.user?["email"] == "bob@example.org")
         #expect(await eventually { house.project.sessions.count == 1 && !house.project.sessions.contains(second) })
         #expect(house.project.count("POST /logout local") == 2)
         #expect(await house.refresh() == nil)
@@ -58,11 +57,7 @@ import Testing
         #expect(await house.vault.leavingCount == 1)
         let later = try await house.rebirth()
         house.clock.advance(by: 60)
-        #expect(
-            await eventually {
-                _ = await later.revocations.runDue()
-                return !house.project.sessions.contains(first)
-            })
+        #expect(await ends(later) { !house.project.sessions.contains(first) })
         #expect(house.project.sessions.count == 1)
         #expect(await eventually { await house.vault.leavingCount == 0 })
         #expect(try await later.account(name).state == (isKept ? .authenticated : .unauthenticated))
@@ -84,7 +79,13 @@ import Testing
         return first
     }
 
-    /// Lets the vault's write be repeated.
+    private func ends(_ broker: Broker, _ condition: () async -> Bool) async -> Bool {
+        await eventually {
+            _ = await broker.revocations.runDue()
+            return await condition()
+        }
+    }
+
     private func saveAgain(_ house: SupabaseHouse) async {
         await house.vault.fail(with: nil)
         house.clock.advance(by: 10)
@@ -115,11 +116,7 @@ import Testing
         #expect(await house.vault.leavingCount == 1)
         let later = try await house.rebirth()
         house.clock.advance(by: 60)
-        #expect(
-            await eventually {
-                _ = await later.revocations.runDue()
-                return !house.project.sessions.contains(first)
-            })
+        #expect(await ends(later) { !house.project.sessions.contains(first) })
         #expect(house.project.sessions.count == 1)
     }
 
@@ -135,11 +132,7 @@ import Testing
         #expect(await house.broker.pendingRevocations()[name] == 1)
         let later = try await house.rebirth()
         house.clock.advance(by: 60)
-        #expect(
-            await eventually {
-                _ = await later.revocations.runDue()
-                return !house.project.sessions.contains(first)
-            })
+        #expect(await ends(later) { !house.project.sessions.contains(first) })
         #expect(house.project.sessions.count == 1)
         #expect(await eventually { await house.vault.leavingCount == 0 })
         #expect(try await later.account(name).state == .authenticated)
@@ -155,11 +148,7 @@ import Testing
         await saveAgain(house)
         let later = try await house.rebirth()
         house.clock.advance(by: 60)
-        #expect(
-            await eventually {
-                _ = await later.revocations.runDue()
-                return house.project.sessions == [held]
-            })
+        #expect(await ends(later) { house.project.sessions == [held] })
         #expect(try await later.account(name).state == .authenticated)
     }
 
@@ -174,11 +163,7 @@ import Testing
         let text = SessionRecord.encode(session, bootID: house.clock.clock.bootID)
         await house.vault.putRetired(RetiredEntry(id: "left", slot: account.slot, text: text))
         let later = try await house.rebirth()
-        #expect(
-            await eventually {
-                _ = await later.revocations.runDue()
-                return await house.vault.leavingCount == 0
-            })
+        #expect(await ends(later) { await house.vault.leavingCount == 0 })
         #expect(house.project.count("POST /logout local") == 0 && house.project.sessions == [first])
         #expect(try await later.account(name).state == .authenticated)
     }
@@ -190,11 +175,7 @@ import Testing
         try await house.signIn()
         #expect(house.project.sessions.count == 2)
         _ = try await house.broker.signOut(name)
-        #expect(
-            await eventually {
-                _ = await house.broker.revocations.runDue()
-                return house.project.sessions.isEmpty
-            })
+        #expect(await ends(house.broker) { house.project.sessions.isEmpty })
         await house.vault.failStoring(with: nil)
         #expect(await eventually { await house.vault.leavingCount == 0 })
     }
@@ -219,9 +200,7 @@ import Testing
         #expect(await house.refresh() == nil)
     }
 
-    @Test func `that cannot be taken out of the vault is not replaced by one that is to leave nothing behind`()
-        async throws
-    {
+    @Test func `that stays in the vault is not replaced by one that is to leave nothing behind`() async throws {
         let house = try await SupabaseHouse()
         try await house.signIn()
         let first = house.session

@@ -5,7 +5,6 @@ import Testing
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 @testable import SupabaseSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `A change at a project` {
@@ -31,8 +30,6 @@ import Testing
     func no(_ status: Int, _ code: String) -> FakeProvider.Turn {
         .answer(status, #"{"code":"\#(code)","message":"x"}"#, [("X-Supabase-Api-Version", "2024-01-01")])
     }
-
-    // MARK: Second factors
 
     @Test func `by a second factor raises the session, and the account says what is missing before`() async throws {
         let house = try await signedIn()
@@ -101,9 +98,7 @@ import Testing
         #expect(try await reborn.account(name).assurance == "aal2")
     }
 
-    @Test func `by a second factor whose answer is lost is followed by a refresh, while the server allows it`()
-        async throws
-    {
+    @Test func `by a second factor whose answer is lost is followed by a refresh while that is allowed`() async throws {
         let house = try await signedIn(reuseInterval: 10)
         let factor = try await house.broker.supabase.enroll(name, NewFactor(.totp(issuer: nil))).id
         house.project.sendAndLose(proof)
@@ -121,9 +116,8 @@ import Testing
         let house = try await signedIn()
         let factor = try await house.broker.supabase.enroll(name, NewFactor(.totp(issuer: nil))).id
         await house.vault.failAnnouncing(with: .unwritable(.diskFull))
-        guard case .vaultFailed = await error({ try await house.prove(factor) }) else {
-            throw Unexpected()
-        }
+        guard case .vaultFailed = await error({ try await house.prove(factor) })
+        else { throw Unexpected() }
         #expect(house.project.count(proof) == 0)
     }
 

@@ -20,13 +20,10 @@ import Testing
         await error { try await house.token() }
     }
 
-    /// Another program refreshes with the token that is held here.
     private func steal(_ house: SupabaseHouse, _ token: String) -> String {
         let now = house.clock.now
         return house.project.behave { $0.refresh(token, at: now).body["refresh_token"]?.string ?? "" }
     }
-
-    // MARK: Rotation
 
     @Test func `keeps the new refresh token before it looks at anything else`() async throws {
         let house = try await expired()
@@ -140,8 +137,6 @@ import Testing
         #expect(house.project.count(refresh) == 2)
     }
 
-    // MARK: What ends a session, and what does not
-
     private static func no(_ status: Int, _ code: String) -> FakeProvider.Turn {
         .answer(
             status, #"{"code":"\#(code)","message":"No."}"#, [("X-Supabase-Api-Version", "2024-01-01")])
@@ -158,10 +153,8 @@ import Testing
     func `ends only by an error response of the server`(index: Int) async throws {
         let house = try await expired()
         house.project.script(refresh, `Renewing a project's session`.deaths[index])
-        guard case .sessionExpired(SupabaseHouse.name, let word?, _) = await failure(house) else {
-            Issue.record("alive, or without a reason")
-            return
-        }
+        guard case .sessionExpired(SupabaseHouse.name, let word?, _) = await failure(house)
+        else { throw Unexpected("alive, or without a reason") }
         let words = [
             "refresh_token_not_found", "refresh_token_already_used", "session_not_found", "session_expired",
             "validation_failed", "user_banned", "user_not_found", "refresh_token_not_found", "invalid_client",
@@ -204,8 +197,6 @@ import Testing
         #expect(await failure(house) == said)
         #expect(try await house.view.error == said)
     }
-
-    // MARK: What is kept beside
 
     @Test func `keeps the upstream provider's token, which a refresh does not bring again`() async throws {
         let house = try await SupabaseHouse()

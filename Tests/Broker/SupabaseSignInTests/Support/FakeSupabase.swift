@@ -3,7 +3,6 @@ import RingbackBase
 import Synchronization
 
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 @testable import SupabaseSignIn
 
 /// A small honest Supabase project, written from the server's own rules: it keeps users and sessions, counts refresh
@@ -30,8 +29,6 @@ final class FakeSupabase: HTTPClient {
         state = Mutex(State(server: SupabaseServer(origin: origin, mint: try TokenMint())))
     }
 
-    // MARK: What tests say
-
     func behave<Value>(_ change: (inout sending SupabaseServer) -> sending Value) -> sending Value {
         state.withLock { change(&$0.server) }
     }
@@ -40,15 +37,10 @@ final class FakeSupabase: HTTPClient {
         state.withLock { $0.turns[kind, default: []] += turns }
     }
 
-    /// Honest from now on.
     func unscript() { state.withLock { $0.turns = [:] } }
-
-    /// Requests of the kind wait from now on until ``release(_:)``.
     func hold(_ kind: String) { state.withLock { $0.gates[kind] = Promise() } }
-
     func release(_ kind: String) { state.withLock { $0.gates.removeValue(forKey: kind) }?.fulfil(()) }
 
-    /// The person at the provider's page says yes: the callback URL.
     func consent(_ pageURL: String, as email: String = "alice@example.org") throws -> String {
         let page = try WebURL(parsing: pageURL)
         let named = try FormEncoding.parse(page.query ?? "").first { $0.name == "state" }?.value ?? ""
@@ -56,30 +48,23 @@ final class FakeSupabase: HTTPClient {
         return state.withLock { $0.server.returnFromProvider(named, email, at: now) } ?? ""
     }
 
-    /// The person follows the link of the last mail: the callback URL.
     func click(_ email: String = "alice@example.org") -> String {
         let now = clock.now
         return state.withLock { $0.server.followLink(email, at: now) } ?? ""
     }
 
-    // MARK: What tests see
-
     var requests: [SupabaseRequest] { state.withLock { $0.requests } }
     func count(_ kind: String) -> Int { requests.count { $0.kind == kind } }
     func last(_ kind: String) -> SupabaseRequest? { requests.last { $0.kind == kind } }
     func arrived(_ kind: String, _ count: Int = 1) async -> Bool { await eventually { self.count(kind) >= count } }
-    /// The refresh tokens that were presented, in order.
     var presented: [String] {
         requests.filter { $0.kind == FakeSupabase.refresh }.compactMap { $0.body["refresh_token"]?.string }
     }
-    /// Sessions that the server knows, by its names of them.
     var sessions: Set<String> { state.withLock { Set($0.server.sessions.keys) } }
     func code(for contact: String) -> String { state.withLock { $0.server.mails[contact]?.code } ?? "" }
 
     static let refresh = "POST /token refresh_token"
     static let exchange = "POST /token pkce"
-
-    // MARK: The server
 
     func send(_ request: HTTPRequest) async throws(HTTPClientError) -> HTTPResponse {
         guard request.url.hasPrefix(origin + "/") else { throw .unreachable(host: request.url, reason: "no such host") }
@@ -122,7 +107,6 @@ final class FakeSupabase: HTTPClient {
     }
 }
 
-/// An answer before it is written.
 struct ProjectReply: Sendable {
     var status = 200
     var body: JSON = .object(JSONObject())

@@ -8,7 +8,6 @@ import Testing
 @testable import OAuthSignIn
 @testable import SupabaseSignIn
 
-/// A broker with a Supabase project, and everything around it.
 struct SupabaseHouse: Sendable {
     let clock = TestClock()
     let vault = RecordingVault()
@@ -43,7 +42,6 @@ struct SupabaseHouse: Sendable {
             record: facts.record)
     }
 
-    /// A broker of a later life on the same vault.
     func rebirth(work: Work = Work()) async throws -> Broker {
         let broker = SupabaseHouse.broker(vault, project, doors, work, clock, facts)
         await broker.configure([try await self.broker.sessionManager.account(SupabaseHouse.name)])
@@ -67,7 +65,6 @@ struct SupabaseHouse: Sendable {
         return account
     }
 
-    /// An app's own scheme in place of loopback.
     static func withScheme(isKeyless: Bool = false) async throws -> SupabaseHouse {
         try await SupabaseHouse { account, rules in
             account.redirectURI = "swisscoin://auth-callback"
@@ -80,8 +77,6 @@ struct SupabaseHouse: Sendable {
         broker.stopListening(try await broker.events(of: nil, after: nil).live)
     }
 
-    // MARK: Signing in
-
     func request(_ method: String, _ fill: (inout SupabaseSignInFields) -> Void = { _ in }) -> SignInRequest {
         var request = SignInRequest(method: SignInMethod(rawValue: method))
         var fields = SupabaseSignInFields()
@@ -90,7 +85,6 @@ struct SupabaseHouse: Sendable {
         return request
     }
 
-    /// The view of the flow; nil where it was done at once.
     @discardableResult
     func begin(
         _ method: String, switching: Bool = false, _ fill: (inout SupabaseSignInFields) -> Void = { _ in }
@@ -111,7 +105,6 @@ struct SupabaseHouse: Sendable {
         }
     }
 
-    /// The whole walk through a browser.
     @discardableResult
     func walk(
         as email: String = SupabaseHouse.alice, _ fill: (inout SupabaseSignInFields) -> Void = { _ in }
@@ -120,21 +113,15 @@ struct SupabaseHouse: Sendable {
         return await broker.receive(try project.consent(flow.authorizationURL, as: email))
     }
 
-    /// What goes wrong in a sign-in; nil if nothing does.
     func failure(_ method: String, _ fill: (inout SupabaseSignInFields) -> Void) async -> BrokerError? {
         await error { try await begin(method, fill) }
     }
 
-    /// The problem that a sign-in becomes.
     func problem(_ method: String, _ fill: (inout SupabaseSignInFields) -> Void) async -> ProviderProblem? {
         if case .problem(let problem) = await failure(method, fill) { problem } else { nil }
     }
 
-    // MARK: Looking
-
     var view: AccountView { get async throws { try await broker.account(SupabaseHouse.name) } }
-
-    /// What memory holds.
     var held: Session? { get async throws { try await broker.sessionManager.readable(SupabaseHouse.name) } }
 
     func token(minValid: Int? = nil) async throws(BrokerError) -> String {
@@ -147,10 +134,7 @@ struct SupabaseHouse: Sendable {
         await error { try await broker.refresh(SupabaseHouse.name, isForced: true) }
     }
 
-    /// The refresh tokens in memory, the newest first.
     var refreshTokens: [String] { get async throws { try await held?.refreshTokens.map { $0.revealed() } ?? [] } }
-
-    /// The name of the one session that the server knows.
     var session: String { project.sessions.first ?? "" }
 
     /// Adds a verified authenticator by the way that an app takes; the session is `aal2` then.
@@ -168,7 +152,6 @@ struct SupabaseHouse: Sendable {
             SupabaseHouse.name, factor: factor, challenge: challenge.id, code: Secret(code))
     }
 
-    /// Listens, does something, and tells which events there were.
     func events(_ body: () async throws -> Void) async throws -> [BrokerEvent.Kind] {
         let live = try await broker.events(of: nil, after: nil).live
         defer { broker.stopListening(live) }
@@ -179,7 +162,6 @@ struct SupabaseHouse: Sendable {
 }
 
 extension BrokerError {
-    /// The project's own word.
     var word: String? {
         if case .problem(let problem) = self { problem.providerCode } else { nil }
     }

@@ -6,7 +6,6 @@ import RingbackBase
 @testable import SupabaseSignIn
 
 extension SupabaseServer {
-    /// One request, one turn.
     mutating func answer(_ request: SupabaseRequest, at now: Int) -> ProjectReply {
         if let bearer = request.bearer ?? (needsBearer(request) ? "" : nil) {
             guard let (session, user) = holder(of: bearer, at: now) else { return refusal(of: bearer, at: now) }
@@ -57,8 +56,6 @@ extension SupabaseServer {
         guard let known = access[bearer], known.expiresAt > now else { return .no(403, "bad_jwt", "token is expired") }
         return .no(403, "session_not_found")
     }
-
-    // MARK: With a session
 
     private mutating func answer(
         _ request: SupabaseRequest, _ session: String, _ user: User, at now: Int

@@ -6,8 +6,6 @@ import RingbackBase
 @testable import SupabaseSignIn
 
 extension SupabaseServer {
-    // MARK: Without a session
-
     mutating func page(
         _ request: SupabaseRequest, _ linking: String?, at now: Int
     ) -> ProjectReply {

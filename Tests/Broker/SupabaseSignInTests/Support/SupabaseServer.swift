@@ -3,7 +3,6 @@ import RingbackBase
 
 @testable import BrokerCore
 @testable import BrokerTestSupport
-@testable import OAuthSignIn
 @testable import SupabaseSignIn
 
 /// What a project's Auth server knows and how it answers: a value, so that every request is one turn.
@@ -90,7 +89,6 @@ struct SupabaseServer: Sendable {
     var sendInterval = 60
     /// Both addresses confirm a change.
     var securesEmailChange = true
-
     var users: [String: User] = [:]
     var sessions: [String: Session] = [:]
     var access: [String: (session: String, expiresAt: Int)] = [:]
@@ -131,8 +129,6 @@ struct SupabaseServer: Sendable {
         users[user.id] = user
         return user
     }
-
-    // MARK: Sessions
 
     mutating func open(_ user: String, _ method: String, at now: Int, providerToken: String? = nil) -> ProjectReply {
         let id = "s\(number())"
@@ -236,9 +232,6 @@ struct SupabaseServer: Sendable {
         return issue(id, at: now)
     }
 
-    // MARK: Browsers and mails
-
-    /// Where the provider's page sends the browser.
     mutating func returnFromProvider(_ named: String, _ email: String, at now: Int) -> String? {
         guard let flow = returns.removeValue(forKey: named) else { return nil }
         let user: String

@@ -20,8 +20,6 @@ import Testing
         return found.first ?? ""
     }
 
-    // MARK: Where it is
-
     @Test(arguments: [
         ("https://abc.supabase.co", "https://abc.supabase.co"), ("https://abc.supabase.co/", "https://abc.supabase.co"),
         ("https://abc.supabase.co/auth/v1", "https://abc.supabase.co"),
@@ -43,8 +41,6 @@ import Testing
     func `is at no other kind of url`(url: String) throws {
         #expect(try mistake("", url: "url = \"\(url)\"\n").hasPrefix("url: must be the project's https URL"))
     }
-
-    // MARK: Its key
 
     @Test func `takes the publishable key, of the new form and of the old`() throws {
         for payload in ["{\"role\":\"anon\"}", "{}"] {
@@ -68,8 +64,6 @@ import Testing
     }
 
     private func base64(_ text: String) -> String { Base64URL.encode(Array(text.utf8)) }
-
-    // MARK: Its rules
 
     @Test func `has rules of its own, and the usual ones where nothing is said`() throws {
         let bare = try project("")
@@ -164,8 +158,6 @@ import Testing
         let found = try mistakes("issuer = \"https://id.example.org\"\nclient_id = \"c\"\n\(key) = \(value)")
         #expect(found == ["\(key): belongs to provider = \"supabase\" only"])
     }
-
-    // MARK: What to register
 
     @Test(arguments: [
         ("redirect_uri = \"http://localhost:{port}/cb\"", "http://localhost:*/cb/**"),

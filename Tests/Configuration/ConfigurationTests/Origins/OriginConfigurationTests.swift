@@ -86,8 +86,7 @@ import Testing
         #expect(try mistakes(named).first?.contains("set username too") == true)
     }
 
-    @Test func `what is allowed of connections is read in one form, and a wrong value is a mistake at its key`() throws
-    {
+    @Test func `the TLS settings that are allowed have one form, and a wrong value is a mistake at its key`() throws {
         let origin = "[[origin]]\nurl = \"https://k8s.example.org/*\"\naccount = \"work\"\n"
         let digest = String(repeating: "ab", count: 32)
         let allowed = try #require(

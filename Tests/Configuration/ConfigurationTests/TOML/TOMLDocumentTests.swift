@@ -27,8 +27,6 @@ import Testing
         try #require(try parse("a = \(text)\n").root.first).node.value
     }
 
-    // MARK: Lines
-
     @Test func `gives the lines of tables and keys`() throws {
         let found = try Self.lines("# head\n\na = 1\n[t]\nb = 2\n  c = 3 # d = 4\n[ t . \"u.v\" ]\r\nw=1\r\n")
         #expect(found == ["a": 3, "t": 4, "t/b": 5, "t/c": 6, "t/u.v": 7, "t/u.v/w": 8])
@@ -85,8 +83,6 @@ import Testing
             ])
     }
 
-    // MARK: Values
-
     @Test(arguments: [
         ("\"a\\tb\\u00e9\\U0001F600\\\\\\\"\"", "a\tbé😀\\\""), ("'a\\tb'", "a\\tb"), ("\"\"", ""), ("''", ""),
         ("\"\"\"\nx\ny\"\"\"", "x\ny"), ("\"\"\"\r\nx\r\ny\"\"\"", "x\ny"), ("\"\"\"a \\\n   b\"\"\"", "a b"),
@@ -106,8 +102,6 @@ import Testing
     @Test func `may begin with a byte order mark`() throws {
         #expect(try Self.lines("\u{FEFF}a = 1\n") == ["a": 1])
     }
-
-    // MARK: What is refused
 
     @Test(arguments: [
         "[.a]", "[[.a]]", "[ \t.a]", "[é]", "[\n]", "[\r\n]", "[,]", "[=]", "[#]", "[{]", "[}]", "[+a]", "[[ [a]]]",

@@ -45,7 +45,6 @@ final class Hosts: Sendable {
         return vault
     }
 
-    /// Two hosts with one session.
     func pair() async throws -> (SharedVault, SharedVault) {
         let (one, two) = (try await host("one"), try await host("two"))
         try await one.store("first", as: .replacement)
@@ -53,16 +52,13 @@ final class Hosts: Sendable {
         return (one, two)
     }
 
-    /// The only row.
     var row: SharedRow? { database.rows.first { $0.key != Membership.markRow } }
 }
 
-/// Whether the database can be reached.
 final class Wire: Sendable {
     private let state = Mutex((fault: MemoryRows.Fault.none, only: String?.none, count: Int.max))
     private let names = Mutex<[String]>([])
 
-    /// How often a statement was called.
     func count(of name: String) -> Int { names.withLock { $0.count { $0 == name } } }
 
     /// What happens to statements from now on: to those of a name only, and so many of them.
@@ -85,14 +81,12 @@ extension SharedVault {
         try await load(slot)?.text.revealed()
     }
 
-    /// Takes the row as for a refresh.
     func take(
         _ token: String = "r1", left: Duration? = .seconds(60), in slot: VaultSlot = Hosts.slot
     ) async throws(VaultError) -> Announcement {
         try await announce(slot, presenting: Secret(token), accessTokenLeft: left).withoutLease
     }
 
-    /// Asks for a request under the lease that this host has.
     func requestBound(_ slot: VaultSlot) async throws(VaultError) -> Duration? {
         try await requestBound(slot, under: slots[slot]?.attempt.map { .lease($0.id.bytes) } ?? .unleased)
     }
@@ -102,7 +96,6 @@ extension SharedVault {
     }
 }
 
-/// The vault's error; nil if there is none.
 func failure<Value>(_ body: () async throws -> Value) async -> VaultError? {
     do {
         _ = try await body()

@@ -3,10 +3,8 @@ import SessionVault
 import SharedVault
 import Synchronization
 
-/// The hosts of one owner as the database knows them, in memory.
 final class MemoryHosts: Sendable {
     struct Entry: Sendable {
-        /// Nil: everybody is let in.
         var password: Secret?
         var name: String?
         var publicKey: [UInt8]?
@@ -45,7 +43,6 @@ final class MemoryHosts: Sendable {
         return try outcome.get()
     }
 
-    /// The database as the host of one role has it.
     final class Connection: SharedHosts {
         private let database: MemoryHosts
         private let role: String

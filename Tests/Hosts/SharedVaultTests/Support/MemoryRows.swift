@@ -30,9 +30,7 @@ final class MemoryRows: Sendable {
     func row(_ key: RowKey) -> SharedRow? { state.withLock { shown($0.rows[key], at: now()) } }
     var rows: [SharedRow] { state.withLock { state in state.rows.values.compactMap { shown($0, at: now()) } } }
 
-    /// The replica has got everything until now.
     func replicate() { state.withLock { $0.replica = $0.rows } }
-
     func replicateAtRandom(_ isDone: Bool) { if isDone { replicate() } }
 
     /// The replica takes over: what it did not get is lost.
@@ -44,7 +42,6 @@ final class MemoryRows: Sendable {
         for listener in listeners { listener.yield(nil) }
     }
 
-    /// Deletes a row, as an administrator of the database could.
     func delete(_ key: RowKey) { state.withLock { $0.rows[key] = nil } }
 
     /// Puts an older row back, as an administrator of the database could.
@@ -71,10 +68,8 @@ final class MemoryRows: Sendable {
         return row
     }
 
-    /// What goes wrong with a statement.
     enum Fault: Sendable { case none, notReached, answerLost }
 
-    /// The database as one host has it.
     final class Connection: SharedRows {
         let database: MemoryRows
         let host: String

@@ -21,7 +21,6 @@ struct Owner {
             random: { RandomToken.bytes($0) })
     }
 
-    /// A host that has joined and has the key.
     func first(_ role: String = "one") async throws -> SharedVault {
         let one = vault(role)
         let invitation = hosts.invite(role)
@@ -30,7 +29,6 @@ struct Owner {
         return one
     }
 
-    /// A host that has joined and waits for the key.
     func second(_ role: String = "two") async throws -> (vault: SharedVault, code: HostCode) {
         let two = vault(role)
         let joined = try await two.join(as: nil, otherwise: role, invitation: hosts.invite(role).password)
@@ -39,7 +37,6 @@ struct Owner {
     }
 }
 
-/// The failure of what hosts ask of each other; nil if there is none.
 func refusal<Value>(_ body: () async throws -> Value) async -> SharingFailure? {
     do {
         _ = try await body()
@@ -49,7 +46,6 @@ func refusal<Value>(_ body: () async throws -> Value) async -> SharingFailure? {
     }
 }
 
-/// What hosts do for each other.
 extension SharedVault {
     nonisolated func join(
         as name: String?, otherwise usual: String, invitation: Secret?

@@ -1,6 +1,5 @@
 import RingbackBase
 
-/// A refresh token of the provider.
 struct Token: Hashable, Sendable {
     let value: String
 

@@ -21,7 +21,6 @@ final class SimulatedHost {
     let memory = MemoryVault()
     let wire = Wire()
     var life = Life()
-    /// Nil while it is down.
     var vault: SharedVault?
     var phase = Phase.idle
     var session: String?
@@ -34,7 +33,6 @@ final class SimulatedHost {
 
     var isBusy: Bool { if case .idle = phase { false } else { true } }
 
-    /// The session as the vault has it now.
     func reload() async {
         guard let vault, let entry = try? await vault.load(Hosts.slot) else {
             if !life.isDead, let vault, (try? await vault.load(Hosts.slot)) == .some(nil) { session = nil }
@@ -64,7 +62,6 @@ final class Life: Sendable {
         set { state.withLock { $0 = newValue } }
     }
 
-    /// False once it was killed.
     func passes() -> Bool {
         if isDead { return false }
         let isKilled = state.withLock { left in
@@ -88,7 +85,6 @@ final class Spool: Vault {
     }
 
     private func enter() throws(VaultError) { if !life.passes() { throw .unwritable(.locked) } }
-
     func open(passphrase: Secret?) async throws(VaultError) {}
     func close() async throws(VaultError) {}
     func rekey(to choice: KeySourceChoice, passphrase: Secret?) async throws(VaultError) {}

@@ -30,9 +30,7 @@ final class Simulation {
     let database: MemoryRows
     let provider = RotatingProvider()
     var hosts: [SimulatedHost] = []
-    /// What went wrong.
     var violations: [String] = []
-    /// The last steps, for who reads a failure.
     var trace: [String] = []
 
     init(seed: UInt64, faults: Faults) async throws {
@@ -57,8 +55,6 @@ final class Simulation {
         trace.append("\(clock.now.components.seconds) \(text)")
         if trace.count > 60 { trace.removeFirst() }
     }
-
-    // MARK: Steps
 
     func run(steps: Int) async {
         for _ in 0..<steps where violations.isEmpty {
@@ -131,7 +127,6 @@ final class Simulation {
         if clock.now > .seconds(1_000) { note("\(host.name) is started with \(host.session ?? "nothing")") }
     }
 
-    /// One call of the host to its vault or the provider.
     private func turn(_ host: SimulatedHost) async {
         guard let vault = host.vault else { return }
         switch host.phase {

@@ -29,10 +29,8 @@ private let tenant = "72f988bf-86f1-41af-91ab-2d7cd011db47"
     }
 
     @Test func `GitHub's endpoints are known`() throws {
-        guard case .endpoints(let metadata) = try ProviderPreset(name: "github").source() else {
-            Issue.record("no endpoints")
-            return
-        }
+        guard case .endpoints(let metadata) = try ProviderPreset(name: "github").source()
+        else { throw Unexpected("no endpoints") }
         #expect(metadata.authorizationEndpoint == "https://github.com/login/oauth/authorize")
         #expect(metadata.tokenEndpoint == "https://github.com/login/oauth/access_token")
         #expect(metadata.revocationEndpoint == nil && metadata.issuer == nil && metadata.jwksURI == nil)
@@ -46,14 +44,9 @@ private let tenant = "72f988bf-86f1-41af-91ab-2d7cd011db47"
             ("github", nil, "github.example.org"), ("gitlab", nil, ""), ("gitlab", nil, "git.example.org/path"),
             ("gitlab", nil, "a@b"), ("gitlab", nil, "git.example.org?x"), ("Google", nil, nil), ("supabase", nil, nil),
         ] as [(String, String?, String?)])
-    func `what does not fit is a mistake of the configuration`(name: String, tenant: String?, host: String?) {
-        do throws(OAuthError) {
-            _ = try ProviderPreset(name: name, tenant: tenant, host: host)
-            Issue.record("accepted")
-        } catch {
-            if case .misconfigured = error { return }
-            Issue.record("\(error)")
-        }
+    func `what does not fit is a mistake of the configuration`(name: String, tenant: String?, host: String?) throws {
+        let failure = #expect(throws: OAuthError.self) { try ProviderPreset(name: name, tenant: tenant, host: host) }
+        guard case .misconfigured? = failure else { throw Unexpected(failure) }
     }
 
     @Test func `every name is a preset, and its own parameters are not reserved`() throws {

@@ -57,12 +57,9 @@ import Testing
         (201, #"{"request_uri":1,"expires_in":60}"#),
         (302, ""), (400, ""),
     ])
-    func `PAR-02: anything but 201 or 200 with a reference is refused`(status: Int, body: String) {
+    func `PAR-02: anything but 201 or 200 with a reference is refused`(status: Int, body: String) throws {
         let error = #expect(throws: OAuthError.self) { try PushedAuthorization(parsing: answer(status, body)) }
-        guard case .invalid(.pushedAuthorization, _)? = error else {
-            Issue.record("\(String(describing: error))")
-            return
-        }
+        guard case .invalid(.pushedAuthorization, _)? = error else { throw Unexpected(error) }
     }
 
     @Test(arguments: [("90", 90), (#""90""#, 90), ("90.5", 90), ("0", 60), ("null", 60), (#""soon""#, 60)])

@@ -67,19 +67,15 @@ import Testing
         "access_denied", "expired_token", "invalid_grant", "invalid_client", "unsupported_grant_type",
         "bad_device_code",
     ])
-    func `DEV-07: every other error is one`(_ code: String) {
-        guard case .refused(let refusal)? = failure(400, #"{"error":"\#(code)"}"#) else {
-            Issue.record("no refusal")
-            return
-        }
+    func `DEV-07: every other error is one`(_ code: String) throws {
+        guard case .refused(let refusal)? = failure(400, #"{"error":"\#(code)"}"#)
+        else { throw Unexpected("no refusal") }
         #expect(refusal.code == code)
     }
 
     @Test func `tokens are tokens`() throws {
-        guard case .granted(let answer) = try read(200, #"{"access_token":"a","token_type":"Bearer"}"#) else {
-            Issue.record("nothing granted")
-            return
-        }
+        guard case .granted(let answer) = try read(200, #"{"access_token":"a","token_type":"Bearer"}"#)
+        else { throw Unexpected("nothing granted") }
         #expect(try answer.tokenSet().accessToken == Secret("a"))
         #expect(throws: OAuthError.self) { try read(200, "<html>", type: "text/html") }
         #expect(throws: OAuthError.self) { try read(302, #"{"error":"authorization_pending"}"#) }

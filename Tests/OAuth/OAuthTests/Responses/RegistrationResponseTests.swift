@@ -118,12 +118,9 @@ private func asked(_ authentication: ClientAuthentication = .none) throws -> Cli
         (401, #"{"error":"invalid_token"}"#, "invalid_token"), (403, "<html>", "access_denied"),
         (403, #"{"msg":"off"}"#, "access_denied"), (401, #"{"detail":"no"}"#, "invalid_token"),
     ])
-    func `DCR-03: says no, in the provider's word`(status: Int, body: String, code: String) {
+    func `DCR-03: says no, in the provider's word`(status: Int, body: String, code: String) throws {
         let error = #expect(throws: OAuthError.self) { try read(body, status) }
-        guard case .refused(let refusal)? = error else {
-            Issue.record("\(String(describing: error))")
-            return
-        }
+        guard case .refused(let refusal)? = error else { throw Unexpected(error) }
         #expect(refusal.code == code && refusal.status == status)
     }
 
@@ -132,11 +129,8 @@ private func asked(_ authentication: ClientAuthentication = .none) throws -> Cli
         #expect(throws: OAuthError.self) { try read(body, status) }
     }
 
-    @Test(arguments: [408, 429, 500, 503]) func `that means later is not a no`(status: Int) {
+    @Test(arguments: [408, 429, 500, 503]) func `that means later is not a no`(status: Int) throws {
         let error = #expect(throws: OAuthError.self) { try read(#"{"error":"invalid_client_metadata"}"#, status) }
-        guard case .unavailable? = error else {
-            Issue.record("\(String(describing: error))")
-            return
-        }
+        guard case .unavailable? = error else { throw Unexpected(error) }
     }
 }

@@ -75,7 +75,6 @@ private func answer(_ json: String, status: Int = 200) -> HTTPResponse {
         #expect(throws: OAuthError.self) { try tooLong.tokenSet() }
     }
 
-    /// A token with these claims.
     private static func jwt(_ claims: String) -> String { "e30.\(Base64URL.encode(claims.utf8)).s" }
 
     @Test(

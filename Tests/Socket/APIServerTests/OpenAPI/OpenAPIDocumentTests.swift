@@ -184,7 +184,6 @@ import Testing
 struct SchemaExaminer {
     let document: JSON
 
-    /// What is wrong with an answer; empty if nothing is.
     func mistakes(of response: ServerResponse, to method: String, _ path: String) -> [String] {
         let type = response.fields["Content-Type"] ?? "none"
         guard case .route(let route, _) = Router.shared.match(method: method, path: path) else {

@@ -1,4 +1,3 @@
-import OAuth
 import OAuthSignIn
 import RingbackBase
 import Testing
@@ -60,8 +59,6 @@ import Testing
         }
         #expect(await house.ask("GET", "/v1/events?account=\(name)").code == "account_not_found")
     }
-
-    // MARK: Signing in
 
     @Test func `a sign-in is created, and an equal one joins it`() async throws {
         let house = try await APIHouse()

@@ -47,8 +47,7 @@ import Testing
         }
     }
 
-    @Test func `what nobody has acknowledged is told to the next listener, and the former one is told so`() async throws
-    {
+    @Test func `an unacknowledged link is told to the next listener, and the former one is told so`() async throws {
         let house = try await house()
         #expect(await house.deliver("notes://one")["deep_link"]?["heard"] == false)
         #expect(await eventually { house.started.all == ["notes notes://one"] })

@@ -114,7 +114,6 @@ import Testing
     }
 }
 
-/// One server-sent event.
 struct StreamEvent {
     var name = ""
     var id: String?

@@ -84,7 +84,6 @@ import Testing
         #expect(await house.exposedSockets.all.isEmpty)
     }
 
-    /// An account at an MCP server.
     private static func linear() throws -> Account {
         let server = try MCPServer(parsing: "https://mcp.example.org/mcp")
         let rules = OAuthAccount(endpoints: .issuer("https://mcp.example.org"))

@@ -74,8 +74,6 @@ import Testing
         }
     }
 
-    // MARK: Authenticators
-
     private static let options: JSON = ["challenge": "YQ", "rpId": "app.example.org"]
     private static let credential =
         #"{"id":"a2V5","type":"public-key","response":{"clientDataJSON":"e30","signature":"AA"}}"#

@@ -9,7 +9,6 @@ import Testing
 @testable import BrokerCore
 @testable import BrokerTestSupport
 
-/// Hosts that answer as told, and remember what was asked.
 private final class FakeHosts: VaultHosts {
     private let state = Mutex((failure: SharingFailure?.none, asked: [String]()))
 
@@ -56,7 +55,6 @@ private final class FakeHosts: VaultHosts {
     }
 
     func isStale(_ slot: VaultSlot) async -> Bool { slot.account != "fresh" }
-
     func refreshStale() { state.withLock { $0.asked.append("refresh") } }
 }
 
@@ -160,9 +158,7 @@ private final class FakeHosts: VaultHosts {
         #expect(answer["detail"]?.string?.hasSuffix(".") == true, "\(answer.text)")
     }
 
-    @Test func `after a removal what is stale is refreshed once, and what failed or belongs elsewhere is told`()
-        async throws
-    {
+    @Test func `after a removal what is stale is refreshed once, and failures are told`() async throws {
         let house = try await APIHouse(hosts: FakeHosts())
         try await house.configure([
             try APIHouse.account("work"), try APIHouse.account("fresh"), try APIHouse.account("gone"),

@@ -128,8 +128,7 @@ import Testing
         #expect(await look(house, "https://git.example.org/", [("without_scheme", "yes")]).code == "validation_failed")
     }
 
-    @Test func `a tool whose TLS settings differ gets a token only of an origin that allows each by name`() async throws
-    {
+    @Test func `a tool with other TLS settings gets a token only of an origin that allows each`() async throws {
         let digest = String(repeating: "ab", count: 32)
         let settings: [(String, JSON, String)] = [
             ("ca_sha256", .string(digest.uppercased()), "ca_sha256 = \"\(digest)\""),

@@ -1,6 +1,5 @@
 import OAuthSignIn
 import RingbackBase
-import SessionVault
 import Testing
 
 @testable import APIServer

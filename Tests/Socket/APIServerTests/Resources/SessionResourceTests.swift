@@ -110,8 +110,6 @@ import Testing
         #expect(await house.ask("GET", target + "?subject=bob").code == "state_conflict")
     }
 
-    // MARK: What goes wrong at the provider
-
     @Test(arguments: [
         (CanaryProvider.Turn(status: 500), 503, "provider_unreachable", "retry"),
         (CanaryProvider.Turn(status: 503, retryAfter: 9), 503, "provider_unreachable", "retry"),
@@ -180,8 +178,6 @@ import Testing
         house.clock.advance(by: 301)
         #expect(await house.ask("GET", target + "?sign_in=wait&timeout=0").code == "timeout")
     }
-
-    // MARK: Refresh and sign-out
 
     @Test func `a refresh answers with the account`() async throws {
         let house = try await house()

@@ -148,8 +148,6 @@ import Testing
         #expect(await house.ask("POST", "/rpc/touch", "[1]").code == "invalid_request")
     }
 
-    // MARK: The session
-
     @Test func `is in the session answer with its level, whoever asks and however`() async throws {
         let house = try await SupabaseHouse.signedIn()
         for isImmediate in [true, false] {

@@ -87,8 +87,7 @@ import Testing
         #expect(await house.ask("POST", "/v1/vault/unlock", #"{"passphrase":"canary-new"}"#).status == 200)
     }
 
-    @Test func `tells that a passphrase is to be chosen, and that the configuration names another source`() async throws
-    {
+    @Test func `tells that a passphrase is to be chosen, and of another source in the configuration`() async throws {
         let vault = LockingVault()
         let house = try await APIHouse(vault: vault)
         #expect(await house.ask("GET", "/v1/status")["vault"]?["needs_new_passphrase"] == nil)
@@ -213,7 +212,6 @@ final class LockingVault: Vault {
         }
     }
 
-    /// The records, while the vault is not locked.
     private func opened() throws(VaultError) -> MemoryVault {
         if isLocked { throw .locked(.locked) }
         return memory

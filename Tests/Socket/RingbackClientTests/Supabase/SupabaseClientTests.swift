@@ -138,12 +138,8 @@ import Testing
         }
         let broker = daemon.client
         let flow = try #require(Flow(reading: ["id": "f1", "account": "app", "status": "pending"]))
-        do {
-            try await broker.verify(flow, code: "000000")
-            Issue.record("a wrong code is refused")
-        } catch {
-            #expect(error.kind == .invalidCredentials && error.userMessage == "Invalid code. Please try again.")
-        }
+        let failure = await #expect(throws: RingbackError.self) { try await broker.verify(flow, code: "000000") }
+        #expect(failure?.kind == .invalidCredentials && failure?.userMessage == "Invalid code. Please try again.")
         #expect(try await broker.verify(flow, code: "123456").name == "app")
         #expect(daemon.requests[1].hasPrefix("POST /v1/flows/f1/verify HTTP/1.1\r\n"))
         #expect(daemon.requests[1].hasSuffix(#"{"code":"123456"}"#))
@@ -320,12 +316,10 @@ import Testing
         #expect(flow.passkeyOptions == #"{"challenge":"YQ"}"#)
         #expect(try await broker.verify(flow, credential: #"{"id":"right"}"#).state == .authenticated)
         #expect(daemon.requests[1].hasSuffix(#"{"credential":{"id":"right"}}"#))
-        do {
+        let failure = await #expect(throws: RingbackError.self) {
             try await broker.verify(flow, credential: #"{"id":"wrong"}"#)
-            Issue.record("a wrong answer fails")
-        } catch {
-            #expect(error.kind == .invalidCredentials)
         }
+        #expect(failure?.kind == .invalidCredentials)
         await #expect(throws: RingbackError("validation_failed", "A JSON object is expected.")) {
             _ = try await broker.verify(flow, credential: "x")
         }

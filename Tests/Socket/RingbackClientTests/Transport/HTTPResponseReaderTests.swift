@@ -4,7 +4,6 @@ import Testing
 
 @testable import RingbackClient
 
-/// What a reader made of bytes: the head's status, the body, and how it went wrong.
 private struct Reading: Equatable {
     var status: Int?
     var body: [UInt8] = []
@@ -205,7 +204,6 @@ private func answer(_ fields: String, _ body: String = "hello") -> String { "HTT
 }
 
 @Suite struct `A kept connection to the daemon` {
-    /// The next response, however long it takes to come.
     private func next(_ connection: KeptConnection) throws(RingbackError) -> KeptConnection.Response {
         while true { if let response = try connection.next() { return response } }
     }

@@ -23,13 +23,11 @@ import Testing
 
     @Test(arguments: [[:], ["XDG_RUNTIME_DIR": ""], ["XDG_RUNTIME_DIR": "tmp"], ["RINGBACK_SOCK": ""]])
     func `without a place the error names XDG_RUNTIME_DIR`(environment: [String: String]) {
-        do throws(RingbackError) {
-            _ = try SocketPlace.path(stated: nil, environment: { environment[$0] }, logins: "/nowhere")
-            Issue.record("no error")
-        } catch {
-            #expect(error.kind == .noDaemon)
-            #expect(error.detail.contains("XDG_RUNTIME_DIR"))
+        let failure = #expect(throws: RingbackError.self) {
+            try SocketPlace.path(stated: nil, environment: { environment[$0] }, logins: "/nowhere")
         }
+        #expect(failure?.kind == .noDaemon)
+        #expect(failure?.detail.contains("XDG_RUNTIME_DIR") == true)
     }
 
     /// A directory as systemd's logins have, with a daemon's socket for this user.

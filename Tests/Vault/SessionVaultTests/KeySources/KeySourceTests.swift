@@ -1,4 +1,3 @@
-import Cryptography
 import Glibc
 import RingbackBase
 import Synchronization
@@ -6,7 +5,6 @@ import Testing
 
 @testable import SessionVault
 
-/// The error of a source's call.
 private func refusal(_ body: () async throws -> Void) async -> KeySourceError? {
     do {
         try await body()
@@ -218,7 +216,6 @@ private let none = JSONObject()
 }
 
 @Suite struct `A key in the keyring` {
-    /// A keyring in memory.
     private final class Keyring: Sendable {
         let items = Mutex<[String: Secret]>([:])
         let isThere = Mutex(true)

@@ -4,7 +4,6 @@ import Testing
 
 @testable import SessionVault
 
-/// A directory that goes with its test.
 private final class Scratch {
     let path: String
 
@@ -71,8 +70,6 @@ private let elsewhere = StateLease(host: "other-host", boot: "0000", pid: 4_711,
         }
     }
 
-    // MARK: The directory
-
     @Test func `makes the directory and its parents for us alone`() throws {
         let lock = try StateLock(directory: scratch.state)
         #expect(scratch.mode(scratch.path + "/a") == 0o700)
@@ -126,8 +123,6 @@ private let elsewhere = StateLease(host: "other-host", boot: "0000", pid: 4_711,
         #expect(failure(scratch.state) == .notAFile(scratch.lock))
     }
 
-    // MARK: The lock
-
     @Test func `a second daemon is refused and told who holds it`() throws {
         let lock = try StateLock(directory: scratch.state)
         let error = failure(scratch.state)
@@ -154,8 +149,6 @@ private let elsewhere = StateLease(host: "other-host", boot: "0000", pid: 4_711,
         }
         #expect(locks.compactMap { $0 }.count == 1)
     }
-
-    // MARK: The lease
 
     @Test func `respects a fresh lease of another host`() throws {
         scratch.prepare(elsewhere)
