@@ -57,6 +57,37 @@ import Testing
         }
     }
 
+    @Test func `until a disconnect ends with the connection that made it, and is not there after a restart`() async throws {
+        try await Stage.play(Self.accounts) { stage in
+            try await stage.signIn("mail")
+            func made(_ name: String) async throws -> Connection {
+                let connection = try Connection(to: .unix(stage.socket))
+                let order = #"{"name":"\#(name)","account":"mail","until":"disconnect"}"#
+                await connection.send(Stage.request("POST", "/v1/exposed-sockets", order))
+                let answer = try await connection.answer()
+                #expect(answer.status == 201, "\(answer)")
+                #expect(try answer.json["until"] == "disconnect")
+                return connection
+            }
+            let first = try await made("one")
+            #expect(try await ask(exposed("one", stage), "GET", "/v1/accounts/mail/session").status == 200)
+            // The connection serves other requests meanwhile.
+            await first.send(Stage.request("GET", "/v1/exposed-sockets/one"))
+            #expect(try await first.answer().status == 200)
+            first.close()
+            try await stage.eventually("the socket's end") { FileTree.mode(of: exposed("one", stage)) == nil }
+            #expect(try await stage.api("GET", "/v1/exposed-sockets")["exposed_sockets"] == [])
+
+            let second = try await made("one")
+            stage.daemon?.send(SIGKILL)
+            _ = try await stage.daemon?.end()
+            try await stage.startDaemon()
+            #expect(try await stage.api("GET", "/v1/exposed-sockets")["exposed_sockets"] == [])
+            #expect(FileTree.mode(of: exposed("one", stage)) == nil)
+            second.close()
+        }
+    }
+
     @Test func `is what an app's library gets too`() async throws {
         try await Stage.play(Self.accounts) { stage in
             try await stage.signIn("mail")
