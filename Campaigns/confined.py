@@ -109,6 +109,28 @@ class Person:
         places.callback(stop, process)
         return process
 
+    def daemon(self, binaries, places):
+        """A daemon of the person's with two service accounts. Returns its socket."""
+        for name in ("ringbackd", "ringback-sandbox"):
+            shutil.copy(os.path.join(binaries, name), self.directory)
+        sandbox = self.started(self.network.near, [*self.as_user(), f"{self.directory}/ringback-sandbox", "--port", "0",
+                                                       "--client", "probe:hush"], places)
+        issuer = sandbox.stdout.readline().decode().split()[-1]
+        place = f"{self.home}/daemon"
+        os.makedirs(place)
+        write(f"{place}/secret", "hush\n")
+        write(f"{place}/config.toml", "".join(
+            f'[accounts.{name}]\nissuer = "{issuer}"\nclient_id = "probe"\n'
+            f'client_secret_file = "{place}/secret"\ngrant = "client_credentials"\nscopes = ["openid"]\n'
+            for name in ("given", "other")))
+        subprocess.run(["chown", "-R", f"{UID}:{UID}", place], check=True)
+        os.chmod(place, 0o700)
+        socket = f"{place}/run/ringback.sock"
+        self.started(self.network.near, [*self.as_user(), f"XDG_STATE_HOME={place}/state", f"{self.directory}/ringbackd",
+                                         "--config", f"{place}/config.toml", "--socket", socket], places)
+        until("the daemon", lambda: os.path.exists(socket))
+        return socket
+
     def as_user(self):
         return ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", "env", "-i", f"HOME={self.home}",
                 f"XDG_RUNTIME_DIR={self.home}/run", "PATH=/usr/bin:/bin:/usr/sbin:/sbin", "TERM=dumb", "LANG=C.UTF-8"]
@@ -255,6 +277,35 @@ def signals(person, report, count):
             report.note(False, "a kill", person.processes())
 
 
+def accounts(person, report, places, binaries):
+    """A token of what was given, and of nothing else; the socket ends with the command."""
+    socket = person.daemon(binaries, places)
+    exposed = os.path.join(os.path.dirname(socket), "exposed")
+    inside = "/run/ringback/launcher"
+
+    def left():
+        return [name for name in os.listdir(exposed) if name.startswith("run-")] if os.path.isdir(exposed) else []
+
+    def said(words, *more):
+        return person.on_terminal(person.run(["--socket", socket, "--account", "given", *more, "--network", "none"], *words))
+
+    text, status = said([inside, "token", "given"])
+    report.note(status == 0 and "note: without --scope" in text and len(text.split()[-1]) > 20, "a token", f"{status}: {text[-300:]}")
+    for words in ([inside, "token", "other"], [inside, "vault", "hosts"], [inside, "reload"],
+                  [inside, "login", "given"], [inside, "expose", "more", "--account", "given"], ["ls", socket]):
+        text, status = said(words, "--scope", "openid")
+        report.note(status != 0 and "eyJ" not in text, " ".join(words), f"{status}: {text[-300:]}")
+    until("the end of the sockets", lambda: not left())
+    process = subprocess.Popen(person.run(["--socket", socket, "--account", "given", "--network", "none"], "sleep", "60"),
+                               stderr=subprocess.DEVNULL)
+    until("a socket", left)
+    process.kill()
+    process.wait()
+    until("the end of the socket", lambda: not left())
+    text, status = person.on_terminal(person.run(["--socket", socket, "--account", "missing"], "touch", f"{person.work}/ran"))
+    report.note(status == 125 and not os.path.exists(f"{person.work}/ran"), "an account that is not there", f"{status}: {text[-300:]}")
+
+
 def refusals(person, report):
     """Where the wall cannot be built nothing runs."""
     def refused(what, words, text):
@@ -285,6 +336,7 @@ def campaign(chosen, report, places):
     work(person, report)
     terminal(person, report)
     signals(person, report, SHORT_KILLS if chosen.short else KILLS)
+    accounts(person, report, places, chosen.bin)
     refusals(person, report)
 
 
