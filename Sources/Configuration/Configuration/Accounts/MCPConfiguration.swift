@@ -1,13 +1,12 @@
 public import OAuth
 
-/// The settings of an account at an MCP server.
 public struct MCPConfiguration: Sendable, Equatable {
     public let server: MCPServer
     /// The only issuer whose tokens are taken; nil for the first one that the server names.
     public let issuer: String?
-    /// The client-id metadata document; nil if there is none.
+    /// The client-id metadata document.
     public let clientMetadataURL: String?
-    /// False if the parameter `resource` is not sent.
+    /// The parameter `resource`.
     public let sendsResource: Bool
     /// False if the server takes requests without a token.
     public let needsSignIn: Bool
@@ -35,8 +34,7 @@ struct MCPReader {
         // A client id is sent only to the issuer at which the client was registered.
         if table.isWritten("client_id"), !table.isWritten("issuer") {
             table.refuse(
-                "client_id",
-                "needs issuer with mcp: the authorization server at which this client was registered")
+                "client_id", "needs issuer with mcp: the authorization server at which this client was registered")
         }
         if !table.isWritten("client_id") {
             let clientKeys = ClientReader.secretKeys + ["client_key_id", "client_authentication"]

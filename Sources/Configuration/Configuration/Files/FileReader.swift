@@ -1,6 +1,5 @@
 internal import RingbackBase
 
-/// Reads one `[[file]]` table.
 struct FileReader {
     let table: SettingTable
 
@@ -12,10 +11,9 @@ struct FileReader {
     /// Nil without a path.
     func read() -> FileConfiguration? {
         let (path, account) = (readPath(), table.account)
-        let format = table.string("format").flatMap(FileConfiguration.Format.init) ?? .token
-        let (scopes, audience, lifetime) = (
-            table.scopes(), table.audience, table.lifetime(atMost: FileReader.longestLifetime)
-        )
+        let format: FileConfiguration.Format = table.word("format") ?? .token
+        let (scopes, audience) = (table.scopes(), table.audience)
+        let lifetime = table.lifetime(atMost: FileReader.longestLifetime)
         let (host, username) = (readWord("host", of: .netrc, format), readWord("username", of: .netrc, format))
         let variable = readWord("variable", of: .env, format)
         if format == .netrc {
@@ -103,7 +101,6 @@ public struct FileConfiguration: Sendable, Equatable {
 
     /// Absolute.
     public let path: String
-    /// The account's name.
     public let account: String
     public let format: Format
     /// The scopes of a downscoped token; nil for the session's own.
@@ -113,11 +110,10 @@ public struct FileConfiguration: Sendable, Equatable {
     public let lifetime: Int?
     /// True if the file may be stored on a disk; otherwise only on a file system in memory (tmpfs).
     public let isDiskAllowed: Bool
-    /// The host of a netrc line.
+    /// Of a netrc line.
     public let host: String?
-    /// The user name of a netrc line.
     public let username: String?
-    /// The variable of an `env` file.
+    /// Of an `env` file.
     public let variable: String?
     public let source: ConfigurationSource
 
@@ -150,11 +146,7 @@ extension FileConfiguration {
         return errors
     }
 
-    /// The members of the report's JSON.
-    var json: JSON {
-        [
-            "path": .string(path), "account": .string(account), "format": .string(format.rawValue),
-            "source": source.json,
-        ]
+    var json: JSONObject {
+        ["path": path, "account": account, "format": format.rawValue, "source": source.json]
     }
 }

@@ -128,18 +128,16 @@ struct TOMLTree {
     }
 
     private func redefined(_ names: [String], _ index: Int, _ line: Int) -> Failure {
-        Failure(
-            line: line, message: "\(KeyCheck.display(names)) is already defined in line \(entries[index].line)")
+        Failure(line: line, message: "\(KeyCheck.display(names)) is already defined in line \(entries[index].line)")
     }
 
     // MARK: The result
 
-    /// The root's members.
     func members() -> [TOMLDocument.Member] { members(of: 0, depth: 0) }
 
     private func members(of table: Int, depth: Int) -> [TOMLDocument.Member] {
-        TOMLTree.sorted(
-            tables[table].keys.map { key, index in .init(key: key, node: node(entries[index], depth: depth + 1)) })
+        tables[table].keys.map { key, index in .init(key: key, node: node(entries[index], depth: depth + 1)) }
+            .sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
     }
 
     private func node(_ entry: (entry: Entry, line: Int), depth: Int) -> TOMLDocument.Node {
@@ -174,10 +172,6 @@ struct TOMLTree {
                 })
         default: return value
         }
-    }
-
-    static func sorted(_ members: [TOMLDocument.Member]) -> [TOMLDocument.Member] {
-        members.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
     }
 }
 
