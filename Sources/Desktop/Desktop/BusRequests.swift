@@ -13,9 +13,9 @@ final class BusRequests: Sendable {
         var system: String?
     }
 
-    /// The maximum number of requests at the same time. More would be an error of the daemon; each may show a prompt.
+    /// Requests to the Secret Service at a time. More would be an error of the daemon; each may show a prompt.
     static let maxConversations = 8
-    /// The maximum number of programs that are being started.
+    /// Programs that are being started.
     static let maxPrograms = 8
 
     private struct State {
@@ -30,7 +30,7 @@ final class BusRequests: Sendable {
 
     private let places: Places
     private let state = Mutex(State())
-    /// Woken when there are results to take.
+    /// For results to take.
     let wakeup: Wakeup
 
     init(_ places: Places) throws(Spawn.Failure) {
@@ -54,7 +54,6 @@ final class BusRequests: Sendable {
         }
     }
 
-    /// Ends all watches.
     func endWatches() {
         // Outside the lock: ending a watch may wait for its thread, which may need the lock to store a result.
         let watches = state.withLock { state in
@@ -80,7 +79,7 @@ final class BusRequests: Sendable {
         state.withLock { $0.watches[event] = watch }
     }
 
-    /// Performs a request to the Secret Service. Its secret is the key to store, if the request has one.
+    /// Performs a request to the Secret Service.
     func converse(_ request: HelperMessage, id: Int) {
         guard mayBegin(\.conversations, BusRequests.maxConversations) else {
             let reason = "\(BusRequests.maxConversations) requests to the Secret Service are running already"
@@ -109,14 +108,14 @@ final class BusRequests: Sendable {
     func notify(_ request: JSON, id: Int) {
         let presenter = notices()
         if let notice = Notice(members: request) {
-            let former = request["replaces"]?.integer.flatMap { UInt32(exactly: $0) }
-            presenter.show(notice, replacing: former) { [self] showing in
+            presenter.show(notice, replacing: request["replaces"]?.number) { [self] showing in
                 put { $0.outcomes.append((id, .success(HelperMessage(BusRequests.marked(showing).members)))) }
             }
         } else {
-            let notice = request["notice"]?.integer.flatMap { UInt32(exactly: $0) } ?? 0
             // Respond when it is done: the daemon may be about to end and closes the helper then.
-            presenter.close(notice) { [self] in put { $0.outcomes.append((id, .success(HelperMessage()))) } }
+            presenter.close(request["notice"]?.number ?? 0) { [self] in
+                put { $0.outcomes.append((id, .success(HelperMessage()))) }
+            }
         }
     }
 
@@ -131,8 +130,8 @@ final class BusRequests: Sendable {
         }
     }
 
-    /// Marks a notification server as seen by this helper process. After a helper has ended, its notifications can be
-    /// recognized by the mark: no events for them will come.
+    /// Marks a notification server as seen by this helper process. After a helper has ended, no events will come for the
+    /// notifications with its mark.
     static func mark(_ helper: Int32) -> String { "\(helper)/" }
 
     private static func marked(_ showing: NotificationPresenter.Showing) -> NotificationPresenter.Showing {
@@ -161,9 +160,7 @@ final class BusRequests: Sendable {
     }
 
     private static func answer(ofFailure reason: String?) -> HelperProcess.Answer {
-        var members = JSONObject([.init("started", .bool(reason == nil))])
-        members["reason"] = reason.map { .string($0) }
-        return .success(HelperMessage(members))
+        .success(HelperMessage(["started": reason == nil, "reason": reason]))
     }
 
     private static func hold(_ request: HelperMessage, _ client: SecretServiceClient) -> HelperProcess.Answer {

@@ -12,7 +12,7 @@ struct HelperProcess {
     let socket: Int32
     /// Signals that there is something to read. Its cancellation closes the socket.
     var source: (any DispatchSourceRead)?
-    private var reader = MessageReader(limit: RunningCommand.Bounds().maxOutput)
+    var reader = MessageReader(limit: RunningCommand.Bounds().maxOutput)
 
     /// Starts the executable with these arguments. Its descriptor ``Helper/descriptor`` is one end of a socket.
     static func start(_ executable: String, _ arguments: [String]) throws(HelperError) -> HelperProcess {
@@ -23,18 +23,12 @@ struct HelperProcess {
         return HelperProcess(id: id, socket: socket)
     }
 
-    init(id: pid_t, socket: Int32) {
-        self.id = id
-        self.socket = socket
-    }
-
     /// False if the process has ended or does not read any more: after a partial write the framing would be lost.
     func send(_ message: [UInt8]) -> Bool {
         let flags = Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)
         return unsafe Glibc.send(socket, message, message.count, flags) == message.count
     }
 
-    /// What was received from the process.
     struct Arrivals {
         var answers: [(request: Int, answer: Answer)] = []
         var events: [BusEvent] = []
@@ -164,7 +158,6 @@ public enum HelperError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The caller was cancelled.
     case cancelled
 
-    /// Of a response that says that the request failed.
     init(members: JSONObject) {
         self =
             SecretServiceError(members: members).map { .secretService($0) }
@@ -174,8 +167,8 @@ public enum HelperError: Error, Sendable, Equatable, CustomStringConvertible {
     var members: JSONObject {
         switch self {
         case .secretService(let error): error.members
-        case .commandFailed(let reason): JSONObject([.init("reason", .string(reason))])
-        default: JSONObject([.init("reason", .string(description))])
+        case .commandFailed(let reason): ["reason": reason]
+        default: ["reason": description]
         }
     }
 
@@ -301,9 +294,7 @@ final class Wakeup: Sendable {
     private let near: Int32
     private let far: Int32
 
-    init() throws(Spawn.Failure) {
-        (near, far) = try socketPair(isNonBlocking: true)
-    }
+    init() throws(Spawn.Failure) { (near, far) = try socketPair(isNonBlocking: true) }
 
     deinit {
         close(near)
@@ -324,35 +315,17 @@ final class Wakeup: Sendable {
     }
 }
 
-/// Reads and writes return EAGAIN instead of waiting.
-func setNonBlocking(_ descriptor: Int32) {
-    _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
-}
+func setNonBlocking(_ descriptor: Int32) { _ = fcntl(descriptor, F_SETFL, O_NONBLOCK) }
 
-/// Sets close-on-exec: programs that we start do not inherit the descriptor.
-func closeOnExec(_ descriptor: Int32) {
-    _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
-}
-
-/// Calls the C library's `close` where another function has this name.
-func closeDescriptor(_ descriptor: Int32) {
-    close(descriptor)
-}
+func closeOnExec(_ descriptor: Int32) { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
 
 /// Closes every descriptor from `first` on. The program that started the daemon may have left some open, which commands
 /// must not inherit.
 func closeDescriptors(from first: Int32) {
-    guard let directory = unsafe opendir("/proc/self/fd") else { return }
-    let own = unsafe dirfd(directory)
-    var found: [Int32] = []
-    while let entry = unsafe readdir(directory) {
-        let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-            unsafe pointer.withMemoryRebound(to: CChar.self, capacity: 256) { unsafe String(cString: $0) }
-        }
-        if let descriptor = Int32(name), descriptor >= first, descriptor != own { found.append(descriptor) }
+    // The descriptor of the directory itself is closed already.
+    for name in Directory.names(in: "/proc/self/fd") {
+        if let descriptor = Int32(name), descriptor >= first { close(descriptor) }
     }
-    unsafe closedir(directory)
-    for descriptor in found { close(descriptor) }
 }
 
 /// Zeroes and empties a buffer that held a secret. The optimizer does not remove this.
@@ -364,7 +337,4 @@ func erase(_ bytes: inout [UInt8]) {
     bytes.removeAll()
 }
 
-/// The system's text for an errno.
-func reason(_ code: Int32) -> String {
-    unsafe String(cString: strerror(code))
-}
+func reason(_ code: Int32) -> String { unsafe String(cString: strerror(code)) }

@@ -30,7 +30,6 @@ final class NotificationServer {
 
     // MARK: Showing
 
-    /// Shows a notification and replaces another one if that is still shown.
     func show(_ notice: Notice, replacing former: UInt32?) throws(BusFailure) -> ShownNotice {
         let can = try askCapabilities()
         let hasActions = can.contains("actions")
@@ -116,7 +115,6 @@ final class NotificationServer {
 /// The content of a desktop notification. It contains no secret, because notifications are kept in histories and shown
 /// on locked screens.
 public struct Notice: Sendable, Equatable {
-    /// A button of a notification.
     public struct Action: Sendable, Equatable {
         /// The action's identifier. `default` is a click on the notification itself.
         public var key: String
@@ -180,11 +178,9 @@ public enum NoticeEvent: Sendable, Equatable {
     case serverGone(server: String)
 }
 
-/// A notification that is shown.
 public struct ShownNotice: Sendable, Equatable {
     /// The number that the server gave it.
     public let id: UInt32
-    /// The server that shows it.
     public let server: String
 
     public init(id: UInt32, server: String) {
@@ -196,7 +192,6 @@ public struct ShownNotice: Sendable, Equatable {
 /// Shows desktop notifications and reports their events, on a thread of its own. Without a bus or a notification server
 /// it reports that, and keeps trying to find one.
 public final class NotificationPresenter: Sendable {
-    /// The result of a request to show a notification.
     public enum Showing: Sendable, Equatable {
         case shown(ShownNotice)
         /// There is no notification server, or it failed; the reason is our own text.
@@ -212,7 +207,6 @@ public final class NotificationPresenter: Sendable {
     private static let patience: ClosedRange<Duration> = .seconds(1) ... .seconds(60)
 
     private let jobs = Mutex<[Job]>([])
-    /// Wakes the thread for new jobs.
     private let wakeup: Wakeup?
 
     /// Uses the session bus at `place`. `report` is called on the presenter's thread.
@@ -313,8 +307,7 @@ public final class NotificationPresenter: Sendable {
     private static func hear(_ server: NotificationServer?, _ report: @Sendable (NoticeEvent) -> Void)
         throws(BusFailure)
     {
-        while let server, let step = try server.bus.step() {
-            guard case .message(let message) = step else { continue }
+        while let server, let message = try server.bus.next() {
             // A malformed message is ignored.
             for event in (try? server.read(message)) ?? [] { report(event) }
         }
@@ -352,14 +345,11 @@ extension BusFailure {
 
 extension Notice {
     var members: JSONObject {
-        var members = JSONObject([
-            .init("summary", .string(summary)), .init("body", .string(body)),
-            .init("urgency", .integer(Int(urgency.rawValue))), .init("stays", .bool(staysUntilAnswered)),
-        ])
-        members["body_without_actions"] = bodyWithoutActions.map { .string($0) }
-        members["actions"] = .array(
-            actions.map { ["key": .string($0.key), "label": .string($0.label)] })
-        return members
+        [
+            "summary": summary, "body": body, "urgency": Int(urgency.rawValue), "stays": staysUntilAnswered,
+            "body_without_actions": bodyWithoutActions,
+            "actions": actions.map { action -> JSONObject in ["key": action.key, "label": action.label] },
+        ]
     }
 
     init?(members: JSON) {
@@ -378,12 +368,8 @@ extension Notice {
 extension NotificationPresenter.Showing {
     var members: JSONObject {
         switch self {
-        case .shown(let notice):
-            JSONObject([
-                .init("shown", true), .init("notice", .integer(Int(notice.id))),
-                .init("server", .string(notice.server)),
-            ])
-        case .notShown(let reason): JSONObject([.init("shown", false), .init("reason", .string(reason))])
+        case .shown(let notice): ["shown": true, "notice": Int(notice.id), "server": notice.server]
+        case .notShown(let reason): ["shown": false, "reason": reason]
         }
     }
 
@@ -393,9 +379,7 @@ extension NotificationPresenter.Showing {
             self = .notShown(reason: members["reason"]?.string ?? "")
             return
         }
-        guard let id = members["notice"]?.integer.flatMap({ UInt32(exactly: $0) }),
-            let server = members["server"]?.string
-        else { return nil }
+        guard let id = members["notice"]?.number, let server = members["server"]?.string else { return nil }
         self = .shown(ShownNotice(id: id, server: server))
     }
 }
@@ -405,35 +389,26 @@ extension NoticeEvent {
     static let event = "notice"
 
     var members: JSONObject {
-        var members = JSONObject([.init("event", .string(NoticeEvent.event))])
-        switch self {
-        case .answered(let notice, let action, let token):
-            members["kind"] = "answered"
-            members["notice"] = .integer(Int(notice))
-            members["action"] = .string(action)
-            members["activation_token"] = token.map { .string($0) }
-        case .closed(let notice, let closing):
-            members["kind"] = "closed"
-            members["notice"] = .integer(Int(notice))
-            members["closing"] = .integer(Int(closing.rawValue))
-        case .serverCame: members["kind"] = "server_came"
-        case .serverGone(let server):
-            members["kind"] = "server_gone"
-            members["server"] = .string(server)
-        }
+        var members: JSONObject =
+            switch self {
+            case .answered(let notice, let action, let token):
+                ["kind": "answered", "notice": Int(notice), "action": action, "activation_token": token]
+            case .closed(let notice, let closing):
+                ["kind": "closed", "notice": Int(notice), "closing": Int(closing.rawValue)]
+            case .serverCame: ["kind": "server_came"]
+            case .serverGone(let server): ["kind": "server_gone", "server": server]
+            }
+        members["event"] = .string(NoticeEvent.event)
         return members
     }
 
     init?(members: JSONObject) {
-        let notice = members["notice"]?.integer.flatMap { UInt32(exactly: $0) }
-        switch (members["kind"]?.string, notice) {
+        switch (members["kind"]?.string, members["notice"]?.number) {
         case ("answered", let notice?):
             guard let action = members["action"]?.string else { return nil }
-            self = .answered(
-                notice: notice, action: action, activationToken: members["activation_token"]?.string)
+            self = .answered(notice: notice, action: action, activationToken: members["activation_token"]?.string)
         case ("closed", let notice?):
-            let closing = members["closing"]?.integer.flatMap { UInt32(exactly: $0) }.flatMap { Closing(rawValue: $0) }
-            self = .closed(notice: notice, closing ?? .unknown)
+            self = .closed(notice: notice, members["closing"]?.number.flatMap(Closing.init) ?? .unknown)
         case ("server_came", _): self = .serverCame
         case ("server_gone", _):
             guard let server = members["server"]?.string else { return nil }
@@ -443,13 +418,18 @@ extension NoticeEvent {
     }
 }
 
+extension JSON {
+    /// An integer of 32 bits without a sign.
+    var number: UInt32? { integer.flatMap { UInt32(exactly: $0) } }
+}
+
 // Desktop notifications, through the helper.
 extension HelperConnection {
     /// Showing one takes up to three D-Bus calls, each with a timeout of a few seconds.
     private static let timeout: Duration = .seconds(20)
 
     /// Shows a notification and replaces another one if that is still shown. If there is no notification server, the
-    /// result is `notShown`, not an error. Throws ``HelperError`` if the helper fails.
+    /// result is `notShown`, not an error.
     public func notify(
         _ notice: Notice, replacing former: ShownNotice? = nil
     ) async throws(HelperError) -> NotificationPresenter.Showing {
@@ -461,9 +441,8 @@ extension HelperConnection {
         return showing
     }
 
-    /// Closes a notification if it is still shown. Throws ``HelperError`` if the helper fails.
+    /// Closes a notification if it is still shown.
     public func closeNotice(_ notice: ShownNotice) async throws(HelperError) {
-        let members = JSONObject([.init("do", "close_notice"), .init("notice", .integer(Int(notice.id)))])
-        _ = try await request(members, timeout: HelperConnection.timeout)
+        _ = try await request(["do": "close_notice", "notice": Int(notice.id)], timeout: HelperConnection.timeout)
     }
 }

@@ -44,11 +44,9 @@ final class SecretServiceConversation {
     func find(_ id: String) throws(SecretServiceError) -> (path: String, isLocked: Bool)? {
         let found = try ask { () throws(BusFailure) in try service.search(id) }
         if let path = found.unlocked.first { return (path, false) }
-        if let path = found.locked.first { return (path, true) }
-        return nil
+        return found.locked.first.map { ($0, true) }
     }
 
-    /// The path of the item with this identifier, unlocked.
     func unlockedItem(_ id: String) throws(SecretServiceError) -> String {
         guard let item = try find(id) else { throw .notFound }
         guard item.isLocked else { return item.path }
@@ -83,8 +81,7 @@ final class SecretServiceConversation {
             value.erase()
         }
         let prompt = try ask { () throws(BusFailure) in
-            try service.createItem(
-                id, in: collection, session: transport.session, parameters: parameters, value: value)
+            try service.createItem(id, in: collection, session: transport.session, parameters: parameters, value: value)
         }
         if prompt != SecretServiceObjects.noObject { try follow(prompt) }
     }
@@ -127,8 +124,7 @@ final class SecretServiceConversation {
         let agreement = try KeyAgreement()
         let session: (path: String, number: [UInt8])
         do throws(BusFailure) {
-            session = try service.openSession(
-                SecretTransport.agreedAlgorithm, publicNumber: agreement.publicNumber)
+            session = try service.openSession(SecretTransport.agreedAlgorithm, publicNumber: agreement.publicNumber)
         } catch {
             if error == .refused("org.freedesktop.DBus.Error.NotSupported") { return nil }
             throw SecretServiceError(error)
@@ -143,7 +139,7 @@ final class SecretServiceConversation {
         let session = try ask { () throws(BusFailure) in
             try service.openSession(SecretTransport.plainAlgorithm, publicNumber: nil)
         }
-        return SecretTransport(plainSession: session.path)
+        return SecretTransport(session: session.path, key: nil)
     }
 
     // MARK: Prompts
@@ -171,14 +167,7 @@ final class SecretServiceConversation {
     /// False if the user dismissed the prompt.
     private func awaitCompletion(of prompt: String, until deadline: SuspendingClock.Instant) throws(BusFailure) -> Bool
     {
-        let bus = service.bus
-        while true {
-            guard SuspendingClock.now < deadline else { throw .unanswered }
-            guard let step = try bus.step() else {
-                try bus.wait(until: deadline)
-                continue
-            }
-            guard case .message(let message) = step else { continue }
+        while let message = try service.bus.next(until: deadline) {
             if message.isSignal("Completed", of: "org.freedesktop.Secret.Prompt"), message.path == prompt {
                 return try !message.readBool()
             }
@@ -189,6 +178,7 @@ final class SecretServiceConversation {
                 throw .absent
             }
         }
+        throw .unanswered
     }
 
     private func ask<Answer>(_ step: () throws(BusFailure) -> Answer) throws(SecretServiceError) -> Answer {
@@ -266,7 +256,7 @@ struct SecretServiceObjects {
         ).readBool()
     }
 
-    /// Stores an item: its secret as it is transferred. Returns the path of a prompt, or `/` if none is needed.
+    /// Returns the path of a prompt, or `/` if none is needed.
     func createItem(
         _ id: String, in collection: String, session: String, parameters: [UInt8], value: [UInt8]
     ) throws(BusFailure) -> String {
@@ -293,10 +283,8 @@ struct SecretServiceObjects {
         return (try answer.readBytes(), try answer.readBytes())
     }
 
-    /// Deletes an item. Returns the path of a prompt, or `/` if none is needed.
-    func delete(_ item: String) throws(BusFailure) -> String {
-        try call("Delete", "Item", at: item).readPath()
-    }
+    /// Returns the path of a prompt, or `/` if none is needed.
+    func delete(_ item: String) throws(BusFailure) -> String { try call("Delete", "Item", at: item).readPath() }
 
     // MARK: Prompt
 
@@ -307,7 +295,6 @@ struct SecretServiceObjects {
 
     func dismiss(_ path: String) throws(BusFailure) { _ = try call("Dismiss", "Prompt", at: path) }
 
-    /// The attributes by which a key of Ringback is found.
     private static func attributes(_ id: String) -> BusValue {
         .array(of: "{ss}", [.entry("application", .text("ringback")), .entry("key-id", .text(id))])
     }

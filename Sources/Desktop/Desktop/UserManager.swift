@@ -16,14 +16,9 @@ struct UserManagerClient: Sendable {
     private static let path = "/org/freedesktop/systemd1"
     private static let manager = "org.freedesktop.systemd1.Manager"
 
-    private let place: BusPlace
+    let place: BusPlace
 
-    /// A client for the manager on that bus, by default the session bus of the environment.
-    init(place: BusPlace) {
-        self.place = place
-    }
-
-    /// Starts a program and waits until it runs. Blocks for at most some seconds. Throws ``UserManagerError``.
+    /// Starts a program and waits until it runs. Blocks for at most some seconds.
     ///
     /// - Parameters:
     ///   - id: letters and digits; the unit's name is `app-ringback-ID.service`.
@@ -32,9 +27,7 @@ struct UserManagerClient: Sendable {
     ///   - environment: `NAME=value` lines for variables that the manager itself does not have. The manager's values
     ///     are used first, because they belong to the user's current desktop session, which may be newer than the
     ///     daemon.
-    func start(
-        id: String, description: String, arguments: [String], environment: [String]
-    ) throws(UserManagerError) {
+    func start(id: String, description: String, arguments: [String], environment: [String]) throws(UserManagerError) {
         let bus: BusConnection
         do throws(BusFailure) {
             bus = try BusConnection(place)
@@ -109,19 +102,13 @@ struct UserManagerClient: Sendable {
     /// therefore doubled.
     private static func command(_ words: [String]) -> BusValue {
         let escaped = words.enumerated().map { $0 == 0 ? $1 : $1.replacing("$", with: "$$") }
-        return .array(
-            of: "(sasb)", [.structure([.text(words.first ?? ""), .texts(escaped), .bool(false)])])
+        return .array(of: "(sasb)", [.structure([.text(words.first ?? ""), .texts(escaped), .bool(false)])])
     }
 
     private func awaitEnd(of job: String, _ bus: BusConnection) throws(BusFailure) -> Bool {
         let deadline = SuspendingClock.now + BusConnection.callTimeout
-        while SuspendingClock.now < deadline {
-            guard let step = try bus.step() else {
-                try bus.wait(until: deadline)
-                continue
-            }
-            guard case .message(let message) = step, message.isSignal("JobRemoved", of: UserManagerClient.manager)
-            else { continue }
+        while let message = try bus.next(until: deadline) {
+            guard message.isSignal("JobRemoved", of: UserManagerClient.manager) else { continue }
             _ = try message.readNumber()
             guard try message.readPath() == job else { continue }
             try message.skip("s")
