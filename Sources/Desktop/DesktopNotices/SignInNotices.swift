@@ -7,7 +7,6 @@ internal import Synchronization
 /// user has declined, the account is not prompted for again for five minutes. All events are handled one after another
 /// from one queue.
 public actor SignInNotices {
-    /// A notification and its state.
     struct NoticeState {
         let subject: NoticeSubject
         /// Nil if it could not be shown.
@@ -30,8 +29,7 @@ public actor SignInNotices {
     static let quietTime: Duration = .seconds(300)
     /// Two reports of the same sign-in within this time cause one notification.
     private static let duplicateInterval: Duration = .seconds(10)
-    /// The maximum number of times that a prompt is shown. It prevents an endless loop if showing it makes the server
-    /// crash.
+    /// How often a prompt is shown. It prevents an endless loop if showing it makes the server crash.
     private static let maxAttempts = 5
     /// How long a program that delivers a callback waits for its notification.
     private static let sayingTime: Duration = .seconds(3)
@@ -65,9 +63,7 @@ public actor SignInNotices {
     /// Queues a fact of the broker. Does not block; the broker calls it from within its own methods.
     public nonisolated func note(_ fact: BrokerFact) {
         switch fact {
-        case .signInWanted(let account):
-            guard wanted.withLock({ $0.insert(account).inserted }) else { return }
-            put(.fact(fact))
+        case .signInWanted(let account): if wanted.withLock({ $0.insert(account).inserted }) { put(.fact(fact)) }
         case .sessionEnding, .sessionEnded, .sessionClosed, .sessionOpened, .signInEnded: put(.fact(fact))
         default: return
         }
@@ -85,15 +81,12 @@ public actor SignInNotices {
         }
     }
 
-    /// Sets from now on whether notifications are shown and for which accounts.
     public nonisolated func configure(isEnabled: Bool, accounts: [AccountName]) {
         put(.configured(isEnabled: isEnabled, Set(accounts)))
     }
 
     /// Notifies the user of the result of a callback that came as a link. True if a notification was shown.
-    public nonisolated func tell(
-        _ verdict: CallbackVerdict, of account: AccountName?, message: String?
-    ) async -> Bool {
+    public nonisolated func tell(_ verdict: CallbackVerdict, of account: AccountName?, message: String?) async -> Bool {
         let subject: NoticeSubject =
             switch verdict {
             case .completed: .signedIn(as: nil)
@@ -132,7 +125,7 @@ public actor SignInNotices {
         }
     }
 
-    /// Handles an item. Returns the account whose sign-in page is to be opened, if any.
+    /// Returns the account whose sign-in page is to be opened, if any.
     private func work(_ item: Item) async -> (AccountName, String?)? {
         switch item {
         case .fact(let fact): await take(fact)

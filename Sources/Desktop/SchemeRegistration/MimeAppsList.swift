@@ -3,7 +3,6 @@ public import RingbackBase
 /// A `mimeapps.list` (Association between MIME types and applications 1.0): the default handlers of each type. A change
 /// touches only the one line; everything else stays byte for byte as the user wrote it.
 public struct MimeAppsList: Equatable, Sendable {
-    /// The file's text.
     public private(set) var text: String
 
     private static let group = "[Default Applications]"
@@ -13,9 +12,7 @@ public struct MimeAppsList: Equatable, Sendable {
     /// The handlers of a scheme's links, highest priority first; nil if the file has no line for the scheme.
     public func defaults(for scheme: URLScheme) -> [String]? { defaults(ofType: DesktopFile.typePrefix + scheme.name) }
 
-    func defaults(ofType type: String) -> [String]? {
-        place(ofType: type).line.map { MimeAppsList.values(lines[$0]) }
-    }
+    func defaults(ofType type: String) -> [String]? { place(ofType: type).line.map { MimeAppsList.values(lines[$0]) } }
 
     /// Puts a handler before the existing ones.
     public mutating func prefer(_ handler: String, for scheme: URLScheme) {

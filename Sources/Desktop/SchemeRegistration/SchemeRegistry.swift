@@ -4,7 +4,6 @@ public import RingbackBase
 /// Registers and removes scheme handlers of this user, and lists them. The former handler stays in the list after ours,
 /// so it has priority again after `unregister`.
 public struct SchemeRegistry: Sendable {
-    /// The result of a registration.
     public struct Registration: Equatable, Sendable {
         public let file: HandlerFile
         public let path: String
@@ -26,12 +25,11 @@ public struct SchemeRegistry: Sendable {
         self.run = run
     }
 
-    /// Searches for handlers in the files.
     public var search: HandlerSearch { HandlerSearch(places: places, read: FileStore.text) }
 
     /// The registered schemes, sorted by name.
     public var registered: [HandlerFile] {
-        FileStore.names(in: places.applications).filter { $0.hasPrefix("ringback-") && $0.hasSuffix(".desktop") }
+        Directory.names(in: places.applications).filter { $0.hasPrefix("ringback-") && $0.hasSuffix(".desktop") }
             .compactMap { FileStore.text(of: "\(places.applications)/\($0)") }.compactMap { HandlerFile(reading: $0) }
             .sorted { $0.scheme < $1.scheme }
     }
@@ -62,9 +60,7 @@ public struct SchemeRegistry: Sendable {
         return Registration(file: file, path: path, isRepeated: known == file.text)
     }
 
-    /// Removes our handler of a scheme.
-    ///
-    /// - Returns: what was registered; nil if nothing was. Throws ``Failure``.
+    /// Removes our handler of a scheme. Returns what was registered; nil if nothing was. Throws ``Failure``.
     public func unregister(_ scheme: URLScheme) throws(Failure) -> HandlerFile? {
         let path = path(of: scheme)
         let known = FileStore.text(of: path)
