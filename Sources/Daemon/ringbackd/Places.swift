@@ -52,7 +52,7 @@ struct Places {
         if unsafe mkdir(directory, 0o700) == 0 { return }
         let code = errno
         guard code == EEXIST else {
-            throw PlaceError(reason: "cannot make \(directory): \(unsafe String(cString: strerror(code)))")
+            throw PlaceError(reason: "cannot make \(directory): \(reason(code))")
         }
         var status = stat()
         guard unsafe lstat(directory, &status) == 0 else { throw PlaceError(reason: "cannot look at \(directory)") }
@@ -83,11 +83,6 @@ extension Places {
         }
     }
 
-    /// Refuses a socket at which another program listens. The state lock keeps out only a second daemon with the same
-    /// state. One with another state would take over the socket, and the first one's clients would find themselves
-    /// signed out.
-    func refuseLiveSocket() throws(PlaceError) { try Places.refuseLiveSocket(at: socket) }
-
     static func refuseLiveSocket(at socket: String) throws(PlaceError) {
         guard SocketFile.isLive(socket) else { return }
         throw PlaceError(
@@ -111,15 +106,20 @@ struct PlaceError: Error {
 
     /// A sentence without its full stop.
     let reason: String
-    let step: Step?
+    var step: Step?
     /// What else can be done, as a sentence.
-    let otherwise: String?
+    var otherwise: String?
+}
 
-    init(reason: String, step: Step? = nil, otherwise: String? = nil) {
-        self.reason = reason
-        self.step = step
-        self.otherwise = otherwise
-    }
+/// The system's text for an errno.
+func reason(_ code: Int32) -> String { unsafe String(cString: strerror(code)) }
+
+/// The path of this program's file; nil if the kernel does not say it.
+func executablePath() -> String? {
+    var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+    let count = unsafe readlink("/proc/self/exe", &buffer, buffer.count)
+    guard count > 0, count < buffer.count else { return nil }
+    return String(decoding: buffer[..<count].map(UInt8.init(bitPattern:)), as: UTF8.self)
 }
 
 /// A variable that is set and not empty.
@@ -129,7 +129,6 @@ func environment(_ name: String) -> String? {
     return text.isEmpty ? nil : text
 }
 
-/// Every variable.
 func environmentVariables() -> [String: String] {
     var variables: [String: String] = [:]
     var entry = unsafe environ
@@ -150,7 +149,7 @@ enum RuntimeDirectory {
         var status = stat()
         guard unsafe stat(directory, &status) == 0 else {
             let code = errno
-            guard code == ENOENT else { throw refused(directory, unsafe String(cString: strerror(code))) }
+            guard code == ENOENT else { throw refused(directory, reason(code)) }
             throw refused(
                 directory, "does not exist. It is made at login and removed when the last login ends", .linger)
         }
