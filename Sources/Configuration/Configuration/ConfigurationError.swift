@@ -1,9 +1,8 @@
 internal import Glibc
 public import RingbackBase
 
-/// An error in the configuration: where it is, what is wrong and what is allowed.
-///
-/// Messages never repeat a value, because a secret may be under the wrong key.
+/// An error in the configuration: where it is, what is wrong and what is allowed. Messages never repeat a value, because
+/// a secret may be under the wrong key.
 public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConvertible {
     public let file: String
     /// From 1; nil if it concerns the whole file.
@@ -59,7 +58,6 @@ struct Mistake: SettingFailure, Equatable {
     }
 }
 
-/// An error of a value that a key may have.
 protocol SettingFailure: Error {
     var message: String { get }
     var cause: ConfigurationError.Cause? { get }
@@ -99,7 +97,6 @@ public struct ConfigurationErrors: Error, Sendable, Equatable, CustomStringConve
         self.errors = errors
     }
 
-    /// One line for each error.
     public var description: String { errors.map(\.description).joined(separator: "\n") }
 }
 

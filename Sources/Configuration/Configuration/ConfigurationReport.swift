@@ -11,8 +11,6 @@ public struct ConfigurationReport: Sendable, Equatable {
     /// True if the daemon would start with this configuration.
     public var isValid: Bool { errors.isEmpty }
 
-    /// Reads the configuration and checks it.
-    ///
     /// - Parameter names: the names of the exposed sockets that API requests created, if they are known.
     public init(of place: ConfigurationPlace, exposedByHand names: Set<String> = []) {
         do throws(ConfigurationErrors) {

@@ -10,11 +10,9 @@ public struct DaemonConfiguration: Sendable, Equatable {
     public let proxy: HTTPProxy?
     /// Sorted by name. An account's redirect URI with a custom scheme does not add an entry here.
     public let schemes: [SchemeConfiguration]
-    /// In the order of the file.
+    /// These three are in the order of the file.
     public let exposes: [ExposeConfiguration]
-    /// In the order of the file.
     public let origins: [OriginConfiguration]
-    /// The files in which tokens are kept, in the order of the file.
     public let keptFiles: [FileConfiguration]
     public let defaultAccount: DefaultAccount?
     /// Of the desktop.

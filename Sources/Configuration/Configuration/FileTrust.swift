@@ -19,7 +19,6 @@ struct FileTrust {
         let isPrivate: Bool
     }
 
-    /// The daemon's user.
     let user: UInt32
 
     /// The content of a file that a key of the configuration names, see ``read(_:isSecret:maxSize:)``.

@@ -16,7 +16,6 @@ public struct VaultConfiguration: Sendable, Equatable {
     /// A further user of this machine whose process may be the database's server.
     public var storeUID: UInt32?
 
-    /// The default without `[vault]`.
     public static let standard = VaultConfiguration(keySource: .auto, keyDirectory: nil, locksWithScreen: false)
 
     /// Reads the table; missing keys keep the values of `before`.

@@ -75,8 +75,6 @@ enum Main {
         _exit(0)
     }
 
-    // MARK: The steps
-
     /// The result of `body`. A failure ends the process.
     static func require<Value, Failure: Error>(
         _ text: (Failure) -> String, _ body: () throws(Failure) -> Value

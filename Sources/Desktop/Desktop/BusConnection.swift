@@ -89,8 +89,6 @@ enum BusFailure: Error, Equatable {
         return reply
     }
 
-    // MARK: The bus itself
-
     /// Calls a method of the bus, with at most one argument.
     func callBus(_ member: String, _ argument: String? = nil) throws(BusFailure) -> BusMessage {
         let bus = "org.freedesktop.DBus"
@@ -119,8 +117,6 @@ enum BusFailure: Error, Equatable {
         try answer.enter("v", type)
         return answer
     }
-
-    // MARK: Signals
 
     /// Processes what is pending, up to a message; nil if there is none.
     func next() throws(BusFailure) -> BusMessage? {

@@ -23,8 +23,6 @@ internal import Glibc
     /// The unique name of the sending connection.
     var sender: String? { unsafe csystemd_message_sender(pointer).map { unsafe String(cString: $0) } }
 
-    // MARK: Writing
-
     func append(_ value: BusValue) throws(BusFailure) {
         switch value {
         case .text(let text): try check(unsafe csystemd_append_text(pointer, BusMessage.code("s"), text))
@@ -46,8 +44,6 @@ internal import Glibc
         for value in values { try append(value) }
         try check(unsafe csystemd_close_container(pointer))
     }
-
-    // MARK: Reading
 
     func readText() throws(BusFailure) -> String { try read("s") }
     func readTexts() throws(BusFailure) -> [String] { try readArray(of: "s") }

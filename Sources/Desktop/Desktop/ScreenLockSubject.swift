@@ -48,8 +48,6 @@ struct ScreenLockSubject: BusSubject {
         return false
     }
 
-    // MARK: Whose session
-
     /// The sessions are looked up for each event, because they begin and end while this process runs. If no session is
     /// known to be ours, every session of our user counts: locking too often is safer than missing a lock.
     private func isOurs(_ path: String?) -> Bool {

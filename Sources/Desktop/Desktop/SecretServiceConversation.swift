@@ -15,8 +15,6 @@ final class SecretServiceConversation {
         self.promptTimeout = promptTimeout
     }
 
-    // MARK: Collections
-
     /// The collection for new keys.
     func defaultCollection() throws(SecretServiceError) -> String {
         for alias in ["default", "login"] {
@@ -38,8 +36,6 @@ final class SecretServiceConversation {
             try follow(answer.prompt)
         }
     }
-
-    // MARK: Items
 
     func find(_ id: String) throws(SecretServiceError) -> (path: String, isLocked: Bool)? {
         let found = try ask { () throws(BusFailure) in try service.search(id) }
@@ -109,8 +105,6 @@ final class SecretServiceConversation {
         return Secret(bytes: decoded)
     }
 
-    // MARK: Transfer of secrets
-
     private func openTransport() throws(SecretServiceError) -> SecretTransport {
         if let transport { return transport }
         let agreed = try openAgreedTransport()
@@ -141,8 +135,6 @@ final class SecretServiceConversation {
         }
         return SecretTransport(session: session.path, key: nil)
     }
-
-    // MARK: Prompts
 
     /// Shows the service's prompt and waits until it is completed. The caller then checks whether the step succeeded.
     private func follow(_ prompt: String) throws(SecretServiceError) {
@@ -215,8 +207,6 @@ struct SecretServiceObjects {
             isSensitive: isSensitive)
     }
 
-    // MARK: Service
-
     /// Opens a session. Returns its path and, for a key agreement, the service's public number.
     func openSession(_ algorithm: String, publicNumber: [UInt8]?) throws(BusFailure) -> (path: String, [UInt8]) {
         let answer = try call(
@@ -248,8 +238,6 @@ struct SecretServiceObjects {
         return (try answer.readPaths(), try answer.readPath())
     }
 
-    // MARK: Collection
-
     func isLocked(collection: String) throws(BusFailure) -> Bool {
         try bus.property(
             "Locked", "b", of: "org.freedesktop.Secret.Collection", at: collection, in: SecretServiceClient.name
@@ -274,8 +262,6 @@ struct SecretServiceObjects {
         return try answer.readPath()
     }
 
-    // MARK: Item
-
     func secret(of item: String, session: String) throws(BusFailure) -> (parameters: [UInt8], value: [UInt8]) {
         let answer = try call("GetSecret", "Item", at: item, .path(session), isSensitive: true)
         try answer.enter("r", "oayays")
@@ -285,8 +271,6 @@ struct SecretServiceObjects {
 
     /// Returns the path of a prompt, or `/` if none is needed.
     func delete(_ item: String) throws(BusFailure) -> String { try call("Delete", "Item", at: item).readPath() }
-
-    // MARK: Prompt
 
     func prompt(_ path: String) throws(BusFailure) {
         // We have no window that the prompt could be placed over.

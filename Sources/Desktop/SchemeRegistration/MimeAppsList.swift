@@ -53,8 +53,6 @@ public struct MimeAppsList: Equatable, Sendable {
     /// True if the text has only white space, so that the file can be deleted.
     public var isBlank: Bool { text.utf8.allSatisfy { $0 == 0x20 || $0 == 0x0A || $0 == 0x0D || $0 == 0x09 } }
 
-    // MARK: Lines
-
     private var lines: [String] { DesktopFile.lines(of: text).map(String.init) }
 
     /// The index of a type's line in the group of defaults, and the index at which a new one is inserted; nil without

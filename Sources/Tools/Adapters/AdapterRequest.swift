@@ -2,7 +2,6 @@ public import RingbackBase
 
 /// What an adapter asks the daemon: the token for a place, or that it notes a refused one.
 public struct AdapterRequest: Sendable, Equatable {
-    /// Where the tool connects to.
     public let url: String
     /// The user name that the tool was told.
     public let username: String?
@@ -25,9 +24,7 @@ public struct AdapterRequest: Sendable, Equatable {
     }
 
     /// The lookup of a server that the tool named by its host, a port and a path at most. It is looked up as https, and the
-    /// origin has to allow that the tool does not say so.
-    ///
-    /// - Throws: for text that cannot follow `https://`, or has a user name.
+    /// origin has to allow that the tool does not say so. Throws for text that cannot follow `https://`, or has a user name.
     init(withoutScheme text: String, username: String? = nil) throws(AdapterFailure) {
         let asked = try AdapterRequest(web: "https://\(text)", username: username)
         var settings = ConnectionSettings()
@@ -36,8 +33,7 @@ public struct AdapterRequest: Sendable, Equatable {
     }
 
     /// The lookup of a place of the web that a tool named. A query and a fragment are left out, since no origin has one.
-    ///
-    /// - Throws: for a URL of another scheme, without a host or with a user name.
+    /// Throws for a URL of another scheme, without a host or with a user name.
     init(web text: String, username: String? = nil) throws(AdapterFailure) {
         guard WebURL.server(text) != nil else {
             throw AdapterFailure("The tool named something that is no URL of a web server.")
@@ -45,8 +41,6 @@ public struct AdapterRequest: Sendable, Equatable {
         self.init(url: String(text.prefix { $0 != "?" && $0 != "#" }), username: username)
     }
 
-    /// Reads JSON that a tool wrote.
-    ///
     /// - Parameter name: what the text is, as the beginning of a sentence.
     static func json(_ input: [UInt8], atMost most: Int, named name: String) throws(AdapterFailure) -> JSON {
         guard input.count <= most else { throw AdapterFailure("\(name) is too long.") }
@@ -65,6 +59,11 @@ extension WebURL {
         else { return nil }
         return url
     }
+}
+
+extension JSONObject {
+    /// As a line of text, with its line feed.
+    var line: [UInt8] { JSON.object(self).serialized() + [0x0A] }
 }
 
 /// What the daemon gave for a place.
@@ -87,16 +86,14 @@ public struct AdapterCredential: Sendable {
     /// The user name where neither the tool nor the configuration states one: GitLab, Gitea and Forgejo know it.
     static let usualName = "oauth2"
 
-    /// - Throws: for a token with other bytes than 0x21 to 0x7E. In a header field or a line they would add something.
+    /// Throws for a token with other bytes than 0x21 to 0x7E. In a header field or a line they would add something.
     func checkToken() throws(AdapterFailure) {
         guard !secret.isEmpty, secret.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw AdapterFailure("The token has characters that are not allowed in a token; it is given to no tool.")
         }
     }
 
-    /// The user name, for a tool that sends it with the token as Basic authentication.
-    ///
-    /// - Throws: for a token that cannot be in a header field, and a user name that Basic authentication cannot send.
+    /// The user name, for a tool that sends it with the token as Basic authentication. Throws for what that cannot send.
     func basicUsername(otherwise usual: String = usualName) throws(AdapterFailure) -> String {
         try checkToken()
         let username = username ?? usual
@@ -107,8 +104,6 @@ public struct AdapterCredential: Sendable {
     }
 
     /// The token, for a tool that sends it as `Authorization: Bearer` and in no other way.
-    ///
-    /// - Throws: for a token that cannot be in a header field, and for an origin that wants another field.
     func bearer(for tool: String) throws(AdapterFailure) -> String {
         try checkToken()
         guard headers == ["Authorization: Bearer \(secret)"] else {
@@ -119,8 +114,6 @@ public struct AdapterCredential: Sendable {
     }
 
     /// The value of the field `Authorization`, for a tool that sends no other field.
-    ///
-    /// - Throws: for a token that cannot be in a header field, and for an origin that wants another field.
     func authorization(for tool: String) throws(AdapterFailure) -> String {
         let fields = try fields()
         guard fields.count == 1, fields[0].name.lowercased() == "authorization" else {
@@ -129,9 +122,7 @@ public struct AdapterCredential: Sendable {
         return fields[0].value
     }
 
-    /// The fields that the tool sends.
-    ///
-    /// - Throws: for a token that cannot be in a header field, and for a line that is no field.
+    /// The fields that the tool sends. Throws for a line that is none.
     func fields() throws(AdapterFailure) -> [(name: String, value: String)] {
         try checkToken()
         var fields: [(name: String, value: String)] = []

@@ -6,7 +6,6 @@ internal import RingbackBase
 /// The token is given as the password, or, where git understands that and the server offers it, as a Bearer credential.
 /// Both are marked as short-lived, so that no other helper stores them. A refresh token is never given.
 public struct GitCredential: Sendable, Equatable {
-    /// What git asks a helper to do.
     public enum Action: String, Sendable, CaseIterable {
         case get
         /// The server accepted the credential. There is nothing to store.
@@ -17,16 +16,15 @@ public struct GitCredential: Sendable, Equatable {
         case capability
     }
 
-    /// The most bytes of git's input that are read.
+    /// In bytes.
     public static let maxInput = 1 << 20
     /// git's own limit for a line.
     private static let maxLine = 65_535
 
     /// What to ask the daemon; nil where there is no server, such as for the passphrase of a key.
     public let request: AdapterRequest?
-    /// True if git understands `authtype` and the server offers Bearer authentication (RFC 6750).
+    /// git understands `authtype` and the server offers Bearer authentication (RFC 6750).
     let takesBearer: Bool
-    /// True if git understands `authtype`.
     let hasAuthType: Bool
 
     /// The answer to ``Action/capability``.
@@ -35,10 +33,8 @@ public struct GitCredential: Sendable, Equatable {
     /// The answer that keeps git from asking other helpers and the user.
     public static let quit = Array("quit=1\n".utf8)
 
-    /// Reads what git wrote for an action.
-    ///
-    /// - Throws: for input that git does not write: a line that is too long or has no `=`, a NUL, a value twice, text
-    ///   that is not UTF-8. Then nothing may be given, since git and we could mean different servers.
+    /// Throws for input that git does not write: a line that is too long or has no `=`, a NUL, a value twice, text that is
+    /// not UTF-8. Then nothing may be given, since git and we could mean different servers.
     public init(_ action: Action, reading input: [UInt8]) throws(AdapterFailure) {
         let fields = try GitFields(input, maxLine: GitCredential.maxLine)
         hasAuthType = fields.hasAuthType
@@ -60,7 +56,6 @@ public struct GitCredential: Sendable, Equatable {
         request = AdapterRequest(url: url, username: username, rejected: SHA256.hex(Array(secret.utf8)))
     }
 
-    /// The answer to `get`.
     public func answer(_ credential: AdapterCredential) throws(AdapterFailure) -> [UInt8] {
         try credential.checkToken()
         var output: [UInt8] = []
@@ -121,7 +116,6 @@ private struct GitFields {
     private(set) var username: String?
     private(set) var password: String?
     private(set) var credential: String?
-    /// git understands `authtype`.
     private(set) var hasAuthType = false
     /// A challenge of the server has the scheme Bearer.
     private(set) var offersBearer = false

@@ -84,7 +84,6 @@ enum Main {
     }
 }
 
-/// The command line.
 struct Options {
     var socket = ""
     /// The daemon's socket.

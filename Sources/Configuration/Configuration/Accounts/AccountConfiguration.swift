@@ -53,7 +53,6 @@ public struct AccountConfiguration: Sendable, Equatable {
     /// The line of each key in the table.
     var lines: [String: Int]
 
-    /// True if all settings are equal. File and lines are not compared.
     public func hasSameSettings(as other: AccountConfiguration) -> Bool {
         var moved = other
         (moved.source, moved.lines) = (source, lines)
@@ -77,7 +76,6 @@ public enum AccountPolicy: String, Sendable, Equatable, CaseIterable {
     case sameUID = "same-uid"
 }
 
-/// A place in a configuration file.
 public struct ConfigurationSource: Sendable, Equatable, CustomStringConvertible {
     public let file: String
     /// From 1.
@@ -92,7 +90,6 @@ public enum AccountProvider: Sendable, Equatable {
     case preset(ProviderPreset)
     /// By discovery from this issuer.
     case oidc(issuer: String)
-    /// From configured endpoints.
     case oauth2(ProviderMetadata)
     case supabase(SupabaseConfiguration)
     /// From the metadata that the MCP server announces at each sign-in.
@@ -166,9 +163,8 @@ extension AccountConfiguration {
 }
 
 extension AccountConfiguration {
-    /// Reads an account from text that is not in a file yet. The rules for a file in `accounts.d` apply.
-    ///
-    /// - Throws: all errors, with an empty file name.
+    /// Reads an account from text that is not in a file yet, by the rules for a file in `accounts.d`. Throws all errors,
+    /// with an empty file name.
     public static func read(
         _ name: String, in text: String, at place: ConfigurationPlace
     ) throws(ConfigurationErrors) -> AccountConfiguration {

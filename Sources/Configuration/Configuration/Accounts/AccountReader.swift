@@ -1,7 +1,6 @@
 internal import OAuth
 internal import RingbackBase
 
-/// Reads one `[accounts.NAME]`.
 struct AccountReader {
     let table: SettingTable
 

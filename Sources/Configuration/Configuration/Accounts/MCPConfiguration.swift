@@ -12,9 +12,7 @@ public struct MCPConfiguration: Sendable, Equatable {
     public let needsSignIn: Bool
 }
 
-/// Reads the settings of an account at an MCP server.
 struct MCPReader {
-    /// The keys that only such an account has.
     static let keys = ["client_id_metadata_url", "resource_parameter", "sign_in"]
 
     /// Keys that name a provider or a client in another way.

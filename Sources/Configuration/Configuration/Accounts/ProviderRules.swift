@@ -27,7 +27,6 @@ extension AccountReader {
         return word.flatMap { word in word == "supabase" ? SupabaseReader(table: table).read() : readPreset(word) }
     }
 
-    /// Rejects keys that belong to another value of `provider`.
     private func refuseKeys(ofOthersThan word: String?) {
         for (owner, keys) in [("microsoft", ["tenant"]), ("gitlab", ["host"]), ("supabase", SupabaseReader.keys)]
         where word != owner {
@@ -98,16 +97,7 @@ extension AccountReader {
             return nil
         }
     }
-}
 
-extension OAuthError: SettingFailure {
-    var message: String {
-        if case .misconfigured(let reason) = self { reason } else { "cannot be used" }
-    }
-}
-
-/// Which servers are trusted, and additional header fields.
-extension AccountReader {
     func readTrust() -> ServerTrust {
         let pins = table.strings("pinned_public_keys") ?? []
         for (pin, node) in pins where !Self.isPin(pin) {
@@ -154,10 +144,7 @@ extension AccountReader {
         }
         return headers
     }
-}
 
-/// Settings of authorization requests and the requirements for their responses.
-extension AccountReader {
     /// The check of RFC 9207 compares `iss` with the issuer, so the issuer must be known.
     func readIssuerInResponse(of provider: AccountProvider) -> Bool {
         guard table.boolean("authorization_response_iss") == true else { return false }
@@ -189,5 +176,11 @@ extension AccountReader {
         if case .supabase = provider, table.has(key) {
             table.refuse(key, "has no meaning with provider = \"supabase\"")
         }
+    }
+}
+
+extension OAuthError: SettingFailure {
+    var message: String {
+        if case .misconfigured(let reason) = self { reason } else { "cannot be used" }
     }
 }

@@ -8,7 +8,6 @@ enum FlowKeyPlace: String, CaseIterable {
     case nowhere = "none"
 }
 
-/// Reads where the authorization response is sent, and checks what the provider accepts.
 extension AccountReader {
     /// Apple rejects loopback redirect URIs with `invalid_request`, but only in the browser.
     private static let appleIssuer = "https://appleid.apple.com"
@@ -117,14 +116,12 @@ public enum RedirectTarget: Sendable, Equatable {
         .loopback(host: "127.0.0.1", port: nil, path: "/callback/\(account)")
     }
 
-    /// Why a redirect URI is rejected, and what is allowed.
     typealias Failure = Mistake
 
     private static let allowed =
         "allowed are http://127.0.0.1:{port}/PATH (also [::1] and localhost, also with a fixed port), a custom scheme, "
         + "and https"
 
-    /// Reads a `redirect_uri` of the configuration.
     init(parsing text: String) throws(Failure) {
         // `{port}` is not valid in a URL, so it is replaced by 0 for parsing. `{port}0` is an error.
         let standIn = text.split(separator: ":{port}", maxSplits: 1, omittingEmptySubsequences: false)
@@ -174,8 +171,7 @@ public enum RedirectTarget: Sendable, Equatable {
 /// receive the code. The only other protection is an `iss` in every authorization response (RFC 9207), which both
 /// accounts must then require.
 enum RedirectMixUpCheck {
-    /// The errors, in the order of the accounts' names: one for each account that shares a redirect URI with an earlier
-    /// one.
+    /// One error for each account that shares a redirect URI with an earlier one, by name.
     static func mistakes(in accounts: [String: AccountConfiguration]) -> [ConfigurationError] {
         var earlier: [String: Sharers] = [:]
         var mistakes: [ConfigurationError] = []

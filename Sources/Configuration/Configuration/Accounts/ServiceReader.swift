@@ -2,7 +2,6 @@ internal import Glibc
 public import OAuth
 public import RingbackBase
 
-/// Reads a service account: what its grant needs, and which keys cannot be combined with it.
 struct ServiceReader {
     let table: SettingTable
 
@@ -85,7 +84,6 @@ struct ServiceReader {
     }
 }
 
-/// How a service account gets tokens without a user.
 public struct ServiceConfiguration: Sendable, Equatable {
     public let grant: ServiceGrantType
     /// A path that ``AccountConfiguration/readAssertion(user:)`` reads at each use; nil for client credentials.
@@ -101,10 +99,9 @@ extension AccountConfiguration {
     /// The maximum size in bytes: a token of 64 KiB and white space around it.
     private static let maxAssertion = 66_000
 
-    /// The current content of the assertion file; nil for an account without one. The file is checked each time,
-    /// because the platform may replace it at any time. Blocks for a moment. Throws if it cannot be used.
+    /// The current content of the assertion file; nil for an account without one. The file is checked each time, because
+    /// the platform may replace it. It must belong to the user, unless it is root's. Blocks for a moment.
     ///
-    /// `user` is the uid that the file must belong to, unless it is root's.
     public func readAssertion(user: UInt32) throws(ConfigurationError) -> Assertion? {
         guard let service, let path = service.assertionFile else { return nil }
         return try reading("assertion_file") { () throws(Mistake) in
@@ -175,8 +172,6 @@ public struct GivenCredentials: Sendable, Equatable {
         self.names = names
     }
 
-    /// Why a credential would not be available; nil if it would.
-    ///
     /// - Parameter isSecret: it is a client secret, and not a key.
     func mistake(of name: String, user: UInt32, isSecret: Bool) -> Mistake? {
         guard !names.contains(name) else { return nil }

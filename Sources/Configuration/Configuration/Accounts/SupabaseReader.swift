@@ -2,7 +2,6 @@ internal import RingbackBase
 public import SupabaseAuth
 
 struct SupabaseReader {
-    /// The keys that only such an account has.
     static let keys = [
         "url", "api_key", "gateway", "token_issuer", "redirect_flow_key", "oauth_provider", "allow_missing_nonce",
         "id_token_account", "profile", "profile_rpc", "rpc",

@@ -83,7 +83,6 @@ extension ConfigurationPlace {
 
 /// `[[file]]`: a file in which the daemon keeps an account's current token, for programs that can only read a file.
 public struct FileConfiguration: Sendable, Equatable {
-    /// What the file contains.
     public enum Format: String, Sendable, CaseIterable {
         /// The access token alone, without a line break.
         case token
@@ -122,8 +121,7 @@ public struct FileConfiguration: Sendable, Equatable {
 }
 
 extension FileConfiguration {
-    /// Reports the errors that can be found only after all files were read: accounts that are not configured, and two
-    /// tables with the same path.
+    /// The errors that can be found only after all files were read.
     static func mistakes(
         in files: [FileConfiguration], knowing accounts: Dictionary<String, AccountConfiguration>.Keys
     ) -> [ConfigurationError] {

@@ -128,7 +128,6 @@ extension OriginHeader.Failure: SettingFailure {
 
 /// `[[origin]]`: which account's token a tool gets for the servers below a URL.
 public struct OriginConfiguration: Sendable, Equatable {
-    /// Which of a session's tokens is given.
     public enum Kind: String, Sendable, CaseIterable {
         case accessToken = "access_token"
         case idToken = "id_token"
@@ -155,8 +154,7 @@ public struct OriginConfiguration: Sendable, Equatable {
 }
 
 extension OriginConfiguration {
-    /// Reports the errors that can be found only after all files were read: accounts that are not configured, and
-    /// tables that match the same lookups.
+    /// The errors that can be found only after all files were read.
     static func mistakes(
         in origins: [OriginConfiguration], accounts: [String: AccountConfiguration]
     ) -> [ConfigurationError] {

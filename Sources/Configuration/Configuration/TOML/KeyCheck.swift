@@ -7,7 +7,6 @@ final class KeyCheck {
     let file: String
     let isDropIn: Bool
     private(set) var errors: [ConfigurationError] = []
-    /// The number of further errors that are not in ``errors``.
     private var unreported = 0
 
     /// The maximum number of reported errors of one file; further ones are only counted.

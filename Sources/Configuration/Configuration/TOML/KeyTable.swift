@@ -7,25 +7,16 @@ struct Key {
     enum Section: String, CaseIterable {
         /// The file itself.
         case file
-        /// `[accounts.NAME]`
         case account
-        /// `[accounts.NAME.endpoints]`
         case endpoints
-        /// `[accounts.NAME.profile]`
         case profile
-        /// `[vault]`
         case vault
-        /// `[network]`
         case network
-        /// `[schemes.NAME]`
         case scheme
-        /// `[[expose]]`
         case expose
-        /// `[[origin]]`
         case origin
         /// `[[file]]`
         case keptFile
-        /// `[notifications]`
         case notifications
     }
 

@@ -20,7 +20,6 @@ struct TOMLReader {
         if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { position = 3 }
     }
 
-    /// Reads the whole text into ``tree``.
     mutating func readAll() throws(Failure) {
         while position < bytes.count {
             skipBlanks()
@@ -152,7 +151,6 @@ struct TOMLReader {
             && bytes[position + 2] == byte
     }
 
-    /// True at a carriage return that is followed by a line feed.
     var isBeforeCRLF: Bool {
         position + 1 < bytes.count && bytes[position] == 0x0D && bytes[position + 1] == 0x0A
     }
@@ -264,7 +262,6 @@ extension TOMLReader {
         return true
     }
 
-    /// Reads what follows a backslash.
     private mutating func readEscape() throws(Failure) -> [UInt8] {
         guard let byte = current else { throw failure("a string lacks its closing quotation mark") }
         position += 1

@@ -69,7 +69,6 @@ struct SettingTable: TOMLTable {
         self.check = check
     }
 
-    /// The name or number of the table.
     var name: String { path.last ?? "" }
     var source: ConfigurationSource { ConfigurationSource(file: check.file, line: node.line) }
 
@@ -81,8 +80,6 @@ struct SettingTable: TOMLTable {
 
     /// True if the key has an error that is reported already.
     func isMistaken(_ key: String) -> Bool { check.mistaken.contains(path + [key]) }
-
-    // MARK: Errors
 
     /// Reports an error at a key of the table, or at the table itself.
     func refuse(_ key: String?, _ message: String) {
@@ -106,7 +103,6 @@ struct SettingTable: TOMLTable {
         check.refuse(value, path + [key, inside], Mistake(message))
     }
 
-    /// Reports a missing key.
     func refuseMissing(_ key: String, _ message: String) {
         if !isWritten(key) { refuse(nil, message) }
     }
@@ -121,8 +117,6 @@ struct SettingTable: TOMLTable {
             return nil
         }
     }
-
-    // MARK: Values
 
     /// A text. One that is not valid is reported, and nil.
     func text(_ key: String, _ rule: String, where isValid: (String) -> Bool) -> String? {
@@ -147,7 +141,6 @@ struct SettingTable: TOMLTable {
         return nil
     }
 
-    /// Other users, by their uids.
     func uids(_ key: String) -> [UInt32] {
         let uids = integers(key) ?? []
         for (number, node) in uids where number == 65_534 {
@@ -184,10 +177,7 @@ struct SettingTable: TOMLTable {
     }
 
     private static let maxScopes = 64
-}
 
-/// What `[[file]]` and `[[origin]]` tables have in common: which token of which account.
-extension SettingTable {
     /// The account's name; empty if it is missing, which is reported.
     var account: String {
         refuseMissing("account", "needs account: whose token it is")

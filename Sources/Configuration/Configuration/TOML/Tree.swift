@@ -1,7 +1,6 @@
 /// The tables of a text while it is read. TOML allows a table to be written in several places, but each key only once.
 /// This type enforces these rules (TOML 1.0.0, sections "Keys", "Table", "Inline Table" and "Array of Tables").
 struct TOMLTree {
-    /// A table, an array of tables, or a complete value.
     enum Entry {
         /// The index of a table in ``tables``.
         case table(Int)
@@ -131,8 +130,6 @@ struct TOMLTree {
         Failure(line: line, message: "\(KeyCheck.display(names)) is already defined in line \(entries[index].line)")
     }
 
-    // MARK: The result
-
     func members() -> [TOMLDocument.Member] { members(of: 0, depth: 0) }
 
     private func members(of table: Int, depth: Int) -> [TOMLDocument.Member] {
@@ -226,8 +223,6 @@ struct TOMLDocument {
 
     let root: [Member]
 
-    /// Reads a whole file.
-    ///
     /// - Throws: ``SyntaxError`` for text that TOML 1.0.0 does not allow, is longer than ``maxSize``, or is nested
     ///   deeper than ``TOMLReader/maxNesting``.
     init(parsing bytes: [UInt8]) throws(SyntaxError) {

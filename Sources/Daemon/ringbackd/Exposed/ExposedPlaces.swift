@@ -55,8 +55,6 @@ struct ExposedPlaces: Sendable {
         exposedSocket.order.mcp.map { _ in "\(base)/relay/\(exposedSocket.name).sock" }
     }
 
-    // MARK: Making
-
     /// Makes the directories of an exposed socket, with the modes that those who may connect need.
     func prepare(_ exposedSocket: ExposedSocket) throws(PlaceError) {
         let isShared = !exposedSocket.order.allowedUIDs.isEmpty
@@ -105,8 +103,6 @@ struct ExposedPlaces: Sendable {
         guard isOurs, let mode, status.st_mode & 0o7777 != mode else { return }
         guard fchmod(descriptor, mode) == 0 else { throw PlaceError(reason: "the mode of \(path) cannot be set") }
     }
-
-    // MARK: Removing
 
     /// Removes the directory of an exposed socket whose sockets are removed, if it is empty.
     func removeDirectory(of exposedSocket: ExposedSocket) { unsafe rmdir(place(of: exposedSocket).directory) }

@@ -25,7 +25,7 @@ public struct CodexServerList: Sendable, Equatable {
     }
 
     /// True if nothing but spaces is in the file.
-    public var isEmpty: Bool { bytes.allSatisfy { $0 == 0x20 || $0 == 0x09 || $0 == 0x0A || $0 == 0x0D } }
+    public var isEmpty: Bool { bytes.allSatisfy(CommentedJSON.isSpace) }
 
     /// The servers whose tables begin as ``add(_:_:_:)`` writes them.
     public var servers: [(name: String, words: [String])] {

@@ -64,7 +64,7 @@ struct CommentedJSON {
         }
     }
 
-    /// After a place: the end of the comments that begin on its line, with nothing but spaces before them.
+    /// The end of the comments that begin on the line of a place, with nothing but spaces before them.
     func endOfComments(after place: Int) -> Int {
         var end = place
         while true {

@@ -29,7 +29,6 @@ public struct GitConfiguration: Sendable, Equatable {
             self.value = value
         }
 
-        /// The variable's whole name.
         public var key: String {
             let shown =
                 switch name {
@@ -43,11 +42,9 @@ public struct GitConfiguration: Sendable, Equatable {
 
     /// A change of the user's own file.
     public enum Change: Sendable, Equatable {
-        /// Adds a value to a variable.
         case add(key: String, value: String)
         /// Removes each of the variable's values that is this one.
         case remove(key: String, value: String)
-        /// Removes all values of the variable.
         case removeAll(key: String)
     }
 
@@ -66,8 +63,7 @@ public struct GitConfiguration: Sendable, Equatable {
 
     private static let helper = "helper"
     private static let usesPath = "usehttppath"
-    /// A variable of our own, which git ignores. It says that ``changes(for:value:in:)`` wrote the section's
-    /// `useHttpPath`.
+    /// A variable of our own, which git ignores. It marks a `useHttpPath` that ``changes(for:value:in:)`` wrote.
     private static let marker = "ringbackpath"
 
     /// In the order of the configuration.
@@ -101,9 +97,6 @@ public struct GitConfiguration: Sendable, Equatable {
             || value.hasSuffix("/git-credential-\(name)")
     }
 
-    // MARK: What git does
-
-    /// Which helpers git asks for the server of an origin.
     public func standing(for origin: OriginPattern) -> Standing {
         var helpers: [String] = []
         var usesPath = false
@@ -153,9 +146,7 @@ public struct GitConfiguration: Sendable, Equatable {
         return origin.segments.starts(with: rest[slash...].split(separator: "/").map(String.init))
     }
 
-    // MARK: Changes
-
-    /// The URL of the section for an origin.
+    /// Of the section for an origin.
     static func url(of origin: OriginPattern) -> String { String(origin.text.dropLast("/*".count)) }
 
     /// True for an origin that git can ask for.
@@ -168,9 +159,7 @@ public struct GitConfiguration: Sendable, Equatable {
     /// - Parameters:
     ///   - value: the helper's value.
     ///   - file: the variables of the user's own file, which is changed. This value has those of all files.
-    public func changes(
-        for origins: [OriginPattern], value: String, in file: GitConfiguration
-    ) -> [Change] {
+    public func changes(for origins: [OriginPattern], value: String, in file: GitConfiguration) -> [Change] {
         var (all, file, changes) = (self, file, [Change]())
         for origin in origins where GitConfiguration.isUsable(origin) {
             let url = GitConfiguration.url(of: origin)
@@ -221,7 +210,7 @@ public struct GitConfiguration: Sendable, Equatable {
             + pathRemovals(entries.filter { $0.url == url })
     }
 
-    /// - Parameter helpers: those of one section. The empty value directly before ours is ours too.
+    /// - Parameter helpers: those of one section. Of them an empty value directly before a helper of ours is removed too.
     private func helperRemovals(_ helpers: [Entry]) -> [Change] {
         let ours = helpers.indices.filter { GitConfiguration.isWritten(helpers[$0].value) }
         guard let key = helpers.first?.key, !ours.isEmpty else { return [] }

@@ -13,13 +13,10 @@ public struct KubectlConfiguration: Sendable, Equatable {
             guard let program = plugin.first, program.hasPrefix("/"), program.hasSuffix("/ringback") else {
                 return false
             }
-            var account: String?
-            if name != KubectlConfiguration.userName(account: nil) {
-                let start = KubectlConfiguration.userName(account: "")
-                guard name.hasPrefix(start) else { return false }
-                account = String(name.dropFirst(start.count))
-            }
-            return plugin == KubectlConfiguration.plugin(program, account: account)
+            let start = KubectlConfiguration.userName(account: "")
+            let account = name.hasPrefix(start) ? String(name.dropFirst(start.count)) : nil
+            return name == KubectlConfiguration.userName(account: account)
+                && plugin == KubectlConfiguration.plugin(program, account: account)
         }
 
         /// True for a plugin that is Ringback, whoever wrote it.
@@ -88,7 +85,6 @@ public struct KubectlConfiguration: Sendable, Equatable {
     /// The name of the user that is made.
     public static func userName(account: String?) -> String { account.map { "ringback-\($0)" } ?? "ringback" }
 
-    /// The plugin's command and its arguments.
     public static func plugin(_ program: String, account: String?) -> [String] {
         [program, verb] + (account.map { ["--account=\($0)"] } ?? [])
     }

@@ -21,7 +21,6 @@ public struct RestrictedRequest: Sendable, Equatable {
     /// - Parameters:
     ///   - asked: its fields except session, event and revision are not used.
     ///   - parameters: learned from the server's lists of tools.
-    /// - Throws: ``Refusal``.
     public init(
         _ asked: RelayRequest, body: [UInt8], _ rule: MessageRule, _ ids: BoundIDs, _ parameters: ToolParameters
     ) throws(Refusal) {
@@ -47,8 +46,7 @@ public struct RestrictedRequest: Sendable, Equatable {
         }
         let judged: MessageRule.Judged
         do throws(MessageRule.Refusal) { judged = try rule.judge(body) } catch { throw .rule(error) }
-        fields.append(.init("Accept", "application/json, text/event-stream"))
-        fields.append(.init("Content-Type", "application/json"))
+        fields += [.init("Accept", "application/json, text/event-stream"), .init("Content-Type", "application/json")]
         if judged.message.statesVersion {
             do throws(ToolParameters.Refusal) {
                 fields += try judged.message.statedFields(parameters)

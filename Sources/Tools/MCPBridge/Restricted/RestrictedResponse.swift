@@ -22,9 +22,7 @@ public struct RestrictedResponse: Sendable {
     private var withheld: [ResponseRule.Reason] = []
     private var lists: [[UInt8]] = []
 
-    /// - Parameters:
-    ///   - request: the request that waits for it.
-    ///   - listsTools: that is `tools/list`.
+    /// - Parameter listsTools: the request is `tools/list`.
     public init(_ rule: ResponseRule, _ ids: BoundIDs, request: MessageID?, listsTools: Bool = false) {
         self.rule = rule
         self.ids = ids
@@ -113,7 +111,6 @@ public struct RestrictedResponse: Sendable {
         return isJSON ? error : Array("data: ".utf8) + error + [10, 10]
     }
 
-    /// True for a text that may be passed on.
     public func allows(text: String) -> Bool { rule.allows(text: text) }
 
     /// The body is whole: gives what is passed on at its end.
@@ -183,7 +180,6 @@ public struct ResponseRule: Sendable {
         case withheld(Reason, id: MessageID?)
     }
 
-    /// Why a message is withheld.
     public enum Reason: String, Sendable, Equatable {
         /// It is not strict JSON, or no object, or too long.
         case unreadable
