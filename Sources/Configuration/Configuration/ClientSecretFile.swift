@@ -53,8 +53,7 @@ extension AccountConfiguration {
         do throws(OAuthError) {
             return try ClientKey(parsing: credential, keyID: clientKeyID)
         } catch {
-            throw mistake(
-                at: "client_key_file", "the credential \(clientKeyCredential ?? "") \(error.message)")
+            throw mistake(at: "client_key_file", "the credential \(clientKeyCredential ?? "") \(error.message)")
         }
     }
 
@@ -87,9 +86,7 @@ extension AccountConfiguration {
 
     /// The client secret, if it is in the configuration or in a file. Nil if there is none, or if it comes from a
     /// command (run by the helper process), a credential or the vault. The file is checked again. Blocks for a moment.
-    /// Throws if the file cannot be used.
-    ///
-    /// `user` is the uid that the file must belong to, unless it is root's.
+    /// Throws if the file cannot be used. `user` is the uid that the file must belong to, unless it is root's.
     public func readClientSecret(user: UInt32) throws(ConfigurationError) -> Secret? {
         switch clientSecret {
         case .none, .command, .credential, .registered: return nil

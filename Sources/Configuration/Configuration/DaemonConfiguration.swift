@@ -21,13 +21,11 @@ public struct DaemonConfiguration: Sendable, Equatable {
     public let files: [String]
 
     public subscript(name: String) -> AccountConfiguration? { accounts.first { $0.name == name } }
-
     public func scheme(_ name: String) -> SchemeConfiguration? { schemes.first { $0.name == name } }
 
     /// Reads all files: drop-ins first, the user's file last. A later file overrides earlier ones; accounts are
-    /// replaced as a whole.
-    ///
-    /// Throws all errors of all files. The default file may be missing; an explicitly named file must exist.
+    /// replaced as a whole. Throws all errors of all files. The default file may be missing; an explicitly named file
+    /// must exist.
     public static func load(_ place: ConfigurationPlace) throws(ConfigurationErrors) -> DaemonConfiguration {
         var loader = ConfigurationLoader(place: place)
         for directory in place.dropInDirectories { loader.readDirectory(directory) }

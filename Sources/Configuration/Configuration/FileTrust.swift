@@ -1,10 +1,9 @@
 internal import Glibc
 internal import RingbackBase
 
-/// Decides which files may be used as configuration: those that only the user and root can have written.
-///
-/// Attack: a file that another user can change could name another issuer for an account. The directory is checked too,
-/// because its owner can replace the file. For a symbolic link its target is checked as well.
+/// Decides which files may be used as configuration: those that only the user and root can have written. Attack: a file
+/// that another user can change could name another issuer for an account. The directory is checked too, because its
+/// owner can replace the file. For a symbolic link its target is checked as well.
 struct FileTrust {
     enum Failure: Error, Equatable {
         case missing

@@ -91,7 +91,6 @@ extension CallbackVerdict {
         }
     }
 
-    /// What the browser's page says.
     var result: CallbackOutcome.Result {
         switch self {
         case .completed: .completed

@@ -37,7 +37,6 @@ final class KeptFiles: Service, Sendable {
 
     /// Finds out what the last daemon left. To be called after the configuration was applied.
     func begin() async { await keeper.value?.begin() }
-
     @Sendable func views() -> [KeptFileView] { keeper.value?.views ?? [] }
 
     func run() async throws {

@@ -39,10 +39,9 @@ enum Hardening {
     }
 
     /// The dynamic loader has followed variables (LD_PRELOAD and the like) before this line. So the same program is
-    /// started in this process again, with the same arguments, descriptors and environment, but without them.
-    ///
-    /// This keeps out libraries that somebody's shell preloads. A preloaded library that is hostile could prevent it:
-    /// its code runs before this function.
+    /// started in this process again, with the same arguments, descriptors and environment, but without them. This
+    /// keeps out libraries that somebody's shell preloads. A preloaded library that is hostile could prevent it: its
+    /// code runs before this function.
     private static func startWithoutLoaderVariables() {
         let found = environmentVariables().keys.filter { $0.hasPrefix("LD_") || $0 == "GLIBC_TUNABLES" }
         guard !found.isEmpty else { return }

@@ -21,7 +21,6 @@ import UnixSignals
 @main
 enum Main {
     static let version = "0.1.0"
-    /// The commit that this program was built from.
     static var build: String { unsafe String(cString: clinux_commit()) }
 
     static func main() async {
@@ -274,7 +273,6 @@ struct Daemon {
         }
     }
 
-    /// What runs until the daemon ends.
     func services(reloadingOn hangups: UnixSignalsSequence) -> ServiceGroupConfiguration {
         // Named: a name made by reflection would walk through everything that a service holds.
         func named(_ name: String, _ service: any Service) -> ServiceGroupConfiguration.ServiceConfiguration {
@@ -307,6 +305,5 @@ final class OnceBox<Value: Sendable>: Sendable {
     private let content = Mutex<Value?>(nil)
 
     var value: Value? { content.withLock { $0 } }
-
     func set(_ value: Value) { content.withLock { $0 = $0 ?? value } }
 }

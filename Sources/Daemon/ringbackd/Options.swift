@@ -144,7 +144,6 @@ enum ExitStatus {
     static let badConfiguration: Int32 = 78
 }
 
-/// Prints a line on standard error.
 func complain(_ text: String) {
     let bytes = Array("ringbackd: \(text)\n".utf8)
     _ = unsafe write(STDERR_FILENO, bytes, bytes.count)

@@ -53,7 +53,6 @@ final class Reloader: Sendable {
 
     private let proxy = Mutex<HTTPProxy?>(nil)
     private let applied = Atomic<UInt64>(0)
-    /// See ``SocketAPI/Daemon/configurationNumber``.
     var configurationNumber: UInt64 { applied.load(ordering: .acquiring) }
     /// The accounts as they were configured last.
     private let configured = Mutex<[String: AccountConfiguration]>([:])

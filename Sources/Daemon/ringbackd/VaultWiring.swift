@@ -11,7 +11,6 @@ import SessionVault
 import Synchronization
 
 extension SealedFileVault {
-    /// The vault in the state directory, with every key source.
     init(_ configuration: VaultConfiguration, state: String, helper: HelperConnection) {
         var sources: [any KeySource] = [
             SystemdCredentialSource(directory: environment("CREDENTIALS_DIRECTORY")), PassphraseSource(),

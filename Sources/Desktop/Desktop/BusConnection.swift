@@ -16,7 +16,6 @@ enum BusFailure: Error, Equatable {
     case noLibrary
     /// No bus listens at the address, or there is no address.
     case noBus
-    /// The connection ended.
     case lost
     case timedOut
     /// The service, or the bus itself, returned an error with this name.
@@ -25,7 +24,6 @@ enum BusFailure: Error, Equatable {
     case malformed
     /// The service's name has no owner, or the owner has disconnected.
     case absent
-    /// The user dismissed the prompt.
     case dismissed
     /// The user did not react to the prompt in time.
     case unanswered
@@ -62,8 +60,6 @@ enum BusFailure: Error, Equatable {
 
     deinit { unsafe csystemd_close(bus) }
 
-    /// Calls a method and waits for its reply.
-    ///
     /// - Parameter isSensitive: the arguments are or the reply has a secret.
     func call(
         _ member: String, of interface: String, at path: String, in service: String, _ arguments: [BusValue] = [],
@@ -89,7 +85,6 @@ enum BusFailure: Error, Equatable {
         return reply
     }
 
-    /// Calls a method of the bus, with at most one argument.
     func callBus(_ member: String, _ argument: String? = nil) throws(BusFailure) -> BusMessage {
         let bus = "org.freedesktop.DBus"
         return try call(member, of: bus, at: "/org/freedesktop/DBus", in: bus, argument.map { [.text($0)] } ?? [])

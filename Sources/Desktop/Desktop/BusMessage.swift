@@ -7,7 +7,6 @@ internal import Glibc
     let pointer: OpaquePointer
 
     init(owning pointer: OpaquePointer) { unsafe self.pointer = pointer }
-
     deinit { _ = unsafe csystemd_message_unref(pointer) }
 
     /// Its memory is zeroed when it is freed.
@@ -96,7 +95,6 @@ internal import Glibc
     }
 
     func leave() throws(BusFailure) { try check(unsafe csystemd_exit_container(pointer)) }
-
     func skip(_ types: String) throws(BusFailure) { try check(unsafe csystemd_skip(pointer, types)) }
 
     /// A text of this type; nil at the end of the container.
@@ -115,7 +113,6 @@ internal import Glibc
     private static func code(_ type: Unicode.Scalar) -> CChar { CChar(truncatingIfNeeded: type.value) }
 }
 
-/// A value to send over D-Bus.
 indirect enum BusValue {
     case text(String)
     case path(String)

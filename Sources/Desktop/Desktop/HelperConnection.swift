@@ -3,12 +3,10 @@ internal import Glibc
 public import RingbackBase
 internal import Synchronization
 
-/// The daemon's side of the helper process.
-///
-/// It can request an account's client secret, Ringback's own keys in the user's keyring, desktop notifications, the
-/// program of a configured scheme and web pages in the browser, and it can watch some events; nothing else. Responses
-/// are read on a dispatch queue that is created with the first request, so no thread of Swift's cooperative pool
-/// blocks.
+/// The daemon's side of the helper process. It can request an account's client secret, Ringback's own keys in the
+/// user's keyring, desktop notifications, the program of a configured scheme and web pages in the browser, and it can
+/// watch some events; nothing else. Responses are read on a dispatch queue that is created with the first request, so
+/// no thread of Swift's cooperative pool blocks.
 public final class HelperConnection: Sendable {
     private typealias Answer = HelperProcess.Answer
     private typealias Waiter = CheckedContinuation<Answer, Never>
@@ -56,10 +54,9 @@ public final class HelperConnection: Sendable {
     /// The helper's process id; nil after it has ended. For status pages and tests.
     public var processID: Int32? { state.withLock { $0.process?.id } }
 
-    /// The output of the account's `client_secret_command` without line ends at its end.
-    ///
-    /// The command may take 60 s and is then killed. `timeout` limits this call. If the helper has ended since the last
-    /// request, another one is started. Throws ``HelperError``.
+    /// The output of the account's `client_secret_command` without line ends at its end. The command may take 60 s and
+    /// is then killed. `timeout` limits this call. If the helper has ended since the last request, another one is
+    /// started. Throws ``HelperError``.
     public func clientSecret(account: String, timeout: Duration = .seconds(65)) async throws(HelperError) -> Secret {
         let answer = try await request(["do": "client_secret", "account": account], timeout: timeout)
         guard let secret = answer.secret else { throw .ended }

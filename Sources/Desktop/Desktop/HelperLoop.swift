@@ -41,7 +41,6 @@ struct HelperLoop {
 
     var hasUsedBus: Bool { presenter != nil }
 
-    /// Runs until the socket is closed.
     mutating func run() {
         setNonBlocking(socket)
         while true {
@@ -166,10 +165,12 @@ struct HelperLoop {
     }
 
     private mutating func serveBus() {
-        guard let (outcomes, events, notices) = presenter?.take() else { return }
-        for (id, outcome) in outcomes { answer(id, outcome) }
-        for event in events { HelperMessage(["event": event.rawValue]).append(to: &output) }
-        for event in notices { HelperMessage(event.members).append(to: &output) }
+        guard let results = presenter?.take() else { return }
+        for (id, outcome) in results.outcomes { answer(id, outcome) }
+        for event in BusEvent.allCases where results.events.contains(event) {
+            HelperMessage(["event": event.rawValue]).append(to: &output)
+        }
+        for event in results.notices { HelperMessage(event.members).append(to: &output) }
     }
 
     private mutating func serveCommands() {
@@ -238,7 +239,6 @@ struct HelperMessage: Sendable {
 ///
 /// A length above the limit ends the connection, so that neither process can make the other use unlimited memory.
 struct MessageReader {
-    /// The other process violates the protocol.
     struct Broken: Error {}
 
     private let limit: Int
@@ -247,7 +247,6 @@ struct MessageReader {
     private var line: JSONObject?
 
     init(limit: Int) { self.limit = limit }
-
     mutating func append(_ received: some Sequence<UInt8>) { bytes.append(contentsOf: received) }
 
     /// The next complete message; nil if it is incomplete.
@@ -280,7 +279,6 @@ struct MessageReader {
     }
 }
 
-/// Appends a frame to the output.
 func appendFrame(_ content: some Collection<UInt8>, to output: inout [UInt8]) {
     let length = UInt32(content.count)
     output.append(contentsOf: [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: length >> $0) })

@@ -5,7 +5,6 @@ internal import RingbackBase
 
 /// One helper process as seen by the daemon: the socket and the responses that are incomplete.
 struct HelperProcess {
-    /// The result of a request.
     typealias Answer = Result<HelperMessage, HelperError>
 
     let id: pid_t
@@ -37,7 +36,6 @@ struct HelperProcess {
         var isOver = false
     }
 
-    /// Reads everything that is available.
     mutating func receive() -> Arrivals {
         var arrivals = Arrivals()
         var buffer = [UInt8](repeating: 0, count: 16_384)
@@ -96,25 +94,20 @@ struct HelperProcess {
     }
 }
 
-/// The helper process. Only it starts programs, and only it connects to the user's D-Bus buses.
-///
-/// The daemon starts it before it creates threads, as the same executable with another argument, and gives it one end
-/// of a socket. The helper reads the configuration itself, and the daemon can name an account but not a command.
-/// Attack: somebody who takes over the daemon, which connects to servers, can therefore not run arbitrary commands.
-/// From the keyring it can request only Ringback's own keys.
+/// The helper process. Only it starts programs, and only it connects to the user's D-Bus buses. The daemon starts it
+/// before it creates threads, as the same executable with another argument, and gives it one end of a socket. The
+/// helper reads the configuration itself, and the daemon can name an account but not a command. Attack: somebody who
+/// takes over the daemon, which connects to servers, can therefore not run arbitrary commands. From the keyring it can
+/// request only Ringback's own keys.
 public enum Helper {
     /// The number of the helper's end of the socket.
     public static let descriptor: Int32 = 3
 
     /// Serves until the daemon closes the socket; returns the exit status. Call it in `main`, before any thread is
-    /// created.
-    ///
-    /// `command` returns an account's argument vector from the current configuration (its first word is an absolute
-    /// path or a name in PATH), or nil if it has none. `application` does the same for a scheme; the word `{url}` in it
-    /// stands for a link.
-    ///
-    /// PR_SET_PDEATHSIG is not used: the closed socket is noticed at the same moment and leaves time to kill the
-    /// running commands, which no other process would do.
+    /// created. `command` returns an account's argument vector from the current configuration (its first word is an
+    /// absolute path or a name in PATH), or nil if it has none. `application` does the same for a scheme; the word
+    /// `{url}` in it stands for a link. PR_SET_PDEATHSIG is not used: the closed socket is noticed at the same moment
+    /// and leaves time to kill the running commands, which no other process would do.
     public static func run(
         descriptor: Int32 = descriptor, application: @escaping (String) -> [String]? = { _ in nil },
         command: @escaping (String) -> [String]?
@@ -151,11 +144,8 @@ public enum HelperError: Error, Sendable, Equatable, CustomStringConvertible {
     case commandFailed(reason: String)
     /// A program could not be started: `was not started: there is no program xdg-open`, ...
     case programFailed(reason: String)
-    /// The Secret Service did not do what was asked.
     case secretService(SecretServiceError)
-    /// The `timeout` of the call has passed.
     case timedOut
-    /// The caller was cancelled.
     case cancelled
 
     init(members: JSONObject) {
@@ -186,9 +176,8 @@ public enum HelperError: Error, Sendable, Equatable, CustomStringConvertible {
 }
 
 /// Starts a program with exactly this environment, default signal handlers and one descriptor of ours. All other
-/// descriptors of ours except 0, 1 and 2 are close-on-exec.
-///
-/// It uses `posix_spawn` instead of `fork`, because it works from any thread and runs no code of ours in the child.
+/// descriptors of ours except 0, 1 and 2 are close-on-exec. It uses `posix_spawn` instead of `fork`, because it works
+/// from any thread and runs no code of ours in the child.
 struct Spawn {
     /// An absolute path, or a name looked up in PATH.
     var program: String
@@ -230,7 +219,6 @@ struct Spawn {
         }
     }
 
-    /// Starts the program and returns its process id.
     func start() throws(Failure) -> pid_t {
         var actions = unsafe posix_spawn_file_actions_t()
         unsafe posix_spawn_file_actions_init(&actions)
@@ -301,7 +289,6 @@ final class Wakeup: Sendable {
         close(far)
     }
 
-    /// Readable once it was woken.
     var interest: pollfd { pollfd(fd: near, events: Int16(POLLIN), revents: 0) }
 
     func wake() {

@@ -155,11 +155,9 @@ public struct Notice: Sendable, Equatable {
     }
 }
 
-/// An event of a notification or of the notification server.
 public enum NoticeEvent: Sendable, Equatable {
     /// Why a notification was closed (the numbers of the specification).
     public enum Closing: UInt32, Sendable {
-        /// Its time has expired.
         case expired = 1
         case dismissed = 2
         /// Closed by our request.
@@ -203,7 +201,6 @@ public final class NotificationPresenter: Sendable {
         case close(UInt32, done: @Sendable () -> Void)
     }
 
-    /// The shortest and the longest delay between attempts to connect.
     private static let patience: ClosedRange<Duration> = .seconds(1) ... .seconds(60)
 
     private let jobs = Mutex<[Job]>([])
@@ -303,7 +300,6 @@ public final class NotificationPresenter: Sendable {
         }
     }
 
-    /// Reads all messages and reports their events.
     private static func hear(_ server: NotificationServer?, _ report: @Sendable (NoticeEvent) -> Void)
         throws(BusFailure)
     {
@@ -313,7 +309,6 @@ public final class NotificationPresenter: Sendable {
         }
     }
 
-    /// Waits until a message or a job arrives, or the time has passed.
     private static func sleep(_ server: NotificationServer?, _ wakeup: Wakeup, _ bound: Duration?) throws(BusFailure) {
         var waiting = [wakeup.interest]
         var milliseconds = bound.map { Int32($0 / .milliseconds(1)) } ?? -1
@@ -327,7 +322,6 @@ public final class NotificationPresenter: Sendable {
 }
 
 extension BusFailure {
-    /// Why a notification could not be shown.
     fileprivate var reasonOfNotices: String {
         switch self {
         case .noLibrary, .noBus, .lost: "there is no session bus"
@@ -441,7 +435,6 @@ extension HelperConnection {
         return showing
     }
 
-    /// Closes a notification if it is still shown.
     public func closeNotice(_ notice: ShownNotice) async throws(HelperError) {
         _ = try await request(["do": "close_notice", "notice": Int(notice.id)], timeout: HelperConnection.timeout)
     }

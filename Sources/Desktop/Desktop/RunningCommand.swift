@@ -3,7 +3,6 @@ public import RingbackBase
 
 /// A running `client_secret_command` and its result: its output, or an error text that contains none of the output.
 struct RunningCommand {
-    /// Limits for a command.
     struct Bounds: Sendable {
         /// The maximum size of the output in bytes.
         var maxOutput = 65_536

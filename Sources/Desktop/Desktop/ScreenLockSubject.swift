@@ -33,7 +33,6 @@ struct ScreenLockSubject: BusSubject {
         return isOurs(message.path)
     }
 
-    /// True if the changed properties say that the session is locked.
     private static func saysLocked(_ message: BusMessage) throws(BusFailure) -> Bool {
         try message.enter("a", "{sv}")
         while try message.enterNext("e", "sv") {
@@ -80,7 +79,6 @@ struct ScreenLockSubject: BusSubject {
         return path == "/" ? nil : path
     }
 
-    /// The path that the manager returns.
     private func manager(_ member: String, _ argument: BusValue) throws(BusFailure) -> String {
         try bus.call(
             member, of: "org.freedesktop.login1.Manager", at: "/org/freedesktop/login1", in: ScreenLockSubject.name,

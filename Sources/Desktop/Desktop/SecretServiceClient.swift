@@ -11,12 +11,9 @@ public enum SecretServiceStatus: Sendable, Equatable {
 }
 
 /// A client of the user's keyring (gnome-keyring, KWallet, KeePassXC). It stores, finds and deletes Ringback's own keys
-/// and cannot request secrets of other programs.
-///
-/// Every call opens a connection of its own, blocks its thread and has a timeout: some seconds for each step, and
-/// ``promptTimeout`` for a prompt.
+/// and cannot request secrets of other programs. Every call opens a connection of its own, blocks its thread and has a
+/// timeout: some seconds for each step, and ``promptTimeout`` for a prompt.
 struct SecretServiceClient: Sendable {
-    /// The well-known name of the service.
     static let name = "org.freedesktop.secrets"
     static let label = "Ringback vault key"
     /// The maximum size of a secret in bytes.
@@ -100,9 +97,7 @@ public enum SecretServiceError: Error, Sendable, Equatable, CustomStringConverti
     case unavailable(reason: String)
     /// The key is locked. The service would prompt the user first.
     case locked
-    /// There is no key with this identifier.
     case notFound
-    /// The user dismissed the prompt.
     case dismissed
     case failed(reason: String)
 
@@ -174,7 +169,6 @@ struct SecretServiceSubject: BusSubject {
 
 /// How secrets are transferred within a session of the Secret Service: encrypted with an agreed key, so that a monitor
 /// of the bus cannot read them. If the service supports no encryption, they are transferred unencrypted.
-///
 /// `dh-ietf1024-sha256-aes128-cbc-pkcs7` is the only algorithm of the interface. It protects against reading, not
 /// against a man in the middle: the bus itself is trusted.
 @safe final class SecretTransport {
@@ -241,7 +235,6 @@ struct SecretServiceSubject: BusSubject {
     private static let length = 128
     private let prime: OpaquePointer
     private let exponent: OpaquePointer
-    /// The public number, for the service.
     let publicNumber: [UInt8]
 
     init() throws(SecretServiceError) {

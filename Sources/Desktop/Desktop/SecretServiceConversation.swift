@@ -15,7 +15,6 @@ final class SecretServiceConversation {
         self.promptTimeout = promptTimeout
     }
 
-    /// The collection for new keys.
     func defaultCollection() throws(SecretServiceError) -> String {
         for alias in ["default", "login"] {
             if let path = try ask({ () throws(BusFailure) in try service.collection(alias: alias) }) { return path }

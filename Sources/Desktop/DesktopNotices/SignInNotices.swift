@@ -221,7 +221,6 @@ public actor SignInNotices {
         _ = await place(subject, account)
     }
 
-    /// True if it was shown.
     private func say(_ subject: NoticeSubject, _ account: AccountName?) async -> Bool {
         var subject = subject
         if case .signedIn = subject, let account {
@@ -258,7 +257,6 @@ public actor SignInNotices {
 
     // MARK: Opening pages
 
-    /// Opens the page of the pending sign-in, or of a new one.
     private func show(_ account: AccountName, _ token: String?) async {
         if let page = await signIns.page(account) {
             if let words = page.words {

@@ -28,7 +28,6 @@ enum FileStore {
         return bytes.count > maxSize ? nil : String(validating: bytes, as: UTF8.self)
     }
 
-    /// Everything before the last `/`.
     static func directory(of path: String) -> String { String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]) }
 
     /// Creates a directory and its parents with mode 0700, as the base directory specification asks.

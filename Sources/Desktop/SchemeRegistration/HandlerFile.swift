@@ -20,7 +20,6 @@ public struct HandlerFile: Equatable, Sendable {
 
     /// The file's name, which is its desktop file id.
     public var name: String { HandlerFile.name(for: scheme) }
-
     public static func name(for scheme: URLScheme) -> String { "ringback-\(scheme).desktop" }
 
     /// Keys that mark a file as ours, so that it may be replaced and removed.
@@ -74,7 +73,6 @@ public struct HandlerFile: Equatable, Sendable {
         return escaped(isPlain ? String(inner) : "\"\(String(inner))\"")
     }
 
-    /// The text with the escapes of a value.
     private static func escaped(_ text: String) -> String {
         var value = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {

@@ -46,8 +46,7 @@ public struct SchemeRegistry: Sendable {
         let known = FileStore.text(of: path)
         let own = known.flatMap { HandlerFile(reading: $0) }
         guard known == nil || own != nil || isForced else {
-            throw Failure(
-                reason: "\(path) exists and was not written by ringback. Check it; --force replaces it.")
+            throw Failure(reason: "\(path) exists and was not written by ringback. Check it; --force replaces it.")
         }
         let name = HandlerFile.name(for: scheme)
         // If the scheme is registered again, our own file must not be recorded as the former handler.

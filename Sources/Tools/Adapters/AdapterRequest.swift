@@ -3,7 +3,6 @@ public import RingbackBase
 /// What an adapter asks the daemon: the token for a place, or that it notes a refused one.
 public struct AdapterRequest: Sendable, Equatable {
     public let url: String
-    /// The user name that the tool was told.
     public let username: String?
     /// The SHA-256, in hexadecimal digits, of a token that the server refused; nil if a token is wanted.
     public let rejected: String?
@@ -53,7 +52,6 @@ public struct AdapterRequest: Sendable, Equatable {
 }
 
 extension WebURL {
-    /// The URL of a web server; nil for other texts.
     static func server(_ text: String) -> WebURL? {
         guard let url = try? WebURL(parsing: text), ["https", "http"].contains(url.scheme), url.host?.isEmpty == false
         else { return nil }
@@ -71,7 +69,6 @@ public struct AdapterCredential: Sendable {
     /// Lines of a request, such as `Authorization: Bearer …`.
     public let headers: [String]
     public let username: String?
-    /// The token.
     public let secret: String
     /// Unix seconds; nil where the provider states no lifetime.
     public let expiresAt: Int?

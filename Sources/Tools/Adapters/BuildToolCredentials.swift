@@ -42,7 +42,6 @@ public struct CargoCredential: Sendable, Equatable {
         case urlNotSupported
         /// `cargo login`, `cargo logout` and what later versions add. cargo asks no other provider.
         case operationNotSupported
-        /// A sentence for the user.
         case other(String)
     }
 
@@ -81,7 +80,6 @@ public struct CargoCredential: Sendable, Equatable {
         return (["Ok": answer] as JSONObject).line
     }
 
-    /// The answer without a token.
     public static func answer(_ refusal: Refusal) -> [UInt8] {
         let error: JSON =
             switch refusal {
@@ -96,7 +94,6 @@ public struct CargoCredential: Sendable, Equatable {
 /// The protocol of the credentials helpers of Terraform and OpenTofu: an action and a host as arguments, JSON on standard
 /// output. An error is a text on standard error and a status.
 public struct TerraformCredential: Sendable, Equatable {
-    /// What the tool asks a helper to do.
     public enum Action: String, Sendable, CaseIterable {
         case get
         /// `terraform login`. Ringback stores no token.
@@ -119,7 +116,6 @@ public struct TerraformCredential: Sendable, Equatable {
         request = try AdapterRequest(web: "https://\(host)/")
     }
 
-    /// The answer to ``Action/get``.
     public func answer(_ credential: AdapterCredential) throws(AdapterFailure) -> [UInt8] {
         (["token": try credential.bearer(for: "Terraform")] as JSONObject).line
     }
@@ -191,7 +187,6 @@ public struct GoAuth: Sendable, Equatable {
 /// is in the program's name, since pnpm says it in no other way, and its scheme in none: `pnpm-ringback-npm.example.org`, with a port
 /// `pnpm-ringback-npm.example.org:8443`, and with a path `pnpm-ringback-npm.example.org%2Fteam`.
 public struct PnpmToken: Sendable, Equatable {
-    /// How the program's name begins.
     public static let prefix = "pnpm-ringback-"
 
     public let request: AdapterRequest
@@ -212,7 +207,6 @@ public struct PnpmToken: Sendable, Equatable {
     }
 }
 
-/// A token in a line of text that programs read.
 public enum TokenLine {
     /// A line of a netrc file, without a line break. Throws for a character that the readers of such files understand in
     /// different ways: a quote, a backslash, a byte outside 0x21 to 0x7E, or a number sign at the start.

@@ -22,7 +22,6 @@ public struct DockerCredential: Sendable, Equatable {
     public static let storesNothing =
         "Ringback stores no passwords for registries. It gives the token of the account that the configuration names."
 
-    /// What the tool calls the server.
     let server: String
     public let request: AdapterRequest
 
@@ -45,7 +44,6 @@ public struct DockerCredential: Sendable, Equatable {
         request = AdapterRequest(url: text, username: nil)
     }
 
-    /// The answer to ``Action/get``.
     public func answer(_ credential: AdapterCredential) throws(AdapterFailure) -> [UInt8] {
         let answer: JSONObject = [
             "ServerURL": server, "Username": try credential.basicUsername(), "Secret": credential.secret,
@@ -65,7 +63,6 @@ public struct DockerCredential: Sendable, Equatable {
         return servers.line
     }
 
-    /// The answer to ``Action/version``.
     public static func version(_ version: String) -> [UInt8] {
         Array("docker-credential-ringback (ringback) \(version)\n".utf8)
     }

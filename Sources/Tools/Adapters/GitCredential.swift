@@ -1,10 +1,9 @@
 internal import RingbackBase
 
-/// git's protocol for credential helpers (git-credential(1), gitcredentials(7)): `key=value` lines, and an action as the
-/// program's last argument.
-///
-/// The token is given as the password, or, where git understands that and the server offers it, as a Bearer credential.
-/// Both are marked as short-lived, so that no other helper stores them. A refresh token is never given.
+/// git's protocol for credential helpers (git-credential(1), gitcredentials(7)): `key=value` lines, and an action as
+/// the program's last argument. The token is given as the password, or, where git understands that and the server
+/// offers it, as a Bearer credential. Both are marked as short-lived, so that no other helper stores them. A refresh
+/// token is never given.
 public struct GitCredential: Sendable, Equatable {
     public enum Action: String, Sendable, CaseIterable {
         case get
@@ -27,7 +26,6 @@ public struct GitCredential: Sendable, Equatable {
     let takesBearer: Bool
     let hasAuthType: Bool
 
-    /// The answer to ``Action/capability``.
     public static let capabilities = Array("version 0\ncapability authtype\n".utf8)
 
     /// The answer that keeps git from asking other helpers and the user.
@@ -81,7 +79,6 @@ public struct GitCredential: Sendable, Equatable {
         output += Array("\(key)=\(value)\n".utf8)
     }
 
-    /// The URL that git means; nil without a host.
     private static func url(of fields: GitFields) throws(AdapterFailure) -> String? {
         // A port alone is no host.
         guard let scheme = fields.scheme, let host = fields.host, !host.isEmpty, !host.hasPrefix(":") else {
@@ -105,10 +102,9 @@ public struct GitCredential: Sendable, Equatable {
     }
 }
 
-/// git's lines. Keys that are not known are left out, as the protocol says.
-///
-/// A member for each key instead of a dictionary or a list: git runs the helper for every connection, and the runtime makes
-/// the first collection of each type from the type's name, which takes longer than everything else here.
+/// git's lines. Keys that are not known are left out, as the protocol says. A member for each key instead of a
+/// dictionary or a list: git runs the helper for every connection, and the runtime makes the first collection of each
+/// type from the type's name, which takes longer than everything else here.
 private struct GitFields {
     private(set) var scheme: String?
     private(set) var host: String?

@@ -39,7 +39,6 @@ public struct KeyringCommand: Sendable, Equatable {
         wantsJSON = output == "json"
     }
 
-    /// The answer: the token as the password, and the user name if that was asked for.
     public func answer(_ credential: AdapterCredential) throws(AdapterFailure) -> [UInt8] {
         let username = try credential.basicUsername(otherwise: request.username ?? AdapterCredential.usualName)
         guard wantsJSON else {

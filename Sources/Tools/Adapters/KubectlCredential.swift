@@ -115,7 +115,6 @@ public struct KubectlCredential: Sendable, Equatable {
         AdapterFailure("In \(variable) the member \(member) is missing or not valid.")
     }
 
-    /// The answer with a token: an `ExecCredential` with a status.
     public func answer(_ credential: AdapterCredential) throws(AdapterFailure) -> [UInt8] {
         let token = try credential.bearer(for: "kubectl")
         let status: JSONObject = ["expirationTimestamp": credential.expiresAt.map(Timestamp.text), "token": token]

@@ -55,7 +55,6 @@ public struct OIDCToken: Sendable, Equatable {
     ]
 
     /// - Parameter arguments: without the program's name.
-    /// - Throws: a sentence for the user.
     public init(_ arguments: [String]) throws(AdapterFailure) {
         var rest = arguments[...]
         var words: [String] = []
@@ -174,14 +173,12 @@ public struct OIDCToken: Sendable, Equatable {
         return Array(lines.map { $0 + "\n" }.joined().utf8)
     }
 
-    /// The text of `--usage`.
     public static let usage = """
         Usage: oidc-token [-acf?V] [-e[NAME]] [-i[NAME]] [-o[NAME]] [-s SCOPE] [-t SECONDS] [--aud=AUDIENCE]
                           [--id-token] [--name=NAME] [--seccomp] ACCOUNT | ISSUER
 
         """
 
-    /// The text of `--help`.
     public static let help =
         usage + """
             Prints an access token of a Ringback account, with the options of oidc-agent's program of this name.
@@ -221,7 +218,6 @@ public struct GoogleCredential: Sendable, Equatable {
         self.type = type
     }
 
-    /// The answer with a token.
     public func answer(_ credential: AdapterCredential) throws(AdapterFailure) -> [UInt8] {
         try credential.checkToken()
         guard credential.secret.split(separator: ".", omittingEmptySubsequences: false).count == 3 else {
@@ -257,7 +253,6 @@ enum SHA256 {
         0x748f_82ee, 0x78a5_636f, 0x84c8_7814, 0x8cc7_0208, 0x90be_fffa, 0xa450_6ceb, 0xbef9_a3f7, 0xc671_78f2,
     ]
 
-    /// The digest in hexadecimal digits.
     static func hex(_ bytes: [UInt8]) -> String {
         var message = bytes + [0x80]
         message += [UInt8](repeating: 0, count: (120 - message.count % 64) % 64)

@@ -8,7 +8,6 @@ public import Terminal
 /// The state of one bridge: session, pending requests, streams.
 public struct Bridge: Sendable {
     public enum Event: Sendable {
-        /// The client wrote a line.
         case line(JSONLines.Piece)
         /// The client will write no more.
         case inputEnded
@@ -182,7 +181,6 @@ public struct Bridge: Sendable {
 
     // MARK: Attempts
 
-    /// Sends a request, once more or for the first time.
     mutating func launch(_ outgoing: OutgoingRequest) {
         var outgoing = outgoing
         let method = outgoing.httpMethod
@@ -236,7 +234,6 @@ public struct Bridge: Sendable {
         }
     }
 
-    /// Gives an attempt up.
     mutating func close(_ number: Int) {
         attempts[number] = nil
         actions.append(.close(number))
@@ -309,7 +306,6 @@ extension Bridge {
         }
     }
 
-    /// Opens the stream for what the server says by itself.
     mutating func openStream() {
         closeStream()
         guard endsAt == nil else { return }

@@ -198,7 +198,6 @@ struct JSONOutline {
         return true
     }
 
-    /// A member's name and the colon.
     private mutating func skipName() -> Bool {
         skipSpace()
         guard skipString() else { return false }
@@ -206,7 +205,6 @@ struct JSONOutline {
         return take(UInt8(ascii: ":"))
     }
 
-    /// A number, `true`, `false` or `null`.
     private mutating func skipWord() -> Bool {
         let start = place
         var isCount = true

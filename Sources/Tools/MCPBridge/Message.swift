@@ -25,7 +25,6 @@ public struct Message: Sendable, Equatable {
     private let stated: Range<Int>?
     private let params: Range<Int>?
 
-    /// Why bytes are no message.
     public enum Failure: Error, Sendable, Equatable {
         /// No JSON object, or one that names a member twice.
         case malformed
@@ -174,7 +173,6 @@ public enum ErrorResponse {
 
 /// What a server says of a failure, as one short line: in JSON of many forms, in a page, or as text.
 enum ServerReason {
-    /// Bytes that are read.
     private static let maxBytes = 65_536
     /// The most specific member first.
     private static let members = [

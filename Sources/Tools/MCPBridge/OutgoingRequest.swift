@@ -12,7 +12,6 @@ struct OutgoingRequest: Sendable {
         case replayEnd(Message)
         /// The standing stream for what the server says by itself.
         case stream
-        /// The end of the session.
         case end
     }
 
@@ -30,7 +29,6 @@ struct OutgoingRequest: Sendable {
     var wasRefused = false
     var wasRepeated = false
     var wasReplayed = false
-    /// The client wants no response any more.
     var isCancelled = false
     /// Messages that belong to the request have been passed on.
     var hasSpoken = false
@@ -106,7 +104,6 @@ public enum FieldRules {
         return requested.contains(name) || isParameter(name)
     }
 
-    /// True for the field of a tool's parameter.
     private static func isParameter(_ name: String) -> Bool {
         let prefix = "mcp-param-"
         return name.hasPrefix(prefix) && (1...128).contains(name.utf8.count - prefix.utf8.count)
@@ -136,7 +133,6 @@ public enum FieldRules {
     }
 }
 
-/// Which redirects of an MCP server are followed.
 public enum RedirectRule {
     /// True for a 307 or 308 to the same origin, whose path differs by the last slash alone.
     public static func allows(_ status: Int, from url: WebURL, to location: String) -> Bool {

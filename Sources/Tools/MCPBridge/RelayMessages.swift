@@ -46,7 +46,6 @@ public struct RelayRequest: Sendable, Equatable {
         self.length = length
     }
 
-    /// The line, with its line feed.
     public var line: [UInt8] {
         let object: JSONObject = [
             "account": account, "method": method, "fields": fields.map(\.json), "length": length,
@@ -77,7 +76,6 @@ public struct RelayRequest: Sendable, Equatable {
     }
 }
 
-/// What the relay says of a request.
 public enum RelayReply: Sendable, Equatable {
     /// From here on the server may get the request: until then it can be sent again without harm.
     case sending
@@ -86,7 +84,6 @@ public enum RelayReply: Sendable, Equatable {
     case refusal(RelayRefusal)
     /// A part of the response's body, at least one byte. A piece that was sent as one may be read as several.
     case piece(ArraySlice<UInt8>)
-    /// The response is whole.
     case end
 
     public static let maxPiece = 65_536
@@ -107,7 +104,6 @@ public enum RelayReply: Sendable, Equatable {
     }
 }
 
-/// The head of a server's response.
 public struct RelayHead: Sendable, Equatable {
     public var status: Int
     public var fields: [RelayRequest.Field]
@@ -146,9 +142,7 @@ public struct RelayHead: Sendable, Equatable {
 public struct RelayRefusal: Error, Sendable, Equatable {
     /// A code of the socket API, or `server_unreachable`.
     public var code: String
-    /// A sentence for the user.
     public var detail: String
-    /// True if a sign-in helps.
     public var needsSignIn: Bool
 
     public init(code: String, detail: String, needsSignIn: Bool = false) {

@@ -9,7 +9,6 @@ final class Conversation: RelayConnection {
     private enum State {
         /// The line of a request is awaited.
         case line
-        /// The daemon is asked for a token.
         case token(RelayRequest)
         case streaming(StreamTransfer, AccessLookup.Sent)
         /// What is left is sent, then the connection is closed.
@@ -124,7 +123,6 @@ final class Conversation: RelayConnection {
     }
 
     override func close() { state = .closing }
-
     override var hasOutput: Bool { !output.isEmpty || announced > 0 }
 
     override var transfer: StreamTransfer? {

@@ -83,9 +83,7 @@ class RelayConnection {
     }
 
     func refuse(_ code: String, _ detail: String) { refuse(RelayRefusal(code: code, detail: detail)) }
-
     var hasOutput: Bool { !output.isEmpty }
-
     final var wantsOutput: Bool { !isOver && hasOutput }
 
     /// Sends what the socket takes now. True if it took something.
@@ -114,7 +112,6 @@ class RelayConnection {
     }
 
     func drop(_ count: Int) { output.drop(count) }
-
     func noteAllSent() {}
 
     /// Closes the connection, and ends the transfer.
@@ -123,7 +120,6 @@ class RelayConnection {
         Glibc.close(descriptor)
     }
 
-    /// The transfer that is under way.
     var transfer: StreamTransfer? { nil }
 }
 

@@ -10,7 +10,6 @@ final class RestrictedConversation: RelayConnection {
         /// The line of the request is awaited.
         case line
         case body(RelayRequest)
-        /// The daemon is asked for a token.
         case token(RestrictedRequest, togglesSlash: Bool)
         case streaming(StreamTransfer, AccessLookup.Sent, RestrictedResponse)
         /// What is left is sent, then the connection is closed.
@@ -226,7 +225,6 @@ final class RestrictedConversation: RelayConnection {
         }
     }
 
-    /// Without a body.
     private func answer(_ status: Int) {
         state = .closing
         output.append(RelayReply.head(RelayHead(status: status)).bytes)

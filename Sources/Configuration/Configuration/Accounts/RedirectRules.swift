@@ -66,10 +66,8 @@ extension AccountReader {
 
 extension AccountConfiguration {
     /// The redirect URIs to register at the provider. For Supabase these are the entries for the project's allow list,
-    /// which needs none for a loopback address.
-    ///
-    /// `{port}` stands for a free port; providers that follow RFC 8252 ignore the port. A Supabase flow adds its key,
-    /// as the last path segment or in the query.
+    /// which needs none for a loopback address. `{port}` stands for a free port; providers that follow RFC 8252 ignore
+    /// the port. A Supabase flow adds its key, as the last path segment or in the query.
     public var redirectURIsToRegister: [String] {
         if service != nil { return [] }
         // The client is found at the sign-in, or registered by itself.

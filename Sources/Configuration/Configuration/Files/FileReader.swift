@@ -144,7 +144,5 @@ extension FileConfiguration {
         return errors
     }
 
-    var json: JSONObject {
-        ["path": path, "account": account, "format": format.rawValue, "source": source.json]
-    }
+    var json: JSONObject { ["path": path, "account": account, "format": format.rawValue, "source": source.json] }
 }

@@ -1,8 +1,7 @@
 internal import RingbackBase
 
-/// Compares a file's tree with the key table and collects the errors.
-///
-/// The result has only known keys with values of the right type, so the readers need not check that again.
+/// Compares a file's tree with the key table and collects the errors. The result has only known keys with values of the
+/// right type, so the readers need not check that again.
 final class KeyCheck {
     let file: String
     let isDropIn: Bool

@@ -81,9 +81,7 @@ struct ExposedPlaces: Sendable {
     private func makeDirectory(_ path: String, mode: mode_t? = 0o700) throws(PlaceError) {
         if unsafe mkdir(path, 0o700) != 0 {
             let code = errno
-            guard code == EEXIST else {
-                throw PlaceError(reason: "cannot make \(path): \(reason(code))")
-            }
+            guard code == EEXIST else { throw PlaceError(reason: "cannot make \(path): \(reason(code))") }
         }
         let descriptor = unsafe open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
         guard descriptor >= 0 else {

@@ -20,7 +20,6 @@ final class ExposedSocketServers: Service {
     private let records: RecordKeeper
     private let servers = Mutex<[String: [HTTPServer]]>([:])
     private let relays = Mutex<[String: ExposedRelay]>([:])
-    /// Of the sockets that are open.
     private let paths = Mutex<Set<String>>([])
     private let (started, starting) = AsyncStream<HTTPServer>.makeStream()
 
@@ -149,7 +148,6 @@ final class ExposedSocketServers: Service {
         await registry.value?.closeAll()
     }
 
-    /// Logs what the registry reports.
     func tell(_ fact: ExposedSocketRegistry.Fact) {
         switch fact {
         case .opened(let exposedSocket): logger.info("Exposed: \(exposedSocket.name)")
@@ -166,7 +164,6 @@ final class ExposedSocketServers: Service {
 }
 
 extension ExposedSocketRegistry {
-    /// The daemon's registry, stored in the state directory.
     init(_ sockets: ExposedSocketServers, state: String, broker: Broker, records: RecordKeeper) {
         self.init(
             listening: sockets.listening, file: ExposedSocketRegistry.file(in: state),
@@ -185,7 +182,6 @@ extension ExposedSocketRegistry {
 }
 
 extension ExposedSocket.Order {
-    /// An `[[expose]]` of the configuration.
     init(_ configuration: ExposeConfiguration) {
         self.init(
             name: configuration.name, accounts: configuration.accounts.compactMap { AccountName($0) },

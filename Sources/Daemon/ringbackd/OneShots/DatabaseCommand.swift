@@ -125,7 +125,6 @@ enum CheckCommand {
     }
 }
 
-/// What `ringbackd --database` is to do.
 struct DatabaseOrder {
     enum Verb: String, CaseIterable {
         /// Makes or migrates the schema, and invites a host of an owner.
@@ -163,7 +162,6 @@ struct DatabaseOrder {
     }
 }
 
-/// Why `ringbackd --database` did not do what it was asked for.
 struct DatabaseProblem: Error {
     /// `{"problem","place"?,"state"?,"version"?,"uid"?,"option"?,"part"?}`
     let json: JSONObject

@@ -57,7 +57,6 @@ struct DaemonVault: Sendable {
         group.services.insert(.init(service: service, serviceName: "shared rows"), at: 1)
     }
 
-    /// Goes on with removals of hosts, until the daemon ends.
     func keepRemovals(_ broker: Broker) async {
         guard let hosts else { return }
         await RemovalKeeper(sharing: hosts.sharing, broker: broker).run()
@@ -94,7 +93,6 @@ extension PostgresURL {
     }
 }
 
-/// The hosts that share the vault, for the socket API.
 struct DaemonHosts: VaultHosts {
     let sharing: Sharing
     let url: PostgresURL
@@ -110,13 +108,9 @@ struct DaemonHosts: VaultHosts {
     }
 
     func share(with code: HostCode) async throws(SharingFailure) -> String { try await sharing.share(with: code) }
-
     func list() async throws(SharingFailure) -> [Host] { try await sharing.list() }
-
     func remove(host: String) async throws(SharingFailure) -> String { try await sharing.remove(host: host) }
-
     func isStale(_ slot: VaultSlot) async -> Bool { await sharing.isStale(slot) }
-
     func refreshStale() { sharing.lookAtRemovals() }
 
     /// The machine's name as a host's: letters, digits, dots and hyphens.

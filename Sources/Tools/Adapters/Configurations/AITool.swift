@@ -6,7 +6,6 @@ public enum AITool: String, Sendable, CaseIterable {
     case claudeDesktop = "claude-desktop"
     case codex, copilot, cursor, gemini, opencode, qwen, vscode, windsurf, zed
 
-    /// How the tool writes its list.
     public enum Form: Sendable, Equatable {
         /// JSON, with the entries in the member of this name.
         case json(member: String)
@@ -44,7 +43,6 @@ public enum AITool: String, Sendable, CaseIterable {
     /// The environment variable that names the directory of this configuration, in place of that of ``place``.
     public var variable: String? { row.variable }
 
-    /// The entry of a server that is a program.
     public func entry(_ program: String, _ arguments: [String]) -> JSONObject {
         switch self {
         case .claude, .vscode: ["type": "stdio", "command": program, "args": arguments]

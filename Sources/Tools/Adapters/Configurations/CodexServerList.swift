@@ -1,8 +1,7 @@
 import RingbackBase
 
-/// The list of MCP servers in codex' `config.toml`: a table `[mcp_servers.NAME]` for each server.
-///
-/// A table is added at the end of the text, and only one that is exactly as it was added can be removed.
+/// The list of MCP servers in codex' `config.toml`: a table `[mcp_servers.NAME]` for each server. A table is added at
+/// the end of the text, and only one that is exactly as it was added can be removed.
 public struct CodexServerList: Sendable, Equatable {
     public private(set) var bytes: [UInt8]
 

@@ -1,9 +1,8 @@
 public import RingbackBase
 
 /// The credential helpers of docker's `config.json`, which podman and skopeo read too: the member `credHelpers`, with a
-/// helper's name for each registry.
-///
-/// A change is made in the text. Order, indentation and everything else stay as they are.
+/// helper's name for each registry. A change is made in the text. Order, indentation and everything else stay as they
+/// are.
 public struct DockerConfiguration: Sendable, Equatable {
     public enum Failure: Error, Equatable, Sendable {
         /// The file is not a JSON object, or has a member twice.
@@ -34,7 +33,6 @@ public struct DockerConfiguration: Sendable, Equatable {
             .map { ($0.name, DockerConfiguration.text(bytes[$0.value])) }
     }
 
-    /// The registries whose helper is Ringback.
     public var registries: [String] { helpers.filter { $0.helper == DockerConfiguration.helper }.map(\.registry) }
 
     public func otherHelper(of registry: String) -> String? {
@@ -47,7 +45,6 @@ public struct DockerConfiguration: Sendable, Equatable {
         return pattern.scheme == "https" && pattern.segments.isEmpty && rule.username == nil ? pattern.place : nil
     }
 
-    /// Makes Ringback the helper of a registry that has none.
     public mutating func add(_ registry: String) {
         guard !helpers.contains(where: { $0.registry == registry }) else { return }
         let top = JSONMembers(top: bytes)
@@ -128,8 +125,6 @@ struct JSONMembers {
         return String(decoding: bytes[start..<member.start], as: UTF8.self)
     }
 
-    /// Adds a member at the end.
-    ///
     /// - Parameter outer: the space before the member that this object is the value of.
     func insert(_ text: String, into bytes: inout [UInt8], outer: String) {
         if let last = all.last {
@@ -140,7 +135,6 @@ struct JSONMembers {
         }
     }
 
-    /// Removes a member with a comma before or after it.
     func remove(_ name: String, from bytes: inout [UInt8]) {
         guard let index = all.firstIndex(where: { $0.name == name }) else { return }
         if all.count == 1 {
@@ -256,6 +250,5 @@ public struct SetupEntries: Sendable, Equatable {
 
     /// False for a link that is not in the list.
     public mutating func remove(link: String) -> Bool { lines.remove("link \(link)") != nil }
-
     private static func line(_ registry: String, _ file: String) -> String { "credHelpers \(registry) \(file)" }
 }

@@ -1,12 +1,10 @@
 public import RingbackBase
 
 /// The credential helpers of git's configuration: which of them git asks for a server, and the changes that make it ask
-/// Ringback alone (gitcredentials(7)).
-///
-/// git collects the helpers of all sections that fit the URL, in the order of the configuration. An empty value removes
-/// those before it. Each helper is asked until one has a password, and all of them are told to store it.
+/// Ringback alone (gitcredentials(7)). git collects the helpers of all sections that fit the URL, in the order of the
+/// configuration. An empty value removes those before it. Each helper is asked until one has a password, and all of
+/// them are told to store it.
 public struct GitConfiguration: Sendable, Equatable {
-    /// A variable of a section `[credential]` or `[credential "URL"]`.
     public struct Entry: Sendable, Equatable {
         /// The URL of the section; nil for the section without one.
         public let url: String?
@@ -48,7 +46,6 @@ public struct GitConfiguration: Sendable, Equatable {
         case removeAll(key: String)
     }
 
-    /// Which helpers git asks for a server.
     public struct Standing: Sendable, Equatable {
         public var isAsked = false
         /// Other helpers, which git asks before Ringback.
@@ -146,10 +143,8 @@ public struct GitConfiguration: Sendable, Equatable {
         return origin.segments.starts(with: rest[slash...].split(separator: "/").map(String.init))
     }
 
-    /// Of the section for an origin.
     static func url(of origin: OriginPattern) -> String { String(origin.text.dropLast("/*".count)) }
 
-    /// True for an origin that git can ask for.
     public static func isUsable(_ origin: OriginPattern) -> Bool {
         ["https", "http", "smtp", "imap", "imaps"].contains(origin.scheme)
     }
@@ -230,7 +225,6 @@ public struct GitConfiguration: Sendable, Equatable {
         return changes
     }
 
-    /// True if an empty value is directly before this one.
     private func isPair(_ helpers: [Entry], _ index: Int) -> Bool { index > 0 && helpers[index - 1].value.isEmpty }
 
     private func pathRemovals(_ section: [Entry]) -> [Change] {

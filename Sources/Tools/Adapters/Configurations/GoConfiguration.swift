@@ -19,7 +19,6 @@ public struct GoConfiguration: Sendable, Equatable {
         commands.contains { $0 == "ringback \(GoConfiguration.verb)" || GoConfiguration.isWritten($0) }
     }
 
-    /// True if go is told to send no credentials.
     public var isOff: Bool { commands == ["off"] }
 
     /// The value with Ringback after the other commands; nil for a path that go would split.
@@ -44,7 +43,6 @@ public struct GoConfiguration: Sendable, Equatable {
         return others.isEmpty || others == ["netrc"] ? .unset : .set(others.joined(separator: "; "))
     }
 
-    /// True for an origin that go can ask for.
     public static func isUsable(_ rule: OriginRule) -> Bool { rule.pattern.scheme == "https" && rule.username == nil }
 
     /// True for a command that ``adding(_:)`` makes of an absolute path of Ringback.

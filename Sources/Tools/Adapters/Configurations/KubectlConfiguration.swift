@@ -36,7 +36,6 @@ public struct KubectlConfiguration: Sendable, Equatable {
     }
 
     public struct Cluster: Sendable, Equatable {
-        /// The URL of the server.
         public let server: String
         /// The PEM text of the certificate authorities that the cluster has in place of the system's, if it is in the
         /// kubeconfig itself.
@@ -70,8 +69,6 @@ public struct KubectlConfiguration: Sendable, Equatable {
         }
     }
 
-    /// The clusters that have a server.
-    ///
     /// - Parameter list: the output of `kubectl config view --raw -o jsonpath={.clusters}`; empty for another text.
     public static func clusters(_ list: some Collection<UInt8>) -> [Cluster] {
         ((try? JSON(parsing: list))?.array ?? []).compactMap { entry in
@@ -82,7 +79,6 @@ public struct KubectlConfiguration: Sendable, Equatable {
         }
     }
 
-    /// The name of the user that is made.
     public static func userName(account: String?) -> String { account.map { "ringback-\($0)" } ?? "ringback" }
 
     public static func plugin(_ program: String, account: String?) -> [String] {
@@ -98,7 +94,6 @@ public struct KubectlConfiguration: Sendable, Equatable {
         }
     }
 
-    /// True if a context's credentials come from Ringback.
     public func isAsked(_ context: Context) -> Bool { users.contains { $0.name == context.user && $0.isRingback } }
 
     /// The users that setup made, of one account or all.

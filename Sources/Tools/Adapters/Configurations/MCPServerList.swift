@@ -1,9 +1,8 @@
 public import RingbackBase
 
-/// The list of MCP servers in the JSON configuration of an AI tool: an object with an entry for each server. Comments and
-/// commas after a last member are allowed, as the settings of editors have them.
-///
-/// A change is made in the text. Order, indentation, comments and everything else stay as they are.
+/// The list of MCP servers in the JSON configuration of an AI tool: an object with an entry for each server. Comments
+/// and commas after a last member are allowed, as the settings of editors have them. A change is made in the text.
+/// Order, indentation, comments and everything else stay as they are.
 public struct MCPServerList: Sendable, Equatable {
     public enum Failure: Error, Equatable, Sendable {
         /// The file is not a JSON object, or has a member twice.
@@ -63,7 +62,6 @@ public struct MCPServerList: Sendable, Equatable {
         bytes.replaceSubrange(word, with: JSON.string(program).text.utf8)
     }
 
-    /// Adds the entry of a server that has none.
     public mutating func add(_ name: String, _ entry: JSONObject) {
         guard self.entry(name) == nil else { return }
         let text = CommentedJSON(bytes)
@@ -130,7 +128,6 @@ public struct MCPServerList: Sendable, Equatable {
     }
 }
 
-/// How a JSON text is indented.
 private struct JSONIndentation {
     private var newline = "\n"
     /// One level.

@@ -20,13 +20,10 @@ public struct MessageRule: Sendable, Equatable {
     /// A message that may be sent.
     public struct Judged: Sendable, Equatable {
         public let message: Message
-        /// The tool that is called.
         public let tool: String?
     }
 
-    /// Why a message is not sent.
     public struct Refusal: Error, Sendable, Equatable {
-        /// A sentence for the user.
         public let sentence: String
         /// What was asked for, if it could be read. It came from outside.
         public let method: String?
@@ -45,7 +42,6 @@ public struct MessageRule: Sendable, Equatable {
     public static let limit = 4 << 20
     static let maxDepth = 64
     static let maxValues = 200_000
-    /// Bytes of a tool's name.
     static let maxName = 256
 
     /// What every session needs, whatever it is for.
@@ -104,7 +100,6 @@ public struct MessageRule: Sendable, Equatable {
         return nil
     }
 
-    /// Gives the tool that is called.
     private func checkRequest(_ json: JSON, _ members: [JSONObject.Member]) throws(Refusal) -> String? {
         guard let method = json["method"]?.string else { throw Refusal("The method of a message is a text.") }
         guard MessageRule.isOneOf(method, MessageRule.basic + methods) else {
@@ -162,7 +157,6 @@ public struct MessageRule: Sendable, Equatable {
 
     /// Equal byte by byte. `==` takes the Kelvin sign for the letter K.
     static func isSame(_ left: String, _ right: String) -> Bool { left.utf8.elementsEqual(right.utf8) }
-
     static func isOneOf(_ text: String, _ list: [String]) -> Bool { list.contains { isSame($0, text) } }
 }
 

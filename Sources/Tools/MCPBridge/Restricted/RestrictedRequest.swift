@@ -5,10 +5,8 @@ public struct RestrictedRequest: Sendable, Equatable {
     public let body: [UInt8]
     /// The request that waits for a response.
     public let id: MessageID?
-    /// The response is a list of tools.
     public let listsTools: Bool
 
-    /// Why nothing is sent.
     public enum Refusal: Error, Sendable, Equatable {
         case rule(MessageRule.Refusal)
         /// The server has no such session of this socket. The client is told HTTP 404, as by a server that forgot a

@@ -97,7 +97,6 @@ public struct RestrictedResponse: Sendable {
         return withheld
     }
 
-    /// The server's lists of tools since the last call.
     public mutating func takeLists() -> [[UInt8]] {
         defer { lists = [] }
         return lists
@@ -172,18 +171,14 @@ public struct ResponseRule: Sendable {
 
     private static let shortest = 8
 
-    /// What becomes of a message of the server.
     public enum Passed: Sendable, Equatable {
-        /// It is passed on as these bytes.
         case message([UInt8])
-        /// It is not passed on.
         case withheld(Reason, id: MessageID?)
     }
 
     public enum Reason: String, Sendable, Equatable {
         /// It is not strict JSON, or no object, or too long.
         case unreadable
-        /// It has the token in it.
         case secret
         /// The socket's relay holds too much of other responses.
         case crowded
