@@ -15,7 +15,6 @@ public struct DaemonConfiguration: Sendable, Equatable {
     public let origins: [OriginConfiguration]
     public let keptFiles: [FileConfiguration]
     public let defaultAccount: DefaultAccount?
-    /// Of the desktop.
     public let showsNotices: Bool
     /// The files that were read, in order.
     public let files: [String]

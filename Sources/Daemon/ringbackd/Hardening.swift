@@ -20,7 +20,8 @@ enum Hardening {
 
     /// The order matters. To be called while there is one thread.
     static func apply() {
-        resetCrashSignals()
+        // Swift's own crash handler prints the memory that registers point at: secrets would get into the journal.
+        for number in [SIGSEGV, SIGILL, SIGBUS, SIGFPE, SIGABRT, SIGQUIT, SIGTRAP] { signal(number, SIG_DFL) }
         _ = clinux_refuse_dumps()
         var limit = rlimit(rlim_cur: 0, rlim_max: 0)
         unsafe setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit)
@@ -31,11 +32,6 @@ enum Hardening {
         signal(SIGPIPE, SIG_IGN)
         DescriptorBudget.raiseLimit()
         clinux_hold_little_memory()
-    }
-
-    /// Swift's own crash handler prints the memory that registers point at: secrets would get into the journal.
-    private static func resetCrashSignals() {
-        for number in [SIGSEGV, SIGILL, SIGBUS, SIGFPE, SIGABRT, SIGQUIT, SIGTRAP] { signal(number, SIG_DFL) }
     }
 
     /// The dynamic loader has followed variables (LD_PRELOAD and the like) before this line. So the same program is

@@ -146,8 +146,6 @@ public final class HelperConnection: Sendable {
         if state.process?.source == nil { listen(&state) }
     }
 
-    // MARK: Events
-
     /// The stream of an event from now on. Several events that were not read yet are delivered as one. If the helper
     /// ends, it is started again as long as there is such a stream.
     public func events(_ event: BusEvent) -> AsyncStream<BusEvent> {
@@ -199,8 +197,6 @@ public final class HelperConnection: Sendable {
             for event in events { self?.watch(event) }
         }
     }
-
-    // MARK: The process
 
     private func listen(_ state: inout State) {
         guard let process = state.process else { return }

@@ -17,7 +17,6 @@ struct HelperLoop {
     private let applicationEnvironment: [String]
     private let bounds: RunningCommand.Bounds
     private let places: BusRequests.Places
-    /// Created with the first request that needs a bus.
     private var presenter: BusRequests?
     private var reader = MessageReader(limit: maxRequest)
     private var output: [UInt8] = []

@@ -28,8 +28,6 @@ final class NotificationServer {
         try bus.addOwnerMatch(NotificationServer.name)
     }
 
-    // MARK: Showing
-
     func show(_ notice: Notice, replacing former: UInt32?) throws(BusFailure) -> ShownNotice {
         let can = try askCapabilities()
         let hasActions = can.contains("actions")
@@ -74,8 +72,6 @@ final class NotificationServer {
         try bus.call(
             member, of: NotificationServer.name, at: NotificationServer.path, in: NotificationServer.name, arguments)
     }
-
-    // MARK: Hearing
 
     /// The events that a message of the bus reports.
     func read(_ message: BusMessage) throws(BusFailure) -> [NoticeEvent] {

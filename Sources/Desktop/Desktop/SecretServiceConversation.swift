@@ -156,8 +156,9 @@ final class SecretServiceConversation {
     }
 
     /// False if the user dismissed the prompt.
-    private func awaitCompletion(of prompt: String, until deadline: SuspendingClock.Instant) throws(BusFailure) -> Bool
-    {
+    private func awaitCompletion(
+        of prompt: String, until deadline: SuspendingClock.Instant
+    ) throws(BusFailure) -> Bool {
         while let message = try service.bus.next(until: deadline) {
             if message.isSignal("Completed", of: "org.freedesktop.Secret.Prompt"), message.path == prompt {
                 return try !message.readBool()

@@ -58,8 +58,6 @@ public actor SignInNotices {
         (inbox, callbackReceiver) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1_024))
     }
 
-    // MARK: What happens
-
     /// Queues a fact of the broker. Does not block; the broker calls it from within its own methods.
     public nonisolated func note(_ fact: BrokerFact) {
         switch fact {
@@ -212,8 +210,6 @@ public actor SignInNotices {
         }
     }
 
-    // MARK: Showing
-
     private func quiet(_ account: AccountName) { quietUntil[account] = clock.bootInstant + SignInNotices.quietTime }
 
     private func prompt(_ subject: NoticeSubject, _ account: AccountName) async {
@@ -254,8 +250,6 @@ public actor SignInNotices {
         guard let notice = standing.removeValue(forKey: account), let shown = notice.shown else { return }
         await desktop.close(shown)
     }
-
-    // MARK: Opening pages
 
     private func show(_ account: AccountName, _ token: String?) async {
         if let page = await signIns.page(account) {

@@ -133,8 +133,6 @@ public struct Bridge: Sendable {
             + later.reduce(0) { $0 + ($1.outgoing.message?.bytes.count ?? 0) }
     }
 
-    // MARK: Messages of the client
-
     private mutating func take(_ bytes: [UInt8]) {
         let message: Message
         do {
@@ -178,8 +176,6 @@ public struct Bridge: Sendable {
         guard gate == nil else { return held.append(OutgoingRequest(.message(message))) }
         launch(OutgoingRequest(.message(message)))
     }
-
-    // MARK: Attempts
 
     mutating func launch(_ outgoing: OutgoingRequest) {
         var outgoing = outgoing
@@ -242,8 +238,6 @@ public struct Bridge: Sendable {
     mutating func write(_ message: [UInt8], isLine: Bool = false) {
         actions.append(.write(isLine ? message : JSONLines.line(of: message)))
     }
-
-    // MARK: The end
 
     private var hasPending: Bool {
         !held.isEmpty || later.contains { !$0.outgoing.isStream }

@@ -166,8 +166,6 @@ extension Bridge {
         }
     }
 
-    // MARK: Failures
-
     /// The stream ended, or the connection broke, before the response was there.
     mutating func broke(_ attempt: Attempt) {
         if case .error(let head) = attempt.kind { return failed(attempt.outgoing, head, attempt.body) }

@@ -65,7 +65,6 @@ public enum PushedRequests: String, Sendable, Equatable, CaseIterable {
     /// If the provider's metadata offer it. If pushing fails and the provider does not require it, the request is sent
     /// through the browser.
     case automatic = "auto"
-    /// Never, whatever the metadata say.
     case never
     /// Always: if pushing fails, the sign-in fails.
     case required

@@ -90,7 +90,6 @@ public struct FileConfiguration: Sendable, Equatable {
         case idToken = "id_token"
         /// A line `Authorization: Bearer TOKEN`.
         case header
-        /// A line of a netrc file.
         case netrc
         /// An assignment to a variable, for a POSIX shell.
         case env

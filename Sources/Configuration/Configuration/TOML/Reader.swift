@@ -36,8 +36,6 @@ struct TOMLReader {
         }
     }
 
-    // MARK: Statements
-
     /// Reads `[a.b]` or `[[a.b]]`.
     private mutating func readHeader() throws(Failure) {
         let line = line
@@ -79,8 +77,6 @@ struct TOMLReader {
         } while take(UInt8(ascii: "."))
         return names
     }
-
-    // MARK: Values
 
     private mutating func readValue() throws(Failure) -> TOMLDocument.Value {
         depth += 1
@@ -140,8 +136,6 @@ struct TOMLReader {
             return table.members()
         }
     }
-
-    // MARK: Parts
 
     var current: UInt8? { position < bytes.count ? bytes[position] : nil }
 

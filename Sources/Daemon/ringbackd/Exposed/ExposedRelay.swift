@@ -41,7 +41,6 @@ final class ExposedRelay: Sendable {
         orders = JSON.object(object).serialized() + [10]
     }
 
-    /// What follows happens on a thread of its own.
     func begin() {
         let failure = Blocking.start { [self] in keep() }
         if failure != 0 { logger.error("\(exposedSocket.name): no thread for its relay") }
