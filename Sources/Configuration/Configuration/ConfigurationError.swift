@@ -1,7 +1,7 @@
 internal import Glibc
 public import RingbackBase
 
-/// An error in the configuration: where it is, what is wrong and what is allowed. Messages never repeat a value, because
+/// An error in the configuration: where it is, what is wrong and what is allowed. Messages never repeat a value, since
 /// a secret may be under the wrong key.
 public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConvertible {
     public let file: String

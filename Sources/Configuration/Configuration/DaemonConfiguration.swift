@@ -6,7 +6,7 @@ public struct DaemonConfiguration: Sendable, Equatable {
     /// Sorted by name.
     public let accounts: [AccountConfiguration]
     public let vault: VaultConfiguration
-    /// `[network]`: the proxy of accounts without their own setting. The proxy variables of the environment are ignored.
+    /// `[network]`: the proxy of accounts without their own setting. Proxy variables of the environment are ignored.
     public let proxy: HTTPProxy?
     /// Sorted by name. An account's redirect URI with a custom scheme does not add an entry here.
     public let schemes: [SchemeConfiguration]

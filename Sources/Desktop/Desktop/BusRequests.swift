@@ -125,8 +125,8 @@ final class BusRequests: Sendable {
         }
     }
 
-    /// Marks a notification server as seen by this helper process. After a helper has ended, no events will come for the
-    /// notifications with its mark.
+    /// Marks a notification server as seen by this helper process. After a helper has ended, no events will come for
+    /// the notifications with its mark.
     static func mark(_ helper: Int32) -> String { "\(helper)/" }
 
     private static func marked(_ showing: NotificationPresenter.Showing) -> NotificationPresenter.Showing {

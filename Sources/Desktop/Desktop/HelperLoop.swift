@@ -234,7 +234,7 @@ struct HelperMessage: Sendable {
     }
 }
 
-/// Reads messages from the bytes of a connection. The framing is four bytes of length, big-endian, then that many bytes.
+/// Reads messages from the bytes of a connection. The framing: four bytes of length, big-endian, then that many bytes.
 ///
 /// A length above the limit ends the connection, so that neither process can make the other use unlimited memory.
 struct MessageReader {

@@ -23,7 +23,7 @@ public struct AdapterRequest: Sendable, Equatable {
     }
 
     /// The lookup of a server that the tool named by its host, a port and a path at most. It is looked up as https, and the
-    /// origin has to allow that the tool does not say so. Throws for text that cannot follow `https://`, or has a user name.
+    /// origin has to allow that the tool does not say so. Throws for text that cannot follow `https://` or has a user.
     init(withoutScheme text: String, username: String? = nil) throws(AdapterFailure) {
         let asked = try AdapterRequest(web: "https://\(text)", username: username)
         var settings = ConnectionSettings()
@@ -90,7 +90,7 @@ public struct AdapterCredential: Sendable {
         }
     }
 
-    /// The user name, for a tool that sends it with the token as Basic authentication. Throws for what that cannot send.
+    /// The user name, for a tool that sends it with the token as Basic authentication. Throws for what cannot be sent.
     func basicUsername(otherwise usual: String = usualName) throws(AdapterFailure) -> String {
         try checkToken()
         let username = username ?? usual

@@ -8,8 +8,8 @@ public struct BazelCredential: Sendable, Equatable {
 
     public let request: AdapterRequest
 
-    /// Reads the input of `get`. Members that are not known are left out, as the protocol says. Throws for input that is
-    /// no JSON object, has a member twice or no URI of a web server.
+    /// Reads the input of `get`. Members that are not known are left out, as the protocol says. Throws for input that
+    /// is no JSON object, has a member twice or no URI of a web server.
     public init(reading input: [UInt8]) throws(AdapterFailure) {
         let json = try AdapterRequest.json(input, atMost: BazelCredential.maxInput, named: "The request")
         guard let uri = json["uri"]?.string else { throw AdapterFailure("The request has no member “uri”.") }
@@ -208,8 +208,8 @@ public struct PnpmToken: Sendable, Equatable {
 }
 
 public enum TokenLine {
-    /// A line of a netrc file, without a line break. Throws for a character that the readers of such files understand in
-    /// different ways: a quote, a backslash, a byte outside 0x21 to 0x7E, or a number sign at the start.
+    /// A line of a netrc file, without a line break. Throws for a character that the readers of such files understand
+    /// in different ways: a quote, a backslash, a byte outside 0x21 to 0x7E, or a number sign at the start.
     public static func netrc(host: String, user: String, token: String) throws(AdapterFailure) -> String {
         for (word, what) in zip([host, user, token], ["host", "user name", "token"]) {
             let isPlain = !word.isEmpty && word.utf8.allSatisfy { (0x21...0x7E).contains($0) }

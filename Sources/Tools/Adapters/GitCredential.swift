@@ -31,8 +31,8 @@ public struct GitCredential: Sendable, Equatable {
     /// The answer that keeps git from asking other helpers and the user.
     public static let quit = Array("quit=1\n".utf8)
 
-    /// Throws for input that git does not write: a line that is too long or has no `=`, a NUL, a value twice, text that is
-    /// not UTF-8. Then nothing may be given, since git and we could mean different servers.
+    /// Throws for input that git does not write: a line that is too long or has no `=`, a NUL, a value twice, text that
+    /// is not UTF-8. Then nothing may be given, since git and we could mean different servers.
     public init(_ action: Action, reading input: [UInt8]) throws(AdapterFailure) {
         let fields = try GitFields(input, maxLine: GitCredential.maxLine)
         hasAuthType = fields.hasAuthType

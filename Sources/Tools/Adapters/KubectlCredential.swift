@@ -23,9 +23,9 @@ public struct KubectlCredential: Sendable, Equatable {
     /// Without the variable, as some programs run plugins that need no cluster.
     public init() { (request, authorityFile, isInteractive, version) = (nil, nil, false, "v1") }
 
-    /// Reads the variable. A member that is null is absent: programs other than kubectl write such ones. Throws for what
-    /// they do not write: text that is not JSON, a member twice, another kind of object or version, a member of another
-    /// type, a server that is no URL, and for a setting of the cluster that is not known.
+    /// Reads the variable. A member that is null is absent: programs other than kubectl write such ones. Throws for
+    /// what they do not write: text that is not JSON, a member twice, another kind of object or version, a member of
+    /// another type, a server that is no URL, and for a setting of the cluster that is not known.
     public init(reading input: [UInt8]) throws(AdapterFailure) {
         // kube-rs writes null, and the client for .NET a plural.
         let kinds: [JSON?] = ["ExecCredential", "ExecCredentials", .null, nil]

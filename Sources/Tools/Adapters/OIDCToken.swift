@@ -146,8 +146,8 @@ public struct OIDCToken: Sendable, Equatable {
         parts.updateValue(variable, forKey: part)
     }
 
-    /// What `oidc-token` prints: one value, all of them in lines, or commands that a POSIX shell reads. Throws if a value
-    /// has characters that would add a line or a command.
+    /// What `oidc-token` prints: one value, all of them in lines, or commands that a POSIX shell reads. Throws if a
+    /// value has characters that would add a line or a command.
     public func answer(_ facts: Facts) throws(AdapterFailure) -> [UInt8] {
         guard !facts.token.isEmpty, (facts.token + facts.issuer).utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw AdapterFailure("The token or its issuer has characters that neither has; it is given to no tool.")

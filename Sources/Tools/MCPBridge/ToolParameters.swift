@@ -118,8 +118,8 @@ public struct ToolParameters: Sendable {
 
     private static func shown(_ text: String) -> String { "“\(text.prefix(100))”" }
 
-    /// The fields of a call; none for what is no call, or of a tool without such parameters. Throws if the tool's schema
-    /// is not as it must be, or a value is too long for a field.
+    /// The fields of a call; none for what is no call, or of a tool without such parameters. Throws if the tool's
+    /// schema is not as it must be, or a value is too long for a field.
     func fields(of message: Message) throws(Refusal) -> [RelayRequest.Field] {
         guard message.method == "tools/call", let tool = message.subject, let rule = rules[tool] else { return [] }
         switch rule {

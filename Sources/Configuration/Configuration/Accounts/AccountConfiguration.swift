@@ -162,8 +162,8 @@ extension AccountConfiguration {
 }
 
 extension AccountConfiguration {
-    /// Reads an account from text that is not in a file yet, by the rules for a file in `accounts.d`. Throws all errors,
-    /// with an empty file name.
+    /// Reads an account from text that is not in a file yet, by the rules for a file in `accounts.d`. Throws all
+    /// errors, with an empty file name.
     public static func read(
         _ name: String, in text: String, at place: ConfigurationPlace
     ) throws(ConfigurationErrors) -> AccountConfiguration {

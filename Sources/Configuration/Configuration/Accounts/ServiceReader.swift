@@ -99,9 +99,8 @@ extension AccountConfiguration {
     /// The maximum size in bytes: a token of 64 KiB and white space around it.
     private static let maxAssertion = 66_000
 
-    /// The current content of the assertion file; nil for an account without one. The file is checked each time, because
+    /// The current content of the assertion file; nil for an account without one. The file is checked each time, since
     /// the platform may replace it. It must belong to the user, unless it is root's. Blocks for a moment.
-    ///
     public func readAssertion(user: UInt32) throws(ConfigurationError) -> Assertion? {
         guard let service, let path = service.assertionFile else { return nil }
         return try reading("assertion_file") { () throws(Mistake) in

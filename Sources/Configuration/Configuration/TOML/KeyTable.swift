@@ -125,7 +125,8 @@ struct Key {
             .account, "client_authentication", .word(of: ClientAuthentication.self),
             "how the client authenticates at the token endpoint"),
         Key(
-            .account, "grant", .word(of: ServiceGrantType.self), "how a service account gets its tokens without a user"),
+            .account, "grant", .word(of: ServiceGrantType.self),
+            "how a service account gets its tokens without a user"),
         Key(
             .account, "assertion_file", .string,
             "jwt_bearer, saml2_bearer, token_exchange: the token to exchange, read at each use"),

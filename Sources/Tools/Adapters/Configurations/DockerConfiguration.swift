@@ -231,7 +231,7 @@ public struct SetupEntries: Sendable, Equatable {
 
     public func has(file: String) -> Bool { lines.contains("file \(file)") }
 
-    /// The directories above the file that were made for it, the innermost first; nil for a file that is not in the list.
+    /// The directories above the file that were made for it, the innermost first; nil for a file that is not listed.
     public mutating func remove(file: String) -> [String]? {
         guard lines.remove("file \(file)") != nil else { return nil }
         var (made, path) = ([String](), file[...])

@@ -205,7 +205,7 @@ public struct GitConfiguration: Sendable, Equatable {
             + pathRemovals(entries.filter { $0.url == url })
     }
 
-    /// - Parameter helpers: those of one section. Of them an empty value directly before a helper of ours is removed too.
+    /// - Parameter helpers: those of one section. An empty value directly before a helper of ours is removed too.
     private func helperRemovals(_ helpers: [Entry]) -> [Change] {
         let ours = helpers.indices.filter { GitConfiguration.isWritten(helpers[$0].value) }
         guard let key = helpers.first?.key, !ours.isEmpty else { return [] }
