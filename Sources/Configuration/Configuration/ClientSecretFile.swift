@@ -5,34 +5,26 @@ public import RingbackBase
 /// A file with a client secret in one line. It is read each time the secret is needed, so a replaced secret is used at
 /// once and none is kept in memory.
 enum ClientSecretFile {
-    /// The maximum size in bytes.
-    static let maxSize = 65_536
-
     /// The bytes of a file that only the user and root can read.
-    static func read(_ path: String, user: UInt32, maxSize: Int = maxSize) throws(Mistake) -> [UInt8] {
-        do throws(FileTrust.Failure) {
-            return try FileTrust(user: user).read(path, isSecret: true, maxSize: maxSize).bytes
-        } catch {
-            throw error.mistake(of: path)
-        }
+    static func read(_ path: String, user: UInt32, maxSize: Int = 65_536) throws(Mistake) -> [UInt8] {
+        try FileTrust(user: user).bytes(of: path, isSecret: true, maxSize: maxSize)
     }
 
     /// The content without line ends at its end, and without a byte order mark.
-    static func secret(in content: [UInt8]) -> Secret { Secret(bytes: line(content)) }
-
     static func line(_ bytes: [UInt8]) -> ArraySlice<UInt8> {
         var line = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes[...]
         while let last = line.last, last == 0x0A || last == 0x0D { line.removeLast() }
         return line
     }
 
-    /// Why the file's content is no client secret; nil if it is one.
-    static func mistake(inSecret content: [UInt8], of path: String) -> String? {
-        let line = line(content)
-        guard !line.isEmpty else { return "the file is empty" }
-        return controlCharacter(in: line).map {
-            "\(path) has more than one line or a control character: \($0). Write the secret alone into the file"
+    static func secret(at path: String, user: UInt32) throws(Mistake) -> Secret {
+        let line = line(try read(path, user: user))
+        guard !line.isEmpty else { throw Mistake("the file is empty") }
+        if let found = controlCharacter(in: line) {
+            throw Mistake(
+                "\(path) has more than one line or a control character: \(found). Write the secret alone into the file")
         }
+        return Secret(bytes: line)
     }
 
     /// Where the first control character of a client secret is; nil if there is none. No provider issues a secret with
@@ -45,13 +37,12 @@ enum ClientSecretFile {
         return "byte \(index) is 0x\(byte.utf8.count == 1 ? "0" : "")\(byte)"
     }
 
-    /// Why the file's key cannot be used for signing; nil if it can.
-    static func mistake(inKey content: [UInt8], named keyID: String?) -> String? {
+    static func key(at path: String, named keyID: String?, user: UInt32) throws(Mistake) -> ClientKey {
+        let content = try read(path, user: user)
         do throws(OAuthError) {
-            _ = try ClientKey(parsing: Secret(bytes: content), keyID: keyID)
-            return nil
+            return try ClientKey(parsing: Secret(bytes: content), keyID: keyID)
         } catch {
-            return error.configurationMistake
+            throw Mistake(error.message)
         }
     }
 }
@@ -62,17 +53,16 @@ extension AccountConfiguration {
         do throws(OAuthError) {
             return try ClientKey(parsing: credential, keyID: clientKeyID)
         } catch {
-            throw mistake(
-                at: "client_key_file", "the credential \(clientKeyCredential ?? "") \(error.configurationMistake)")
+            throw mistake(at: "client_key_file", "the credential \(clientKeyCredential ?? "") \(error.message)")
         }
     }
 
-    /// The client secret in what a command printed or the daemon was given, without line ends at its end.
+    /// The client secret in what a command printed or the daemon was given, without line ends at its end. Throws if it
+    /// is empty, or has several lines or a control character.
     ///
     /// - Parameters:
     ///   - place: what holds the secret, as the begin of a sentence.
     ///   - key: the setting that names it.
-    /// - Throws: if it is empty, or has several lines or a control character.
     public func clientSecret(
         in content: Secret, of place: String, at key: String
     ) throws(ConfigurationError) -> Secret {
@@ -89,58 +79,43 @@ extension AccountConfiguration {
     /// The client's private key; nil if the account has none. Read and checked like ``readClientSecret(user:)``.
     public func readClientKey(user: UInt32) throws(ConfigurationError) -> ClientKey? {
         guard let path = clientKeyFile else { return nil }
-        let content = try readFile(path, of: user, at: "client_key_file")
-        do throws(OAuthError) {
-            return try ClientKey(parsing: Secret(bytes: content), keyID: clientKeyID)
-        } catch {
-            throw mistake(at: "client_key_file", error.configurationMistake)
+        return try reading("client_key_file") { () throws(Mistake) in
+            try ClientSecretFile.key(at: path, named: clientKeyID, user: user)
         }
     }
 
     /// The client secret, if it is in the configuration or in a file. Nil if there is none, or if it comes from a
     /// command (run by the helper process), a credential or the vault. The file is checked again. Blocks for a moment.
-    /// Throws if the file cannot be used.
-    ///
-    /// `user` is the uid that the file must belong to, unless it is root's.
+    /// Throws if the file cannot be used. `user` is the uid that the file must belong to, unless it is root's.
     public func readClientSecret(user: UInt32) throws(ConfigurationError) -> Secret? {
         switch clientSecret {
         case .none, .command, .credential, .registered: return nil
         case .inline(let secret): return secret
         case .file(let path):
-            let content = try readFile(path, of: user, at: "client_secret_file")
-            if let reason = ClientSecretFile.mistake(inSecret: content, of: path) {
-                throw mistake(at: "client_secret_file", reason)
+            return try reading("client_secret_file") { () throws(Mistake) in
+                try ClientSecretFile.secret(at: path, user: user)
             }
-            return ClientSecretFile.secret(in: content)
         }
     }
 
-    private func readFile(_ path: String, of user: UInt32, at key: String) throws(ConfigurationError) -> [UInt8] {
-        do throws(Mistake) { return try ClientSecretFile.read(path, user: user) } catch {
-            throw mistake(at: key, error)
-        }
+    /// Reads the file that a key names.
+    func reading<Value>(_ key: String, _ body: () throws(Mistake) -> Value) throws(ConfigurationError) -> Value {
+        do throws(Mistake) { return try body() } catch { throw mistake(at: key, error) }
     }
 }
 
 /// Reads a `ca_file`. A user who can change this file can impersonate the provider, so the rules of ``FileTrust`` apply.
-struct CertificateFile {
+enum CertificateFile {
     /// The maximum size in bytes, five times that of a system's bundle.
     private static let maxSize = 1 << 20
 
-    /// The file's content. Throws if it cannot be used.
     static func read(_ path: String, user: UInt32) throws(Mistake) -> [UInt8] {
-        let bytes: [UInt8]
-        do throws(FileTrust.Failure) { bytes = try FileTrust(user: user).read(path, maxSize: maxSize).bytes } catch {
-            throw error.mistake(of: path)
-        }
-        guard holdsCertificate(bytes) else { throw Mistake("the file holds no PEM certificate") }
-        return bytes
-    }
-
-    private static func holdsCertificate(_ bytes: [UInt8]) -> Bool {
+        let bytes = try FileTrust(user: user).bytes(of: path, maxSize: maxSize)
         let lines = bytes.split { $0 == 0x0A || $0 == 0x0D }
-        return lines.contains { $0.elementsEqual("-----BEGIN CERTIFICATE-----".utf8) }
-            && lines.contains { $0.elementsEqual("-----END CERTIFICATE-----".utf8) }
+        guard lines.contains(where: { $0.elementsEqual("-----BEGIN CERTIFICATE-----".utf8) }),
+            lines.contains(where: { $0.elementsEqual("-----END CERTIFICATE-----".utf8) })
+        else { throw Mistake("the file holds no PEM certificate") }
+        return bytes
     }
 }
 
@@ -150,31 +125,26 @@ extension ServerTrust {
     ///
     /// - Parameter user: the uid that the file must belong to, unless it is root's.
     public init(certificatesIn path: String, user: UInt32) throws(ConfigurationError) {
-        guard path.hasPrefix("/") else {
-            throw ConfigurationError(file: path, line: nil, key: "ca_file", message: "must be an absolute path")
-        }
         do throws(Mistake) {
+            guard path.hasPrefix("/") else { throw Mistake("must be an absolute path") }
             self.init(certificateAuthorities: try CertificateFile.read(path, user: user))
         } catch {
-            throw ConfigurationError(
-                file: path, line: nil, key: "ca_file", message: error.message, cause: error.cause)
+            throw ConfigurationError(file: path, key: "ca_file", message: error.message, cause: error.cause)
         }
     }
 }
 
 /// A descriptor from which a credential is read (`--credential-fd NAME=N`).
 public enum CredentialDescriptor {
-    /// Why no credential was read.
     public enum Failure: Error, Equatable {
         case notOpen
         /// The writer did not close its end in time.
         case notClosed
         case unreadable
-        /// There is more than a credential may have.
         case tooLong
     }
 
-    /// The largest size of a credential, in bytes.
+    /// In bytes.
     public static let maxSize = 65_536
     /// The milliseconds for which the writer of a pipe may write nothing.
     public static let timeout = 10_000
@@ -211,7 +181,7 @@ public enum CredentialDescriptor {
         }
     }
 
-    /// Milliseconds of a monotonic clock.
+    /// In milliseconds.
     private static func now() -> Int {
         var time = timespec()
         unsafe clock_gettime(CLOCK_MONOTONIC, &time)

@@ -1,11 +1,9 @@
 internal import Glibc
 public import RingbackBase
 
-/// An error in the configuration: where it is, what is wrong and what is allowed.
-///
-/// Messages never repeat a value, because a secret may be under the wrong key.
+/// An error in the configuration: where it is, what is wrong and what is allowed. Messages never repeat a value, since
+/// a secret may be under the wrong key.
 public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// The file's path.
     public let file: String
     /// From 1; nil if it concerns the whole file.
     public let line: Int?
@@ -15,10 +13,9 @@ public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConver
     /// The kind of error, from which a program can derive advice for the user; nil if the message is sufficient.
     public let cause: Cause?
 
-    /// Kinds of errors for which programs have advice.
     public enum Cause: Sendable, Equatable {
         case unsafe(UnsafePath)
-        /// An exposed socket with the table's name exists already; an API request created it.
+        /// An API request has created an exposed socket with the table's name.
         case nameTaken(socket: String)
     }
 
@@ -51,7 +48,7 @@ public struct UnsafePath: Sendable, Equatable {
 }
 
 /// Why the value of a key cannot be used: the message and cause of a ``ConfigurationError``, without file and line.
-struct Mistake: Error, Equatable {
+struct Mistake: SettingFailure, Equatable {
     let message: String
     let cause: ConfigurationError.Cause?
 
@@ -61,11 +58,17 @@ struct Mistake: Error, Equatable {
     }
 }
 
+protocol SettingFailure: Error {
+    var message: String { get }
+    var cause: ConfigurationError.Cause? { get }
+}
+
+extension SettingFailure {
+    var cause: ConfigurationError.Cause? { nil }
+}
+
 extension ConfigurationSource {
-    /// An error at this place.
-    func mistake(
-        _ key: String, _ message: String, cause: ConfigurationError.Cause? = nil
-    ) -> ConfigurationError {
+    func mistake(_ key: String, _ message: String, cause: ConfigurationError.Cause? = nil) -> ConfigurationError {
         ConfigurationError(file: file, line: line, key: key, message: message, cause: cause)
     }
 
@@ -94,14 +97,12 @@ public struct ConfigurationErrors: Error, Sendable, Equatable, CustomStringConve
         self.errors = errors
     }
 
-    /// One line for each error.
     public var description: String { errors.map(\.description).joined(separator: "\n") }
 }
 
 /// The files of the configuration and their required owner.
 public struct ConfigurationPlace: Sendable, Equatable {
-    /// A changed copy of a configuration file. It is read in place of the original, and errors are reported with the
-    /// original's path.
+    /// A changed copy of a configuration file. It is read in place of the original, whose path errors have.
     public struct Draft: Sendable, Equatable {
         public let original: String
         public let path: String
@@ -120,9 +121,8 @@ public struct ConfigurationPlace: Sendable, Equatable {
     public var dropInDirectories: [String]
     /// A drop-in to check before it is added; read after the existing ones.
     public var candidate: String?
-    /// A file to check before it replaces another one.
     public var draft: Draft?
-    /// The home directory, for `~/`; nil if there is none.
+    /// For `~/`.
     public var home: String?
     /// `$XDG_RUNTIME_DIR` without a slash at its end, for the paths of kept files; nil if there is none.
     public var runtimeDirectory: String?
@@ -136,7 +136,6 @@ public struct ConfigurationPlace: Sendable, Equatable {
     /// Overrides `[vault]`; nil if the file decides.
     public var onlyVault: VaultConfiguration?
 
-    /// Uses the given files, for tests and private daemons.
     public init(userFile: String?, isExplicit: Bool, dropInDirectories: [String], home: String?, user: UInt32) {
         self.userFile = userFile
         self.isExplicit = isExplicit
@@ -147,10 +146,9 @@ public struct ConfigurationPlace: Sendable, Equatable {
 
     /// The standard files. The user's file is `--config`, else `RINGBACK_CONFIG`, else
     /// `$XDG_CONFIG_HOME/ringback/config.toml`, else `~/.config/ringback/config.toml`. Drop-ins are in
-    /// `/usr/share/ringback/accounts.d`, `/etc/ringback/accounts.d` and `accounts.d` in the directory of the user's
-    /// file.
+    /// `/usr/share/ringback/accounts.d`, `/etc/ringback/accounts.d` and `accounts.d` beside the user's file.
     ///
-    /// `option` is the value of `--config`; a relative path is resolved against the current working directory.
+    /// - Parameter option: the value of `--config`; a relative path is resolved against the working directory.
     public static func standard(option: String?, environment: [String: String]) -> ConfigurationPlace {
         let home = environment["HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
         // The XDG specification says that a relative path is ignored.
@@ -159,12 +157,10 @@ public struct ConfigurationPlace: Sendable, Equatable {
         let named = option ?? environment["RINGBACK_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
         let file = named.map { Path.absolute($0) ?? $0 } ?? base.map { "\($0)/ringback/config.toml" }
         let beside = file.flatMap { file in file.lastIndex(of: "/").map { "\(file[..<$0])/accounts.d" } }
+        let directories = ["/usr/share/ringback/accounts.d", "/etc/ringback/accounts.d", beside]
         var place = ConfigurationPlace(
-            userFile: file, isExplicit: named != nil,
-            dropInDirectories: ["/usr/share/ringback/accounts.d", "/etc/ringback/accounts.d"]
-                + (beside.map { [$0] } ?? []),
-            home: home, user: geteuid()
-        )
+            userFile: file, isExplicit: named != nil, dropInDirectories: directories.compactMap(\.self), home: home,
+            user: geteuid())
         if var runtime = environment["XDG_RUNTIME_DIR"], runtime.hasPrefix("/") {
             while runtime.hasSuffix("/") { runtime.removeLast() }
             place.runtimeDirectory = runtime

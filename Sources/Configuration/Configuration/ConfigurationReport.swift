@@ -1,119 +1,58 @@
-public import MCPBridge
+internal import MCPBridge
 internal import OAuth
 public import RingbackBase
 
 /// The result of `ringbackd --check-config`.
 public struct ConfigurationReport: Sendable, Equatable {
-    /// An account without errors in the configuration.
-    public struct Account: Sendable, Equatable {
-        public let name: String
-        /// The provider's name in the socket API.
-        public let provider: String
-        public let source: ConfigurationSource
-        /// The redirect URIs to register at the provider; empty if there are none.
-        public let redirectURI: String
-        /// What to register at the provider before the first sign-in, as the end of a sentence.
-        public let registration: String
-        /// Hints for the user, one sentence each.
-        public let notes: [String]
-    }
-
-    /// A restricted socket.
-    public struct Expose: Sendable, Equatable {
-        public let name: String
-        public let accounts: [String]
-        /// What may be asked of the account's MCP server; nil for a socket that serves tokens.
-        public let mcp: MessageRule?
-        public let source: ConfigurationSource
-        /// Hints for the user, one sentence each.
-        public let notes: [String]
-
-        fileprivate var json: JSON {
-            let rule: JSONObject? = mcp.map { ["methods": $0.methods, "tools": $0.tools] }
-            return .object(["name": name, "accounts": accounts, "mcp": rule, "source": source.json, "notes": notes])
-        }
-    }
-
-    /// Sorted by name; empty if there are errors.
-    public private(set) var accounts: [Account] = []
-    /// Sorted by name; empty if there are errors.
-    public private(set) var schemes: [SchemeConfiguration] = []
-    /// In the order of the file; empty if there are errors.
-    public private(set) var exposes: [Expose] = []
-    /// In the order of the file; empty if there are errors.
-    public private(set) var origins: [OriginConfiguration] = []
-    /// In the order of the file; empty if there are errors.
-    public private(set) var keptFiles: [FileConfiguration] = []
-    /// The account for commands that name none; nil without one, and if there are errors.
-    public private(set) var defaultAccount: DefaultAccount?
-    public private(set) var errors: [ConfigurationError] = []
-    /// The files that were read.
-    public private(set) var files: [String] = []
+    /// Nil if there are errors.
+    let configuration: DaemonConfiguration?
+    public let errors: [ConfigurationError]
 
     /// True if the daemon would start with this configuration.
     public var isValid: Bool { errors.isEmpty }
 
-    /// Reads the configuration and checks it.
-    ///
     /// - Parameter names: the names of the exposed sockets that API requests created, if they are known.
     public init(of place: ConfigurationPlace, exposedByHand names: Set<String> = []) {
         do throws(ConfigurationErrors) {
             let configuration = try DaemonConfiguration.load(place)
             let clashes = configuration.clashes(with: names)
             guard clashes.isEmpty else { throw ConfigurationErrors(clashes) }
-            self.init(of: configuration)
+            (self.configuration, errors) = (configuration, [])
         } catch {
-            self.init(errors: error.errors)
+            (configuration, errors) = (nil, error.errors)
         }
     }
 
-    private init(errors: [ConfigurationError]) {
-        self.errors = errors
-    }
-
-    /// The report of a configuration without errors.
-    public init(of configuration: DaemonConfiguration) {
-        accounts = configuration.accounts.map { account in
-            Account(
-                name: account.name, provider: account.provider.word, source: account.source,
-                redirectURI: account.redirectURIsToRegister.joined(separator: " "),
-                registration: account.registration, notes: account.notes
-            )
-        }
-        exposes = configuration.exposes.map { expose in
-            Expose(
-                name: expose.name, accounts: expose.accounts, mcp: expose.mcp, source: expose.source,
-                notes: expose.notes(configuration.accounts))
-        }
-        schemes = configuration.schemes
-        origins = configuration.origins
-        keptFiles = configuration.keptFiles
-        defaultAccount = configuration.defaultAccount
-        files = configuration.files
-    }
-
-    /// `{"valid","accounts":[{"name","provider","source","redirect_uri","registration","notes"}],
-    /// "errors":[…]}`, with the tables of schemes as `"schemes":[{"name","source","command"?,"notes"}]`, those of restricted sockets as
-    /// `"exposes":[{"name","accounts","mcp"?,"source","notes"}]`, the table of origins as `"origins":[{"url","account",
-    /// "kind","headers","source"…}]`, and the kept files as `"kept_files":[{"path","account","format","source"}]`. Each
+    /// `{"valid","accounts":[{"name","provider","source","redirect_uri","registration","notes"}],"schemes":[{"name",
+    /// "source","command"?,"notes"}],"exposes":[{"name","accounts","mcp"?,"source","notes"}],"origins":[{"url",
+    /// "account","kind","headers","source"…}],"kept_files":[{"path","account","format","source"}],"errors":[…]}`. Each
     /// `source` is `{"file","line"}`.
     public var json: String {
-        let accounts: [JSONObject] = accounts.map { account in
+        let accounts = configuration?.accounts ?? []
+        let shown: [JSONObject] = accounts.map { account in
             [
-                "name": account.name, "provider": account.provider, "source": account.source.json,
-                "redirect_uri": account.redirectURI, "registration": account.registration, "notes": account.notes,
+                "name": account.name, "provider": account.provider.word, "source": account.source.json,
+                "redirect_uri": account.redirectURIsToRegister.joined(separator: " "),
+                "registration": account.registration, "notes": account.notes,
             ]
         }
-        let schemes: [JSONObject] = schemes.map { scheme in
-            [
-                "name": scheme.name, "source": scheme.source.json, "command": scheme.command, "notes": scheme.notes,
+        let schemes = (configuration?.schemes ?? []).map { scheme -> JSONObject in
+            ["name": scheme.name, "source": scheme.source.json, "command": scheme.command, "notes": scheme.notes]
+        }
+        let exposes = (configuration?.exposes ?? []).map { expose -> JSONObject in
+            let rule: JSONObject? = expose.mcp.map { ["methods": $0.methods, "tools": $0.tools] }
+            return [
+                "name": expose.name, "accounts": expose.accounts, "mcp": rule, "source": expose.source.json,
+                "notes": expose.notes(accounts),
             ]
         }
-        return JSON.object([
-            "valid": isValid, "accounts": accounts, "schemes": schemes, "exposes": exposes.map(\.json),
-            "origins": origins.map(\.json), "kept_files": keptFiles.map(\.json), "default": defaultAccount?.json,
+        let object: JSONObject = [
+            "valid": isValid, "accounts": shown, "schemes": schemes, "exposes": exposes,
+            "origins": (configuration?.origins ?? []).map(\.json),
+            "kept_files": (configuration?.keptFiles ?? []).map(\.json), "default": configuration?.defaultAccount?.json,
             "errors": errors.map(\.json),
-        ]).text
+        ]
+        return JSON.object(object).text
     }
 }
 
@@ -136,8 +75,8 @@ extension ConfigurationError {
 }
 
 extension AccountConfiguration {
-    /// A short text about what to register at the provider before the first sign-in.
-    fileprivate var registration: String {
+    /// What to register at the provider before the first sign-in, as the end of a sentence.
+    var registration: String {
         let uris = redirectURIsToRegister.joined(separator: " ")
         guard service == nil else { return "no sign-in" }
         if case .mcp = provider, clientID.isEmpty { return "nothing to register: the client is found at the sign-in" }
@@ -145,7 +84,7 @@ extension AccountConfiguration {
         return uris.isEmpty ? "no redirect URL to add" : "redirect URL to add to the project: \(uris)"
     }
 
-    /// Hints for the user before the first sign-in.
+    /// Hints for the user before the first sign-in, one sentence each.
     var notes: [String] {
         var notes: [String] = []
         if let service {

@@ -1,35 +1,30 @@
+public import RingbackBase
+
 /// The whole configuration. Reading it uses files only, never the network, so that the helper process can read it
 /// itself.
 public struct DaemonConfiguration: Sendable, Equatable {
     /// Sorted by name.
     public let accounts: [AccountConfiguration]
     public let vault: VaultConfiguration
-    public let network: NetworkConfiguration
+    /// `[network]`: the proxy of accounts without their own setting. Proxy variables of the environment are ignored.
+    public let proxy: HTTPProxy?
     /// Sorted by name. An account's redirect URI with a custom scheme does not add an entry here.
     public let schemes: [SchemeConfiguration]
-    /// In the order of the file.
+    /// These three are in the order of the file.
     public let exposes: [ExposeConfiguration]
-    /// In the order of the file.
     public let origins: [OriginConfiguration]
-    /// The files in which tokens are kept, in the order of the file.
     public let keptFiles: [FileConfiguration]
-    /// The account for commands that name none; nil if none is set.
     public let defaultAccount: DefaultAccount?
-    /// True if desktop notifications are shown.
     public let showsNotices: Bool
     /// The files that were read, in order.
     public let files: [String]
 
-    /// The account with this name.
     public subscript(name: String) -> AccountConfiguration? { accounts.first { $0.name == name } }
-
-    /// The scheme with this name, if it has a table.
     public func scheme(_ name: String) -> SchemeConfiguration? { schemes.first { $0.name == name } }
 
     /// Reads all files: drop-ins first, the user's file last. A later file overrides earlier ones; accounts are
-    /// replaced as a whole.
-    ///
-    /// Throws all errors of all files. The default file may be missing; an explicitly named file must exist.
+    /// replaced as a whole. Throws all errors of all files. The default file may be missing; an explicitly named file
+    /// must exist.
     public static func load(_ place: ConfigurationPlace) throws(ConfigurationErrors) -> DaemonConfiguration {
         var loader = ConfigurationLoader(place: place)
         for directory in place.dropInDirectories { loader.readDirectory(directory) }
@@ -49,21 +44,15 @@ public struct DaemonConfiguration: Sendable, Equatable {
         guard loader.errors.isEmpty else { throw ConfigurationErrors(loader.errors) }
         return DaemonConfiguration(
             accounts: loader.accounts.values.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) },
-            vault: place.onlyVault ?? loader.vault, network: loader.network,
+            vault: place.onlyVault ?? loader.vault, proxy: loader.proxy,
             schemes: loader.schemes.values.sorted { $0.name < $1.name },
             exposes: loader.exposes, origins: loader.origins, keptFiles: loader.keptFiles,
-            defaultAccount: loader.defaultAccount,
-            showsNotices: loader.showsNotices, files: loader.files
-        )
+            defaultAccount: loader.defaultAccount, showsNotices: loader.showsNotices, files: loader.files)
     }
-}
 
-extension DaemonConfiguration {
     /// Reports `[[expose]]` tables whose names are already used by exposed sockets that API requests created. A table
     /// must not change what the connected clients of such a socket see. At start this is not an error; the table is
     /// then ignored.
-    ///
-    /// - Parameter names: the names of the sockets that API requests created.
     public func clashes(with names: Set<String>) -> [ConfigurationError] {
         exposes.filter { names.contains($0.name) }.map { expose in
             expose.mistake(
@@ -80,7 +69,7 @@ private struct ConfigurationLoader {
     var accounts: [String: AccountConfiguration] = [:]
     var schemes: [String: SchemeConfiguration] = [:]
     var vault: VaultConfiguration
-    var network = NetworkConfiguration.standard
+    var proxy: HTTPProxy?
     var exposes: [ExposeConfiguration] = []
     var origins: [OriginConfiguration] = []
     var keptFiles: [FileConfiguration] = []
@@ -120,12 +109,9 @@ private struct ConfigurationLoader {
         for (index, expose) in exposes.enumerated() {
             let isTaken = !names.insert(expose.name).inserted
             let isTooMany = index >= ExposeConfiguration.most
-            if isTaken || isTooMany {
-                errors.append(
-                    expose.mistake(
-                        isTaken
-                            ? "another [[expose]] has this name" : "there are more than \(ExposeConfiguration.most)"))
-            }
+            let message =
+                isTaken ? "another [[expose]] has this name" : "there are more than \(ExposeConfiguration.most)"
+            if isTaken || isTooMany { errors.append(expose.mistake(message)) }
             // All following tables would be too many as well.
             if isTooMany { return }
         }
@@ -150,7 +136,7 @@ private struct ConfigurationLoader {
             return
         }
         let check = KeyCheck(file: file, isDropIn: isDropIn)
-        let root = TOMLMembers(check.check(document.root, as: .file, at: []))
+        let root = TOMLMembers(members: check.check(document.root, as: .file, at: []))
         let place = place
         func table(_ path: [String], _ node: TOMLDocument.Node) -> SettingTable {
             SettingTable(path, node, place: place, isPrivateFile: content.isPrivate, check: check)
@@ -169,10 +155,8 @@ private struct ConfigurationLoader {
                 return check.errors.count == before ? value : nil
             }
         }
-        if let node = root.node("vault") {
-            vault = VaultConfiguration.read(table(["vault"], node), over: vault)
-        }
-        if let node = root.node("network") { network = NetworkConfiguration.read(table(["network"], node)) }
+        if let node = root.node("vault") { vault = VaultConfiguration.read(table(["vault"], node), over: vault) }
+        if let node = root.node("network") { proxy = ProxyReader(table: table(["network"], node)).read() }
         if let name = root.string("default"), let line = root.node("default")?.line {
             defaultAccount = DefaultAccount(name: name, source: ConfigurationSource(file: file, line: line))
         }

@@ -4,7 +4,6 @@ internal import RingbackBase
 
 /// `[[expose]]`: a restricted socket for some accounts. It exists as long as the table is in the configuration.
 public struct ExposeConfiguration: Sendable, Equatable {
-    /// The socket's name.
     public let name: String
     public let accounts: [String]
     /// The maximum scopes of the tokens; nil for no limit.
@@ -57,7 +56,6 @@ extension ExposeConfiguration {
     }
 }
 
-/// Reads one `[[expose]]` table.
 struct ExposeReader {
     let table: SettingTable
 
@@ -73,7 +71,6 @@ struct ExposeReader {
     private func readAccounts() -> [String] {
         var names = (table.strings("accounts") ?? []).map(\.text)
         if let one = table.string("account") { names.append(one) }
-        // Having both keys is an error: it is unclear which one is meant.
         if table.has("account"), table.has("accounts") {
             table.refuse("account", "cannot be combined with accounts: use one of the two")
         }
@@ -87,18 +84,16 @@ struct ExposeReader {
     }
 
     private func readUIDs() -> [UInt32] {
-        let uids = table.uids("allow_uids")
-        let most = ExposeConfiguration.maxUIDs
+        let (uids, most) = (table.uids("allow_uids"), ExposeConfiguration.maxUIDs)
         if uids.count > most { table.refuse("allow_uids", "may have \(most) at most") }
         return uids
     }
 
     private func readMCP() -> MessageRule? {
-        let isMCP = table.boolean("mcp") ?? false
-        for key in ["tools", "methods"] where !isMCP && table.has(key) && !table.isMistaken("mcp") {
-            table.refuse(key, "belongs to mcp = true only")
+        guard table.boolean("mcp") == true else {
+            if !table.isMistaken("mcp") { table.refuse(anyOf: ["tools", "methods"], "belongs to mcp = true only") }
+            return nil
         }
-        guard isMCP else { return nil }
         if table.has("scope") { table.refuse("scope", "cannot be combined with mcp: no token is served") }
         if (table.strings("accounts") ?? []).count > 1 { table.refuse("accounts", "mcp is for one account") }
         let tools = table.strings("tools")?.map(\.text)

@@ -1,40 +1,38 @@
 internal import Glibc
 internal import RingbackBase
 
-/// Decides which files may be used as configuration: those that only the user and root can have written.
-///
-/// Attack: a file that another user can change could name another issuer for an account. The directory is checked too,
-/// because its owner can replace the file. For a symbolic link its target is checked as well.
+/// Decides which files may be used as configuration: those that only the user and root can have written. Attack: a file
+/// that another user can change could name another issuer for an account. The directory is checked too, because its
+/// owner can replace the file. For a symbolic link its target is checked as well.
 struct FileTrust {
-    /// Why a file cannot be used.
     enum Failure: Error, Equatable {
         case missing
         /// The message is the end of a sentence that begins with the file. The path is set if other users have too much
         /// access to it.
         case refused(String, UnsafePath? = nil)
-
-        /// The error for a file that is named by a key of the configuration.
-        func mistake(of path: String) -> Mistake {
-            let file = "the file \(FileTrust.quoted(path))"
-            return switch self {
-            case .missing: Mistake("\(file) does not exist")
-            case .refused(let reason, let unsafe): Mistake("\(file) \(reason)", unsafe.map { .unsafe($0) })
-            }
-        }
     }
 
-    /// The content of an accepted file.
     struct Content {
         let bytes: [UInt8]
         /// True if only its owner can read it.
         let isPrivate: Bool
     }
 
-    /// The daemon's user.
     let user: UInt32
 
+    /// The content of a file that a key of the configuration names, see ``read(_:isSecret:maxSize:)``.
+    func bytes(of path: String, isSecret: Bool = false, maxSize: Int) throws(Mistake) -> [UInt8] {
+        do throws(Failure) { return try read(path, isSecret: isSecret, maxSize: maxSize).bytes } catch {
+            let file = "the file \(FileTrust.quoted(path))"
+            switch error {
+            case .missing: throw Mistake("\(file) does not exist")
+            case .refused(let reason, let unsafe): throw Mistake("\(file) \(reason)", unsafe.map { .unsafe($0) })
+            }
+        }
+    }
+
     /// Reads a file of at most `maxSize` bytes. A secret file must not be readable by other users, unless it belongs to
-    /// root. Throws ``Failure``.
+    /// root.
     func read(_ path: String, isSecret: Bool = false, maxSize: Int) throws(Failure) -> Content {
         try checkDirectory(of: path)
         // Race: the file could be replaced between check and reading, so the opened descriptor is checked and read.
@@ -61,24 +59,19 @@ struct FileTrust {
         return Content(bytes: try content(of: descriptor, maxSize), isPrivate: isPrivate)
     }
 
-    /// The paths of the files in a directory whose names end with `ending`, sorted by name. Empty if the directory does
-    /// not exist.
-    /// Throws ``Failure``.
+    /// The paths of a directory's files whose names end with `ending`, sorted by name. Empty without the directory.
     func files(in directory: String, ending: String) throws(Failure) -> [String] {
         guard let stream = unsafe opendir(directory) else {
             let code = errno
             if code == ENOENT { return [] }
             throw .refused("cannot be read: \(FileTrust.words(code))")
         }
-        defer { unsafe closedir(stream) }
-        var names: [String] = []
-        while let entry = unsafe readdir(stream) {
-            let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-                unsafe pointer.withMemoryRebound(to: CChar.self, capacity: 256) { unsafe String(cString: $0) }
-            }
-            if name.hasSuffix(ending), !name.hasPrefix(".") { names.append(name) }
+        do throws(Directory.Failure) {
+            return unsafe try Directory.names(closing: stream).filter { $0.hasSuffix(ending) && !$0.hasPrefix(".") }
+                .sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }.map { "\(directory)/\($0)" }
+        } catch {
+            throw .refused("cannot be read: \(FileTrust.words(error.code))")
         }
-        return names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }.map { "\(directory)/\($0)" }
     }
 
     private func checkDirectory(of path: String) throws(Failure) {
@@ -89,13 +82,11 @@ struct FileTrust {
             let code = errno
             throw code == ENOENT ? .missing : .refused("cannot be read: \(FileTrust.words(code))")
         }
-        // The mode of a directory on a read-only mount may allow writing (a Kubernetes volume has mode 1777), but no
-        // user can write to it.
+        // On a read-only mount nobody can write, whatever the mode says (a Kubernetes volume has mode 1777).
         if status.st_uid == 0, FileTrust.isReadOnly(directory) { return }
         try check(status, directory, prefix: "is in the directory \(FileTrust.quoted(directory)), which ")
     }
 
-    /// True for a directory on a read-only file system.
     private static func isReadOnly(_ directory: String) -> Bool {
         var status = statvfs()
         return unsafe statvfs(directory, &status) == 0 && status.f_flag & UInt(ST_RDONLY) != 0
@@ -138,8 +129,7 @@ struct FileTrust {
     /// The path quoted as for a shell, so that a message shows where it begins and ends.
     static func quoted(_ path: String) -> String {
         let isPlain = path.utf8.allSatisfy { $0.isLetterOrDigit || "/._-+@%:,".utf8.contains($0) }
-        return isPlain
-            ? path : "'" + path.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
+        return isPlain ? path : "'\(path.replacing("'", with: "'\\''"))'"
     }
 
     private static func words(_ code: Int32) -> String { unsafe String(cString: strerror(code)) }

@@ -9,17 +9,10 @@ public struct SchemeConfiguration: Sendable, Equatable {
     public let name: String
     /// The program, as an absolute path, and its arguments; nil if no program is started.
     public let command: [String]?
-    /// Where the table is.
     public let source: ConfigurationSource
 
-    /// The placeholder for the link in the command.
-    public static let placeholder = "{url}"
-
-    public init(name: String, command: [String]? = nil, source: ConfigurationSource) {
-        self.name = name
-        self.command = command
-        self.source = source
-    }
+    /// Stands for the link in the command.
+    static let placeholder = "{url}"
 
     /// True if the link is an argument of the command.
     public var takesURL: Bool { command?.contains { $0.contains(SchemeConfiguration.placeholder) } == true }
@@ -47,7 +40,6 @@ public struct SchemeConfiguration: Sendable, Equatable {
 }
 
 extension SchemeConfiguration {
-    /// Reads one `[schemes.NAME]`.
     static func read(_ table: SettingTable) -> SchemeConfiguration {
         let name = table.name
         if let mistake = mistake(inName: name) { table.refuse(nil, mistake) }

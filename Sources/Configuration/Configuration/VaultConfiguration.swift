@@ -3,14 +3,12 @@ public import RingbackBase
 
 /// `[vault]`: how sessions are stored on disk.
 public struct VaultConfiguration: Sendable, Equatable {
-    /// The source of the vault's key. It is used when the key is made. If it is changed later,
-    /// the vault is locked after a restart until `ringback vault rekey` has moved the key.
+    /// Where the vault's key is made. If it is changed later, the vault is locked after a restart until `ringback vault
+    /// rekey` has moved the key.
     public var keySource: KeySourceChoice
     /// The directory of the source `key-file`, absolute; nil for the default.
     public var keyDirectory: String?
-    /// True if the vault is locked when the screen is.
     public var locksWithScreen: Bool
-
     /// The database whose rows several hosts share; nil for a vault of this host alone.
     public var store: PostgresURL?
     /// The file with the password of the database's role, absolute; nil for what the URL or `.pgpass` says.
@@ -18,22 +16,18 @@ public struct VaultConfiguration: Sendable, Equatable {
     /// A further user of this machine whose process may be the database's server.
     public var storeUID: UInt32?
 
-    /// The default without `[vault]`.
-    public static let standard = VaultConfiguration(
-        keySource: .auto, keyDirectory: nil, locksWithScreen: false)
+    public static let standard = VaultConfiguration(keySource: .auto, keyDirectory: nil, locksWithScreen: false)
 
     /// Reads the table; missing keys keep the values of `before`.
     static func read(_ table: SettingTable, over before: VaultConfiguration) -> VaultConfiguration {
         var vault = before
-        if let source = table.string("key_source").flatMap(KeySourceChoice.init) { vault.keySource = source }
+        if let source: KeySourceChoice = table.word("key_source") { vault.keySource = source }
         if let truth = table.boolean("lock_with_screen") { vault.locksWithScreen = truth }
         if let path = table.filePath("key_directory") { vault.keyDirectory = path }
-        if let written = table.string("store") {
-            do throws(PostgresURLError) {
-                vault.store = try PostgresURL(parsing: written)
-            } catch {
-                table.refuse("store", error.sentence)
-            }
+        if let written = table.string("store"),
+            let store = table.reporting("store", { () throws(PostgresURLError) in try PostgresURL(parsing: written) })
+        {
+            vault.store = store
         }
         if let path = table.filePath("password_file") {
             vault.passwordFile = path
@@ -48,7 +42,6 @@ public struct VaultConfiguration: Sendable, Equatable {
                 "cannot be used with key_source = \"memory\": a token that the database does not have yet would be lost"
             )
         }
-        // The vault in memory cannot be locked. The setting would give a false impression, so it is an error.
         if vault.locksWithScreen, vault.keySource == .memory,
             let node = table.node("lock_with_screen") ?? table.node("key_source")
         {
@@ -59,8 +52,8 @@ public struct VaultConfiguration: Sendable, Equatable {
     }
 }
 
-extension PostgresURLError {
-    fileprivate var sentence: String {
+extension PostgresURLError: SettingFailure {
+    var message: String {
         switch self {
         case .scheme: "must begin with postgresql://"
         case .malformed: "is not a URL"

@@ -94,7 +94,7 @@ struct AccountSecrets: Sendable {
     let vault: any Vault
     let credentials: Credentials
 
-    /// A secret that was given to the daemon at its start. It is read at every use, since a service manager may replace it.
+    /// Read at every use, since a service manager may replace it.
     fileprivate func credential(
         _ name: String, of account: AccountConfiguration, at key: String
     ) throws(BrokerError) -> Secret {
@@ -111,12 +111,9 @@ extension AccountConfiguration {
     fileprivate func read<Value>(
         _ name: String, _ body: (UInt32) throws(ConfigurationError) -> Value?
     ) throws(BrokerError) -> Value {
-        do throws(ConfigurationError) {
-            if let value = try body(geteuid()) { return value }
-        } catch {
-            throw BrokerError(error)
-        }
-        throw .misconfigured(.stated("\(self.name) has no \(name)."))
+        let value = try BrokerError.mapping { () throws(ConfigurationError) in try body(geteuid()) }
+        guard let value else { throw .misconfigured(.stated("\(self.name) has no \(name).")) }
+        return value
     }
 }
 
@@ -128,10 +125,8 @@ extension Account.KeySource {
         } else if let name = account.clientKeyCredential {
             self.init { () throws(BrokerError) in
                 let secret = try secrets.credential(name, of: account, at: "client_key_file")
-                do throws(ConfigurationError) {
-                    return try account.clientKey(in: secret)
-                } catch {
-                    throw BrokerError(error, credential: name)
+                return try BrokerError.mapping(credential: name) { () throws(ConfigurationError) in
+                    try account.clientKey(in: secret)
                 }
             }
         } else {
@@ -153,7 +148,9 @@ extension Account.SecretSource {
             self.init { () throws(BrokerError) in
                 let key = account.clientCredentialKey
                 let secret = try secrets.credential(name, of: account, at: key)
-                return try account.checked(secret, of: "the credential \(name)", at: key)
+                return try BrokerError.mapping { () throws(ConfigurationError) in
+                    try account.clientSecret(in: secret, of: "the credential \(name)", at: key)
+                }
             }
         case .command:
             self.init { () async throws(BrokerError) in
@@ -166,18 +163,10 @@ extension Account.SecretSource {
                         : .misconfigured(.stated("The client secret of \(account.name) cannot be read: \(error)."))
                 }
                 let key = "client_secret_command"
-                return try account.checked(output, of: "the output of \(key)", at: key)
+                return try BrokerError.mapping { () throws(ConfigurationError) in
+                    try account.clientSecret(in: output, of: "the output of \(key)", at: key)
+                }
             }
-        }
-    }
-}
-
-extension AccountConfiguration {
-    fileprivate func checked(
-        _ content: Secret, of place: String, at key: String
-    ) throws(BrokerError) -> Secret {
-        do throws(ConfigurationError) { return try clientSecret(in: content, of: place, at: key) } catch {
-            throw BrokerError(error)
         }
     }
 }
@@ -196,10 +185,16 @@ extension ServiceGrant {
 }
 
 extension BrokerError {
+    fileprivate static func mapping<Value>(
+        credential: String? = nil, _ body: () throws(ConfigurationError) -> Value
+    ) throws(BrokerError) -> Value {
+        do throws(ConfigurationError) { return try body() } catch { throw BrokerError(error, credential: credential) }
+    }
+
     /// What a setting names cannot be used now.
     ///
     /// - Parameter credential: its name, for what the daemon is given at its start.
-    init(_ error: ConfigurationError, credential: String? = nil) {
+    fileprivate init(_ error: ConfigurationError, credential: String? = nil) {
         // `accounts.NAME.KEY`; a name may have dots.
         let key = error.key?.split(separator: ".").last.map(String.init) ?? ""
         var setting = UnusableSetting(

@@ -75,8 +75,7 @@ extension ListenerFailure {
         case .portInUse(let host, let port, let holder):
             self.init(.portTaken(by: holder), host: host, port: port > 0 ? port : nil, setting: setting)
         case .system(let host, let port, let call, let code):
-            self.init(
-                .system(call: call, errno: code), host: host, port: port > 0 ? port : nil, setting: setting)
+            self.init(.system(call: call, errno: code), host: host, port: port > 0 ? port : nil, setting: setting)
         case .unsuitable(let reason): self.init(.unsuitable(.stated(reason)))
         case .shuttingDown: self.init(.unsuitable(.stated("the daemon is shutting down")))
         }
@@ -84,7 +83,6 @@ extension ListenerFailure {
 }
 
 extension CallbackVerdict {
-    /// The flow that it belongs to.
     var flow: String? {
         switch self {
         case .completed(let flow), .failed(let flow, _), .noted(let flow), .outdated(let flow), .expired(let flow): flow
@@ -93,7 +91,6 @@ extension CallbackVerdict {
         }
     }
 
-    /// What the browser's page says.
     var result: CallbackOutcome.Result {
         switch self {
         case .completed: .completed
@@ -120,9 +117,7 @@ extension FlowReason {
 }
 
 extension SignInLabel {
-    init(_ view: FlowView) {
-        self.init(account: view.account.rawValue, providerHost: view.providerHost)
-    }
+    init(_ view: FlowView) { self.init(account: view.account.rawValue, providerHost: view.providerHost) }
 }
 
 /// Connects the listener, which must exist before the broker, with the broker, which must know the listener.
@@ -158,8 +153,7 @@ final class Arrivals: Sendable {
 }
 
 extension DeepLinkRegistry {
-    /// The daemon's registry of links. The helper starts the programs: it reads their names itself, and is given the
-    /// link.
+    /// The helper starts the programs: it reads their names itself, and is given the link.
     convenience init(
         _ broker: Broker, helper: HelperConnection, work: Work, record: @escaping @Sendable (BrokerFact) -> Void,
         logger: Logger

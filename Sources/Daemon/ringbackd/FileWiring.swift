@@ -17,11 +17,9 @@ final class KeptFiles: Service, Sendable {
             FileKeeper(broker, record: StateFile(directory: state, name: "kept-files.json")) { news in
                 switch news {
                 case .written(let file):
-                    let members = JSONObject([
-                        .init("account", .string(file.account.rawValue)), .init("path", .string(file.path)),
-                        .init("format", .string(file.format.rawValue)),
-                    ])
-                    records.audit.write("token_file_written", members)
+                    records.audit.write(
+                        "token_file_written",
+                        ["account": file.account.rawValue, "path": file.path, "format": file.format.rawValue])
                     logger.info("The file \(file.path) has a new token of \(file.account)")
                 case .trouble(let file, let reason):
                     logger.warning("The file \(file.path) of \(file.account): \(reason.sentence)")
@@ -39,7 +37,6 @@ final class KeptFiles: Service, Sendable {
 
     /// Finds out what the last daemon left. To be called after the configuration was applied.
     func begin() async { await keeper.value?.begin() }
-
     @Sendable func views() -> [KeptFileView] { keeper.value?.views ?? [] }
 
     func run() async throws {

@@ -20,7 +20,8 @@ enum Hardening {
 
     /// The order matters. To be called while there is one thread.
     static func apply() {
-        resetCrashSignals()
+        // Swift's own crash handler prints the memory that registers point at: secrets would get into the journal.
+        for number in [SIGSEGV, SIGILL, SIGBUS, SIGFPE, SIGABRT, SIGQUIT, SIGTRAP] { signal(number, SIG_DFL) }
         _ = clinux_refuse_dumps()
         var limit = rlimit(rlim_cur: 0, rlim_max: 0)
         unsafe setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit)
@@ -33,24 +34,16 @@ enum Hardening {
         clinux_hold_little_memory()
     }
 
-    /// Swift's own crash handler prints the memory that registers point at: secrets would get into the journal.
-    private static func resetCrashSignals() {
-        for number in [SIGSEGV, SIGILL, SIGBUS, SIGFPE, SIGABRT, SIGQUIT, SIGTRAP] {
-            signal(number, SIG_DFL)
-        }
-    }
-
     /// The dynamic loader has followed variables (LD_PRELOAD and the like) before this line. So the same program is
-    /// started in this process again, with the same arguments, descriptors and environment, but without them.
-    ///
-    /// This keeps out libraries that somebody's shell preloads. A preloaded library that is hostile could prevent it:
-    /// its code runs before this function.
+    /// started in this process again, with the same arguments, descriptors and environment, but without them. This
+    /// keeps out libraries that somebody's shell preloads. A preloaded library that is hostile could prevent it: its
+    /// code runs before this function.
     private static func startWithoutLoaderVariables() {
-        let found = environmentNames().filter { $0.hasPrefix("LD_") || $0 == "GLIBC_TUNABLES" }
+        let found = environmentVariables().keys.filter { $0.hasPrefix("LD_") || $0 == "GLIBC_TUNABLES" }
         guard !found.isEmpty else { return }
         for name in found { unsafe unsetenv(name) }
         unsafe execve(ownPath(), CommandLine.unsafeArgv, environ)
-        complain("cannot start again without LD_* in the environment: \(unsafe String(cString: strerror(errno)))")
+        complain("cannot start again without LD_* in the environment: \(reason(errno))")
         _exit(ExitStatus.failed)
     }
 
@@ -58,19 +51,15 @@ enum Hardening {
     /// the kernel's link to it.
     private static func ownPath() -> String {
         let link = "/proc/self/exe"
-        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
-        let count = unsafe readlink(link, &buffer, buffer.count)
-        guard count > 0, count < buffer.count else { return link }
-        let path = String(decoding: buffer[..<count].map(UInt8.init(bitPattern:)), as: UTF8.self)
         var (running, named) = (stat(), stat())
-        guard unsafe stat(link, &running) == 0, unsafe stat(path, &named) == 0, running.st_dev == named.st_dev,
-            running.st_ino == named.st_ino
+        guard let path = executablePath(), unsafe stat(link, &running) == 0, unsafe stat(path, &named) == 0,
+            running.st_dev == named.st_dev, running.st_ino == named.st_ino
         else { return link }
         return path
     }
 
     private static func scrubEnvironment() {
-        for name in environmentNames()
+        for name in environmentVariables().keys
         where foreignVariables.contains(name) || proxyVariables.contains(name) || name.hasPrefix("SWIFT_")
             // libpq's settings: those of a database come from its URL.
             || name.hasPrefix("PG")
@@ -78,28 +67,17 @@ enum Hardening {
             unsafe unsetenv(name)
         }
     }
-
-    private static func environmentNames() -> [String] {
-        var names: [String] = []
-        var entry = unsafe environ
-        while let text = unsafe entry.pointee {
-            names.append(String(unsafe String(cString: text).prefix { $0 != "=" }))
-            unsafe entry += 1
-        }
-        return names
-    }
 }
 
 /// How the process's descriptors are shared out. The socket API has 16,384, or half of all where there are few. Of the rest,
 /// an eighth of all is for the connections of exposed sockets (64 each at most), and what is left for the vault, the
 /// providers, the audit log and the libraries.
 struct DescriptorBudget: Equatable {
-    /// How many connections the socket API keeps; an idle one takes one descriptor.
+    /// Connections of the socket API; an idle one takes one descriptor.
     let connections: Int
-    /// How many connections each exposed socket keeps.
+    /// Connections of each exposed socket.
     let exposed: Int
 
-    /// The most that is asked of the system.
     private static let most: rlim_t = 65_536
     /// More connections than this only cost memory.
     private static let mostConnections = 16_384
@@ -120,7 +98,6 @@ struct DescriptorBudget: Equatable {
         unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     }
 
-    /// Of the process's limit as it is now.
     static var current: DescriptorBudget {
         var limit = rlimit()
         guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {

@@ -21,7 +21,6 @@ import UnixSignals
 @main
 enum Main {
     static let version = "0.1.0"
-    /// The commit that this program was built from.
     static var build: String { unsafe String(cString: clinux_commit()) }
 
     static func main() async {
@@ -75,23 +74,16 @@ enum Main {
         _exit(0)
     }
 
-    // MARK: The steps
-
-    static func readCredentials(_ options: Options) -> Credentials {
-        do throws(PlaceError) {
-            return try Credentials(options.credentials, directory: environment("CREDENTIALS_DIRECTORY"))
-        } catch {
-            stop(error.reason, ExitStatus.failed)
-        }
+    /// The result of `body`. A failure ends the process.
+    static func require<Value, Failure: Error>(
+        _ text: (Failure) -> String, _ body: () throws(Failure) -> Value
+    ) -> Value {
+        do throws(Failure) { return try body() } catch { stop(text(error), ExitStatus.failed) }
     }
 
-    static func startHelper(_ arguments: [String]) -> HelperConnection {
-        // The helper reads the configuration itself, so that the daemon can name an account but no program. A file that
-        // RINGBACK_CONFIG named is passed as an argument, since the helper's environment is a clean one.
-        do throws(HelperError) {
-            return try HelperConnection.start(arguments: arguments)
-        } catch {
-            stop("\(error)", ExitStatus.failed)
+    static func readCredentials(_ options: Options) -> Credentials {
+        require(\.reason) { () throws(PlaceError) in
+            try Credentials(options.credentials, directory: environment("CREDENTIALS_DIRECTORY"))
         }
     }
 
@@ -110,14 +102,11 @@ enum Main {
     }
 
     static func claimPlaces(_ options: Options) -> (StateLock, Places, Int32?) {
-        let places: Places
-        let activated: Int32?
-        do throws(PlaceError) {
-            places = try Places(options)
-            activated = try ServiceManager.takeSocket()
+        let (places, activated) = require(StartAdvice.text) { () throws(PlaceError) in
+            let places = try Places(options)
+            let activated = try ServiceManager.takeSocket()
             if activated == nil { try places.prepareSocketDirectory() }
-        } catch {
-            stop(StartAdvice.text(error), ExitStatus.failed)
+            return (places, activated)
         }
         let lock: StateLock
         do throws(StateLockError) {
@@ -126,10 +115,10 @@ enum Main {
             if case .held = error { stop(error.text, ExitStatus.stateHeld) }
             stop(StartAdvice.text(error), ExitStatus.failed)
         }
-        do throws(PlaceError) {
-            if activated == nil { try places.refuseLiveSocket() }
-        } catch {
-            stop(StartAdvice.text(error), ExitStatus.failed)
+        // The state lock keeps out only a second daemon with the same state. One with another state would take over the
+        // socket, and the first one's clients would find themselves signed out.
+        require(StartAdvice.text) { () throws(PlaceError) in
+            if activated == nil { try Places.refuseLiveSocket(at: places.socket) }
         }
         return (lock, places, activated)
     }
@@ -143,8 +132,7 @@ enum Main {
             case .pathTooLong(let path):
                 stop("the socket's path is too long: \(path). Choose a shorter one with --socket.", ExitStatus.failed)
             case .system(let call, let code):
-                let reason = unsafe String(cString: strerror(code))
-                stop("cannot listen at \(places.socket): \(call): \(reason)", ExitStatus.system)
+                stop("cannot listen at \(places.socket): \(call): \(reason(code))", ExitStatus.system)
             default: stop("cannot listen at \(places.socket): \(error)", ExitStatus.failed)
             }
         }
@@ -167,7 +155,7 @@ enum Main {
     }
 }
 
-/// What the daemon claims before it makes any thread. Whatever cannot be had ends the process.
+/// What the daemon claims before it makes any thread. A failure ends the process.
 struct Start {
     let options: Options
     let place: ConfigurationPlace
@@ -191,7 +179,11 @@ struct Start {
         }
         parent = options.exitsWithParent ? ParentWatch.begin(stated: options.parent) : nil
         credentials = Main.readCredentials(options)
-        helper = Main.startHelper(options.helperArguments(for: place))
+        // The helper reads the configuration itself, so that the daemon can name an account but no program. A file that
+        // RINGBACK_CONFIG named is passed as an argument, since the helper's environment is a clean one.
+        helper = Main.require({ "\($0)" }) { () throws(HelperError) in
+            try HelperConnection.start(arguments: options.helperArguments(for: place))
+        }
         readAt = BrokerClock.system.wallInstant
         configuration = Main.loadConfiguration(place)
         (lock, places, activated) = Main.claimPlaces(options)
@@ -281,7 +273,6 @@ struct Daemon {
         }
     }
 
-    /// What runs until the daemon ends.
     func services(reloadingOn hangups: UnixSignalsSequence) -> ServiceGroupConfiguration {
         // Named: a name made by reflection would walk through everything that a service holds.
         func named(_ name: String, _ service: any Service) -> ServiceGroupConfiguration.ServiceConfiguration {
@@ -314,6 +305,5 @@ final class OnceBox<Value: Sendable>: Sendable {
     private let content = Mutex<Value?>(nil)
 
     var value: Value? { content.withLock { $0 } }
-
     func set(_ value: Value) { content.withLock { $0 = $0 ?? value } }
 }

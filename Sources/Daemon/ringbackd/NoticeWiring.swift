@@ -18,8 +18,7 @@ final class Notices: Service, Sendable {
 
     func connect(_ broker: Broker, _ helper: HelperConnection, _ logger: Logger) {
         let words = NoticeWords(
-            language: Language(environment: environmentVariables()), now: { BrokerClock.system.wallInstant }
-        )
+            language: Language(environment: environmentVariables()), now: { BrokerClock.system.wallInstant })
         notices.set(SignInNotices(desktop: NoticeDesktop(helper, logger), signIns: SignIns(broker), words: words))
     }
 
@@ -31,12 +30,11 @@ final class Notices: Service, Sendable {
             accounts: configuration.accounts.compactMap { AccountName($0.name) })
     }
 
-    /// Tells the user the result of a callback. True if a notice shows it.
+    /// True if a notice shows the result of the callback.
     @Sendable func tell(_ verdict: CallbackVerdict, of account: AccountName?, message: String?) async -> Bool {
         await notices.value?.tell(verdict, of: account, message: message) ?? false
     }
 
-    /// Tells the user that a server refused two tokens of an account in a row.
     @Sendable func tellOfRefusal(by server: String, of account: AccountName) {
         notices.value?.tellOfRefusal(by: server, of: account)
     }
@@ -115,13 +113,9 @@ enum SystemBus {
     /// The socket's path, if there is nothing at it. Nil also for an address without a path: then it cannot be told.
     static func missingSocket(named address: String?) -> String? {
         let name = "unix:path="
-        let path: String
-        if let address {
-            guard address.hasPrefix(name), !address.contains(";") else { return nil }
-            path = String(address.dropFirst(name.count).prefix { $0 != "," })
-        } else {
-            path = "/run/dbus/system_bus_socket"
-        }
+        let address = address ?? "unix:path=/run/dbus/system_bus_socket"
+        guard address.hasPrefix(name), !address.contains(";") else { return nil }
+        let path = String(address.dropFirst(name.count).prefix { $0 != "," })
         return unsafe access(path, F_OK) == 0 ? nil : path
     }
 }

@@ -27,7 +27,6 @@ struct Options {
     var parent: Int32?
     /// Secrets that are read from descriptors at the start.
     var credentials: [(name: String, descriptor: Int32)] = []
-    /// What is to be done with the vault's database, in the place of a daemon.
     var database: DatabaseOrder?
     /// This process is the helper (see ``Helper``).
     var isHelper = false
@@ -83,8 +82,7 @@ struct Options {
             case "--check-config": options.checksConfiguration = true
             case "--json": options.isJSON = true
             case "--database":
-                let word = value()
-                guard let verb = DatabaseOrder.Verb(rawValue: word) else {
+                guard let verb = DatabaseOrder.Verb(rawValue: value()) else {
                     fail("--database is init, migrate or facts")
                 }
                 options.database = DatabaseOrder(verb)
@@ -146,7 +144,6 @@ enum ExitStatus {
     static let badConfiguration: Int32 = 78
 }
 
-/// Prints a line on standard error.
 func complain(_ text: String) {
     let bytes = Array("ringbackd: \(text)\n".utf8)
     _ = unsafe write(STDERR_FILENO, bytes, bytes.count)
@@ -211,7 +208,7 @@ extension StateLockError {
         case .notAFile(let path):
             return "\(path) is not a plain file; remove it and start again"
         case .system(let call, let path, let code):
-            return "\(path): \(unsafe String(cString: strerror(code))) (\(call))"
+            return "\(path): \(reason(code)) (\(call))"
         }
     }
 }

@@ -8,7 +8,6 @@ import RingbackBase
 import SessionVault
 import Terminal
 
-/// Where the daemon's files are.
 struct Places {
     var socket: String
     var state: String
@@ -51,9 +50,7 @@ struct Places {
         try Places.checkParents(of: directory, isPrivate: isPrivate)
         if unsafe mkdir(directory, 0o700) == 0 { return }
         let code = errno
-        guard code == EEXIST else {
-            throw PlaceError(reason: "cannot make \(directory): \(unsafe String(cString: strerror(code)))")
-        }
+        guard code == EEXIST else { throw PlaceError(reason: "cannot make \(directory): \(reason(code))") }
         var status = stat()
         guard unsafe lstat(directory, &status) == 0 else { throw PlaceError(reason: "cannot look at \(directory)") }
         guard status.st_mode & S_IFMT == S_IFDIR else {
@@ -83,11 +80,6 @@ extension Places {
         }
     }
 
-    /// Refuses a socket at which another program listens. The state lock keeps out only a second daemon with the same
-    /// state. One with another state would take over the socket, and the first one's clients would find themselves
-    /// signed out.
-    func refuseLiveSocket() throws(PlaceError) { try Places.refuseLiveSocket(at: socket) }
-
     static func refuseLiveSocket(at socket: String) throws(PlaceError) {
         guard SocketFile.isLive(socket) else { return }
         throw PlaceError(
@@ -96,9 +88,7 @@ extension Places {
     }
 }
 
-/// Why a path cannot be used.
 struct PlaceError: Error {
-    /// What helps, for ``StartAdvice``.
     enum Step {
         case remedy(PathRemedy, String)
         /// The user's runtime directory lasts only as long as a login.
@@ -111,15 +101,19 @@ struct PlaceError: Error {
 
     /// A sentence without its full stop.
     let reason: String
-    let step: Step?
+    var step: Step?
     /// What else can be done, as a sentence.
-    let otherwise: String?
+    var otherwise: String?
+}
 
-    init(reason: String, step: Step? = nil, otherwise: String? = nil) {
-        self.reason = reason
-        self.step = step
-        self.otherwise = otherwise
-    }
+func reason(_ code: Int32) -> String { unsafe String(cString: strerror(code)) }
+
+/// The path of this program's file; nil if the kernel does not say it.
+func executablePath() -> String? {
+    var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+    let count = unsafe readlink("/proc/self/exe", &buffer, buffer.count)
+    guard count > 0, count < buffer.count else { return nil }
+    return String(decoding: buffer[..<count].map(UInt8.init(bitPattern:)), as: UTF8.self)
 }
 
 /// A variable that is set and not empty.
@@ -129,7 +123,6 @@ func environment(_ name: String) -> String? {
     return text.isEmpty ? nil : text
 }
 
-/// Every variable.
 func environmentVariables() -> [String: String] {
     var variables: [String: String] = [:]
     var entry = unsafe environ
@@ -143,14 +136,13 @@ func environmentVariables() -> [String: String] {
 
 /// The user's runtime directory (XDG Base Directory Specification): the user's own, and closed to others.
 enum RuntimeDirectory {
-    /// The directory that `XDG_RUNTIME_DIR` names.
     static func find() throws(PlaceError) -> String {
         guard let directory = environment("XDG_RUNTIME_DIR") else { throw missing }
         guard directory.hasPrefix("/") else { throw refused(directory, "is not an absolute path") }
         var status = stat()
         guard unsafe stat(directory, &status) == 0 else {
             let code = errno
-            guard code == ENOENT else { throw refused(directory, unsafe String(cString: strerror(code))) }
+            guard code == ENOENT else { throw refused(directory, reason(code)) }
             throw refused(
                 directory, "does not exist. It is made at login and removed when the last login ends", .linger)
         }
@@ -256,19 +248,16 @@ enum PrivateMode {
     }
 }
 
-/// Ends the daemon when the program that started it has ended, in whatever way (`--exit-with-parent`).
-///
-/// It watches a descriptor of the parent. A death signal would come too early: it is sent when the parent's thread ends
-/// that started us, and programs start others from threads that do not last.
+/// Ends the daemon when the program that started it has ended, in whatever way (`--exit-with-parent`). It watches a
+/// descriptor of the parent. A death signal would come too early: it is sent when the parent's thread ends that started
+/// us, and programs start others from threads that do not last.
 final class ParentWatch: Sendable {
     private let descriptor: Int32
 
     private init(_ descriptor: Int32) { self.descriptor = descriptor }
 
-    /// Opens a descriptor of the parent. `stated` is its pid as it stated it.
-    ///
-    /// Ends the process if the parent has ended already: then our parent is not the stated one, or changes while we
-    /// look.
+    /// Opens a descriptor of the parent. `stated` is its pid as it stated it. Ends the process if the parent has ended
+    /// already: then our parent is not the stated one, or changes while we look.
     static func begin(stated: Int32?) -> ParentWatch? {
         let parent = getppid()
         if let stated, stated != parent { gone() }

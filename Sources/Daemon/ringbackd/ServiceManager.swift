@@ -11,9 +11,7 @@ import Terminal
 enum ServiceManager {
     /// The socket that systemd opened for us, if it did, close-on-exec; the variables are removed either way.
     static func takeSocket() throws(PlaceError) -> Int32? {
-        defer {
-            for name in ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"] { unsafe unsetenv(name) }
-        }
+        defer { for name in ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"] { unsafe unsetenv(name) } }
         guard let pid = environment("LISTEN_PID").flatMap(Int32.init), pid == getpid(),
             let count = environment("LISTEN_FDS").flatMap(Int.init), count > 0
         else { return nil }
@@ -23,8 +21,7 @@ enum ServiceManager {
         guard flags >= 0, fcntl(descriptor, F_SETFD, flags | FD_CLOEXEC) == 0, isListeningUnixStream(descriptor) else {
             throw PlaceError(reason: "the socket that systemd passed is not a listening Unix stream socket")
         }
-        let path = try path(of: descriptor)
-        try checkDirectory(of: path)
+        try checkDirectory(of: try path(of: descriptor))
         return descriptor
     }
 

@@ -53,7 +53,6 @@ final class Reloader: Sendable {
 
     private let proxy = Mutex<HTTPProxy?>(nil)
     private let applied = Atomic<UInt64>(0)
-    /// See ``SocketAPI/Daemon/configurationNumber``.
     var configurationNumber: UInt64 { applied.load(ordering: .acquiring) }
     /// The accounts as they were configured last.
     private let configured = Mutex<[String: AccountConfiguration]>([:])
@@ -112,8 +111,8 @@ final class Reloader: Sendable {
         defer { applied.wrappingAdd(1, ordering: .acquiringAndReleasing) }
         if vaultAtStart.value == nil { vaultAtStart.set(configuration.vault) }
         peers.replace(with: configuration)
-        http.configure(proxy: configuration.network.proxy)
-        proxy.withLock { $0 = configuration.network.proxy }
+        http.configure(proxy: configuration.proxy)
+        proxy.withLock { $0 = configuration.proxy }
         let table = configuration.origins.compactMap { Origin($0, in: configuration) }
         origins.retain(table)
         await broker.configure(
@@ -150,18 +149,15 @@ final class Reloader: Sendable {
 
 /// The other uids whose browsers may bring an account's callback, and whether it comes as a form.
 final class PeerUIDs: Sendable {
-    private let uids = Mutex<[String: Set<UInt32>]>([:])
-    private let forms = Mutex<Set<String>>([])
+    private let accounts = Mutex<[String: (uids: Set<UInt32>, postsForm: Bool)]>([:])
 
     func replace(with configuration: DaemonConfiguration) {
-        let accounts = configuration.accounts.map { ($0.name, Set($0.callbackPeerUIDs)) }
-        uids.withLock { $0 = Dictionary(uniqueKeysWithValues: accounts) }
-        let posting = configuration.accounts.filter { $0.responseMode == .formPost }.map(\.name)
-        forms.withLock { $0 = Set(posting) }
+        let entries = configuration.accounts.map { ($0.name, (Set($0.callbackPeerUIDs), $0.responseMode == .formPost)) }
+        accounts.withLock { $0 = Dictionary(uniqueKeysWithValues: entries) }
     }
 
-    func postsForm(_ account: AccountName) -> Bool { forms.withLock { $0.contains(account.rawValue) } }
-    func of(_ account: AccountName) -> Set<UInt32> { uids.withLock { $0[account.rawValue] ?? [] } }
+    func postsForm(_ account: AccountName) -> Bool { accounts.withLock { $0[account.rawValue]?.postsForm ?? false } }
+    func of(_ account: AccountName) -> Set<UInt32> { accounts.withLock { $0[account.rawValue]?.uids ?? [] } }
 }
 
 /// SIGHUP re-reads the configuration.

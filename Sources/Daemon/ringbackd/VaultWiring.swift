@@ -11,7 +11,6 @@ import SessionVault
 import Synchronization
 
 extension SealedFileVault {
-    /// The vault in the state directory, with every key source.
     init(_ configuration: VaultConfiguration, state: String, helper: HelperConnection) {
         var sources: [any KeySource] = [
             SystemdCredentialSource(directory: environment("CREDENTIALS_DIRECTORY")), PassphraseSource(),
@@ -135,10 +134,7 @@ struct Freshness: Service {
     /// Only for a vault whose key is in the keyring, or shall be: otherwise the helper need not connect to the bus.
     private func watchKeyring() async {
         await broker.vaultSettled()
-        guard
-            configuration.keySource == .secretService
-                || broker.vault.status.keySource == .secretService
-        else { return }
+        guard [configuration.keySource, broker.vault.status.keySource].contains(.secretService) else { return }
         for await _ in helper.events(.secretServiceChanged) { await broker.keySourceChanged() }
     }
 }
@@ -176,15 +172,11 @@ struct Credentials: Sendable {
     init(_ descriptors: [(name: String, descriptor: Int32)], directory: String?) throws(PlaceError) {
         self.directory = directory
         var handed: [String: Secret] = [:]
-        for (name, descriptor) in descriptors {
-            handed[name] = try Credentials.read(name, from: descriptor)
-        }
+        for (name, descriptor) in descriptors { handed[name] = try Credentials.read(name, from: descriptor) }
         self.handed = handed
     }
 
-    /// The credential of that name.
-    ///
-    /// - Throws: a sentence, if there is none or if its file is not to be trusted.
+    /// Throws if there is none, or if its file is not to be trusted.
     func secret(named name: String) throws(PlaceError) -> Secret {
         if let secret = handed[name] { return secret }
         guard let directory else {

@@ -10,12 +10,9 @@ struct Application {
     let words: [String]
     /// The description of the unit in the journal.
     let description: String
-    /// The token that lets the program bring its window to the front (`XDG_ACTIVATION_TOKEN`), if the desktop gave us
-    /// one.
+    /// The token that lets the program bring its window to the front (`XDG_ACTIVATION_TOKEN`).
     var activationToken: String?
 
-    /// The placeholder for the link in a configured command.
-    static let placeholder = "{url}"
     /// The maximum length of a link in bytes.
     static let maxURL = 16_384
     /// The maximum length of an activation token in bytes. Compositors choose its content.
@@ -24,10 +21,10 @@ struct Application {
     /// The configured command of a scheme with the link in place of `{url}`. Nil if the URL has another scheme or is
     /// unsafe as an argument.
     init?(scheme: String, command: [String], url: String) {
-        guard !command.isEmpty, Application.isLink(url),
-            url.lowercased().hasPrefix(scheme.lowercased() + ":")
-        else { return nil }
-        words = command.map { $0.replacing(Application.placeholder, with: url) }
+        guard !command.isEmpty, Application.isLink(url), url.lowercased().hasPrefix(scheme.lowercased() + ":") else {
+            return nil
+        }
+        words = command.map { $0.replacing("{url}", with: url) }
         description = "Link of \(scheme)"
     }
 
@@ -59,17 +56,17 @@ struct Application {
         if let activationToken {
             environment += ["XDG_ACTIVATION_TOKEN=\(activationToken)", "DESKTOP_STARTUP_ID=\(activationToken)"]
         }
+        let arguments = [program] + words.dropFirst()
         let manager = UserManagerClient(place: .session(address: places.session))
         do throws(UserManagerError) {
             let id = String(UInt64.random(in: 0 ... .max), radix: 16)
-            try manager.start(
-                id: id, description: description, arguments: [program] + words.dropFirst(), environment: environment)
+            try manager.start(id: id, description: description, arguments: arguments, environment: environment)
             return nil
         } catch {
             if case .failed(let reason) = error { return "was not started: \(reason)" }
         }
         let home = Application.value(of: "HOME", in: environment) ?? "/"
-        let code = unsafe withCStrings([program] + words.dropFirst()) { words in
+        let code = unsafe withCStrings(arguments) { words in
             unsafe withCStrings(environment) { lines in
                 unsafe withCStrings([home, "/"]) { directories in
                     unsafe directories.withMemoryRebound(to: UnsafePointer<CChar>?.self, capacity: 3) {

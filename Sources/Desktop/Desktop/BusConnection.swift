@@ -16,7 +16,6 @@ enum BusFailure: Error, Equatable {
     case noLibrary
     /// No bus listens at the address, or there is no address.
     case noBus
-    /// The connection ended.
     case lost
     case timedOut
     /// The service, or the bus itself, returned an error with this name.
@@ -25,7 +24,6 @@ enum BusFailure: Error, Equatable {
     case malformed
     /// The service's name has no owner, or the owner has disconnected.
     case absent
-    /// The user dismissed the prompt.
     case dismissed
     /// The user did not react to the prompt in time.
     case unanswered
@@ -50,22 +48,18 @@ enum BusFailure: Error, Equatable {
         guard result >= 0, let bus = unsafe bus else { throw .noBus }
         unsafe self.bus = bus
         let deadline = SuspendingClock.now + BusConnection.callTimeout
-        while unsafe csystemd_is_ready(bus) <= 0 {
-            do throws(BusFailure) {
+        do throws(BusFailure) {
+            while unsafe csystemd_is_ready(bus) <= 0 {
                 guard SuspendingClock.now < deadline else { throw .timedOut }
-                if try step() == nil { try wait(until: deadline) }
-            } catch {
-                throw error == .lost ? .noBus : error
+                if try next() == nil, unsafe csystemd_is_ready(bus) <= 0 { try wait(until: deadline) }
             }
+        } catch {
+            throw error == .lost ? .noBus : error
         }
     }
 
-    deinit {
-        unsafe csystemd_close(bus)
-    }
+    deinit { unsafe csystemd_close(bus) }
 
-    /// Calls a method and waits for its reply.
-    ///
     /// - Parameter isSensitive: the arguments are or the reply has a secret.
     func call(
         _ member: String, of interface: String, at path: String, in service: String, _ arguments: [BusValue] = [],
@@ -91,16 +85,12 @@ enum BusFailure: Error, Equatable {
         return reply
     }
 
-    // MARK: The bus itself
-
-    /// Calls a method of the bus, with at most one argument.
     func callBus(_ member: String, _ argument: String? = nil) throws(BusFailure) -> BusMessage {
         let bus = "org.freedesktop.DBus"
-        return try call(
-            member, of: bus, at: "/org/freedesktop/DBus", in: bus, argument.map { [.text($0)] } ?? [])
+        return try call(member, of: bus, at: "/org/freedesktop/DBus", in: bus, argument.map { [.text($0)] } ?? [])
     }
 
-    /// Subscribes to the signals that match the rule. ``step()`` returns them.
+    /// Subscribes to the signals that match the rule. ``next()`` returns them.
     func addMatch(_ rule: String) throws(BusFailure) { _ = try callBus("AddMatch", rule) }
 
     /// Subscribes to the signal that the service's name has another owner.
@@ -123,20 +113,24 @@ enum BusFailure: Error, Equatable {
         return answer
     }
 
-    // MARK: Signals
-
-    enum Step {
-        case worked
-        case message(BusMessage)
+    /// Processes what is pending, up to a message; nil if there is none.
+    func next() throws(BusFailure) -> BusMessage? {
+        while true {
+            var message: OpaquePointer?
+            let result = unsafe csystemd_process(bus, &message)
+            if let message = unsafe message { return unsafe BusMessage(owning: message) }
+            guard result >= 0 else { throw BusConnection.failure(result) }
+            if result == 0 { return nil }
+        }
     }
 
-    /// Processes one pending step; nil if nothing is pending.
-    func step() throws(BusFailure) -> Step? {
-        var message: OpaquePointer?
-        let result = unsafe csystemd_process(bus, &message)
-        if let message = unsafe message { return .message(unsafe BusMessage(owning: message)) }
-        guard result >= 0 else { throw BusConnection.failure(result) }
-        return result > 0 ? .worked : nil
+    /// Waits for a message; nil if the deadline has passed.
+    func next(until deadline: SuspendingClock.Instant) throws(BusFailure) -> BusMessage? {
+        while SuspendingClock.now < deadline {
+            if let message = try next() { return message }
+            try wait(until: deadline)
+        }
+        return nil
     }
 
     /// Waits until something is pending, or the deadline has passed.
@@ -172,7 +166,6 @@ enum BusFailure: Error, Equatable {
     }
 }
 
-/// Events on the user's buses that can be watched.
 public enum BusEvent: String, Sendable, CaseIterable {
     /// The Secret Service started or stopped, or one of its collections was locked, unlocked, created or deleted. A
     /// program that waits for a key should try again. Also reported when watching begins, because a change may have
@@ -188,11 +181,9 @@ final class BusWatch: Sendable {
     /// The shortest and the longest delay between attempts to connect.
     private static let patience: ClosedRange<Duration> = .seconds(1) ... .seconds(60)
 
-    /// Makes the thread stop.
     private let stop: Wakeup?
 
-    /// Watches for the event on the bus at `place`. `report` is called on the watch's thread; events that arrive
-    /// together cause one call.
+    /// - Parameter report: called on the watch's thread; events that arrive together cause one call.
     init(for event: BusEvent, place: BusPlace, report: @escaping @Sendable () -> Void) {
         stop = try? Wakeup()
         guard let stop else { return }
@@ -201,28 +192,23 @@ final class BusWatch: Sendable {
         }
     }
 
-    deinit {
-        stop?.wake()
-    }
+    deinit { stop?.wake() }
 
-    private static func watch(
-        _ event: BusEvent, _ place: BusPlace, _ stop: Wakeup, _ report: @Sendable () -> Void
-    ) {
+    private static func watch(_ event: BusEvent, _ place: BusPlace, _ stop: Wakeup, _ report: @Sendable () -> Void) {
         var wait = patience.lowerBound
         while true {
             do throws(BusFailure) {
                 let bus = try BusConnection(place)
-                let subject: any BusSubject
-                switch event {
-                case .secretServiceChanged: subject = try SecretServiceSubject(bus)
-                case .screenLocked: subject = try ScreenLockSubject(bus)
-                }
+                let subject: any BusSubject =
+                    switch event {
+                    case .secretServiceChanged: try SecretServiceSubject(bus)
+                    case .screenLocked: try ScreenLockSubject(bus)
+                    }
                 wait = patience.lowerBound
                 if subject.isDueAtOnce { report() }
                 guard try serve(bus, subject, stop, report) else { return }
             } catch {
-                // Nothing is reported while there is no bus. After the next successful attempt the event is reported as
-                // possible.
+                // Nothing is reported while there is no bus.
             }
             var waiting = [stop.interest]
             guard unsafe poll(&waiting, 1, Int32(wait / .milliseconds(1))) == 0 else { return }
@@ -236,10 +222,8 @@ final class BusWatch: Sendable {
     ) throws(BusFailure) -> Bool {
         while true {
             var isDue = false
-            while let step = try bus.step() {
-                // A malformed message is ignored.
-                if case .message(let message) = step { isDue = ((try? subject.concerns(message)) ?? false) || isDue }
-            }
+            // A malformed message is ignored.
+            while let message = try bus.next() { isDue = ((try? subject.concerns(message)) ?? false) || isDue }
             if isDue { report() }
             let interest = try bus.interest()
             var waiting = [interest.waiting, stop.interest]

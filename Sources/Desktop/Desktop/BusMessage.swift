@@ -6,18 +6,11 @@ internal import Glibc
 @safe final class BusMessage {
     let pointer: OpaquePointer
 
-    init(owning pointer: OpaquePointer) {
-        unsafe self.pointer = pointer
-    }
-
-    deinit {
-        _ = unsafe csystemd_message_unref(pointer)
-    }
+    init(owning pointer: OpaquePointer) { unsafe self.pointer = pointer }
+    deinit { _ = unsafe csystemd_message_unref(pointer) }
 
     /// Its memory is zeroed when it is freed.
-    func markSensitive() {
-        unsafe csystemd_message_sensitive(pointer)
-    }
+    func markSensitive() { unsafe csystemd_message_sensitive(pointer) }
 
     func isSignal(_ member: String, of interface: String) -> Bool {
         unsafe csystemd_message_is_signal(pointer, interface, member)
@@ -28,8 +21,6 @@ internal import Glibc
 
     /// The unique name of the sending connection.
     var sender: String? { unsafe csystemd_message_sender(pointer).map { unsafe String(cString: $0) } }
-
-    // MARK: Writing
 
     func append(_ value: BusValue) throws(BusFailure) {
         switch value {
@@ -47,31 +38,16 @@ internal import Glibc
         }
     }
 
-    private func append(
-        container type: Unicode.Scalar, _ contents: String, _ values: [BusValue]
-    ) throws(BusFailure) {
+    private func append(container type: Unicode.Scalar, _ contents: String, _ values: [BusValue]) throws(BusFailure) {
         try check(unsafe csystemd_open_container(pointer, BusMessage.code(type), contents))
         for value in values { try append(value) }
         try check(unsafe csystemd_close_container(pointer))
     }
 
-    // MARK: Reading
-
-    /// A string; nil at the end of the container.
-    func nextText() throws(BusFailure) -> String? { try next("s") }
-
-    /// An object path; nil at the end of the container.
-    func nextPath() throws(BusFailure) -> String? { try next("o") }
-
-    func readText() throws(BusFailure) -> String {
-        guard let text = try nextText() else { throw .malformed }
-        return text
-    }
-
-    func readPath() throws(BusFailure) -> String {
-        guard let path = try nextPath() else { throw .malformed }
-        return path
-    }
+    func readText() throws(BusFailure) -> String { try read("s") }
+    func readTexts() throws(BusFailure) -> [String] { try readArray(of: "s") }
+    func readPath() throws(BusFailure) -> String { try read("o") }
+    func readPaths() throws(BusFailure) -> [String] { try readArray(of: "o") }
 
     func readBool() throws(BusFailure) -> Bool {
         var value = false
@@ -93,20 +69,15 @@ internal import Glibc
         return unsafe [UInt8](UnsafeRawBufferPointer(start: start, count: count))
     }
 
-    /// An array of object paths.
-    func readPaths() throws(BusFailure) -> [String] {
-        try enter("a", "o")
-        var paths: [String] = []
-        while let path = try nextPath() { paths.append(path) }
-        try leave()
-        return paths
+    private func read(_ type: Unicode.Scalar) throws(BusFailure) -> String {
+        guard let text = try next(type) else { throw .malformed }
+        return text
     }
 
-    /// An array of strings.
-    func readTexts() throws(BusFailure) -> [String] {
-        try enter("a", "s")
+    private func readArray(of type: Unicode.Scalar) throws(BusFailure) -> [String] {
+        try enter("a", String(type))
         var texts: [String] = []
-        while let text = try nextText() { texts.append(text) }
+        while let text = try next(type) { texts.append(text) }
         try leave()
         return texts
     }
@@ -123,14 +94,10 @@ internal import Glibc
         return result > 0
     }
 
-    func leave() throws(BusFailure) {
-        try check(unsafe csystemd_exit_container(pointer))
-    }
+    func leave() throws(BusFailure) { try check(unsafe csystemd_exit_container(pointer)) }
+    func skip(_ types: String) throws(BusFailure) { try check(unsafe csystemd_skip(pointer, types)) }
 
-    func skip(_ types: String) throws(BusFailure) {
-        try check(unsafe csystemd_skip(pointer, types))
-    }
-
+    /// A text of this type; nil at the end of the container.
     private func next(_ type: Unicode.Scalar) throws(BusFailure) -> String? {
         var text: UnsafePointer<CChar>?
         let result = unsafe csystemd_read_text(pointer, BusMessage.code(type), &text)
@@ -146,7 +113,6 @@ internal import Glibc
     private static func code(_ type: Unicode.Scalar) -> CChar { CChar(truncatingIfNeeded: type.value) }
 }
 
-/// A value to send over D-Bus.
 indirect enum BusValue {
     case text(String)
     case path(String)

@@ -13,24 +13,27 @@ final class BusRequests: Sendable {
         var system: String?
     }
 
-    /// The maximum number of requests at the same time. More would be an error of the daemon; each may show a prompt.
+    /// Requests to the Secret Service at a time. More would be an error of the daemon; each may show a prompt.
     static let maxConversations = 8
-    /// The maximum number of programs that are being started.
+    /// Programs that are being started.
     static let maxPrograms = 8
 
-    private struct State {
+    struct Results {
         var outcomes: [(request: Int, outcome: HelperProcess.Answer)] = []
         var events: Set<BusEvent> = []
+        var notices: [NoticeEvent] = []
+    }
+
+    private struct State {
+        var results = Results()
         var watches: [BusEvent: BusWatch] = [:]
         var conversations = 0
         var programs = 0
         var notices: NotificationPresenter?
-        var noticeEvents: [NoticeEvent] = []
     }
 
     private let places: Places
     private let state = Mutex(State())
-    /// Woken when there are results to take.
     let wakeup: Wakeup
 
     init(_ places: Places) throws(Spawn.Failure) {
@@ -39,22 +42,15 @@ final class BusRequests: Sendable {
     }
 
     /// Returns and removes all results since the last call.
-    func take() -> (
-        outcomes: [(request: Int, outcome: HelperProcess.Answer)], events: [BusEvent], notices: [NoticeEvent]
-    ) {
+    func take() -> Results {
         // Emptied before the results are taken. A result that arrives in between writes another byte.
         wakeup.empty()
         return state.withLock { state in
-            defer {
-                state.outcomes = []
-                state.events = []
-                state.noticeEvents = []
-            }
-            return (state.outcomes, BusEvent.allCases.filter(state.events.contains), state.noticeEvents)
+            defer { state.results = Results() }
+            return state.results
         }
     }
 
-    /// Ends all watches.
     func endWatches() {
         // Outside the lock: ending a watch may wait for its thread, which may need the lock to store a result.
         let watches = state.withLock { state in
@@ -75,23 +71,22 @@ final class BusRequests: Sendable {
             case .screenLocked: .system(address: places.system)
             }
         let watch = BusWatch(for: event, place: place) { [weak self] in
-            self?.put { $0.events.insert(event) }
+            self?.put { $0.results.events.insert(event) }
         }
         state.withLock { $0.watches[event] = watch }
     }
 
-    /// Performs a request to the Secret Service. Its secret is the key to store, if the request has one.
     func converse(_ request: HelperMessage, id: Int) {
         guard mayBegin(\.conversations, BusRequests.maxConversations) else {
             let reason = "\(BusRequests.maxConversations) requests to the Secret Service are running already"
-            return put { $0.outcomes.append((id, .failure(.secretService(.failed(reason: reason))))) }
+            return put { $0.results.outcomes.append((id, .failure(.secretService(.failed(reason: reason))))) }
         }
         let client = SecretServiceClient(place: .session(address: places.session))
         DispatchQueue(label: "ringback.secret-service").async { [self] in
             let outcome = BusRequests.hold(request, client)
             put { state in
                 state.conversations -= 1
-                state.outcomes.append((id, outcome))
+                state.results.outcomes.append((id, outcome))
             }
         }
     }
@@ -105,18 +100,17 @@ final class BusRequests: Sendable {
         }
     }
 
-    /// Shows or closes a notification.
     func notify(_ request: JSON, id: Int) {
         let presenter = notices()
         if let notice = Notice(members: request) {
-            let former = request["replaces"]?.integer.flatMap { UInt32(exactly: $0) }
-            presenter.show(notice, replacing: former) { [self] showing in
-                put { $0.outcomes.append((id, .success(HelperMessage(BusRequests.marked(showing).members)))) }
+            presenter.show(notice, replacing: request["replaces"]?.number) { [self] showing in
+                put { $0.results.outcomes.append((id, .success(HelperMessage(BusRequests.marked(showing).members)))) }
             }
         } else {
-            let notice = request["notice"]?.integer.flatMap { UInt32(exactly: $0) } ?? 0
             // Respond when it is done: the daemon may be about to end and closes the helper then.
-            presenter.close(notice) { [self] in put { $0.outcomes.append((id, .success(HelperMessage()))) } }
+            presenter.close(request["notice"]?.number ?? 0) { [self] in
+                put { $0.results.outcomes.append((id, .success(HelperMessage()))) }
+            }
         }
     }
 
@@ -124,15 +118,15 @@ final class BusRequests: Sendable {
         state.withLock { state in
             if let presenter = state.notices { return presenter }
             let presenter = NotificationPresenter(place: .session(address: places.session)) { [weak self] event in
-                self?.put { $0.noticeEvents.append(BusRequests.marked(event)) }
+                self?.put { $0.results.notices.append(BusRequests.marked(event)) }
             }
             state.notices = presenter
             return presenter
         }
     }
 
-    /// Marks a notification server as seen by this helper process. After a helper has ended, its notifications can be
-    /// recognized by the mark: no events for them will come.
+    /// Marks a notification server as seen by this helper process. After a helper has ended, no events will come for
+    /// the notifications with its mark.
     static func mark(_ helper: Int32) -> String { "\(helper)/" }
 
     private static func marked(_ showing: NotificationPresenter.Showing) -> NotificationPresenter.Showing {
@@ -149,21 +143,19 @@ final class BusRequests: Sendable {
     func start(_ program: Application, environment: [String], id: Int) {
         guard mayBegin(\.programs, BusRequests.maxPrograms) else {
             let reason = "was not started: \(BusRequests.maxPrograms) other programs are being started"
-            return put { $0.outcomes.append((id, BusRequests.answer(ofFailure: reason))) }
+            return put { $0.results.outcomes.append((id, BusRequests.answer(ofFailure: reason))) }
         }
         DispatchQueue(label: "ringback.program").async { [self] in
             let failure = program.start(environment: environment, places: places)
             put { state in
                 state.programs -= 1
-                state.outcomes.append((id, BusRequests.answer(ofFailure: failure)))
+                state.results.outcomes.append((id, BusRequests.answer(ofFailure: failure)))
             }
         }
     }
 
     private static func answer(ofFailure reason: String?) -> HelperProcess.Answer {
-        var members = JSONObject([.init("started", .bool(reason == nil))])
-        members["reason"] = reason.map { .string($0) }
-        return .success(HelperMessage(members))
+        .success(HelperMessage(["started": reason == nil, "reason": reason]))
     }
 
     private static func hold(_ request: HelperMessage, _ client: SecretServiceClient) -> HelperProcess.Answer {

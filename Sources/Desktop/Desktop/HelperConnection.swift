@@ -1,13 +1,12 @@
 internal import Dispatch
+internal import Glibc
 public import RingbackBase
 internal import Synchronization
 
-/// The daemon's side of the helper process.
-///
-/// It can request an account's client secret, Ringback's own keys in the user's keyring, desktop notifications, the
-/// program of a configured scheme and web pages in the browser, and it can watch some events; nothing else. Responses
-/// are read on a dispatch queue that is created with the first request, so no thread of Swift's cooperative pool
-/// blocks.
+/// The daemon's side of the helper process. It can request an account's client secret, Ringback's own keys in the
+/// user's keyring, desktop notifications, the program of a configured scheme and web pages in the browser, and it can
+/// watch some events; nothing else. Responses are read on a dispatch queue that is created with the first request, so
+/// no thread of Swift's cooperative pool blocks.
 public final class HelperConnection: Sendable {
     private typealias Answer = HelperProcess.Answer
     private typealias Waiter = CheckedContinuation<Answer, Never>
@@ -18,7 +17,6 @@ public final class HelperConnection: Sendable {
         var lastID = 0
         /// The callers that wait for a response of the current process.
         var waiters: [Int: Waiter] = [:]
-        /// The streams that receive events.
         var listeners: [BusEvent: [Int: AsyncStream<BusEvent>.Continuation]] = [:]
         var noticeListeners: [Int: AsyncStream<NoticeEvent>.Continuation] = [:]
     }
@@ -29,8 +27,7 @@ public final class HelperConnection: Sendable {
     private let state: Mutex<State>
 
     /// Starts the helper: the executable (by default our own) with these arguments, its end of a socket as descriptor
-    /// 3, no descriptors above that, and a clean environment. Call it before any thread is created. Throws
-    /// ``HelperError/notStarted(reason:)``.
+    /// 3, no descriptors above that, and a clean environment. Call it before any thread is created.
     public static func start(
         executable: String = "/proc/self/exe", arguments: [String]
     ) throws(HelperError) -> HelperConnection {
@@ -57,17 +54,15 @@ public final class HelperConnection: Sendable {
     /// The helper's process id; nil after it has ended. For status pages and tests.
     public var processID: Int32? { state.withLock { $0.process?.id } }
 
-    /// The output of the account's `client_secret_command` without line ends at its end.
-    ///
-    /// The command may take 60 s and is then killed. `timeout` limits this call. If the helper has ended since the last
-    /// request, another one is started. Throws ``HelperError``.
+    /// The output of the account's `client_secret_command` without line ends at its end. The command may take 60 s and
+    /// is then killed. `timeout` limits this call. If the helper has ended since the last request, another one is
+    /// started. Throws ``HelperError``.
     public func clientSecret(account: String, timeout: Duration = .seconds(65)) async throws(HelperError) -> Secret {
-        let members = JSONObject([.init("do", "client_secret"), .init("account", .string(account))])
-        guard let secret = try await request(members, timeout: timeout).secret else { throw .ended }
+        let answer = try await request(["do": "client_secret", "account": account], timeout: timeout)
+        guard let secret = answer.secret else { throw .ended }
         return secret
     }
 
-    /// Sends a request, with a secret if it needs one, and waits for the response.
     func request(
         _ members: JSONObject, secret: Secret? = nil, timeout: Duration
     ) async throws(HelperError) -> HelperMessage {
@@ -144,15 +139,12 @@ public final class HelperConnection: Sendable {
         if state.process == nil {
             let process = try HelperProcess.start(executable, arguments)
             state.process = process
-            // The new process watches the same events. The responses have the id 0, for which nobody waits.
             for (event, listeners) in state.listeners where !listeners.isEmpty {
-                _ = process.send(HelperConnection.watchMessage(0, event))
+                _ = process.send(HelperConnection.watchMessage(event))
             }
         }
         if state.process?.source == nil { listen(&state) }
     }
-
-    // MARK: Events
 
     /// The stream of an event from now on. Several events that were not read yet are delivered as one. If the helper
     /// ends, it is started again as long as there is such a stream.
@@ -185,31 +177,26 @@ public final class HelperConnection: Sendable {
         for notice in notices { for listener in listeners { listener.yield(notice) } }
     }
 
-    private static func watchMessage(_ id: Int, _ event: BusEvent) -> [UInt8] {
-        message(id, JSONObject([.init("do", "watch"), .init("event", .string(event.rawValue))]))
+    /// The response has the id 0, for which nobody waits.
+    private static func watchMessage(_ event: BusEvent) -> [UInt8] {
+        message(0, ["do": "watch", "event": event.rawValue])
     }
 
     private func watch(_ event: BusEvent) {
         guard state.withLock({ $0.listeners[event]?.isEmpty == false }) else { return }
-        switch send(nextID(), HelperConnection.watchMessage(0, event), nil) {
+        switch send(nextID(), HelperConnection.watchMessage(event), nil) {
         case .done: return
         case .refused(let process): discardProcess(process)
         case .impossible: watchLater([event])
         }
     }
 
-    private func watchLater(_ events: some Collection<BusEvent>) {
-        let events = Array(events)
-        queue.asyncAfter(deadline: .now() + HelperConnection.restartDelay) { [weak self] in
+    /// Starts a helper that has ended again for its event streams, unless a request does it sooner.
+    private func watchLater(_ events: [BusEvent]) {
+        queue.asyncAfter(deadline: .now() + .seconds(2)) { [weak self] in
             for event in events { self?.watch(event) }
         }
     }
-
-    /// The delay before a helper that has ended is started again for its event streams, unless a request does it
-    /// sooner.
-    private static let restartDelay = DispatchTimeInterval.seconds(2)
-
-    // MARK: The process
 
     private func listen(_ state: inout State) {
         guard let process = state.process else { return }
@@ -217,7 +204,7 @@ public final class HelperConnection: Sendable {
         let socket = process.socket
         let source = DispatchSource.makeReadSource(fileDescriptor: socket, queue: queue)
         source.setEventHandler { [weak self] in self?.receive(from: id) }
-        source.setCancelHandler { closeDescriptor(socket) }
+        source.setCancelHandler { close(socket) }
         state.process?.source = source
         source.activate()
     }

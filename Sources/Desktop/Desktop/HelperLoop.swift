@@ -7,8 +7,7 @@ internal import RingbackBase
 struct HelperLoop {
     /// The maximum size of a request in bytes. The largest one contains a link.
     static let maxRequest = Application.maxURL + 4_096
-    /// The maximum number of commands at the same time. More would be an error of the daemon; each may show a prompt
-    /// for a passphrase.
+    /// Commands at a time. More would be an error of the daemon; each may show a prompt for a passphrase.
     static let maxCommands = 16
 
     private let socket: Int32
@@ -18,7 +17,6 @@ struct HelperLoop {
     private let applicationEnvironment: [String]
     private let bounds: RunningCommand.Bounds
     private let places: BusRequests.Places
-    /// Created with the first request that needs a bus.
     private var presenter: BusRequests?
     private var reader = MessageReader(limit: maxRequest)
     private var output: [UInt8] = []
@@ -42,7 +40,6 @@ struct HelperLoop {
 
     var hasUsedBus: Bool { presenter != nil }
 
-    /// Runs until the socket is closed.
     mutating func run() {
         setNonBlocking(socket)
         while true {
@@ -120,9 +117,7 @@ struct HelperLoop {
 
     private static let unknown = "is not what was asked for"
 
-    private mutating func refuse(_ id: Int, _ reason: String) {
-        answer(id, .failure(.commandFailed(reason: reason)))
-    }
+    private mutating func refuse(_ id: Int, _ reason: String) { answer(id, .failure(.commandFailed(reason: reason))) }
 
     private mutating func run(_ account: String, _ id: Int) {
         guard let words = command(account), !words.isEmpty else {
@@ -132,9 +127,7 @@ struct HelperLoop {
             return refuse(id, "was not started: \(HelperLoop.maxCommands) commands run already")
         }
         do throws(Spawn.Failure) {
-            running.append(
-                try RunningCommand(request: id, command: words, environment: environment, bounds: bounds)
-            )
+            running.append(try RunningCommand(request: id, command: words, environment: environment, bounds: bounds))
         } catch {
             refuse(id, "could not be started: \(reason(error.code))")
         }
@@ -171,12 +164,12 @@ struct HelperLoop {
     }
 
     private mutating func serveBus() {
-        guard let (outcomes, events, notices) = presenter?.take() else { return }
-        for (id, outcome) in outcomes { answer(id, outcome) }
-        for event in events {
-            HelperMessage(JSONObject([.init("event", .string(event.rawValue))])).append(to: &output)
+        guard let results = presenter?.take() else { return }
+        for (id, outcome) in results.outcomes { answer(id, outcome) }
+        for event in BusEvent.allCases where results.events.contains(event) {
+            HelperMessage(["event": event.rawValue]).append(to: &output)
         }
-        for event in notices { HelperMessage(event.members).append(to: &output) }
+        for event in results.notices { HelperMessage(event.members).append(to: &output) }
     }
 
     private mutating func serveCommands() {
@@ -189,13 +182,13 @@ struct HelperLoop {
     }
 
     private mutating func answer(_ id: Int, _ outcome: HelperProcess.Answer) {
-        var message: HelperMessage
-        switch outcome {
-        case .success(let good): message = good
-        case .failure(let error): message = HelperMessage(error.members)
-        }
+        var (message, isGood) =
+            switch outcome {
+            case .success(let good): (good, true)
+            case .failure(let error): (HelperMessage(error.members), false)
+            }
         message.members["id"] = .integer(id)
-        message.members["ok"] = .bool((try? outcome.get()) != nil)
+        message.members["ok"] = .bool(isGood)
         message.append(to: &output)
     }
 
@@ -241,22 +234,23 @@ struct HelperMessage: Sendable {
     }
 }
 
-/// Reads messages from the bytes of a connection.
+/// Reads messages from the bytes of a connection. The framing: four bytes of length, big-endian, then that many bytes.
+///
+/// A length above the limit ends the connection, so that neither process can make the other use unlimited memory.
 struct MessageReader {
-    /// The other process violates the protocol.
     struct Broken: Error {}
 
-    private var frames: FrameReader
+    private let limit: Int
+    private var bytes: [UInt8] = []
     /// The line whose secret is the next frame.
     private var line: JSONObject?
 
-    init(limit: Int) { frames = FrameReader(limit: limit) }
-
-    mutating func append(_ received: some Sequence<UInt8>) { frames.append(received) }
+    init(limit: Int) { self.limit = limit }
+    mutating func append(_ received: some Sequence<UInt8>) { bytes.append(contentsOf: received) }
 
     /// The next complete message; nil if it is incomplete.
     mutating func next() throws -> HelperMessage? {
-        while var frame = try frames.next() {
+        while var frame = try nextFrame() {
             defer { erase(&frame) }
             if let members = line {
                 line = nil
@@ -268,33 +262,13 @@ struct MessageReader {
         }
         return nil
     }
-}
-
-/// The framing of messages between daemon and helper: four bytes of length, big-endian, then that many bytes.
-///
-/// A length above the reader's limit ends the connection, so that neither process can make the other use unlimited
-/// memory.
-struct FrameReader {
-    /// The announced length exceeds the limit.
-    struct TooLong: Error {}
-
-    private let limit: Int
-    private var bytes: [UInt8] = []
-
-    init(limit: Int) {
-        self.limit = limit
-    }
-
-    mutating func append(_ received: some Sequence<UInt8>) {
-        bytes.append(contentsOf: received)
-    }
 
     /// The next complete frame; nil if it is incomplete. The bytes that were taken are zeroed in the buffer, because
     /// they may be a secret.
-    mutating func next() throws(TooLong) -> [UInt8]? {
+    mutating func nextFrame() throws(Broken) -> [UInt8]? {
         guard bytes.count >= 4 else { return nil }
         let length = bytes[0..<4].reduce(0) { $0 << 8 | Int($1) }
-        guard length <= limit else { throw TooLong() }
+        guard length <= limit else { throw Broken() }
         guard bytes.count >= 4 + length else { return nil }
         let frame = Array(bytes[4..<(4 + length)])
         let rest = Array(bytes[(4 + length)...])
@@ -304,7 +278,6 @@ struct FrameReader {
     }
 }
 
-/// Appends a frame to the output.
 func appendFrame(_ content: some Collection<UInt8>, to output: inout [UInt8]) {
     let length = UInt32(content.count)
     output.append(contentsOf: [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: length >> $0) })

@@ -5,14 +5,13 @@ internal import RingbackBase
 
 /// One helper process as seen by the daemon: the socket and the responses that are incomplete.
 struct HelperProcess {
-    /// The result of a request.
     typealias Answer = Result<HelperMessage, HelperError>
 
     let id: pid_t
     let socket: Int32
     /// Signals that there is something to read. Its cancellation closes the socket.
     var source: (any DispatchSourceRead)?
-    private var reader = MessageReader(limit: RunningCommand.Bounds().maxOutput)
+    var reader = MessageReader(limit: RunningCommand.Bounds().maxOutput)
 
     /// Starts the executable with these arguments. Its descriptor ``Helper/descriptor`` is one end of a socket.
     static func start(_ executable: String, _ arguments: [String]) throws(HelperError) -> HelperProcess {
@@ -23,18 +22,12 @@ struct HelperProcess {
         return HelperProcess(id: id, socket: socket)
     }
 
-    init(id: pid_t, socket: Int32) {
-        self.id = id
-        self.socket = socket
-    }
-
     /// False if the process has ended or does not read any more: after a partial write the framing would be lost.
     func send(_ message: [UInt8]) -> Bool {
         let flags = Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)
         return unsafe Glibc.send(socket, message, message.count, flags) == message.count
     }
 
-    /// What was received from the process.
     struct Arrivals {
         var answers: [(request: Int, answer: Answer)] = []
         var events: [BusEvent] = []
@@ -43,7 +36,6 @@ struct HelperProcess {
         var isOver = false
     }
 
-    /// Reads everything that is available.
     mutating func receive() -> Arrivals {
         var arrivals = Arrivals()
         var buffer = [UInt8](repeating: 0, count: 16_384)
@@ -102,25 +94,20 @@ struct HelperProcess {
     }
 }
 
-/// The helper process. Only it starts programs, and only it connects to the user's D-Bus buses.
-///
-/// The daemon starts it before it creates threads, as the same executable with another argument, and gives it one end
-/// of a socket. The helper reads the configuration itself, and the daemon can name an account but not a command.
-/// Attack: somebody who takes over the daemon, which connects to servers, can therefore not run arbitrary commands.
-/// From the keyring it can request only Ringback's own keys.
+/// The helper process. Only it starts programs, and only it connects to the user's D-Bus buses. The daemon starts it
+/// before it creates threads, as the same executable with another argument, and gives it one end of a socket. The
+/// helper reads the configuration itself, and the daemon can name an account but not a command. Attack: somebody who
+/// takes over the daemon, which connects to servers, can therefore not run arbitrary commands. From the keyring it can
+/// request only Ringback's own keys.
 public enum Helper {
     /// The number of the helper's end of the socket.
     public static let descriptor: Int32 = 3
 
     /// Serves until the daemon closes the socket; returns the exit status. Call it in `main`, before any thread is
-    /// created.
-    ///
-    /// `command` returns an account's argument vector from the current configuration (its first word is an absolute
-    /// path or a name in PATH), or nil if it has none. `application` does the same for a scheme; the word `{url}` in it
-    /// stands for a link.
-    ///
-    /// PR_SET_PDEATHSIG is not used: the closed socket is noticed at the same moment and leaves time to kill the
-    /// running commands, which no other process would do.
+    /// created. `command` returns an account's argument vector from the current configuration (its first word is an
+    /// absolute path or a name in PATH), or nil if it has none. `application` does the same for a scheme; the word
+    /// `{url}` in it stands for a link. PR_SET_PDEATHSIG is not used: the closed socket is noticed at the same moment
+    /// and leaves time to kill the running commands, which no other process would do.
     public static func run(
         descriptor: Int32 = descriptor, application: @escaping (String) -> [String]? = { _ in nil },
         command: @escaping (String) -> [String]?
@@ -157,14 +144,10 @@ public enum HelperError: Error, Sendable, Equatable, CustomStringConvertible {
     case commandFailed(reason: String)
     /// A program could not be started: `was not started: there is no program xdg-open`, ...
     case programFailed(reason: String)
-    /// The Secret Service did not do what was asked.
     case secretService(SecretServiceError)
-    /// The `timeout` of the call has passed.
     case timedOut
-    /// The caller was cancelled.
     case cancelled
 
-    /// Of a response that says that the request failed.
     init(members: JSONObject) {
         self =
             SecretServiceError(members: members).map { .secretService($0) }
@@ -174,8 +157,8 @@ public enum HelperError: Error, Sendable, Equatable, CustomStringConvertible {
     var members: JSONObject {
         switch self {
         case .secretService(let error): error.members
-        case .commandFailed(let reason): JSONObject([.init("reason", .string(reason))])
-        default: JSONObject([.init("reason", .string(description))])
+        case .commandFailed(let reason): ["reason": reason]
+        default: ["reason": description]
         }
     }
 
@@ -193,9 +176,8 @@ public enum HelperError: Error, Sendable, Equatable, CustomStringConvertible {
 }
 
 /// Starts a program with exactly this environment, default signal handlers and one descriptor of ours. All other
-/// descriptors of ours except 0, 1 and 2 are close-on-exec.
-///
-/// It uses `posix_spawn` instead of `fork`, because it works from any thread and runs no code of ours in the child.
+/// descriptors of ours except 0, 1 and 2 are close-on-exec. It uses `posix_spawn` instead of `fork`, because it works
+/// from any thread and runs no code of ours in the child.
 struct Spawn {
     /// An absolute path, or a name looked up in PATH.
     var program: String
@@ -237,7 +219,6 @@ struct Spawn {
         }
     }
 
-    /// Starts the program and returns its process id.
     func start() throws(Failure) -> pid_t {
         var actions = unsafe posix_spawn_file_actions_t()
         unsafe posix_spawn_file_actions_init(&actions)
@@ -301,16 +282,13 @@ final class Wakeup: Sendable {
     private let near: Int32
     private let far: Int32
 
-    init() throws(Spawn.Failure) {
-        (near, far) = try socketPair(isNonBlocking: true)
-    }
+    init() throws(Spawn.Failure) { (near, far) = try socketPair(isNonBlocking: true) }
 
     deinit {
         close(near)
         close(far)
     }
 
-    /// Readable once it was woken.
     var interest: pollfd { pollfd(fd: near, events: Int16(POLLIN), revents: 0) }
 
     func wake() {
@@ -324,35 +302,17 @@ final class Wakeup: Sendable {
     }
 }
 
-/// Reads and writes return EAGAIN instead of waiting.
-func setNonBlocking(_ descriptor: Int32) {
-    _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
-}
+func setNonBlocking(_ descriptor: Int32) { _ = fcntl(descriptor, F_SETFL, O_NONBLOCK) }
 
-/// Sets close-on-exec: programs that we start do not inherit the descriptor.
-func closeOnExec(_ descriptor: Int32) {
-    _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
-}
-
-/// Calls the C library's `close` where another function has this name.
-func closeDescriptor(_ descriptor: Int32) {
-    close(descriptor)
-}
+func closeOnExec(_ descriptor: Int32) { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
 
 /// Closes every descriptor from `first` on. The program that started the daemon may have left some open, which commands
 /// must not inherit.
 func closeDescriptors(from first: Int32) {
-    guard let directory = unsafe opendir("/proc/self/fd") else { return }
-    let own = unsafe dirfd(directory)
-    var found: [Int32] = []
-    while let entry = unsafe readdir(directory) {
-        let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-            unsafe pointer.withMemoryRebound(to: CChar.self, capacity: 256) { unsafe String(cString: $0) }
-        }
-        if let descriptor = Int32(name), descriptor >= first, descriptor != own { found.append(descriptor) }
+    // The descriptor of the directory itself is closed already.
+    for name in Directory.names(in: "/proc/self/fd") {
+        if let descriptor = Int32(name), descriptor >= first { close(descriptor) }
     }
-    unsafe closedir(directory)
-    for descriptor in found { close(descriptor) }
 }
 
 /// Zeroes and empties a buffer that held a secret. The optimizer does not remove this.
@@ -364,7 +324,4 @@ func erase(_ bytes: inout [UInt8]) {
     bytes.removeAll()
 }
 
-/// The system's text for an errno.
-func reason(_ code: Int32) -> String {
-    unsafe String(cString: strerror(code))
-}
+func reason(_ code: Int32) -> String { unsafe String(cString: strerror(code)) }

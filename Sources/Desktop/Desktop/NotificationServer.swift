@@ -28,9 +28,6 @@ final class NotificationServer {
         try bus.addOwnerMatch(NotificationServer.name)
     }
 
-    // MARK: Showing
-
-    /// Shows a notification and replaces another one if that is still shown.
     func show(_ notice: Notice, replacing former: UInt32?) throws(BusFailure) -> ShownNotice {
         let can = try askCapabilities()
         let hasActions = can.contains("actions")
@@ -76,8 +73,6 @@ final class NotificationServer {
             member, of: NotificationServer.name, at: NotificationServer.path, in: NotificationServer.name, arguments)
     }
 
-    // MARK: Hearing
-
     /// The events that a message of the bus reports.
     func read(_ message: BusMessage) throws(BusFailure) -> [NoticeEvent] {
         if message.isSignal("NameOwnerChanged", of: "org.freedesktop.DBus") { return try readOwner(message) }
@@ -116,7 +111,6 @@ final class NotificationServer {
 /// The content of a desktop notification. It contains no secret, because notifications are kept in histories and shown
 /// on locked screens.
 public struct Notice: Sendable, Equatable {
-    /// A button of a notification.
     public struct Action: Sendable, Equatable {
         /// The action's identifier. `default` is a click on the notification itself.
         public var key: String
@@ -157,11 +151,9 @@ public struct Notice: Sendable, Equatable {
     }
 }
 
-/// An event of a notification or of the notification server.
 public enum NoticeEvent: Sendable, Equatable {
     /// Why a notification was closed (the numbers of the specification).
     public enum Closing: UInt32, Sendable {
-        /// Its time has expired.
         case expired = 1
         case dismissed = 2
         /// Closed by our request.
@@ -180,11 +172,9 @@ public enum NoticeEvent: Sendable, Equatable {
     case serverGone(server: String)
 }
 
-/// A notification that is shown.
 public struct ShownNotice: Sendable, Equatable {
     /// The number that the server gave it.
     public let id: UInt32
-    /// The server that shows it.
     public let server: String
 
     public init(id: UInt32, server: String) {
@@ -196,7 +186,6 @@ public struct ShownNotice: Sendable, Equatable {
 /// Shows desktop notifications and reports their events, on a thread of its own. Without a bus or a notification server
 /// it reports that, and keeps trying to find one.
 public final class NotificationPresenter: Sendable {
-    /// The result of a request to show a notification.
     public enum Showing: Sendable, Equatable {
         case shown(ShownNotice)
         /// There is no notification server, or it failed; the reason is our own text.
@@ -208,11 +197,9 @@ public final class NotificationPresenter: Sendable {
         case close(UInt32, done: @Sendable () -> Void)
     }
 
-    /// The shortest and the longest delay between attempts to connect.
     private static let patience: ClosedRange<Duration> = .seconds(1) ... .seconds(60)
 
     private let jobs = Mutex<[Job]>([])
-    /// Wakes the thread for new jobs.
     private let wakeup: Wakeup?
 
     /// Uses the session bus at `place`. `report` is called on the presenter's thread.
@@ -309,18 +296,15 @@ public final class NotificationPresenter: Sendable {
         }
     }
 
-    /// Reads all messages and reports their events.
     private static func hear(_ server: NotificationServer?, _ report: @Sendable (NoticeEvent) -> Void)
         throws(BusFailure)
     {
-        while let server, let step = try server.bus.step() {
-            guard case .message(let message) = step else { continue }
+        while let server, let message = try server.bus.next() {
             // A malformed message is ignored.
             for event in (try? server.read(message)) ?? [] { report(event) }
         }
     }
 
-    /// Waits until a message or a job arrives, or the time has passed.
     private static func sleep(_ server: NotificationServer?, _ wakeup: Wakeup, _ bound: Duration?) throws(BusFailure) {
         var waiting = [wakeup.interest]
         var milliseconds = bound.map { Int32($0 / .milliseconds(1)) } ?? -1
@@ -334,7 +318,6 @@ public final class NotificationPresenter: Sendable {
 }
 
 extension BusFailure {
-    /// Why a notification could not be shown.
     fileprivate var reasonOfNotices: String {
         switch self {
         case .noLibrary, .noBus, .lost: "there is no session bus"
@@ -352,14 +335,11 @@ extension BusFailure {
 
 extension Notice {
     var members: JSONObject {
-        var members = JSONObject([
-            .init("summary", .string(summary)), .init("body", .string(body)),
-            .init("urgency", .integer(Int(urgency.rawValue))), .init("stays", .bool(staysUntilAnswered)),
-        ])
-        members["body_without_actions"] = bodyWithoutActions.map { .string($0) }
-        members["actions"] = .array(
-            actions.map { ["key": .string($0.key), "label": .string($0.label)] })
-        return members
+        [
+            "summary": summary, "body": body, "urgency": Int(urgency.rawValue), "stays": staysUntilAnswered,
+            "body_without_actions": bodyWithoutActions,
+            "actions": actions.map { action -> JSONObject in ["key": action.key, "label": action.label] },
+        ]
     }
 
     init?(members: JSON) {
@@ -378,12 +358,8 @@ extension Notice {
 extension NotificationPresenter.Showing {
     var members: JSONObject {
         switch self {
-        case .shown(let notice):
-            JSONObject([
-                .init("shown", true), .init("notice", .integer(Int(notice.id))),
-                .init("server", .string(notice.server)),
-            ])
-        case .notShown(let reason): JSONObject([.init("shown", false), .init("reason", .string(reason))])
+        case .shown(let notice): ["shown": true, "notice": Int(notice.id), "server": notice.server]
+        case .notShown(let reason): ["shown": false, "reason": reason]
         }
     }
 
@@ -393,9 +369,7 @@ extension NotificationPresenter.Showing {
             self = .notShown(reason: members["reason"]?.string ?? "")
             return
         }
-        guard let id = members["notice"]?.integer.flatMap({ UInt32(exactly: $0) }),
-            let server = members["server"]?.string
-        else { return nil }
+        guard let id = members["notice"]?.number, let server = members["server"]?.string else { return nil }
         self = .shown(ShownNotice(id: id, server: server))
     }
 }
@@ -405,35 +379,26 @@ extension NoticeEvent {
     static let event = "notice"
 
     var members: JSONObject {
-        var members = JSONObject([.init("event", .string(NoticeEvent.event))])
-        switch self {
-        case .answered(let notice, let action, let token):
-            members["kind"] = "answered"
-            members["notice"] = .integer(Int(notice))
-            members["action"] = .string(action)
-            members["activation_token"] = token.map { .string($0) }
-        case .closed(let notice, let closing):
-            members["kind"] = "closed"
-            members["notice"] = .integer(Int(notice))
-            members["closing"] = .integer(Int(closing.rawValue))
-        case .serverCame: members["kind"] = "server_came"
-        case .serverGone(let server):
-            members["kind"] = "server_gone"
-            members["server"] = .string(server)
-        }
+        var members: JSONObject =
+            switch self {
+            case .answered(let notice, let action, let token):
+                ["kind": "answered", "notice": Int(notice), "action": action, "activation_token": token]
+            case .closed(let notice, let closing):
+                ["kind": "closed", "notice": Int(notice), "closing": Int(closing.rawValue)]
+            case .serverCame: ["kind": "server_came"]
+            case .serverGone(let server): ["kind": "server_gone", "server": server]
+            }
+        members["event"] = .string(NoticeEvent.event)
         return members
     }
 
     init?(members: JSONObject) {
-        let notice = members["notice"]?.integer.flatMap { UInt32(exactly: $0) }
-        switch (members["kind"]?.string, notice) {
+        switch (members["kind"]?.string, members["notice"]?.number) {
         case ("answered", let notice?):
             guard let action = members["action"]?.string else { return nil }
-            self = .answered(
-                notice: notice, action: action, activationToken: members["activation_token"]?.string)
+            self = .answered(notice: notice, action: action, activationToken: members["activation_token"]?.string)
         case ("closed", let notice?):
-            let closing = members["closing"]?.integer.flatMap { UInt32(exactly: $0) }.flatMap { Closing(rawValue: $0) }
-            self = .closed(notice: notice, closing ?? .unknown)
+            self = .closed(notice: notice, members["closing"]?.number.flatMap(Closing.init) ?? .unknown)
         case ("server_came", _): self = .serverCame
         case ("server_gone", _):
             guard let server = members["server"]?.string else { return nil }
@@ -443,13 +408,18 @@ extension NoticeEvent {
     }
 }
 
+extension JSON {
+    /// An integer of 32 bits without a sign.
+    var number: UInt32? { integer.flatMap { UInt32(exactly: $0) } }
+}
+
 // Desktop notifications, through the helper.
 extension HelperConnection {
     /// Showing one takes up to three D-Bus calls, each with a timeout of a few seconds.
     private static let timeout: Duration = .seconds(20)
 
     /// Shows a notification and replaces another one if that is still shown. If there is no notification server, the
-    /// result is `notShown`, not an error. Throws ``HelperError`` if the helper fails.
+    /// result is `notShown`, not an error.
     public func notify(
         _ notice: Notice, replacing former: ShownNotice? = nil
     ) async throws(HelperError) -> NotificationPresenter.Showing {
@@ -461,9 +431,7 @@ extension HelperConnection {
         return showing
     }
 
-    /// Closes a notification if it is still shown. Throws ``HelperError`` if the helper fails.
     public func closeNotice(_ notice: ShownNotice) async throws(HelperError) {
-        let members = JSONObject([.init("do", "close_notice"), .init("notice", .integer(Int(notice.id)))])
-        _ = try await request(members, timeout: HelperConnection.timeout)
+        _ = try await request(["do": "close_notice", "notice": Int(notice.id)], timeout: HelperConnection.timeout)
     }
 }

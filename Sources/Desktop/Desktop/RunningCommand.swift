@@ -3,7 +3,6 @@ public import RingbackBase
 
 /// A running `client_secret_command` and its result: its output, or an error text that contains none of the output.
 struct RunningCommand {
-    /// Limits for a command.
     struct Bounds: Sendable {
         /// The maximum size of the output in bytes.
         var maxOutput = 65_536
@@ -13,7 +12,6 @@ struct RunningCommand {
 
     typealias End = HelperProcess.Answer
 
-    /// The id of the request.
     let request: Int
     let process: pid_t
     let deadline: SuspendingClock.Instant
@@ -132,8 +130,7 @@ extension HelperConnection {
     /// of the user's service manager, or as a detached process where there is none. Returns when the program runs.
     /// Throws ``HelperError/programFailed(reason:)`` if it could not be started.
     public func startApplication(scheme: String, url: Secret) async throws(HelperError) {
-        let members = JSONObject([.init("do", "start_application"), .init("scheme", .string(scheme))])
-        try await start(members, url)
+        try await start(["do": "start_application", "scheme": scheme], url)
     }
 
     /// Opens an `http` or `https` page with the desktop's opener (`xdg-open`). Returns when the opener runs; whether
@@ -141,9 +138,7 @@ extension HelperConnection {
     ///
     /// - Parameter activationToken: lets the opened window come to the front; from an action of a notification.
     public func openPage(url: String, activationToken: String? = nil) async throws(HelperError) {
-        var members = JSONObject([.init("do", "open_page")])
-        members["activation_token"] = activationToken.map { .string($0) }
-        try await start(members, Secret(url))
+        try await start(["do": "open_page", "activation_token": activationToken], Secret(url))
     }
 
     private func start(_ members: JSONObject, _ url: Secret) async throws(HelperError) {
@@ -182,7 +177,7 @@ enum CleanEnvironment {
         "KDE_SESSION_VERSION", "GNOME_DESKTOP_SESSION_ID", "TZ",
     ]
 
-    /// Our own environment, cleaned, as `NAME=value` lines.
+    /// `NAME=value` lines.
     static func current(forHelper: Bool = false, forApplications: Bool = false) -> [String] {
         var lines: [String] = []
         var next = unsafe environ

@@ -9,7 +9,6 @@ struct ScreenLockSubject: BusSubject {
     private static let properties = "org.freedesktop.DBus.Properties"
 
     private let bus: BusConnection
-    let isDueAtOnce: Bool
 
     init(_ bus: BusConnection) throws(BusFailure) {
         self.bus = bus
@@ -18,22 +17,22 @@ struct ScreenLockSubject: BusSubject {
         try bus.addMatch(
             sender + "interface='\(ScreenLockSubject.properties)',member='PropertiesChanged',"
                 + "arg0='\(ScreenLockSubject.session)'")
-        isDueAtOnce = ScreenLockSubject.ownSessions(bus).contains { path in
-            ScreenLockSubject.isLocked(path, bus)
+    }
+
+    var isDueAtOnce: Bool {
+        ownSessions.contains { path in
+            (try? property("LockedHint", "b", of: ScreenLockSubject.session, at: path).readBool()) ?? false
         }
     }
 
     func concerns(_ message: BusMessage) throws(BusFailure) -> Bool {
-        if message.isSignal("Lock", of: ScreenLockSubject.session) {
-            return isOurs(message.path)
-        }
-        guard message.isSignal("PropertiesChanged", of: ScreenLockSubject.properties) else { return false }
-        guard try message.readText() == ScreenLockSubject.session else { return false }
-        guard try ScreenLockSubject.saysLocked(message) else { return false }
+        if message.isSignal("Lock", of: ScreenLockSubject.session) { return isOurs(message.path) }
+        guard message.isSignal("PropertiesChanged", of: ScreenLockSubject.properties),
+            try message.readText() == ScreenLockSubject.session, try ScreenLockSubject.saysLocked(message)
+        else { return false }
         return isOurs(message.path)
     }
 
-    /// True if the changed properties say that the session is locked.
     private static func saysLocked(_ message: BusMessage) throws(BusFailure) -> Bool {
         try message.enter("a", "{sv}")
         while try message.enterNext("e", "sv") {
@@ -48,15 +47,13 @@ struct ScreenLockSubject: BusSubject {
         return false
     }
 
-    // MARK: Whose session
-
     /// The sessions are looked up for each event, because they begin and end while this process runs. If no session is
     /// known to be ours, every session of our user counts: locking too often is safer than missing a lock.
     private func isOurs(_ path: String?) -> Bool {
         guard let path else { return false }
-        let own = ScreenLockSubject.ownSessions(bus)
+        let own = ownSessions
         if !own.isEmpty { return own.contains(path) }
-        let answer = try? ScreenLockSubject.property("User", "(uo)", of: ScreenLockSubject.session, at: path, bus)
+        let answer = try? property("User", "(uo)", of: ScreenLockSubject.session, at: path)
         guard let answer, (try? answer.enter("r", "uo")) != nil else { return false }
         return (try? answer.readNumber()) == getuid()
     }
@@ -64,43 +61,34 @@ struct ScreenLockSubject: BusSubject {
     /// The sessions that count as ours: the one that this process runs in, the one that its environment names, and the
     /// user's graphical one. A user service runs in none of them, and a program started over SSH must notice the
     /// desktop's lock as well.
-    private static func ownSessions(_ bus: BusConnection) -> [String] {
-        var paths: [String] = []
-        if let path = try? manager("GetSessionByPID", .number(UInt32(getpid())), bus) { paths.append(path) }
-        if let name = unsafe getenv("XDG_SESSION_ID"),
-            let path = try? manager("GetSession", .text(unsafe String(cString: name)), bus)
-        {
-            paths.append(path)
-        }
-        if let path = try? displaySession(bus) { paths.append(path) }
-        return paths
+    private var ownSessions: [String] {
+        let named = unsafe getenv("XDG_SESSION_ID").map { unsafe String(cString: $0) }
+        let paths = [
+            try? manager("GetSessionByPID", .number(UInt32(getpid()))),
+            named.flatMap { try? manager("GetSession", .text($0)) }, try? displaySession(),
+        ]
+        return paths.compactMap(\.self)
     }
 
-    private static func displaySession(_ bus: BusConnection) throws(BusFailure) -> String? {
-        let user = try manager("GetUser", .number(getuid()), bus)
-        let answer = try property("Display", "(so)", of: "org.freedesktop.login1.User", at: user, bus)
+    private func displaySession() throws(BusFailure) -> String? {
+        let user = try manager("GetUser", .number(getuid()))
+        let answer = try property("Display", "(so)", of: "org.freedesktop.login1.User", at: user)
         try answer.enter("r", "so")
         try answer.skip("s")
         let path = try answer.readPath()
         return path == "/" ? nil : path
     }
 
-    private static func isLocked(_ path: String, _ bus: BusConnection) -> Bool {
-        (try? property("LockedHint", "b", of: session, at: path, bus).readBool()) ?? false
-    }
-
-    /// The path that the manager returns.
-    private static func manager(
-        _ member: String, _ argument: BusValue, _ bus: BusConnection
-    ) throws(BusFailure) -> String {
+    private func manager(_ member: String, _ argument: BusValue) throws(BusFailure) -> String {
         try bus.call(
-            member, of: "org.freedesktop.login1.Manager", at: "/org/freedesktop/login1", in: name, [argument]
+            member, of: "org.freedesktop.login1.Manager", at: "/org/freedesktop/login1", in: ScreenLockSubject.name,
+            [argument]
         ).readPath()
     }
 
-    private static func property(
-        _ property: String, _ type: String, of interface: String, at path: String, _ bus: BusConnection
+    private func property(
+        _ property: String, _ type: String, of interface: String, at path: String
     ) throws(BusFailure) -> BusMessage {
-        try bus.property(property, type, of: interface, at: path, in: name)
+        try bus.property(property, type, of: interface, at: path, in: ScreenLockSubject.name)
     }
 }

@@ -2,7 +2,6 @@ internal import COpenSSL
 internal import Cryptography
 public import RingbackBase
 
-/// The state of the Secret Service.
 public enum SecretServiceStatus: Sendable, Equatable {
     /// Keys cannot be stored: there is no bus, no service or no default collection.
     case unavailable(reason: String)
@@ -12,12 +11,9 @@ public enum SecretServiceStatus: Sendable, Equatable {
 }
 
 /// A client of the user's keyring (gnome-keyring, KWallet, KeePassXC). It stores, finds and deletes Ringback's own keys
-/// and cannot request secrets of other programs.
-///
-/// Every call opens a connection of its own, blocks its thread and has a timeout: some seconds for each step, and
-/// ``promptTimeout`` for a prompt.
+/// and cannot request secrets of other programs. Every call opens a connection of its own, blocks its thread and has a
+/// timeout: some seconds for each step, and ``promptTimeout`` for a prompt.
 struct SecretServiceClient: Sendable {
-    /// The well-known name of the service.
     static let name = "org.freedesktop.secrets"
     static let label = "Ringback vault key"
     /// The maximum size of a secret in bytes.
@@ -25,30 +21,15 @@ struct SecretServiceClient: Sendable {
     /// How long the user may take to react to the keyring's prompt.
     static let promptTimeout: Duration = .seconds(90)
 
-    private let place: BusPlace
-    private let promptTimeout: Duration
-
-    /// A client for the service on that bus, by default the session bus of the environment.
-    init(place: BusPlace = .session(), promptTimeout: Duration = SecretServiceClient.promptTimeout) {
-        self.place = place
-        self.promptTimeout = promptTimeout
-    }
+    var place = BusPlace.session()
+    var promptTimeout = SecretServiceClient.promptTimeout
 
     /// True if the text is a valid identifier of a key: 1 to 128 letters, digits, `.`, `_` and `-`.
     static func isIdentifier(_ text: String) -> Bool {
-        (1...128).contains(text.utf8.count)
-            && text.utf8.allSatisfy { byte in
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "-"):
-                    true
-                default: false
-                }
-            }
+        (1...128).contains(text.utf8.count) && text.utf8.allSatisfy { $0.isLetterOrDigit || "._-".utf8.contains($0) }
     }
 
     /// The state, without prompting the user. A service that is not running is started if the bus can activate it.
-    /// Throws ``SecretServiceError/failed(reason:)`` if the service violates its interface.
     func status() throws(SecretServiceError) -> SecretServiceStatus {
         do throws(SecretServiceError) {
             let conversation = try converse(mayPrompt: false)
@@ -59,8 +40,6 @@ struct SecretServiceClient: Sendable {
         }
     }
 
-    /// The secret stored under the identifier. If it is locked, it is unlocked first; a prompt is shown only if
-    /// `mayPrompt` is true. Throws ``SecretServiceError/locked`` or ``SecretServiceError/notFound``.
     func read(id: String, mayPrompt: Bool = false) throws(SecretServiceError) -> Secret {
         let conversation = try converse(id, mayPrompt: mayPrompt)
         return try conversation.read(try conversation.unlockedItem(id))
@@ -89,7 +68,6 @@ struct SecretServiceClient: Sendable {
         }
     }
 
-    /// Deletes the secret stored under the identifier. Throws ``SecretServiceError/notFound`` if there is none.
     func delete(id: String, mayPrompt: Bool = false) throws(SecretServiceError) {
         let conversation = try converse(id, mayPrompt: mayPrompt)
         try conversation.delete(try conversation.unlockedItem(id))
@@ -119,9 +97,7 @@ public enum SecretServiceError: Error, Sendable, Equatable, CustomStringConverti
     case unavailable(reason: String)
     /// The key is locked. The service would prompt the user first.
     case locked
-    /// There is no key with this identifier.
     case notFound
-    /// The user dismissed the prompt.
     case dismissed
     case failed(reason: String)
 
@@ -193,7 +169,6 @@ struct SecretServiceSubject: BusSubject {
 
 /// How secrets are transferred within a session of the Secret Service: encrypted with an agreed key, so that a monitor
 /// of the bus cannot read them. If the service supports no encryption, they are transferred unencrypted.
-///
 /// `dh-ietf1024-sha256-aes128-cbc-pkcs7` is the only algorithm of the interface. It protects against reading, not
 /// against a man in the middle: the bus itself is trusted.
 @safe final class SecretTransport {
@@ -206,21 +181,13 @@ struct SecretServiceSubject: BusSubject {
     /// The AES key; empty if secrets are transferred unencrypted.
     private var key: [UInt8]
 
-    /// A session without encryption.
-    init(plainSession session: String) {
+    /// - Parameter key: 16 bytes; nil for a session without encryption.
+    init(session: String, key: Secret?) {
         self.session = session
-        key = []
+        self.key = key?.revealedBytes() ?? []
     }
 
-    /// A session with a key of 16 bytes.
-    init(session: String, key: Secret) {
-        self.session = session
-        self.key = key.revealedBytes()
-    }
-
-    deinit {
-        key.erase()
-    }
+    deinit { key.erase() }
 
     /// Encrypts a secret. Returns the parameters (an initialization vector) and the value of a secret structure.
     func seal(_ secret: Secret) throws(SecretServiceError) -> (parameters: [UInt8], value: [UInt8]) {
@@ -268,7 +235,6 @@ struct SecretServiceSubject: BusSubject {
     private static let length = 128
     private let prime: OpaquePointer
     private let exponent: OpaquePointer
-    /// The public number, for the service.
     let publicNumber: [UInt8]
 
     init() throws(SecretServiceError) {
@@ -338,10 +304,9 @@ struct SecretServiceSubject: BusSubject {
 extension SecretServiceStatus {
     var members: JSONObject {
         switch self {
-        case .unavailable(let reason):
-            JSONObject([.init("status", "unavailable"), .init("reason", .string(reason))])
-        case .locked: JSONObject([.init("status", "locked")])
-        case .unlocked: JSONObject([.init("status", "unlocked")])
+        case .unavailable(let reason): ["status": "unavailable", "reason": reason]
+        case .locked: ["status": "locked"]
+        case .unlocked: ["status": "unlocked"]
         }
     }
 
@@ -358,11 +323,11 @@ extension SecretServiceStatus {
 extension SecretServiceError {
     var members: JSONObject {
         switch self {
-        case .unavailable(let reason): JSONObject([.init("error", "unavailable"), .init("reason", .string(reason))])
-        case .locked: JSONObject([.init("error", "locked")])
-        case .notFound: JSONObject([.init("error", "not_found")])
-        case .dismissed: JSONObject([.init("error", "dismissed")])
-        case .failed(let reason): JSONObject([.init("error", "failed"), .init("reason", .string(reason))])
+        case .unavailable(let reason): ["error": "unavailable", "reason": reason]
+        case .locked: ["error": "locked"]
+        case .notFound: ["error": "not_found"]
+        case .dismissed: ["error": "dismissed"]
+        case .failed(let reason): ["error": "failed", "reason": reason]
         }
     }
 
@@ -386,7 +351,6 @@ extension HelperConnection {
     private static let timeout: Duration = .seconds(30)
 
     /// The state of the Secret Service, without prompting the user. A service that D-Bus can activate is started.
-    /// Throws ``HelperError``.
     public func secretServiceStatus() async throws(HelperError) -> SecretServiceStatus {
         let answer = try await ask("status")
         guard let status = SecretServiceStatus(members: answer.members) else { throw .ended }
@@ -394,16 +358,14 @@ extension HelperConnection {
     }
 
     /// The key with this identifier. If it is locked, it is unlocked first; a prompt is shown only if `mayPrompt` is
-    /// true (at most 90 s). Throws ``HelperError``, with `notFound` if there is no such key and `locked` if it stays
-    /// locked.
+    /// true (at most 90 s). Throws `notFound` if there is no such key and `locked` if it stays locked.
     public func readKey(id: String, mayPrompt: Bool = false) async throws(HelperError) -> Secret {
-        let answer = try await ask("read", id: id, mayPrompt: mayPrompt)
-        guard let secret = answer.secret else { throw .ended }
+        guard let secret = try await ask("read", id: id, mayPrompt: mayPrompt).secret else { throw .ended }
         return secret
     }
 
     /// Stores a key of 1 to 1,024 bytes under an identifier that is not in use (1 to 128 letters, digits, `.`, `_` and
-    /// `-`), and reads it back to verify it. Throws ``HelperError``, also if the identifier is in use.
+    /// `-`), and reads it back to verify it. Throws also if the identifier is in use.
     public func createKey(id: String, key: Secret, mayPrompt: Bool = false) async throws(HelperError) {
         guard (1...SecretServiceClient.maxSecret).contains(key.count) else {
             throw .secretService(.failed(reason: "a secret has 1 to \(SecretServiceClient.maxSecret) bytes"))
@@ -422,10 +384,7 @@ extension HelperConnection {
         if let id, !SecretServiceClient.isIdentifier(id) {
             throw .secretService(.failed(reason: "not an identifier of a key"))
         }
-        var members = JSONObject([
-            .init("do", "secret_service"), .init("verb", .string(verb)), .init("may_prompt", .bool(mayPrompt)),
-        ])
-        members["key"] = id.map { .string($0) }
+        let members: JSONObject = ["do": "secret_service", "verb": verb, "may_prompt": mayPrompt, "key": id]
         let timeout = HelperConnection.timeout + (mayPrompt ? SecretServiceClient.promptTimeout : .zero)
         return try await request(members, secret: secret, timeout: timeout)
     }

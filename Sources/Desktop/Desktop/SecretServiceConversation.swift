@@ -15,9 +15,6 @@ final class SecretServiceConversation {
         self.promptTimeout = promptTimeout
     }
 
-    // MARK: Collections
-
-    /// The collection for new keys.
     func defaultCollection() throws(SecretServiceError) -> String {
         for alias in ["default", "login"] {
             if let path = try ask({ () throws(BusFailure) in try service.collection(alias: alias) }) { return path }
@@ -39,16 +36,12 @@ final class SecretServiceConversation {
         }
     }
 
-    // MARK: Items
-
     func find(_ id: String) throws(SecretServiceError) -> (path: String, isLocked: Bool)? {
         let found = try ask { () throws(BusFailure) in try service.search(id) }
         if let path = found.unlocked.first { return (path, false) }
-        if let path = found.locked.first { return (path, true) }
-        return nil
+        return found.locked.first.map { ($0, true) }
     }
 
-    /// The path of the item with this identifier, unlocked.
     func unlockedItem(_ id: String) throws(SecretServiceError) -> String {
         guard let item = try find(id) else { throw .notFound }
         guard item.isLocked else { return item.path }
@@ -83,8 +76,7 @@ final class SecretServiceConversation {
             value.erase()
         }
         let prompt = try ask { () throws(BusFailure) in
-            try service.createItem(
-                id, in: collection, session: transport.session, parameters: parameters, value: value)
+            try service.createItem(id, in: collection, session: transport.session, parameters: parameters, value: value)
         }
         if prompt != SecretServiceObjects.noObject { try follow(prompt) }
     }
@@ -112,8 +104,6 @@ final class SecretServiceConversation {
         return Secret(bytes: decoded)
     }
 
-    // MARK: Transfer of secrets
-
     private func openTransport() throws(SecretServiceError) -> SecretTransport {
         if let transport { return transport }
         let agreed = try openAgreedTransport()
@@ -127,8 +117,7 @@ final class SecretServiceConversation {
         let agreement = try KeyAgreement()
         let session: (path: String, number: [UInt8])
         do throws(BusFailure) {
-            session = try service.openSession(
-                SecretTransport.agreedAlgorithm, publicNumber: agreement.publicNumber)
+            session = try service.openSession(SecretTransport.agreedAlgorithm, publicNumber: agreement.publicNumber)
         } catch {
             if error == .refused("org.freedesktop.DBus.Error.NotSupported") { return nil }
             throw SecretServiceError(error)
@@ -143,10 +132,8 @@ final class SecretServiceConversation {
         let session = try ask { () throws(BusFailure) in
             try service.openSession(SecretTransport.plainAlgorithm, publicNumber: nil)
         }
-        return SecretTransport(plainSession: session.path)
+        return SecretTransport(session: session.path, key: nil)
     }
-
-    // MARK: Prompts
 
     /// Shows the service's prompt and waits until it is completed. The caller then checks whether the step succeeded.
     private func follow(_ prompt: String) throws(SecretServiceError) {
@@ -169,16 +156,10 @@ final class SecretServiceConversation {
     }
 
     /// False if the user dismissed the prompt.
-    private func awaitCompletion(of prompt: String, until deadline: SuspendingClock.Instant) throws(BusFailure) -> Bool
-    {
-        let bus = service.bus
-        while true {
-            guard SuspendingClock.now < deadline else { throw .unanswered }
-            guard let step = try bus.step() else {
-                try bus.wait(until: deadline)
-                continue
-            }
-            guard case .message(let message) = step else { continue }
+    private func awaitCompletion(
+        of prompt: String, until deadline: SuspendingClock.Instant
+    ) throws(BusFailure) -> Bool {
+        while let message = try service.bus.next(until: deadline) {
             if message.isSignal("Completed", of: "org.freedesktop.Secret.Prompt"), message.path == prompt {
                 return try !message.readBool()
             }
@@ -189,6 +170,7 @@ final class SecretServiceConversation {
                 throw .absent
             }
         }
+        throw .unanswered
     }
 
     private func ask<Answer>(_ step: () throws(BusFailure) -> Answer) throws(SecretServiceError) -> Answer {
@@ -225,8 +207,6 @@ struct SecretServiceObjects {
             isSensitive: isSensitive)
     }
 
-    // MARK: Service
-
     /// Opens a session. Returns its path and, for a key agreement, the service's public number.
     func openSession(_ algorithm: String, publicNumber: [UInt8]?) throws(BusFailure) -> (path: String, [UInt8]) {
         let answer = try call(
@@ -258,15 +238,13 @@ struct SecretServiceObjects {
         return (try answer.readPaths(), try answer.readPath())
     }
 
-    // MARK: Collection
-
     func isLocked(collection: String) throws(BusFailure) -> Bool {
         try bus.property(
             "Locked", "b", of: "org.freedesktop.Secret.Collection", at: collection, in: SecretServiceClient.name
         ).readBool()
     }
 
-    /// Stores an item: its secret as it is transferred. Returns the path of a prompt, or `/` if none is needed.
+    /// Returns the path of a prompt, or `/` if none is needed.
     func createItem(
         _ id: String, in collection: String, session: String, parameters: [UInt8], value: [UInt8]
     ) throws(BusFailure) -> String {
@@ -284,8 +262,6 @@ struct SecretServiceObjects {
         return try answer.readPath()
     }
 
-    // MARK: Item
-
     func secret(of item: String, session: String) throws(BusFailure) -> (parameters: [UInt8], value: [UInt8]) {
         let answer = try call("GetSecret", "Item", at: item, .path(session), isSensitive: true)
         try answer.enter("r", "oayays")
@@ -293,12 +269,8 @@ struct SecretServiceObjects {
         return (try answer.readBytes(), try answer.readBytes())
     }
 
-    /// Deletes an item. Returns the path of a prompt, or `/` if none is needed.
-    func delete(_ item: String) throws(BusFailure) -> String {
-        try call("Delete", "Item", at: item).readPath()
-    }
-
-    // MARK: Prompt
+    /// Returns the path of a prompt, or `/` if none is needed.
+    func delete(_ item: String) throws(BusFailure) -> String { try call("Delete", "Item", at: item).readPath() }
 
     func prompt(_ path: String) throws(BusFailure) {
         // We have no window that the prompt could be placed over.
@@ -307,7 +279,6 @@ struct SecretServiceObjects {
 
     func dismiss(_ path: String) throws(BusFailure) { _ = try call("Dismiss", "Prompt", at: path) }
 
-    /// The attributes by which a key of Ringback is found.
     private static func attributes(_ id: String) -> BusValue {
         .array(of: "{ss}", [.entry("application", .text("ringback")), .entry("key-id", .text(id))])
     }

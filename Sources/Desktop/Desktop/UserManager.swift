@@ -1,6 +1,5 @@
 internal import Glibc
 
-/// Why the user's service manager did not start a program.
 enum UserManagerError: Error, Sendable, Equatable {
     /// No service manager on the session bus can do this. Nothing was started, so the caller may start the program
     /// itself.
@@ -16,14 +15,9 @@ struct UserManagerClient: Sendable {
     private static let path = "/org/freedesktop/systemd1"
     private static let manager = "org.freedesktop.systemd1.Manager"
 
-    private let place: BusPlace
+    let place: BusPlace
 
-    /// A client for the manager on that bus, by default the session bus of the environment.
-    init(place: BusPlace) {
-        self.place = place
-    }
-
-    /// Starts a program and waits until it runs. Blocks for at most some seconds. Throws ``UserManagerError``.
+    /// Starts a program and waits until it runs. Blocks for at most some seconds.
     ///
     /// - Parameters:
     ///   - id: letters and digits; the unit's name is `app-ringback-ID.service`.
@@ -32,9 +26,7 @@ struct UserManagerClient: Sendable {
     ///   - environment: `NAME=value` lines for variables that the manager itself does not have. The manager's values
     ///     are used first, because they belong to the user's current desktop session, which may be newer than the
     ///     daemon.
-    func start(
-        id: String, description: String, arguments: [String], environment: [String]
-    ) throws(UserManagerError) {
+    func start(id: String, description: String, arguments: [String], environment: [String]) throws(UserManagerError) {
         let bus: BusConnection
         do throws(BusFailure) {
             bus = try BusConnection(place)
@@ -47,9 +39,15 @@ struct UserManagerClient: Sendable {
         do throws(BusFailure) {
             let known = (try? variables(bus)) ?? []
             let added = environment.filter { line in !known.contains(UserManagerClient.name(of: line)) }
-            let unit = Unit(
-                name: "app-ringback-\(id).service", description: description, arguments: arguments, environment: added)
-            isRunning = try start(unit, bus)
+            isRunning = try start(
+                "app-ringback-\(id).service",
+                [
+                    .property("Description", .text(description)), .property("Type", .text("exec")),
+                    // Remove a failed unit at once; its journal is kept.
+                    .property("CollectMode", .text("inactive-or-failed")), .property("Slice", .text("app.slice")),
+                    .property("Environment", .texts(added)),
+                    .property("ExecStart", UserManagerClient.command(arguments)),
+                ], bus)
         } catch {
             switch error {
             case .timedOut: throw .failed(reason: "the service manager did not respond in time")
@@ -62,15 +60,8 @@ struct UserManagerClient: Sendable {
         }
     }
 
-    private struct Unit {
-        let name: String
-        let description: String
-        let arguments: [String]
-        let environment: [String]
-    }
-
     /// False if the manager reports that starting failed.
-    private func start(_ unit: Unit, _ bus: BusConnection) throws(BusFailure) -> Bool {
+    private func start(_ unit: String, _ properties: [BusValue], _ bus: BusConnection) throws(BusFailure) -> Bool {
         // Subscribe before the job is created, so that its end is not missed.
         try bus.addMatch(
             "type='signal',sender='\(UserManagerClient.name)',interface='\(UserManagerClient.manager)',"
@@ -78,28 +69,20 @@ struct UserManagerClient: Sendable {
         _ = try call("Subscribe", bus)
         let job: String
         do throws(BusFailure) {
-            job = try start(unit, waitsForAll: true, bus)
+            job = try self.job(unit, properties + [.property("ExitType", .text("cgroup"))], bus)
         } catch {
             // `ExitType` exists since systemd 250. Without it a service ends with its first process, and
             // `KillMode=process` keeps the programs alive that this process has started, as openers do.
             guard case .refused(let name) = error, name != "org.freedesktop.DBus.Error.NoReply" else { throw error }
-            job = try start(unit, waitsForAll: false, bus)
+            job = try self.job(unit, properties + [.property("KillMode", .text("process"))], bus)
         }
         return try awaitEnd(of: job, bus)
     }
 
-    /// Returns the path of the job.
-    private func start(_ unit: Unit, waitsForAll: Bool, _ bus: BusConnection) throws(BusFailure) -> String {
-        let properties: [BusValue] = [
-            .property("Description", .text(unit.description)), .property("Type", .text("exec")),
-            waitsForAll ? .property("ExitType", .text("cgroup")) : .property("KillMode", .text("process")),
-            // Remove a failed unit at once; its journal is kept.
-            .property("CollectMode", .text("inactive-or-failed")), .property("Slice", .text("app.slice")),
-            .property("Environment", .texts(unit.environment)),
-            .property("ExecStart", UserManagerClient.command(unit.arguments)),
-        ]
-        return try call(
-            "StartTransientUnit", bus, .text(unit.name), .text("fail"), .array(of: "(sv)", properties),
+    /// The path of the job that starts the unit.
+    private func job(_ unit: String, _ properties: [BusValue], _ bus: BusConnection) throws(BusFailure) -> String {
+        try call(
+            "StartTransientUnit", bus, .text(unit), .text("fail"), .array(of: "(sv)", properties),
             .array(of: "(sa(sv))", [])
         ).readPath()
     }
@@ -109,19 +92,13 @@ struct UserManagerClient: Sendable {
     /// therefore doubled.
     private static func command(_ words: [String]) -> BusValue {
         let escaped = words.enumerated().map { $0 == 0 ? $1 : $1.replacing("$", with: "$$") }
-        return .array(
-            of: "(sasb)", [.structure([.text(words.first ?? ""), .texts(escaped), .bool(false)])])
+        return .array(of: "(sasb)", [.structure([.text(words.first ?? ""), .texts(escaped), .bool(false)])])
     }
 
     private func awaitEnd(of job: String, _ bus: BusConnection) throws(BusFailure) -> Bool {
         let deadline = SuspendingClock.now + BusConnection.callTimeout
-        while SuspendingClock.now < deadline {
-            guard let step = try bus.step() else {
-                try bus.wait(until: deadline)
-                continue
-            }
-            guard case .message(let message) = step, message.isSignal("JobRemoved", of: UserManagerClient.manager)
-            else { continue }
+        while let message = try bus.next(until: deadline) {
+            guard message.isSignal("JobRemoved", of: UserManagerClient.manager) else { continue }
             _ = try message.readNumber()
             guard try message.readPath() == job else { continue }
             try message.skip("s")
@@ -131,7 +108,6 @@ struct UserManagerClient: Sendable {
         return true
     }
 
-    /// The names of the variables in the manager's environment.
     private func variables(_ bus: BusConnection) throws(BusFailure) -> Set<String> {
         let answer = try bus.property(
             "Environment", "as", of: UserManagerClient.manager, at: UserManagerClient.path, in: UserManagerClient.name)

@@ -4,7 +4,6 @@ internal import Glibc
 public import RingbackBase
 internal import Terminal
 
-/// The subject of a notification.
 public enum NoticeSubject: Sendable, Equatable {
     /// A program waits for the account, which needs a sign-in.
     case signInWanted
@@ -40,15 +39,13 @@ public enum NoticeSubject: Sendable, Equatable {
 /// The texts of notifications. They contain only names and times: no URL, no token, nothing that must not be visible on
 /// a locked screen.
 public struct NoticeWords: Sendable {
-    /// The key of the action "Sign in".
+    /// The keys of the action "Sign in", and of a click on the notification itself.
     static let signIn = "sign_in"
-    /// A click on the notification itself.
     static let click = "default"
     /// The maximum length of a name. A longer one would hide the rest of the text.
     private static let maxName = 80
 
     let language: Language
-    /// The current time.
     let now: @Sendable () -> WallInstant
 
     public init(language: Language, now: @escaping @Sendable () -> WallInstant) {
@@ -59,24 +56,18 @@ public struct NoticeWords: Sendable {
     /// The notification about a subject. `account` is nil for a link that belongs to no account.
     func notice(_ subject: NoticeSubject, _ account: String?) -> Notice {
         let name = account ?? ""
-        let (summary, body) = text(subject, name)
+        let (summary, body) = language == .russian ? russian(subject, name) : english(subject, name)
         guard subject.isPrompt else {
-            var urgency = Notice.Urgency.normal
-            if case .signedIn = subject { urgency = .low }
+            let urgency: Notice.Urgency = if case .signedIn = subject { .low } else { .normal }
             return Notice(summary: summary, body: body, urgency: urgency)
         }
         let label = language == .russian ? "Войти" : "Sign in"
         let command = ShownCommand("ringback login \(name)")
         return Notice(
             summary: summary, body: body,
-            bodyWithoutActions: body
-                + (language == .russian ? " Команда: \(shown: command)" : " Run: \(shown: command)"),
+            bodyWithoutActions: "\(body) \(language == .russian ? "Команда" : "Run"): \(shown: command)",
             actions: [.init(key: NoticeWords.click, label: label), .init(key: NoticeWords.signIn, label: label)],
             staysUntilAnswered: true)
-    }
-
-    private func text(_ subject: NoticeSubject, _ name: String) -> (summary: String, body: String) {
-        language == .russian ? russian(subject, name) : english(subject, name)
     }
 
     private func english(_ subject: NoticeSubject, _ name: String) -> (summary: String, body: String) {
@@ -90,10 +81,7 @@ public struct NoticeWords: Sendable {
             ("Not signed in to \(name)", message.map(NoticeWords.plain) ?? "The sign-in was not finished.")
         case .changeConfirmed(let message): ("Confirmed for \(name)", message.map(NoticeWords.plain) ?? "")
         case .ownPage(let words):
-            (
-                "The sign-in page of \(name) shows: \(words)",
-                "Enter nothing on a page that shows other words."
-            )
+            ("The sign-in page of \(name) shows: \(words)", "Enter nothing on a page that shows other words.")
         case .pageNotOpened:
             ("The sign-in page of \(name) could not be opened", "Run: \(shown: "ringback login \(name)")")
         case .linkUnusable:
@@ -121,10 +109,7 @@ public struct NoticeWords: Sendable {
             ("Вход в \(name) не выполнен", message.map(NoticeWords.plain) ?? "Вход не был завершён.")
         case .changeConfirmed(let message): ("Подтверждено для \(name)", message.map(NoticeWords.plain) ?? "")
         case .ownPage(let words):
-            (
-                "На странице входа в \(name) стоят слова: \(words)",
-                "Ничего не вводите на странице с другими словами."
-            )
+            ("На странице входа в \(name) стоят слова: \(words)", "Ничего не вводите на странице с другими словами.")
         case .pageNotOpened:
             ("Не удалось открыть страницу входа в \(name)", "Команда: \(shown: "ringback login \(name)")")
         case .linkUnusable:

@@ -9,7 +9,6 @@ public struct NoticeDesktop: Sendable {
     public var close: @Sendable (ShownNotice) async -> Void
     /// Opens a page in the user's browser; false if it could not be opened.
     public var open: @Sendable (_ page: String, _ activationToken: String?) async -> Bool
-    /// The stream of notification events.
     public var news: @Sendable () -> AsyncStream<NoticeEvent>
 
     public init(
@@ -54,7 +53,6 @@ public struct SignIns: Sendable {
 }
 
 extension SignIns {
-    /// Functions of a broker.
     public init(_ broker: Broker) {
         self.init(
             user: { name in

@@ -7,7 +7,6 @@ internal import Synchronization
 /// user has declined, the account is not prompted for again for five minutes. All events are handled one after another
 /// from one queue.
 public actor SignInNotices {
-    /// A notification and its state.
     struct NoticeState {
         let subject: NoticeSubject
         /// Nil if it could not be shown.
@@ -30,8 +29,7 @@ public actor SignInNotices {
     static let quietTime: Duration = .seconds(300)
     /// Two reports of the same sign-in within this time cause one notification.
     private static let duplicateInterval: Duration = .seconds(10)
-    /// The maximum number of times that a prompt is shown. It prevents an endless loop if showing it makes the server
-    /// crash.
+    /// How often a prompt is shown. It prevents an endless loop if showing it makes the server crash.
     private static let maxAttempts = 5
     /// How long a program that delivers a callback waits for its notification.
     private static let sayingTime: Duration = .seconds(3)
@@ -60,14 +58,10 @@ public actor SignInNotices {
         (inbox, callbackReceiver) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1_024))
     }
 
-    // MARK: What happens
-
     /// Queues a fact of the broker. Does not block; the broker calls it from within its own methods.
     public nonisolated func note(_ fact: BrokerFact) {
         switch fact {
-        case .signInWanted(let account):
-            guard wanted.withLock({ $0.insert(account).inserted }) else { return }
-            put(.fact(fact))
+        case .signInWanted(let account): if wanted.withLock({ $0.insert(account).inserted }) { put(.fact(fact)) }
         case .sessionEnding, .sessionEnded, .sessionClosed, .sessionOpened, .signInEnded: put(.fact(fact))
         default: return
         }
@@ -85,15 +79,12 @@ public actor SignInNotices {
         }
     }
 
-    /// Sets from now on whether notifications are shown and for which accounts.
     public nonisolated func configure(isEnabled: Bool, accounts: [AccountName]) {
         put(.configured(isEnabled: isEnabled, Set(accounts)))
     }
 
     /// Notifies the user of the result of a callback that came as a link. True if a notification was shown.
-    public nonisolated func tell(
-        _ verdict: CallbackVerdict, of account: AccountName?, message: String?
-    ) async -> Bool {
+    public nonisolated func tell(_ verdict: CallbackVerdict, of account: AccountName?, message: String?) async -> Bool {
         let subject: NoticeSubject =
             switch verdict {
             case .completed: .signedIn(as: nil)
@@ -132,7 +123,7 @@ public actor SignInNotices {
         }
     }
 
-    /// Handles an item. Returns the account whose sign-in page is to be opened, if any.
+    /// Returns the account whose sign-in page is to be opened, if any.
     private func work(_ item: Item) async -> (AccountName, String?)? {
         switch item {
         case .fact(let fact): await take(fact)
@@ -219,8 +210,6 @@ public actor SignInNotices {
         }
     }
 
-    // MARK: Showing
-
     private func quiet(_ account: AccountName) { quietUntil[account] = clock.bootInstant + SignInNotices.quietTime }
 
     private func prompt(_ subject: NoticeSubject, _ account: AccountName) async {
@@ -228,7 +217,6 @@ public actor SignInNotices {
         _ = await place(subject, account)
     }
 
-    /// True if it was shown.
     private func say(_ subject: NoticeSubject, _ account: AccountName?) async -> Bool {
         var subject = subject
         if case .signedIn = subject, let account {
@@ -263,9 +251,6 @@ public actor SignInNotices {
         await desktop.close(shown)
     }
 
-    // MARK: Opening pages
-
-    /// Opens the page of the pending sign-in, or of a new one.
     private func show(_ account: AccountName, _ token: String?) async {
         if let page = await signIns.page(account) {
             if let words = page.words {

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import RingbackBase
 
 /// Reads and writes the desktop's files. A file is replaced as a whole by rename, so it is never half written. A
 /// symbolic link is kept and its target replaced, because some users keep their settings in a repository.
@@ -27,21 +28,6 @@ enum FileStore {
         return bytes.count > maxSize ? nil : String(validating: bytes, as: UTF8.self)
     }
 
-    /// The names in a directory; empty if it cannot be read.
-    static func names(in path: String) -> [String] {
-        guard let directory = unsafe opendir(path) else { return [] }
-        defer { unsafe closedir(directory) }
-        var names: [String] = []
-        while let entry = unsafe readdir(directory) {
-            names.append(
-                unsafe withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
-                    unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-                })
-        }
-        return names
-    }
-
-    /// Everything before the last `/`.
     static func directory(of path: String) -> String { String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]) }
 
     /// Creates a directory and its parents with mode 0700, as the base directory specification asks.
@@ -120,9 +106,7 @@ public struct DesktopPlaces: Equatable, Sendable {
     /// All `mimeapps.list` files, highest priority first.
     public let allLists: [String]
     /// `$XDG_CONFIG_HOME/mimeapps.list`, to which a user's choice is written.
-    public var mainList: String { main }
-
-    private let main: String
+    public let mainList: String
 
     /// - Parameter environment: returns a variable's value; nil or empty if it is not set.
     /// - Returns: nil if neither a home directory nor the XDG variables are set.
@@ -147,7 +131,7 @@ public struct DesktopPlaces: Equatable, Sendable {
         let dataDirectories = directories("XDG_DATA_DIRS", "/usr/local/share:/usr/share")
         applications = "\(data)/applications"
         allApplications = ([data] + dataDirectories).map { "\($0)/applications" }
-        main = "\(config)/mimeapps.list"
+        mainList = "\(config)/mimeapps.list"
         ownLists = lists([config]) + lists(["\(data)/applications"])
         allLists = lists([config] + directories("XDG_CONFIG_DIRS", "/etc/xdg")) + lists(allApplications)
     }

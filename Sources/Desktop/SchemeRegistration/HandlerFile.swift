@@ -3,7 +3,6 @@ public import RingbackBase
 /// The `.desktop` file that makes this program a scheme's handler. The URL is passed as one argument, unchanged: `%u`
 /// is not quoted, the program's path is absolute, and no shell is involved.
 public struct HandlerFile: Equatable, Sendable {
-    /// The scheme whose links it handles.
     public let scheme: URLScheme
     /// The absolute path of `ringback`.
     public let program: String
@@ -21,8 +20,6 @@ public struct HandlerFile: Equatable, Sendable {
 
     /// The file's name, which is its desktop file id.
     public var name: String { HandlerFile.name(for: scheme) }
-
-    /// The name of a scheme's file.
     public static func name(for scheme: URLScheme) -> String { "ringback-\(scheme).desktop" }
 
     /// Keys that mark a file as ours, so that it may be replaced and removed.
@@ -32,11 +29,10 @@ public struct HandlerFile: Equatable, Sendable {
         static let former = "X-Ringback-Former-Handler"
     }
 
-    /// The file's text.
     public var text: String {
         var lines = [
             "# Written by Ringback's command line, which also removes it (scheme unregister \(scheme)).",
-            "[Desktop Entry]", "Type=Application", "Name=\(name(inMenus: account))",
+            "[Desktop Entry]", "Type=Application", "Name=\(account.map { "Ringback (\($0))" } ?? "Ringback")",
             "Comment=Completes a sign-in that was started in the browser",
             "Comment[ru]=Завершает вход, начатый в браузере",
             "Exec=\(HandlerFile.quoted(program)) open %u", "TryExec=\(HandlerFile.escaped(program))",
@@ -48,17 +44,13 @@ public struct HandlerFile: Equatable, Sendable {
         return lines.joined(separator: "\n") + "\n"
     }
 
-    private func name(inMenus account: String?) -> String { account.map { "Ringback (\($0))" } ?? "Ringback" }
-
     /// Reads a file; nil if it was not written by us.
     public init?(reading text: String) {
         let file = DesktopFile(reading: text)
         guard let scheme = file[Key.scheme].flatMap({ try? URLScheme(parsing: $0) }),
             let program = file.arguments?.first.map(HandlerFile.path), program.utf8.first == UInt8(ascii: "/")
         else { return nil }
-        self.init(
-            scheme: scheme, program: program, account: file[Key.account],
-            former: file[Key.former])
+        self.init(scheme: scheme, program: program, account: file[Key.account], former: file[Key.former])
     }
 
     /// True if the path needs no quotes. Some openers, for example that of xdg-utils, do not support the
@@ -81,7 +73,6 @@ public struct HandlerFile: Equatable, Sendable {
         return escaped(isPlain ? String(inner) : "\"\(String(inner))\"")
     }
 
-    /// The text with the escapes of a value.
     private static func escaped(_ text: String) -> String {
         var value = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {
@@ -115,7 +106,6 @@ public struct HandlerSearch: Sendable {
     public struct Handler: Equatable, Sendable {
         /// The desktop file id.
         public let name: String
-        /// The path of its file.
         public let path: String
         /// The program that it starts; nil if its `Exec` cannot be parsed.
         public let program: String?
@@ -132,16 +122,14 @@ public struct HandlerSearch: Sendable {
         self.read = read
     }
 
-    /// The handler with the highest priority.
     public func handler(of scheme: URLScheme) -> Handler? {
+        func first(_ names: [String]?) -> Handler? { names?.lazy.compactMap { handler(named: $0) }.first }
         for list in places.allLists {
-            let names = read(list).flatMap { MimeAppsList($0).defaults(for: scheme) } ?? []
-            if let found = names.lazy.compactMap({ handler(named: $0) }).first { return found }
+            if let found = first(read(list).flatMap { MimeAppsList($0).defaults(for: scheme) }) { return found }
         }
         // Without a default, the first handler in the desktop database that declares the scheme.
-        for directory in places.allApplications {
-            let names = read("\(directory)/mimeinfo.cache").flatMap { HandlerSearch.cached(scheme, in: $0) } ?? []
-            if let found = names.lazy.compactMap({ handler(named: $0) }).first { return found }
+        for cache in places.allApplications.map({ "\($0)/mimeinfo.cache" }) {
+            if let found = first(read(cache).flatMap { HandlerSearch.cached(scheme, in: $0) }) { return found }
         }
         return nil
     }
@@ -192,7 +180,6 @@ public struct DesktopFile: Sendable {
         self.values = values
     }
 
-    /// A key's value as written.
     public subscript(key: String) -> String? { values[key] }
 
     /// The words of `Exec`, with field codes unchanged; nil if it is missing or a quote is not closed.

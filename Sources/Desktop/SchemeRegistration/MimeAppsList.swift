@@ -3,7 +3,6 @@ public import RingbackBase
 /// A `mimeapps.list` (Association between MIME types and applications 1.0): the default handlers of each type. A change
 /// touches only the one line; everything else stays byte for byte as the user wrote it.
 public struct MimeAppsList: Equatable, Sendable {
-    /// The file's text.
     public private(set) var text: String
 
     private static let group = "[Default Applications]"
@@ -12,10 +11,7 @@ public struct MimeAppsList: Equatable, Sendable {
 
     /// The handlers of a scheme's links, highest priority first; nil if the file has no line for the scheme.
     public func defaults(for scheme: URLScheme) -> [String]? { defaults(ofType: DesktopFile.typePrefix + scheme.name) }
-
-    func defaults(ofType type: String) -> [String]? {
-        place(ofType: type).line.map { MimeAppsList.values(lines[$0]) }
-    }
+    func defaults(ofType type: String) -> [String]? { place(ofType: type).line.map { MimeAppsList.values(lines[$0]) } }
 
     /// Puts a handler before the existing ones.
     public mutating func prefer(_ handler: String, for scheme: URLScheme) {
@@ -55,9 +51,6 @@ public struct MimeAppsList: Equatable, Sendable {
 
     /// True if the text has only white space, so that the file can be deleted.
     public var isBlank: Bool { text.utf8.allSatisfy { $0 == 0x20 || $0 == 0x0A || $0 == 0x0D || $0 == 0x09 } }
-
-    // MARK: Lines
-
     private var lines: [String] { DesktopFile.lines(of: text).map(String.init) }
 
     /// The index of a type's line in the group of defaults, and the index at which a new one is inserted; nil without

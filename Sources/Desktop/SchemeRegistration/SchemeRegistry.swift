@@ -4,7 +4,6 @@ public import RingbackBase
 /// Registers and removes scheme handlers of this user, and lists them. The former handler stays in the list after ours,
 /// so it has priority again after `unregister`.
 public struct SchemeRegistry: Sendable {
-    /// The result of a registration.
     public struct Registration: Equatable, Sendable {
         public let file: HandlerFile
         public let path: String
@@ -26,12 +25,11 @@ public struct SchemeRegistry: Sendable {
         self.run = run
     }
 
-    /// Searches for handlers in the files.
     public var search: HandlerSearch { HandlerSearch(places: places, read: FileStore.text) }
 
     /// The registered schemes, sorted by name.
     public var registered: [HandlerFile] {
-        FileStore.names(in: places.applications).filter { $0.hasPrefix("ringback-") && $0.hasSuffix(".desktop") }
+        Directory.names(in: places.applications).filter { $0.hasPrefix("ringback-") && $0.hasSuffix(".desktop") }
             .compactMap { FileStore.text(of: "\(places.applications)/\($0)") }.compactMap { HandlerFile(reading: $0) }
             .sorted { $0.scheme < $1.scheme }
     }
@@ -48,8 +46,7 @@ public struct SchemeRegistry: Sendable {
         let known = FileStore.text(of: path)
         let own = known.flatMap { HandlerFile(reading: $0) }
         guard known == nil || own != nil || isForced else {
-            throw Failure(
-                reason: "\(path) exists and was not written by ringback. Check it; --force replaces it.")
+            throw Failure(reason: "\(path) exists and was not written by ringback. Check it; --force replaces it.")
         }
         let name = HandlerFile.name(for: scheme)
         // If the scheme is registered again, our own file must not be recorded as the former handler.
@@ -62,9 +59,7 @@ public struct SchemeRegistry: Sendable {
         return Registration(file: file, path: path, isRepeated: known == file.text)
     }
 
-    /// Removes our handler of a scheme.
-    ///
-    /// - Returns: what was registered; nil if nothing was. Throws ``Failure``.
+    /// Removes our handler of a scheme. Returns what was registered; nil if nothing was. Throws ``Failure``.
     public func unregister(_ scheme: URLScheme) throws(Failure) -> HandlerFile? {
         let path = path(of: scheme)
         let known = FileStore.text(of: path)

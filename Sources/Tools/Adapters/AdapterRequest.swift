@@ -2,9 +2,7 @@ public import RingbackBase
 
 /// What an adapter asks the daemon: the token for a place, or that it notes a refused one.
 public struct AdapterRequest: Sendable, Equatable {
-    /// Where the tool connects to.
     public let url: String
-    /// The user name that the tool was told.
     public let username: String?
     /// The SHA-256, in hexadecimal digits, of a token that the server refused; nil if a token is wanted.
     public let rejected: String?
@@ -25,9 +23,7 @@ public struct AdapterRequest: Sendable, Equatable {
     }
 
     /// The lookup of a server that the tool named by its host, a port and a path at most. It is looked up as https, and the
-    /// origin has to allow that the tool does not say so.
-    ///
-    /// - Throws: for text that cannot follow `https://`, or has a user name.
+    /// origin has to allow that the tool does not say so. Throws for text that cannot follow `https://` or has a user.
     init(withoutScheme text: String, username: String? = nil) throws(AdapterFailure) {
         let asked = try AdapterRequest(web: "https://\(text)", username: username)
         var settings = ConnectionSettings()
@@ -36,8 +32,7 @@ public struct AdapterRequest: Sendable, Equatable {
     }
 
     /// The lookup of a place of the web that a tool named. A query and a fragment are left out, since no origin has one.
-    ///
-    /// - Throws: for a URL of another scheme, without a host or with a user name.
+    /// Throws for a URL of another scheme, without a host or with a user name.
     init(web text: String, username: String? = nil) throws(AdapterFailure) {
         guard WebURL.server(text) != nil else {
             throw AdapterFailure("The tool named something that is no URL of a web server.")
@@ -45,8 +40,6 @@ public struct AdapterRequest: Sendable, Equatable {
         self.init(url: String(text.prefix { $0 != "?" && $0 != "#" }), username: username)
     }
 
-    /// Reads JSON that a tool wrote.
-    ///
     /// - Parameter name: what the text is, as the beginning of a sentence.
     static func json(_ input: [UInt8], atMost most: Int, named name: String) throws(AdapterFailure) -> JSON {
         guard input.count <= most else { throw AdapterFailure("\(name) is too long.") }
@@ -59,7 +52,6 @@ public struct AdapterRequest: Sendable, Equatable {
 }
 
 extension WebURL {
-    /// The URL of a web server; nil for other texts.
     static func server(_ text: String) -> WebURL? {
         guard let url = try? WebURL(parsing: text), ["https", "http"].contains(url.scheme), url.host?.isEmpty == false
         else { return nil }
@@ -67,12 +59,16 @@ extension WebURL {
     }
 }
 
+extension JSONObject {
+    /// As a line of text, with its line feed.
+    var line: [UInt8] { JSON.object(self).serialized() + [0x0A] }
+}
+
 /// What the daemon gave for a place.
 public struct AdapterCredential: Sendable {
     /// Lines of a request, such as `Authorization: Bearer …`.
     public let headers: [String]
     public let username: String?
-    /// The token.
     public let secret: String
     /// Unix seconds; nil where the provider states no lifetime.
     public let expiresAt: Int?
@@ -87,16 +83,14 @@ public struct AdapterCredential: Sendable {
     /// The user name where neither the tool nor the configuration states one: GitLab, Gitea and Forgejo know it.
     static let usualName = "oauth2"
 
-    /// - Throws: for a token with other bytes than 0x21 to 0x7E. In a header field or a line they would add something.
+    /// Throws for a token with other bytes than 0x21 to 0x7E. In a header field or a line they would add something.
     func checkToken() throws(AdapterFailure) {
         guard !secret.isEmpty, secret.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw AdapterFailure("The token has characters that are not allowed in a token; it is given to no tool.")
         }
     }
 
-    /// The user name, for a tool that sends it with the token as Basic authentication.
-    ///
-    /// - Throws: for a token that cannot be in a header field, and a user name that Basic authentication cannot send.
+    /// The user name, for a tool that sends it with the token as Basic authentication. Throws for what cannot be sent.
     func basicUsername(otherwise usual: String = usualName) throws(AdapterFailure) -> String {
         try checkToken()
         let username = username ?? usual
@@ -107,8 +101,6 @@ public struct AdapterCredential: Sendable {
     }
 
     /// The token, for a tool that sends it as `Authorization: Bearer` and in no other way.
-    ///
-    /// - Throws: for a token that cannot be in a header field, and for an origin that wants another field.
     func bearer(for tool: String) throws(AdapterFailure) -> String {
         try checkToken()
         guard headers == ["Authorization: Bearer \(secret)"] else {
@@ -119,8 +111,6 @@ public struct AdapterCredential: Sendable {
     }
 
     /// The value of the field `Authorization`, for a tool that sends no other field.
-    ///
-    /// - Throws: for a token that cannot be in a header field, and for an origin that wants another field.
     func authorization(for tool: String) throws(AdapterFailure) -> String {
         let fields = try fields()
         guard fields.count == 1, fields[0].name.lowercased() == "authorization" else {
@@ -129,9 +119,7 @@ public struct AdapterCredential: Sendable {
         return fields[0].value
     }
 
-    /// The fields that the tool sends.
-    ///
-    /// - Throws: for a token that cannot be in a header field, and for a line that is no field.
+    /// The fields that the tool sends. Throws for a line that is none.
     func fields() throws(AdapterFailure) -> [(name: String, value: String)] {
         try checkToken()
         var fields: [(name: String, value: String)] = []

@@ -3,14 +3,13 @@ internal import RingbackBase
 /// The protocol of credential helpers that Bazel and other build tools run (the credential-helper-spec of EngFlow): the
 /// word `get`, a URI as JSON on standard input, header fields as JSON. An error is a text on standard error and a status.
 public struct BazelCredential: Sendable, Equatable {
-    /// The most bytes that are read.
+    /// In bytes.
     public static let maxInput = 65_536
 
     public let request: AdapterRequest
 
-    /// Reads the input of `get`. Members that are not known are left out, as the protocol says.
-    ///
-    /// - Throws: for input that is no JSON object, has a member twice or no URI of a web server.
+    /// Reads the input of `get`. Members that are not known are left out, as the protocol says. Throws for input that
+    /// is no JSON object, has a member twice or no URI of a web server.
     public init(reading input: [UInt8]) throws(AdapterFailure) {
         let json = try AdapterRequest.json(input, atMost: BazelCredential.maxInput, named: "The request")
         guard let uri = json["uri"]?.string else { throw AdapterFailure("The request has no member “uri”.") }
@@ -24,14 +23,14 @@ public struct BazelCredential: Sendable, Equatable {
             headers[name] = .array((headers[name]?.array ?? []) + [.string(value)])
         }
         let answer: JSONObject = ["headers": headers, "expires": credential.expiresAt.map(Timestamp.text)]
-        return JSON.object(answer).serialized() + [0x0A]
+        return answer.line
     }
 }
 
 /// The protocol of cargo's credential providers, version 1 (cargo 1.74 and later): lines of JSON. The provider says which
 /// versions it knows, and answers each request with a line.
 public struct CargoCredential: Sendable, Equatable {
-    /// The most bytes of a line that are read.
+    /// In bytes.
     public static let maxLine = 65_536
     /// What the provider says first.
     public static let hello = Array(#"{"v":[1]}"#.utf8) + [0x0A]
@@ -43,7 +42,6 @@ public struct CargoCredential: Sendable, Equatable {
         case urlNotSupported
         /// `cargo login`, `cargo logout` and what later versions add. cargo asks no other provider.
         case operationNotSupported
-        /// A sentence for the user.
         case other(String)
     }
 
@@ -51,9 +49,7 @@ public struct CargoCredential: Sendable, Equatable {
     /// False for `cargo login`, `cargo logout` and what later versions add.
     public let wantsToken: Bool
 
-    /// Reads a request.
-    ///
-    /// - Throws: ``Refusal`` for one that is answered without a token.
+    /// Throws for a request that is answered without a token.
     public init(reading line: [UInt8]) throws(Refusal) {
         let json: JSON
         do throws(AdapterFailure) {
@@ -65,9 +61,7 @@ public struct CargoCredential: Sendable, Equatable {
             throw .other("The request has a version of the protocol that is not known.")
         }
         wantsToken = json["kind"] == "get"
-        guard let index = json["registry"]?["index-url"]?.string else {
-            throw .other("The request names no registry.")
-        }
+        guard let index = json["registry"]?["index-url"]?.string else { throw .other("The request names no registry.") }
         let url = index.hasPrefix("sparse+") ? String(index.dropFirst("sparse+".count)) : index
         do throws(AdapterFailure) {
             request = try AdapterRequest(web: url)
@@ -83,10 +77,9 @@ public struct CargoCredential: Sendable, Equatable {
             "cache": credential.expiresAt == nil ? "session" : "expires", "expiration": credential.expiresAt,
             "operation_independent": true,
         ]
-        return CargoCredential.line(["Ok": .object(answer)])
+        return (["Ok": answer] as JSONObject).line
     }
 
-    /// The answer without a token.
     public static func answer(_ refusal: Refusal) -> [UInt8] {
         let error: JSON =
             switch refusal {
@@ -94,16 +87,13 @@ public struct CargoCredential: Sendable, Equatable {
             case .operationNotSupported: ["kind": "operation-not-supported"]
             case .other(let text): ["kind": "other", "message": .string(text), "caused-by": []]
             }
-        return line(["Err": error])
+        return (["Err": error] as JSONObject).line
     }
-
-    private static func line(_ json: JSON) -> [UInt8] { json.serialized() + [0x0A] }
 }
 
 /// The protocol of the credentials helpers of Terraform and OpenTofu: an action and a host as arguments, JSON on standard
 /// output. An error is a text on standard error and a status.
 public struct TerraformCredential: Sendable, Equatable {
-    /// What the tool asks a helper to do.
     public enum Action: String, Sendable, CaseIterable {
         case get
         /// `terraform login`. Ringback stores no token.
@@ -112,7 +102,7 @@ public struct TerraformCredential: Sendable, Equatable {
         case forget
     }
 
-    /// The most bytes that are read of what is to be stored.
+    /// Of what is to be stored, in bytes.
     public static let maxInput = 65_536
     /// The answer for a host that has no token.
     public static let none = Array("{}\n".utf8)
@@ -120,17 +110,14 @@ public struct TerraformCredential: Sendable, Equatable {
     public let request: AdapterRequest
 
     /// - Parameter host: a host, with a port where it is not 443.
-    /// - Throws: for anything else.
     public init(host: String) throws(AdapterFailure) {
         let isHost = host.utf8.allSatisfy { $0.isLetterOrDigit || "-.:[]".utf8.contains($0) }
         guard !host.isEmpty, isHost else { throw AdapterFailure("The host has characters that no host has.") }
         request = try AdapterRequest(web: "https://\(host)/")
     }
 
-    /// The answer to ``Action/get``.
     public func answer(_ credential: AdapterCredential) throws(AdapterFailure) -> [UInt8] {
-        let answer: JSON = ["token": .string(try credential.bearer(for: "Terraform"))]
-        return answer.serialized() + [0x0A]
+        (["token": try credential.bearer(for: "Terraform")] as JSONObject).line
     }
 }
 
@@ -138,20 +125,18 @@ public struct TerraformCredential: Sendable, Equatable {
 /// server's response on standard input, URLs with header fields as the answer. go first runs the program without a URL;
 /// then nothing is answered, so a token is given only where a server asks for one.
 public struct GoAuth: Sendable, Equatable {
-    /// The most bytes of the response that are read.
+    /// Of the response, in bytes.
     public static let maxInput = 1 << 20
 
     public let request: AdapterRequest
-    /// The argument.
     private let url: String
     /// True if the server says that it refused a token (RFC 6750 section 3.1). Each go command's first request has none,
     /// and a 401 without `invalid_token` is the response to that.
     public let isRefused: Bool
 
-    /// - Parameters:
-    ///   - url: the argument.
-    ///   - response: the status line and the header fields of the server's response.
-    /// - Throws: for what go does not write: a URL that is not https, a line that is no field.
+    /// Throws for what go does not write: a URL that is not https, a line that is no field.
+    ///
+    /// - Parameter response: the status line and the header fields of the server's response.
     public init(url: String, response: [UInt8]) throws(AdapterFailure) {
         let asked = try AdapterRequest(web: url)
         guard asked.url.hasPrefix("https://") else { throw AdapterFailure("go sends tokens to https only.") }
@@ -178,11 +163,8 @@ public struct GoAuth: Sendable, Equatable {
             }
             guard String(decoding: line[..<colon], as: UTF8.self).lowercased() == "www-authenticate" else { continue }
             let challenge = String(decoding: line[(colon + 1)...], as: UTF8.self).lowercased()
-            if challenge.contains("bearer"),
-                challenge.contains(#"error="invalid_token""#) || challenge.contains("error=invalid_token")
-            {
-                isRefused = true
-            }
+            let isInvalid = challenge.contains(#"error="invalid_token""#) || challenge.contains("error=invalid_token")
+            isRefused = isRefused || challenge.contains("bearer") && isInvalid
         }
         return isRefused && words[1].elementsEqual("401".utf8)
     }
@@ -205,13 +187,11 @@ public struct GoAuth: Sendable, Equatable {
 /// is in the program's name, since pnpm says it in no other way, and its scheme in none: `pnpm-ringback-npm.example.org`, with a port
 /// `pnpm-ringback-npm.example.org:8443`, and with a path `pnpm-ringback-npm.example.org%2Fteam`.
 public struct PnpmToken: Sendable, Equatable {
-    /// How the program's name begins.
     public static let prefix = "pnpm-ringback-"
 
     public let request: AdapterRequest
 
     /// - Parameter name: the program's name, without its directory.
-    /// - Throws: for a name that says no registry.
     public init(program name: String) throws(AdapterFailure) {
         let registry = name.dropFirst(PnpmToken.prefix.utf8.count)
         let place = registry.replacing("%2F", with: "/").replacing("%2f", with: "/")
@@ -227,12 +207,9 @@ public struct PnpmToken: Sendable, Equatable {
     }
 }
 
-/// A token in a line of text that programs read.
 public enum TokenLine {
-    /// A line of a netrc file, without a line break.
-    ///
-    /// - Throws: for a host, name or token with a character that the readers of such files understand in
-    ///   different ways: a quote, a backslash, a byte outside 0x21 to 0x7E, or a number sign at the start.
+    /// A line of a netrc file, without a line break. Throws for a character that the readers of such files understand
+    /// in different ways: a quote, a backslash, a byte outside 0x21 to 0x7E, or a number sign at the start.
     public static func netrc(host: String, user: String, token: String) throws(AdapterFailure) -> String {
         for (word, what) in zip([host, user, token], ["host", "user name", "token"]) {
             let isPlain = !word.isEmpty && word.utf8.allSatisfy { (0x21...0x7E).contains($0) }

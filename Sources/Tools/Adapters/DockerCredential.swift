@@ -3,7 +3,6 @@ public import RingbackBase
 /// The protocol of Docker's credential helpers, which docker, podman and skopeo run: an action as the program's argument,
 /// a server's URL on standard input, JSON as the answer. An error is a text on standard output and status 1.
 public struct DockerCredential: Sendable, Equatable {
-    /// What the tool asks a helper to do.
     public enum Action: String, Sendable, CaseIterable {
         case get
         /// The tool has a password to store. Ringback stores none.
@@ -14,23 +13,19 @@ public struct DockerCredential: Sendable, Equatable {
         case version
     }
 
-    /// The most bytes that are read.
+    /// In bytes.
     public static let maxInput = 65_536
-    /// The text by which tools recognize that a helper has no credential for a server.
+    /// The texts by which tools recognize that a helper has no credential for a server, and an input without a server.
     public static let notFound = "credentials not found in native keychain"
-    /// The text for an input without a server.
     static let noServer = "no credentials server URL"
     /// The answer to ``Action/store``.
     public static let storesNothing =
         "Ringback stores no passwords for registries. It gives the token of the account that the configuration names."
 
-    /// What the tool calls the server.
     let server: String
     public let request: AdapterRequest
 
     /// Reads the input of ``Action/get``: a URL, or a host with an optional port and path. Without a scheme it is https.
-    ///
-    /// - Throws: for input that is not one such line.
     public init(reading input: [UInt8]) throws(AdapterFailure) {
         guard input.count <= DockerCredential.maxInput else { throw AdapterFailure("The server's URL is too long.") }
         var line = input[...]
@@ -49,13 +44,11 @@ public struct DockerCredential: Sendable, Equatable {
         request = AdapterRequest(url: text, username: nil)
     }
 
-    /// The answer to ``Action/get``.
     public func answer(_ credential: AdapterCredential) throws(AdapterFailure) -> [UInt8] {
-        let username = try credential.basicUsername()
-        let answer: JSON = [
-            "ServerURL": .string(server), "Username": .string(username), "Secret": .string(credential.secret),
+        let answer: JSONObject = [
+            "ServerURL": server, "Username": try credential.basicUsername(), "Secret": credential.secret,
         ]
-        return answer.serialized() + [UInt8(ascii: "\n")]
+        return answer.line
     }
 
     /// The answer to ``Action/list``: servers with their user names.
@@ -67,10 +60,9 @@ public struct DockerCredential: Sendable, Equatable {
         for (pattern, username) in origins where ["https", "http"].contains(pattern.scheme) {
             servers[String(pattern.text.dropLast(2))] = .string(username ?? AdapterCredential.usualName)
         }
-        return JSON.object(servers).serialized() + [UInt8(ascii: "\n")]
+        return servers.line
     }
 
-    /// The answer to ``Action/version``.
     public static func version(_ version: String) -> [UInt8] {
         Array("docker-credential-ringback (ringback) \(version)\n".utf8)
     }

@@ -1,12 +1,10 @@
 internal import RingbackBase
 
-/// git's protocol for credential helpers (git-credential(1), gitcredentials(7)): `key=value` lines, and an action as the
-/// program's last argument.
-///
-/// The token is given as the password, or, where git understands that and the server offers it, as a Bearer credential.
-/// Both are marked as short-lived, so that no other helper stores them. A refresh token is never given.
+/// git's protocol for credential helpers (git-credential(1), gitcredentials(7)): `key=value` lines, and an action as
+/// the program's last argument. The token is given as the password, or, where git understands that and the server
+/// offers it, as a Bearer credential. Both are marked as short-lived, so that no other helper stores them. A refresh
+/// token is never given.
 public struct GitCredential: Sendable, Equatable {
-    /// What git asks a helper to do.
     public enum Action: String, Sendable, CaseIterable {
         case get
         /// The server accepted the credential. There is nothing to store.
@@ -17,28 +15,24 @@ public struct GitCredential: Sendable, Equatable {
         case capability
     }
 
-    /// The most bytes of git's input that are read.
+    /// In bytes.
     public static let maxInput = 1 << 20
     /// git's own limit for a line.
     private static let maxLine = 65_535
 
     /// What to ask the daemon; nil where there is no server, such as for the passphrase of a key.
     public let request: AdapterRequest?
-    /// True if git understands `authtype` and the server offers Bearer authentication (RFC 6750).
+    /// git understands `authtype` and the server offers Bearer authentication (RFC 6750).
     let takesBearer: Bool
-    /// True if git understands `authtype`.
     let hasAuthType: Bool
 
-    /// The answer to ``Action/capability``.
     public static let capabilities = Array("version 0\ncapability authtype\n".utf8)
 
     /// The answer that keeps git from asking other helpers and the user.
     public static let quit = Array("quit=1\n".utf8)
 
-    /// Reads what git wrote for an action.
-    ///
-    /// - Throws: for input that git does not write: a line that is too long or has no `=`, a NUL, a value twice, text
-    ///   that is not UTF-8. Then nothing may be given, since git and we could mean different servers.
+    /// Throws for input that git does not write: a line that is too long or has no `=`, a NUL, a value twice, text that
+    /// is not UTF-8. Then nothing may be given, since git and we could mean different servers.
     public init(_ action: Action, reading input: [UInt8]) throws(AdapterFailure) {
         let fields = try GitFields(input, maxLine: GitCredential.maxLine)
         hasAuthType = fields.hasAuthType
@@ -60,7 +54,6 @@ public struct GitCredential: Sendable, Equatable {
         request = AdapterRequest(url: url, username: username, rejected: SHA256.hex(Array(secret.utf8)))
     }
 
-    /// The answer to `get`.
     public func answer(_ credential: AdapterCredential) throws(AdapterFailure) -> [UInt8] {
         try credential.checkToken()
         var output: [UInt8] = []
@@ -86,7 +79,6 @@ public struct GitCredential: Sendable, Equatable {
         output += Array("\(key)=\(value)\n".utf8)
     }
 
-    /// The URL that git means; nil without a host.
     private static func url(of fields: GitFields) throws(AdapterFailure) -> String? {
         // A port alone is no host.
         guard let scheme = fields.scheme, let host = fields.host, !host.isEmpty, !host.hasPrefix(":") else {
@@ -110,10 +102,9 @@ public struct GitCredential: Sendable, Equatable {
     }
 }
 
-/// git's lines. Keys that are not known are left out, as the protocol says.
-///
-/// A member for each key instead of a dictionary or a list: git runs the helper for every connection, and the runtime makes
-/// the first collection of each type from the type's name, which takes longer than everything else here.
+/// git's lines. Keys that are not known are left out, as the protocol says. A member for each key instead of a
+/// dictionary or a list: git runs the helper for every connection, and the runtime makes the first collection of each
+/// type from the type's name, which takes longer than everything else here.
 private struct GitFields {
     private(set) var scheme: String?
     private(set) var host: String?
@@ -121,7 +112,6 @@ private struct GitFields {
     private(set) var username: String?
     private(set) var password: String?
     private(set) var credential: String?
-    /// git understands `authtype`.
     private(set) var hasAuthType = false
     /// A challenge of the server has the scheme Bearer.
     private(set) var offersBearer = false

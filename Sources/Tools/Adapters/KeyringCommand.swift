@@ -4,9 +4,8 @@ internal import RingbackBase
 /// `--mode creds` for a user name and a password, and `--output json`.
 public struct KeyringCommand: Sendable, Equatable {
     public let request: AdapterRequest
-    /// True if the user name is asked for too.
-    private(set) var wantsUsername = false
-    private(set) var wantsJSON = false
+    let wantsUsername: Bool
+    let wantsJSON: Bool
 
     /// Nil for what another program has to do: another action than `get`, an option that is not known, a service that is
     /// no web server.
@@ -40,13 +39,12 @@ public struct KeyringCommand: Sendable, Equatable {
         wantsJSON = output == "json"
     }
 
-    /// The answer: the token as the password, and the user name if that was asked for.
     public func answer(_ credential: AdapterCredential) throws(AdapterFailure) -> [UInt8] {
         let username = try credential.basicUsername(otherwise: request.username ?? AdapterCredential.usualName)
         guard wantsJSON else {
             return Array((wantsUsername ? "\(username)\n" : "").utf8) + Array("\(credential.secret)\n".utf8)
         }
         let answer: JSONObject = ["username": wantsUsername ? username : nil, "password": credential.secret]
-        return JSON.object(answer).serialized() + [0x0A]
+        return answer.line
     }
 }

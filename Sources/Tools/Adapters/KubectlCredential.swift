@@ -5,7 +5,7 @@ internal import RingbackBase
 public struct KubectlCredential: Sendable, Equatable {
     /// The variable that kubectl sets for the plugin.
     public static let variable = "KUBERNETES_EXEC_INFO"
-    /// The most bytes of the variable that are read. The kernel allows no longer one.
+    /// In bytes. The kernel allows no longer variable.
     public static let maxInput = 131_072
 
     private static let group = "client.authentication.k8s.io/"
@@ -23,15 +23,13 @@ public struct KubectlCredential: Sendable, Equatable {
     /// Without the variable, as some programs run plugins that need no cluster.
     public init() { (request, authorityFile, isInteractive, version) = (nil, nil, false, "v1") }
 
-    /// Reads the variable. A member that is null is absent: programs other than kubectl write such ones.
-    ///
-    /// - Throws: for what they do not write: text that is not JSON, a member twice, another kind of object or version, a
-    ///   member of another type, a server that is no URL, and for a setting of the cluster that is not known.
+    /// Reads the variable. A member that is null is absent: programs other than kubectl write such ones. Throws for
+    /// what they do not write: text that is not JSON, a member twice, another kind of object or version, a member of
+    /// another type, a server that is no URL, and for a setting of the cluster that is not known.
     public init(reading input: [UInt8]) throws(AdapterFailure) {
         // kube-rs writes null, and the client for .NET a plural.
         let kinds: [JSON?] = ["ExecCredential", "ExecCredentials", .null, nil]
-        let json = try AdapterRequest.json(
-            input, atMost: KubectlCredential.maxInput, named: KubectlCredential.variable)
+        let json = try AdapterRequest.json(input, atMost: KubectlCredential.maxInput, named: KubectlCredential.variable)
         guard kinds.contains(json["kind"]), let name = json["apiVersion"]?.string,
             let version = ["v1", "v1beta1"].first(where: { KubectlCredential.group + $0 == name })
         else {
@@ -117,13 +115,12 @@ public struct KubectlCredential: Sendable, Equatable {
         AdapterFailure("In \(variable) the member \(member) is missing or not valid.")
     }
 
-    /// The answer with a token: an `ExecCredential` with a status.
     public func answer(_ credential: AdapterCredential) throws(AdapterFailure) -> [UInt8] {
         let token = try credential.bearer(for: "kubectl")
         let status: JSONObject = ["expirationTimestamp": credential.expiresAt.map(Timestamp.text), "token": token]
         let answer: JSONObject = [
             "apiVersion": KubectlCredential.group + version, "kind": "ExecCredential", "status": status,
         ]
-        return JSON.object(answer).serialized() + [UInt8(ascii: "\n")]
+        return answer.line
     }
 }

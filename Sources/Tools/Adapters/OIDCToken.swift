@@ -3,7 +3,6 @@ internal import RingbackBase
 /// The command line of oidc-agent's `oidc-token`, as that program reads it (argp): short options may stand together,
 /// long ones may be abbreviated, and options may follow the account.
 public struct OIDCToken: Sendable, Equatable {
-    /// Whose token is wanted.
     public enum Account: Sendable, Equatable {
         case name(String)
         case issuer(String)
@@ -12,17 +11,13 @@ public struct OIDCToken: Sendable, Equatable {
     /// What is printed instead of a token.
     public enum Page: Sendable, Equatable { case help, usage, version }
 
-    /// A part of what is known of a token.
+    /// A part of what is known of a token, and its variable, unless the option names another one.
     enum Part: String, CaseIterable, Sendable {
         case token = "OIDC_AT"
         case issuer = "OIDC_ISS"
         case expiry = "OIDC_EXP"
-
-        /// The variable of ``OIDCToken/answer(_:)``, unless the option names another one.
-        var variable: String { rawValue }
     }
 
-    /// What is known of a token.
     public struct Facts: Sendable {
         public let token: String
         public let issuer: String
@@ -49,29 +44,17 @@ public struct OIDCToken: Sendable, Equatable {
     /// The parts that were asked for, with the variables that the command line names.
     private var parts: [Part: String?] = [:]
 
-    private struct Option {
-        enum Argument { case none, optional, required }
-        let name: String
-        let letter: Character?
-        let argument: Argument
-    }
+    private enum Argument { case none, optional, required }
+    private typealias Option = (name: String, letter: Character?, argument: Argument)
 
     private static let options: [Option] = [
-        Option(name: "all", letter: "a", argument: .none), Option(name: "env", letter: "c", argument: .none),
-        Option(name: "expires-at", letter: "e", argument: .optional),
-        Option(name: "force-new", letter: "f", argument: .none),
-        Option(name: "issuer", letter: "i", argument: .optional),
-        Option(name: "token", letter: "o", argument: .optional),
-        Option(name: "time", letter: "t", argument: .required), Option(name: "aud", letter: nil, argument: .required),
-        Option(name: "id-token", letter: nil, argument: .none),
-        Option(name: "name", letter: nil, argument: .required),
-        Option(name: "seccomp", letter: nil, argument: .none),
-        Option(name: "scope", letter: "s", argument: .required), Option(name: "help", letter: "?", argument: .none),
-        Option(name: "usage", letter: nil, argument: .none), Option(name: "version", letter: "V", argument: .none),
+        ("all", "a", .none), ("env", "c", .none), ("expires-at", "e", .optional), ("force-new", "f", .none),
+        ("issuer", "i", .optional), ("token", "o", .optional), ("time", "t", .required), ("aud", nil, .required),
+        ("id-token", nil, .none), ("name", nil, .required), ("seccomp", nil, .none), ("scope", "s", .required),
+        ("help", "?", .none), ("usage", nil, .none), ("version", "V", .none),
     ]
 
     /// - Parameter arguments: without the program's name.
-    /// - Throws: a sentence for the user.
     public init(_ arguments: [String]) throws(AdapterFailure) {
         var rest = arguments[...]
         var words: [String] = []
@@ -163,9 +146,8 @@ public struct OIDCToken: Sendable, Equatable {
         parts.updateValue(variable, forKey: part)
     }
 
-    /// What `oidc-token` prints: one value, all of them in lines, or commands that a POSIX shell reads.
-    ///
-    /// - Throws: if a value has characters that would add a line or a command.
+    /// What `oidc-token` prints: one value, all of them in lines, or commands that a POSIX shell reads. Throws if a
+    /// value has characters that would add a line or a command.
     public func answer(_ facts: Facts) throws(AdapterFailure) -> [UInt8] {
         guard !facts.token.isEmpty, (facts.token + facts.issuer).utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw AdapterFailure("The token or its issuer has characters that neither has; it is given to no tool.")
@@ -176,31 +158,27 @@ public struct OIDCToken: Sendable, Equatable {
         let wanted = Part.allCases.filter { parts.keys.contains($0) }
         let lines: [String]
         // An ID token has no other form.
-        if isIDToken {
+        if isIDToken || wanted.isEmpty && !printsAll {
             lines = [facts.token]
         } else if printsAll {
             lines = Part.allCases.compactMap { values[$0] }
-        } else if wanted.isEmpty {
-            lines = [facts.token]
         } else if wanted.count == 1, let part = wanted.first, (parts[part] ?? nil) == nil {
             lines = [values[part] ?? ""]
         } else {
             lines = wanted.map { part in
-                let name = (parts[part] ?? nil) ?? part.variable
+                let name = (parts[part] ?? nil) ?? part.rawValue
                 return "\(TokenLine.assignment(to: name, values[part] ?? "")); export \(name);"
             }
         }
         return Array(lines.map { $0 + "\n" }.joined().utf8)
     }
 
-    /// The text of `--usage`.
     public static let usage = """
         Usage: oidc-token [-acf?V] [-e[NAME]] [-i[NAME]] [-o[NAME]] [-s SCOPE] [-t SECONDS] [--aud=AUDIENCE]
                           [--id-token] [--name=NAME] [--seccomp] ACCOUNT | ISSUER
 
         """
 
-    /// The text of `--help`.
     public static let help =
         usage + """
             Prints an access token of a Ringback account, with the options of oidc-agent's program of this name.
@@ -227,14 +205,11 @@ public struct GoogleCredential: Sendable, Equatable {
     /// The variable that says which type of token the account's configuration expects.
     public static let typeVariable = "GOOGLE_EXTERNAL_ACCOUNT_TOKEN_TYPE"
     /// The two types that an ID token has there.
-    private static let types = [
-        "urn:ietf:params:oauth:token-type:id_token", "urn:ietf:params:oauth:token-type:jwt",
-    ]
+    private static let types = ["urn:ietf:params:oauth:token-type:id_token", "urn:ietf:params:oauth:token-type:jwt"]
 
     private let type: String
 
     /// - Parameter type: the value of ``typeVariable``; nil if it is not set.
-    /// - Throws: for a type that is no ID token.
     public init(type: String?) throws(AdapterFailure) {
         let type = type ?? GoogleCredential.types[0]
         guard GoogleCredential.types.contains(type) else {
@@ -243,7 +218,6 @@ public struct GoogleCredential: Sendable, Equatable {
         self.type = type
     }
 
-    /// The answer with a token.
     public func answer(_ credential: AdapterCredential) throws(AdapterFailure) -> [UInt8] {
         try credential.checkToken()
         guard credential.secret.split(separator: ".", omittingEmptySubsequences: false).count == 3 else {
@@ -253,15 +227,12 @@ public struct GoogleCredential: Sendable, Equatable {
             "version": 1, "success": true, "token_type": type, "id_token": credential.secret,
             "expiration_time": credential.expiresAt,
         ]
-        return JSON.object(answer).serialized() + [0x0A]
+        return answer.line
     }
 
     /// The answer without a token. Google's libraries show code and message.
     public static func failure(code: String, message: String) -> [UInt8] {
-        let answer: JSON = [
-            "version": 1, "success": false, "code": .string(code), "message": .string(message),
-        ]
-        return answer.serialized() + [0x0A]
+        (["version": 1, "success": false, "code": code, "message": message] as JSONObject).line
     }
 }
 
@@ -282,7 +253,6 @@ enum SHA256 {
         0x748f_82ee, 0x78a5_636f, 0x84c8_7814, 0x8cc7_0208, 0x90be_fffa, 0xa450_6ceb, 0xbef9_a3f7, 0xc671_78f2,
     ]
 
-    /// The digest in hexadecimal digits.
     static func hex(_ bytes: [UInt8]) -> String {
         var message = bytes + [0x80]
         message += [UInt8](repeating: 0, count: (120 - message.count % 64) % 64)
@@ -291,9 +261,7 @@ enum SHA256 {
         var state = initial
         for start in stride(from: 0, to: message.count, by: 64) { compress(&state, message[start..<start + 64]) }
         let digits = Array("0123456789abcdef".utf8)
-        let text = state.flatMap { word in
-            (0..<8).map { digits[Int(word >> UInt32(28 - 4 * $0)) & 15] }
-        }
+        let text = state.flatMap { word in (0..<8).map { digits[Int(word >> UInt32(28 - 4 * $0)) & 15] } }
         return String(decoding: text, as: UTF8.self)
     }
 

@@ -7,13 +7,11 @@ public import Terminal
 
 /// The state of one bridge: session, pending requests, streams.
 public struct Bridge: Sendable {
-    /// What happened.
     public enum Event: Sendable {
-        /// The client wrote a line.
         case line(JSONLines.Piece)
         /// The client will write no more.
         case inputEnded
-        /// The relay said something of an attempt.
+        /// Of an attempt.
         case reply(Int, RelayReply)
         /// The connection of an attempt ended before its response was whole, or was never made.
         case broke(Int)
@@ -21,17 +19,15 @@ public struct Bridge: Sendable {
         case time
     }
 
-    /// What is to be done.
     public enum Action: Sendable, Equatable {
         /// Send a request as attempt of this number, with this body.
         case open(Int, RelayRequest, body: [UInt8])
-        /// Close an attempt's connection. Nothing more of it is wanted.
+        /// Close an attempt's connection.
         case close(Int)
         /// Write a message to the client, with its line feed.
         case write([UInt8])
         /// Tell the user on standard error.
         case note(String)
-        /// The bridge is done.
         case exit
     }
 
@@ -45,7 +41,6 @@ public struct Bridge: Sendable {
         case replay
     }
 
-    /// What is done later.
     struct Later: Sendable {
         var at: Duration
         var outgoing: OutgoingRequest
@@ -62,7 +57,6 @@ public struct Bridge: Sendable {
 
     public let account: String
     let signIn: @Sendable (_ scope: String?, _ again: Bool) -> ShownCommand
-    /// Comes before a command in a sentence.
     let intro: String
     /// Why every request gets an error: there is no server behind this bridge.
     private var refusal: (RelayRefusal, command: ShownCommand?)?
@@ -106,10 +100,9 @@ public struct Bridge: Sendable {
         self.refusal = (refusal, command)
     }
 
-    /// Takes an event.
+    /// Takes an event. Returns what is to be done, in this order.
     ///
     /// - Parameter now: the time since any fixed moment.
-    /// - Returns: what is to be done, in this order.
     public mutating func handle(_ event: Event, at now: Duration) -> [Action] {
         self.now = now
         switch event {
@@ -117,7 +110,7 @@ public struct Bridge: Sendable {
         case .line(.tooLong(let id)):
             let sentence = "The message is larger than \(JSONLines.limit >> 20) MiB."
             write(ErrorResponse.bytes(id, code: -32600, message: sentence, data: ["code": "message_too_long"]))
-        case .inputEnded: endInput()
+        case .inputEnded: endsAt = endsAt ?? now + Bridge.lastWait.requests
         case .reply(let number, let reply): take(reply, of: number)
         case .broke(let number):
             if let attempt = attempts.removeValue(forKey: number) { broke(attempt) }
@@ -140,8 +133,6 @@ public struct Bridge: Sendable {
             + later.reduce(0) { $0 + ($1.outgoing.message?.bytes.count ?? 0) }
     }
 
-    // MARK: Messages of the client
-
     private mutating func take(_ bytes: [UInt8]) {
         let message: Message
         do {
@@ -157,8 +148,8 @@ public struct Bridge: Sendable {
         if let refusal {
             guard message.request != nil else { return }
             return fail(
-                OutgoingRequest(.message(message)), refusal.0.detail, code: refusal.0.code,
-                shown: refusal.command)
+                OutgoingRequest(.message(message)), refusal.0.detail, code: refusal.0.code, command: refusal.command,
+                isNamed: true)
         }
         if let id = message.cancelled { return cancel(id, message) }
         let outgoing = OutgoingRequest(.message(message))
@@ -180,21 +171,17 @@ public struct Bridge: Sendable {
         later.removeAll { $0.outgoing.request == id }
         guard !isWaiting else { return }
         let number = attempts.first { $0.value.outgoing.request == id && !$0.value.isAnswered }?.key
-        if let number, attempts[number]?.outgoing.message?.statesVersion == true {
-            return close(number)
-        }
+        if let number, attempts[number]?.outgoing.message?.statesVersion == true { return close(number) }
         if let number { attempts[number]?.outgoing.isCancelled = true }
         guard gate == nil else { return held.append(OutgoingRequest(.message(message))) }
         launch(OutgoingRequest(.message(message)))
     }
 
-    // MARK: Attempts
-
-    /// Sends a request, once more or for the first time.
     mutating func launch(_ outgoing: OutgoingRequest) {
         var outgoing = outgoing
         let method = outgoing.httpMethod
-        var fields = [RelayRequest.Field("Accept", method == "POST" ? Bridge.bothTypes : "text/event-stream")]
+        let types = method == "POST" ? "application/json, text/event-stream" : "text/event-stream"
+        var fields = [RelayRequest.Field("Accept", types)]
         if method == "POST" { fields.append(.init("Content-Type", "application/json")) }
         if let message = outgoing.message, message.statesVersion {
             do throws(ToolParameters.Refusal) {
@@ -219,9 +206,6 @@ public struct Bridge: Sendable {
         actions.append(.open(number, request, body: body))
     }
 
-    private static let bothTypes = "application/json, text/event-stream"
-
-    /// Sends a request after a pause.
     mutating func launch(_ outgoing: OutgoingRequest, after pause: Duration) {
         later.append(Later(at: now + pause, outgoing: outgoing))
     }
@@ -246,7 +230,6 @@ public struct Bridge: Sendable {
         }
     }
 
-    /// Gives an attempt up.
     mutating func close(_ number: Int) {
         attempts[number] = nil
         actions.append(.close(number))
@@ -254,13 +237,6 @@ public struct Bridge: Sendable {
 
     mutating func write(_ message: [UInt8], isLine: Bool = false) {
         actions.append(.write(isLine ? message : JSONLines.line(of: message)))
-    }
-
-    // MARK: The end
-
-    private mutating func endInput() {
-        guard endsAt == nil else { return }
-        endsAt = now + Bridge.lastWait.requests
     }
 
     private var hasPending: Bool {
@@ -310,7 +286,6 @@ extension Bridge {
         launch(OutgoingRequest(.replay(initialize)))
     }
 
-    /// The new session is there.
     mutating func replayed() {
         guard let initialized else { return openGate() }
         launch(OutgoingRequest(.replayEnd(initialized)))
@@ -325,7 +300,6 @@ extension Bridge {
         }
     }
 
-    /// Opens the stream for what the server says by itself.
     mutating func openStream() {
         closeStream()
         guard endsAt == nil else { return }

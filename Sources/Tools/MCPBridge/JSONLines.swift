@@ -5,7 +5,6 @@ internal import RingbackBase
 /// Splits what a client writes into messages, however the bytes are cut on their way. The bytes of a message are not
 /// changed.
 public struct JSONLines: Sendable {
-    /// What a line was.
     public enum Piece: Sendable, Equatable {
         /// The line without its line feed.
         case message([UInt8])
@@ -21,7 +20,6 @@ public struct JSONLines: Sendable {
     /// The line has more bytes than the limit, and only its id is looked for.
     private var passing: PassingID?
 
-    /// - Parameter limit: bytes of one message.
     public init(limit: Int = JSONLines.limit) { self.limit = limit }
 
     /// Bytes of the message that has not ended yet.

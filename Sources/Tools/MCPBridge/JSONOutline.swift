@@ -34,7 +34,7 @@ struct JSONOutline {
         return outline.members(names)
     }
 
-    /// The first byte that is no white space.
+    /// The first one that is no white space.
     static func firstByte(of bytes: [UInt8]) -> UInt8? { bytes.first { !isSpace($0) } }
 
     /// The text of a value; nil if it is none, or has more bytes than ``maxText``.
@@ -163,7 +163,7 @@ struct JSONOutline {
         }
     }
 
-    /// An object or an array, and all that is in it: what is passed on must be JSON.
+    /// What is in it is checked too: what is passed on must be JSON.
     private mutating func skipContainer() -> Bool {
         var open = OpenContainers()
         repeat {
@@ -198,7 +198,6 @@ struct JSONOutline {
         return true
     }
 
-    /// A member's name and the colon.
     private mutating func skipName() -> Bool {
         skipSpace()
         guard skipString() else { return false }
@@ -206,7 +205,6 @@ struct JSONOutline {
         return take(UInt8(ascii: ":"))
     }
 
-    /// A number, `true`, `false` or `null`.
     private mutating func skipWord() -> Bool {
         let start = place
         var isCount = true
@@ -233,12 +231,8 @@ private struct OpenContainers {
     private var kinds: UInt64 = 0
     private var outer: [UInt64] = []
 
-    /// Nil outside of all.
-    var closingBracket: UInt8? {
-        depth == 0 ? nil : kinds & 1 == 1 ? UInt8(ascii: "}") : UInt8(ascii: "]")
-    }
+    var closingBracket: UInt8? { depth == 0 ? nil : kinds & 1 == 1 ? UInt8(ascii: "}") : UInt8(ascii: "]") }
 
-    /// - Parameter bracket: the opening one.
     mutating func begin(_ bracket: UInt8) {
         if depth > 0, depth % 64 == 0 { outer.append(kinds) }
         kinds = kinds << 1 | (bracket == UInt8(ascii: "{") ? 1 : 0)

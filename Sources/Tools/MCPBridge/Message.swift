@@ -3,7 +3,6 @@ internal import Terminal
 
 /// A JSON-RPC message and what a bridge has to know of it. Its bytes are passed on as they are.
 public struct Message: Sendable, Equatable {
-    /// What it is.
     public enum Kind: Sendable, Equatable {
         case request(MessageID)
         case notification
@@ -26,7 +25,6 @@ public struct Message: Sendable, Equatable {
     private let stated: Range<Int>?
     private let params: Range<Int>?
 
-    /// Why bytes are no message.
     public enum Failure: Error, Sendable, Equatable {
         /// No JSON object, or one that names a member twice.
         case malformed
@@ -39,7 +37,6 @@ public struct Message: Sendable, Equatable {
     private static let versionKey = "io.modelcontextprotocol/protocolVersion"
 
     /// - Parameter isFromServer: the parameters are not looked at, which only say something of a client's message.
-    /// - Throws: ``Failure``.
     public init(parsing bytes: [UInt8], isFromServer: Bool = false) throws(Failure) {
         guard JSONOutline.firstByte(of: bytes) != UInt8(ascii: "[") else { throw .batch }
         guard let members = JSONOutline.members(Message.members, of: bytes),
@@ -80,7 +77,6 @@ public struct Message: Sendable, Equatable {
     /// The member of the parameters that `Mcp-Name` repeats, by method.
     private static let subjectMember = ["tools/call": "name", "prompts/get": "name", "resources/read": "uri"]
 
-    /// The id of a request.
     public var request: MessageID? {
         if case .request(let id) = kind { id } else { nil }
     }
@@ -101,13 +97,11 @@ public struct Message: Sendable, Equatable {
 
     private static let version = Array("\"2.0\"".utf8)
 
-    /// The code of an error, if it has one.
     var errorCode: Int? {
         guard let error, error.count <= JSONOutline.maxText else { return nil }
         return (try? JSON(parsing: bytes[error]))?["code"]?.integer
     }
 
-    /// True for a response that is an error.
     public var isError: Bool { error != nil }
 
     /// The revision that a response to `initialize` chose.
@@ -166,9 +160,8 @@ public struct MessageID: Hashable, Sendable {
 
 /// An error response of the bridge itself.
 public enum ErrorResponse {
-    /// The bytes of the response. Without an id: the message could not be read.
-    ///
     /// - Parameters:
+    ///   - id: nil if the message could not be read.
     ///   - code: of JSON-RPC, or from -32000 to -32099.
     ///   - data: members for programs.
     public static func bytes(_ id: MessageID?, code: Int, message: String, data: JSONObject = [:]) -> [UInt8] {
@@ -180,7 +173,6 @@ public enum ErrorResponse {
 
 /// What a server says of a failure, as one short line: in JSON of many forms, in a page, or as text.
 enum ServerReason {
-    /// Bytes that are read.
     private static let maxBytes = 65_536
     /// The most specific member first.
     private static let members = [

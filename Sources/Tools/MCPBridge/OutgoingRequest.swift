@@ -3,9 +3,8 @@ internal import RingbackClient
 
 /// One request to the MCP server, over all its attempts.
 struct OutgoingRequest: Sendable {
-    /// What it is for.
     enum Purpose: Sendable {
-        /// A message of the client.
+        /// Of the client.
         case message(Message)
         /// The client's `initialize` again, after the server forgot the session.
         case replay(Message)
@@ -13,7 +12,6 @@ struct OutgoingRequest: Sendable {
         case replayEnd(Message)
         /// The standing stream for what the server says by itself.
         case stream
-        /// The end of the session.
         case end
     }
 
@@ -31,14 +29,12 @@ struct OutgoingRequest: Sendable {
     var wasRefused = false
     var wasRepeated = false
     var wasReplayed = false
-    /// The client wants no response any more.
     var isCancelled = false
     /// Messages that belong to the request have been passed on.
     var hasSpoken = false
 
     init(_ purpose: Purpose) { self.purpose = purpose }
 
-    /// The message that is sent.
     var message: Message? {
         switch purpose {
         case .message(let message), .replay(let message), .replayEnd(let message): message
@@ -62,7 +58,7 @@ struct OutgoingRequest: Sendable {
     /// True for a message that begins a session of an older revision.
     var beginsSession: Bool { message?.method == "initialize" && message?.statesVersion == false }
 
-    /// The HTTP method of the next attempt.
+    /// Of the next attempt.
     var httpMethod: String {
         switch purpose {
         case .end: "DELETE"
@@ -108,7 +104,6 @@ public enum FieldRules {
         return requested.contains(name) || isParameter(name)
     }
 
-    /// True for the field of a tool's parameter.
     private static func isParameter(_ name: String) -> Bool {
         let prefix = "mcp-param-"
         return name.hasPrefix(prefix) && (1...128).contains(name.utf8.count - prefix.utf8.count)
@@ -131,19 +126,15 @@ public enum FieldRules {
     /// A text as the value of a field. What a field cannot carry as it is stands between `=?base64?` and `?=`
     /// (2026-07-28, Streamable HTTP).
     public static func value(_ text: String) -> String {
-        let edges: (UInt8?) -> Bool = { $0 == 0x20 }
         let isPlain =
-            text.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7F } && !edges(text.utf8.first) && !edges(text.utf8.last)
+            text.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7F } && text.utf8.first != 0x20 && text.utf8.last != 0x20
             && !text.hasPrefix("=?base64?")
         return isPlain ? text : "=?base64?\(Base64.encode(text.utf8))?="
     }
 }
 
-/// Which redirects of an MCP server are followed.
 public enum RedirectRule {
     /// True for a 307 or 308 to the same origin, whose path differs by the last slash alone.
-    ///
-    /// - Parameter location: the value of the field `Location`.
     public static func allows(_ status: Int, from url: WebURL, to location: String) -> Bool {
         guard status == 307 || status == 308 else { return false }
         let text = location.hasPrefix("/") && !location.hasPrefix("//") ? url.origin + location : location
@@ -159,7 +150,5 @@ public enum RedirectRule {
         return try? WebURL(parsing: url.origin + path + (url.query.map { "?\($0)" } ?? ""))
     }
 
-    private static func withoutSlash(_ path: String) -> Substring {
-        path.hasSuffix("/") ? path.dropLast() : path[...]
-    }
+    private static func withoutSlash(_ path: String) -> Substring { path.hasSuffix("/") ? path.dropLast() : path[...] }
 }

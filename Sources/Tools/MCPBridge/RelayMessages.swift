@@ -5,7 +5,6 @@ internal import RingbackBase
 
 /// A request that the relay is to send to an account's MCP server.
 public struct RelayRequest: Sendable, Equatable {
-    /// A header field.
     public struct Field: Sendable, Equatable {
         public let name: String
         public let value: String
@@ -29,7 +28,7 @@ public struct RelayRequest: Sendable, Equatable {
     /// `POST`, `GET` or `DELETE`.
     public var method: String
     public var fields: [Field]
-    /// Bytes of the body.
+    /// Of the body.
     public var length = 0
     /// The SHA-256 of a token that the server refused, in hexadecimal digits: the daemon is told first.
     public var rejected: String?
@@ -38,7 +37,6 @@ public struct RelayRequest: Sendable, Equatable {
     /// The server redirected to its URL with or without the last slash.
     public var togglesSlash = false
 
-    /// Bytes of the line.
     public static let maxLine = 65_536
 
     public init(account: String, method: String, fields: [Field] = [], length: Int = 0) {
@@ -48,7 +46,6 @@ public struct RelayRequest: Sendable, Equatable {
         self.length = length
     }
 
-    /// The line, with its line feed.
     public var line: [UInt8] {
         let object: JSONObject = [
             "account": account, "method": method, "fields": fields.map(\.json), "length": length,
@@ -79,30 +76,25 @@ public struct RelayRequest: Sendable, Equatable {
     }
 }
 
-/// What the relay says of a request.
 public enum RelayReply: Sendable, Equatable {
     /// From here on the server may get the request: until then it can be sent again without harm.
     case sending
-    /// The head of the server's response.
     case head(RelayHead)
     /// There is no response, and none will come.
     case refusal(RelayRefusal)
     /// A part of the response's body, at least one byte. A piece that was sent as one may be read as several.
     case piece(ArraySlice<UInt8>)
-    /// The response is whole.
     case end
 
-    /// Bytes of one piece.
     public static let maxPiece = 65_536
 
-    /// The reply as it is sent.
     public var bytes: [UInt8] {
         switch self {
-        case .sending: return Array("{\"sending\":true}\n".utf8)
-        case .head(let head): return head.json.serialized() + [10]
-        case .refusal(let refusal): return refusal.json.serialized() + [10]
-        case .piece(let piece): return RelayReply.prefix(piece.count) + piece
-        case .end: return RelayReply.prefix(0)
+        case .sending: Array("{\"sending\":true}\n".utf8)
+        case .head(let head): head.json.serialized() + [10]
+        case .refusal(let refusal): refusal.json.serialized() + [10]
+        case .piece(let piece): RelayReply.prefix(piece.count) + piece
+        case .end: RelayReply.prefix(0)
         }
     }
 
@@ -112,7 +104,6 @@ public enum RelayReply: Sendable, Equatable {
     }
 }
 
-/// The head of a server's response.
 public struct RelayHead: Sendable, Equatable {
     public var status: Int
     public var fields: [RelayRequest.Field]
@@ -128,10 +119,7 @@ public struct RelayHead: Sendable, Equatable {
         self.fields = fields
     }
 
-    /// The first value of a field.
-    public func field(_ name: String) -> String? {
-        fields.first { $0.name.lowercased() == name.lowercased() }?.value
-    }
+    public func field(_ name: String) -> String? { fields.first { $0.name.lowercased() == name.lowercased() }?.value }
 
     fileprivate var json: JSON {
         let object: JSONObject = [
@@ -151,13 +139,10 @@ public struct RelayHead: Sendable, Equatable {
     }
 }
 
-/// Why there is no response.
 public struct RelayRefusal: Error, Sendable, Equatable {
     /// A code of the socket API, or `server_unreachable`.
     public var code: String
-    /// A sentence for the user.
     public var detail: String
-    /// True if a sign-in helps.
     public var needsSignIn: Bool
 
     public init(code: String, detail: String, needsSignIn: Bool = false) {

@@ -2,8 +2,6 @@ internal import RingbackBase
 internal import RingbackClient
 internal import Terminal
 
-// What comes back from the server.
-
 extension Bridge {
     mutating func take(_ reply: RelayReply, of number: Int) {
         switch reply {
@@ -168,8 +166,6 @@ extension Bridge {
         }
     }
 
-    // MARK: Failures
-
     /// The stream ended, or the connection broke, before the response was there.
     mutating func broke(_ attempt: Attempt) {
         if case .error(let head) = attempt.kind { return failed(attempt.outgoing, head, attempt.body) }
@@ -201,10 +197,8 @@ extension Bridge {
     }
 
     private mutating func giveUp(_ outgoing: OutgoingRequest) {
-        fail(
-            outgoing,
-            "The connection to the MCP server of \(account) broke before its response. The request may have been "
-                + "carried out.")
+        let sentence = "The connection to the MCP server of \(account) broke before its response."
+        fail(outgoing, "\(sentence) The request may have been carried out.")
     }
 
     /// The wait before a stream is connected again: what the server asks for, else a second, longer after failures.
@@ -213,7 +207,7 @@ extension Bridge {
         return min(base * (1 << min(max(failures - 1, 0), 5)), .seconds(60))
     }
 
-    /// An HTTP error.
+    /// The response is an HTTP error, or no response to the request.
     private mutating func failed(_ outgoing: OutgoingRequest, _ head: RelayHead, _ body: [UInt8]) {
         // A server without a standing stream says 405. Others refuse it in other ways: the session goes on without.
         if outgoing.isStream { return }
@@ -244,7 +238,7 @@ extension Bridge {
         if (200..<300).contains(head.status) { sentence += ", and its body is no JSON-RPC response to the request" }
         sentence += ServerReason.text(of: body).map { ": \($0)" } ?? ""
         if !sentence.hasSuffix(".") { sentence += "." }
-        var data = JSONObject([.init("code", "http_error"), .init("status", .integer(head.status))])
+        var data: JSONObject = ["code": "http_error", "status": head.status]
         if let wait = head.field("retry-after") {
             let seconds = wait.utf8.count <= 9 && wait.utf8.allSatisfy { (0x30...0x39).contains($0) } ? Int(wait) : nil
             sentence +=
@@ -270,9 +264,7 @@ extension Bridge {
             return launch(outgoing, after: Bridge.pause(nil, outgoing.failures))
         }
         let isLate = outgoing.waitsForSignIn && ["timeout", "timed_out"].contains(refusal.code)
-        guard refusal.needsSignIn || isLate else {
-            return fail(outgoing, refusal.detail, code: refusal.code)
-        }
+        guard refusal.needsSignIn || isLate else { return fail(outgoing, refusal.detail, code: refusal.code) }
         let sentence = refusal.needsSignIn ? refusal.detail : "\(account) is not signed in."
         // After a refused token, a session is still held that gives no other one.
         let command = signIn(nil, outgoing.rejected != nil)
@@ -289,26 +281,21 @@ extension Bridge {
         "\(sentence) \(intro) \(shown: command)"
     }
 
-    /// The same, with the command in the sentence.
-    private mutating func fail(
-        _ outgoing: OutgoingRequest, _ sentence: String, code: String, command: ShownCommand
-    ) {
-        fail(outgoing, advised(sentence, command), code: code, shown: command)
-    }
-
-    /// - Parameter shown: a command that the sentence names already.
+    /// - Parameters:
+    ///   - command: what helps.
+    ///   - isNamed: the sentence names it already.
     mutating func fail(
-        _ outgoing: OutgoingRequest, _ sentence: String, code: String? = nil, shown: ShownCommand? = nil
+        _ outgoing: OutgoingRequest, _ sentence: String, code: String? = nil, command: ShownCommand? = nil,
+        isNamed: Bool = false
     ) {
-        fail(outgoing, sentence, number: nil, ["code": code, "command": shown?.description])
+        let text = command.map { isNamed ? sentence : advised(sentence, $0) } ?? sentence
+        fail(outgoing, text, number: nil, ["code": code, "command": command?.description])
     }
 
     /// The request gets no response from the server: the client gets an error in its place.
     ///
     /// - Parameter number: the error's code, if the server stated one.
-    private mutating func fail(
-        _ outgoing: OutgoingRequest, _ sentence: String, number: Int?, _ data: JSONObject
-    ) {
+    private mutating func fail(_ outgoing: OutgoingRequest, _ sentence: String, number: Int?, _ data: JSONObject) {
         guard let id = outgoing.request else {
             if !outgoing.isStream, !outgoing.isCancelled, outgoing.message != nil { actions.append(.note(sentence)) }
             switch outgoing.purpose {

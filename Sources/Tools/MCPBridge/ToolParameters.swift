@@ -7,9 +7,7 @@ internal import RingbackBase
 /// Which parameters of a server's tools are repeated in header fields.
 public struct ToolParameters: Sendable {
     /// Why a tool must not be called.
-    public struct Refusal: Error, Equatable {
-        let sentence: String
-    }
+    public struct Refusal: Error, Equatable { let sentence: String }
 
     private struct Parameter: Sendable {
         /// The names of the members that lead to it.
@@ -33,8 +31,6 @@ public struct ToolParameters: Sendable {
     private var rules: [String: Rule] = [:]
 
     public init() {}
-
-    // MARK: Lists of tools
 
     /// Takes the response to `tools/list`. A tool that was there before has the rule of the newer list.
     public mutating func learn(from response: [UInt8]) {
@@ -122,11 +118,8 @@ public struct ToolParameters: Sendable {
 
     private static func shown(_ text: String) -> String { "“\(text.prefix(100))”" }
 
-    // MARK: Calls
-
-    /// The fields of a call; none for what is no call, or of a tool without such parameters.
-    ///
-    /// - Throws: ``Refusal`` if the tool's schema is not as it must be, or a value is too long for a field.
+    /// The fields of a call; none for what is no call, or of a tool without such parameters. Throws if the tool's
+    /// schema is not as it must be, or a value is too long for a field.
     func fields(of message: Message) throws(Refusal) -> [RelayRequest.Field] {
         guard message.method == "tools/call", let tool = message.subject, let rule = rules[tool] else { return [] }
         switch rule {
@@ -171,9 +164,8 @@ public struct ToolParameters: Sendable {
 }
 
 extension Message {
-    /// The fields that repeat what the message states, so that proxies in front of the server can route by them.
-    ///
-    /// - Throws: ``ToolParameters/Refusal`` if the tool's parameters cannot be repeated.
+    /// The fields that repeat what the message states, so that proxies in front of the server can route by them. Throws
+    /// if the tool's parameters cannot be repeated.
     func statedFields(_ parameters: ToolParameters) throws(ToolParameters.Refusal) -> [RelayRequest.Field] {
         let stated = [("MCP-Protocol-Version", statedVersion), ("Mcp-Method", method), ("Mcp-Name", subject)]
         let fields = stated.compactMap { name, text in

@@ -45,7 +45,7 @@ final class AccessLookup: Sendable {
     /// What is kept of it once the request was sent: not the token, since a response may last for days.
     struct Sent {
         let url: WebURL
-        /// The SHA-256 of the token, in hexadecimal digits; nil if there was none.
+        /// The token's SHA-256.
         let token: String?
     }
 
@@ -65,7 +65,7 @@ final class AccessLookup: Sendable {
         self.waker = waker
     }
 
-    /// Begins to ask. The answer is among ``answers()`` later.
+    /// The answer is among ``answers()`` later.
     func ask(_ request: RelayRequest, for conversation: Int) {
         let failure = Blocking.start { [self] in
             give(Answer(conversation: conversation, result: access(request)))
@@ -133,9 +133,8 @@ extension AccessLookup.Server {
             self.proxy = nil
             return
         }
+        let password = Secret(server["proxy"]?["password"]?.string ?? "")
         let user = server["proxy"]?["user"]?.string
-        let password = server["proxy"]?["password"]?.string
-        self.proxy = HTTPProxy(
-            url: proxy, credentials: user.map { .init(user: $0, password: Secret(password ?? "")) })
+        self.proxy = HTTPProxy(url: proxy, credentials: user.map { .init(user: $0, password: password) })
     }
 }

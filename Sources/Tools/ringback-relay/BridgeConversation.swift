@@ -9,7 +9,6 @@ final class Conversation: RelayConnection {
     private enum State {
         /// The line of a request is awaited.
         case line
-        /// The daemon is asked for a token.
         case token(RelayRequest)
         case streaming(StreamTransfer, AccessLookup.Sent)
         /// What is left is sent, then the connection is closed.
@@ -19,8 +18,7 @@ final class Conversation: RelayConnection {
     /// Bytes of a request that come before the token is there: while there are more, nothing is read.
     private static let window = 256 << 10
     private var state = State.line
-    /// Bytes of the piece whose length is in the output, or was sent. They are sent from the transfer's own buffer, after the
-    /// output.
+    /// Bytes of the piece whose length is in the output, or was sent. They are sent from the transfer's own buffer.
     private var announced = 0
     /// Bytes of the request's body that have not come yet.
     private var unread = 0
@@ -40,8 +38,6 @@ final class Conversation: RelayConnection {
         }
     }
 
-    // MARK: From the bridge
-
     func read(_ lines: DaemonLines) {
         guard let bytes = receive() else { return }
         if case .streaming(let transfer, _) = state {
@@ -53,8 +49,6 @@ final class Conversation: RelayConnection {
         state = .token(request)
         lines.ask(request, for: number)
     }
-
-    // MARK: From the daemon
 
     func take(_ answer: AccessLookup.Answer, _ streams: CurlStreams) {
         guard case .token(let request) = state, !isOver else { return }
@@ -77,9 +71,6 @@ final class Conversation: RelayConnection {
         if !body.isEmpty { transfer.give(body) }
     }
 
-    // MARK: From the server
-
-    /// Passes on what has come, as far as the bridge takes it. True if there was something.
     func pump() -> Bool { pump(collect) }
 
     /// True if something was added to the output.
@@ -131,10 +122,7 @@ final class Conversation: RelayConnection {
         }
     }
 
-    // MARK: To the bridge
-
     override func close() { state = .closing }
-
     override var hasOutput: Bool { !output.isEmpty || announced > 0 }
 
     override var transfer: StreamTransfer? {

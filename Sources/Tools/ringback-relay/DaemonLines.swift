@@ -84,7 +84,7 @@ final class DaemonLines {
         (Array(busy.keys) + idle.map(\.descriptor)).map { CurlStreams.Watched($0) }
     }
 
-    /// When the first of the waits is over; nil for none.
+    /// When the first of the waits is over.
     var deadline: ContinuousClock.Instant? { busy.values.map(\.question.end).min() }
 
     /// Reads what has come. False for a descriptor that is none of these connections.

@@ -19,7 +19,12 @@ enum Main {
         cleanEnvironment()
         giveWay()
         _ = unsafe chdir("/")
-        if options.isExposed { serveExposedSocket(options) }
+        // The daemon started this for an exposed socket, and says at descriptor 3 which one.
+        if options.isExposed {
+            guard let server = RestrictedServer(options) else { exit(1) }
+            server.run()
+            _exit(0)
+        }
         // Of several that are started at once, one serves.
         let lock = unsafe open(options.socket + ".lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard lock >= 0 else { stop("cannot open \(options.socket).lock: \(reason(errno))", 1) }
@@ -35,13 +40,6 @@ enum Main {
         guard let server = RelayServer(listener, file, options) else { stop("libcurl cannot be loaded", 1) }
         // Who started it waits for this line.
         say("listening", STDOUT_FILENO)
-        server.run()
-        _exit(0)
-    }
-
-    /// The daemon started this for an exposed socket, and says at descriptor 3 which one.
-    private static func serveExposedSocket(_ options: Options) -> Never {
-        guard let server = RestrictedServer(options) else { exit(1) }
         server.run()
         _exit(0)
     }
@@ -84,7 +82,6 @@ enum Main {
     }
 }
 
-/// The command line.
 struct Options {
     var socket = ""
     /// The daemon's socket.

@@ -6,9 +6,6 @@ import RingbackBase
 
 /// A connection to the relay: a request, and the response to it.
 class RelayConnection {
-    /// Bytes that are read at a time.
-    private static let piece = 65_536
-
     let number: Int
     let descriptor: Int32
     var input: [UInt8] = []
@@ -21,12 +18,10 @@ class RelayConnection {
         self.number = number
     }
 
-    // MARK: Reading
-
     /// The bytes that have come; nil if there are none.
     func receive() -> [UInt8]? {
         var (count, failure): (Int, Int32) = (0, 0)
-        let bytes = unsafe [UInt8](unsafeUninitializedCapacity: RelayConnection.piece) { buffer, initialized in
+        let bytes = unsafe [UInt8](unsafeUninitializedCapacity: 65_536) { buffer, initialized in
             count = unsafe recv(descriptor, buffer.baseAddress, buffer.count, 0)
             failure = errno
             initialized = max(0, count)
@@ -47,8 +42,6 @@ class RelayConnection {
         if request == nil { refuse("invalid_request", "The request is not one that ringback-relay sends.") }
         return request
     }
-
-    // MARK: The server
 
     /// Begins to send a request to the server. Nil if that cannot be done.
     func start(
@@ -81,8 +74,6 @@ class RelayConnection {
         return hasMoved
     }
 
-    // MARK: Writing
-
     /// Ends the connection once the output is sent. Subclasses change their state.
     func close() {}
 
@@ -92,9 +83,7 @@ class RelayConnection {
     }
 
     func refuse(_ code: String, _ detail: String) { refuse(RelayRefusal(code: code, detail: detail)) }
-
     var hasOutput: Bool { !output.isEmpty }
-
     final var wantsOutput: Bool { !isOver && hasOutput }
 
     /// Sends what the socket takes now. True if it took something.
@@ -122,10 +111,7 @@ class RelayConnection {
         }
     }
 
-    /// Removes what was sent.
     func drop(_ count: Int) { output.drop(count) }
-
-    /// Called when there is no output.
     func noteAllSent() {}
 
     /// Closes the connection, and ends the transfer.
@@ -134,7 +120,6 @@ class RelayConnection {
         Glibc.close(descriptor)
     }
 
-    /// The transfer that is under way.
     var transfer: StreamTransfer? { nil }
 }
 

@@ -10,7 +10,6 @@ final class RestrictedConversation: RelayConnection {
         /// The line of the request is awaited.
         case line
         case body(RelayRequest)
-        /// The daemon is asked for a token.
         case token(RestrictedRequest, togglesSlash: Bool)
         case streaming(StreamTransfer, AccessLookup.Sent, RestrictedResponse)
         /// What is left is sent, then the connection is closed.
@@ -25,8 +24,9 @@ final class RestrictedConversation: RelayConnection {
     private let memory: SocketMemory
     private var orders: RestrictedOrders { memory.orders }
     private var state = State.line
-    private var denials: [MessageRule.Refusal] = []
-    private var withheld: [ResponseRule.Reason] = []
+    /// What was not sent and what was not passed on, until it is reported.
+    var denials: [MessageRule.Refusal] = []
+    var withheld: [ResponseRule.Reason] = []
     private let begin = ContinuousClock.now
 
     init(_ descriptor: Int32, number: Int, peer: (uid: Int, pid: Int), _ memory: SocketMemory) {
@@ -64,20 +64,6 @@ final class RestrictedConversation: RelayConnection {
         }
     }
 
-    /// What was not sent since the last call.
-    func takeDenials() -> [MessageRule.Refusal] {
-        defer { denials = [] }
-        return denials
-    }
-
-    /// What was not passed on since the last call.
-    func takeWithheld() -> [ResponseRule.Reason] {
-        defer { withheld = [] }
-        return withheld
-    }
-
-    // MARK: From the program
-
     func read(_ lookup: AccessLookup, room: Int) {
         guard let bytes = receive() else { return }
         // Nothing follows the request.
@@ -105,8 +91,7 @@ final class RestrictedConversation: RelayConnection {
             return refuse("policy_denied", sentence)
         }
         guard asked.length <= MessageRule.limit else {
-            return refuse(
-                "invalid_request", "A message may have \(MessageRule.limit >> 20) MiB on an exposed socket.")
+            return refuse("invalid_request", "A message may have \(MessageRule.limit >> 20) MiB on an exposed socket.")
         }
         guard asked.length <= room else {
             return refuse("invalid_request", "This exposed socket has too many large messages. Try again later.")
@@ -132,8 +117,6 @@ final class RestrictedConversation: RelayConnection {
             }
         }
     }
-
-    // MARK: From the daemon
 
     func take(_ answer: AccessLookup.Answer, _ streams: CurlStreams) {
         guard case .token(let request, let togglesSlash) = state, !isOver else { return }
@@ -168,14 +151,8 @@ final class RestrictedConversation: RelayConnection {
         state = .streaming(transfer, AccessLookup.Sent(url: server.url, token: access.digest), response)
     }
 
-    // MARK: From the server
-
-    /// Passes on what has come, as far as the program takes it. True if there was something.
-    ///
     /// - Parameter room: bytes of the response that may be held.
-    func pump(_ streams: CurlStreams, room: Int) -> Bool {
-        pump { collect(streams, room) }
-    }
+    func pump(_ streams: CurlStreams, room: Int) -> Bool { pump { collect(streams, room) } }
 
     /// True if something was taken from the server.
     private func collect(_ streams: CurlStreams, _ room: Int) -> Bool {
@@ -226,7 +203,6 @@ final class RestrictedConversation: RelayConnection {
         return true
     }
 
-    /// The head of the server's response as the program gets it.
     private func head(
         _ status: Int, _ fields: HTTPFields, _ sent: AccessLookup.Sent, _ response: inout RestrictedResponse
     ) -> RelayHead {
@@ -249,9 +225,6 @@ final class RestrictedConversation: RelayConnection {
         }
     }
 
-    // MARK: To the program
-
-    /// A response of HTTP without a body.
     private func answer(_ status: Int) {
         state = .closing
         output.append(RelayReply.head(RelayHead(status: status)).bytes)

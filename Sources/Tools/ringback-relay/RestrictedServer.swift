@@ -120,7 +120,7 @@ final class RestrictedServer {
 
     /// Tells the daemon what was not let through, for the audit log.
     private func report(_ conversation: RestrictedConversation) {
-        for denial in conversation.takeDenials() {
+        for denial in conversation.denials {
             let members: JSONObject = [
                 "method": RestrictedServer.bounded(denial.method ?? ""), "reason": denial.sentence,
                 "uid": conversation.peer.uid, "pid": conversation.peer.pid,
@@ -128,7 +128,8 @@ final class RestrictedServer {
             ]
             RestrictedServer.tell("denied", .object(members))
         }
-        for reason in conversation.takeWithheld() { RestrictedServer.tell("withheld", .string(reason.rawValue)) }
+        for reason in conversation.withheld { RestrictedServer.tell("withheld", .string(reason.rawValue)) }
+        (conversation.denials, conversation.withheld) = ([], [])
     }
 
     private static func bounded(_ text: String) -> String { String(text.unicodeScalars.prefix(300)) }

@@ -1,6 +1,7 @@
-import Configuration
 import RingbackBase
 import Testing
+
+@testable import Configuration
 
 @Suite struct `The report on the configuration` {
     @Test func `lists accounts with what to register`() throws {
@@ -19,13 +20,14 @@ import Testing
             """)
         let report = folder.report()
         #expect(report.isValid)
+        let accounts = try folder.load().accounts
         #expect(
-            report.accounts.map(\.registration) == [
+            accounts.map(\.registration) == [
                 "redirect URI to register: http://localhost:8400/cb",
                 "redirect URI to register: http://127.0.0.1:{port}/callback/work",
             ])
         #expect(
-            report.accounts.map(\.notes) == [
+            accounts.map(\.notes) == [
                 [
                     "localhost is bound as 127.0.0.1 and as [::1]; if one of them is taken, the sign-in fails.",
                     "client_secret_basic needs client_secret_file or client_secret_command: set one.",

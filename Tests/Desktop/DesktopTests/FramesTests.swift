@@ -7,22 +7,22 @@ import Testing
         var sent: [UInt8] = []
         for text in ["one", "", "three"] { appendFrame(Array(text.utf8), to: &sent) }
         for size in 1...sent.count {
-            var reader = FrameReader(limit: 100)
+            var reader = MessageReader(limit: 100)
             var received: [String] = []
             for start in stride(from: 0, to: sent.count, by: size) {
                 reader.append(sent[start..<min(start + size, sent.count)])
-                while let frame = try reader.next() { received.append(String(decoding: frame, as: UTF8.self)) }
+                while let frame = try reader.nextFrame() { received.append(String(decoding: frame, as: UTF8.self)) }
             }
             #expect(received == ["one", "", "three"])
         }
     }
 
     @Test func `longer than the limit are refused before they arrive`() throws {
-        var reader = FrameReader(limit: 5)
+        var reader = MessageReader(limit: 5)
         reader.append([0, 0, 0, 6])
-        #expect(throws: FrameReader.TooLong.self) { try reader.next() }
-        var huge = FrameReader(limit: 5)
+        #expect(throws: MessageReader.Broken.self) { try reader.nextFrame() }
+        var huge = MessageReader(limit: 5)
         huge.append([0xFF, 0xFF, 0xFF, 0xFF])
-        #expect(throws: FrameReader.TooLong.self) { try huge.next() }
+        #expect(throws: MessageReader.Broken.self) { try huge.nextFrame() }
     }
 }

@@ -48,7 +48,7 @@ import Testing
     }
 
     @Test func `carries in clear only where there is no key`() throws {
-        let transport = SecretTransport(plainSession: "/s")
+        let transport = SecretTransport(session: "/s", key: nil)
         let sealed = try transport.seal(Secret("hunter2"))
         #expect(sealed.value == Array("hunter2".utf8))
         #expect(transport.open(parameters: [], value: sealed.value) == Secret("hunter2"))

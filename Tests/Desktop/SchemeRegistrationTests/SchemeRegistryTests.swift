@@ -40,7 +40,7 @@ private final class Home: Sendable {
 
     private static func remove(_ path: String) {
         if unsafe unlink(path) == 0 { return }
-        for name in FileStore.names(in: path) where name != "." && name != ".." { remove("\(path)/\(name)") }
+        for name in Directory.names(in: path) { remove("\(path)/\(name)") }
         unsafe rmdir(path)
     }
 }

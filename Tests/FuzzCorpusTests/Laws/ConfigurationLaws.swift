@@ -55,7 +55,7 @@ enum ConfigurationLaw {
             userFile: file, isExplicit: true, dropInDirectories: [], home: folder, user: getuid())
         let report = ConfigurationReport(of: place)
         try hold("what is read is read alike twice", ConfigurationReport(of: place) == report)
-        try hold("there are accounts or errors", report.errors.isEmpty || report.accounts.isEmpty)
+        try hold("there is a configuration or an error", report.errors.isEmpty == (report.configuration != nil))
         let keysHoldIt = keys(in: bytes).contains { $0.contains(marker) }
         for error in report.errors {
             try hold("an error is of the file", error.file == file)
@@ -63,12 +63,12 @@ enum ConfigurationLaw {
             try hold("an error is one line", isOneLine(error.description))
             try hold("an error repeats no value", keysHoldIt || !error.message.contains(marker))
         }
-        for account in report.accounts {
+        for account in report.configuration?.accounts ?? [] {
             let isName = account.name.utf8.allSatisfy { byte in
                 (0x61...0x7A).contains(byte) || (0x30...0x39).contains(byte) || "._-".utf8.contains(byte)
             }
             try hold("an account has an account's name", isName && (1...64).contains(account.name.utf8.count))
-            try hold("a redirect URI is one line", isOneLine(account.redirectURI))
+            try hold("a redirect URI is one line", account.redirectURIsToRegister.allSatisfy(isOneLine))
         }
         place.userFile = nil
         place.candidate = file

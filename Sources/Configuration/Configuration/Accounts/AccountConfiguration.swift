@@ -18,9 +18,8 @@ public struct AccountConfiguration: Sendable, Equatable {
     /// The key's id (`kid`) at the provider; nil if it is in the key's file or not needed.
     public let clientKeyID: String?
     public let scopes: [String]
-    /// How a service account gets tokens without a user; nil for accounts with sign-in.
+    /// Nil for accounts with sign-in.
     public let service: ServiceConfiguration?
-    /// Where the provider sends the authorization response.
     public let redirect: RedirectTarget
     /// As written in the configuration; nil for the default.
     public let redirectURI: String?
@@ -30,13 +29,11 @@ public struct AccountConfiguration: Sendable, Equatable {
     public let responseMode: ResponseMode?
     /// True if every authorization response must have `iss` (RFC 9207), whatever the provider's metadata say.
     public let requiresIssuerInResponse: Bool
-    /// Whether authorization requests are pushed (RFC 9126).
     public let pushedRequests: PushedRequests
     /// True if the user is asked for consent (`prompt=consent`) when `offline_access` is requested by OpenID Connect.
     public let asksConsentForOfflineAccess: Bool
     /// Additional parameters of the authorization request from preset and configuration, sorted by name.
     public let authorizationParameters: [FormEncoding.Pair]
-    /// The time limit of a sign-in.
     public let flowTimeout: Duration
     /// How many seconds before expiry a token is refreshed; nil for the default.
     public let refreshMargin: Int?
@@ -48,17 +45,14 @@ public struct AccountConfiguration: Sendable, Equatable {
     public let trust: ServerTrust
     /// The path of `ca_file`; nil for the system's certificate authorities.
     public let certificateFile: String?
-    /// The proxy setting.
     public let route: HTTPRoute
     /// Additional header fields of all requests to the provider.
     public let headers: [FormEncoding.Pair]
     public let policy: AccountPolicy
-    /// Where the account's table is.
     public internal(set) var source: ConfigurationSource
     /// The line of each key in the table.
     var lines: [String: Int]
 
-    /// True if all settings are equal. File and lines are not compared.
     public func hasSameSettings(as other: AccountConfiguration) -> Bool {
         var moved = other
         (moved.source, moved.lines) = (source, lines)
@@ -71,27 +65,22 @@ public enum PushedRequests: String, Sendable, Equatable, CaseIterable {
     /// If the provider's metadata offer it. If pushing fails and the provider does not require it, the request is sent
     /// through the browser.
     case automatic = "auto"
-    /// Never, whatever the metadata say.
     case never
     /// Always: if pushing fails, the sign-in fails.
     case required
 }
 
-/// Who may use an account.
 public enum AccountPolicy: String, Sendable, Equatable, CaseIterable {
     /// All programs of the daemon's own user.
     case sameUID = "same-uid"
 }
 
-/// A place in a configuration file.
 public struct ConfigurationSource: Sendable, Equatable, CustomStringConvertible {
-    /// The file's path.
     public let file: String
     /// From 1.
     public let line: Int
 
     public var description: String { "\(file):\(line)" }
-    /// For the report of the configuration.
     var json: JSON { ["file": .string(file), "line": .integer(line)] }
 }
 
@@ -100,7 +89,6 @@ public enum AccountProvider: Sendable, Equatable {
     case preset(ProviderPreset)
     /// By discovery from this issuer.
     case oidc(issuer: String)
-    /// From configured endpoints.
     case oauth2(ProviderMetadata)
     case supabase(SupabaseConfiguration)
     /// From the metadata that the MCP server announces at each sign-in.
@@ -160,7 +148,7 @@ extension AccountConfiguration {
             message: mistake.message, cause: mistake.cause)
     }
 
-    /// The key in the table that names the credential of ``clientSecretCredential``.
+    /// The key that names the credential of ``clientSecretCredential``.
     public var clientCredentialKey: String {
         lines["client_secret_credential"] == nil ? "client_secret_file" : "client_secret_credential"
     }
@@ -168,16 +156,14 @@ extension AccountConfiguration {
     /// The additional parameters in the form that ``AuthorizationRequest`` takes.
     public var additionalParameters: [(String, String)] { authorizationParameters.map { ($0.name, $0.value) } }
 
-    /// The command that prints the client secret, if there is one.
     public var clientSecretCommand: [String]? {
         if case .command(let command) = clientSecret { command } else { nil }
     }
 }
 
 extension AccountConfiguration {
-    /// Reads an account from text that is not in a file yet. The rules for a file in `accounts.d` apply.
-    ///
-    /// - Throws: all errors, with an empty file name.
+    /// Reads an account from text that is not in a file yet, by the rules for a file in `accounts.d`. Throws all
+    /// errors, with an empty file name.
     public static func read(
         _ name: String, in text: String, at place: ConfigurationPlace
     ) throws(ConfigurationErrors) -> AccountConfiguration {
@@ -188,7 +174,7 @@ extension AccountConfiguration {
             throw ConfigurationErrors([ConfigurationError(file: "", line: error.line, message: error.message)])
         }
         let check = KeyCheck(file: "", isDropIn: true)
-        let root = TOMLMembers(check.check(document.root, as: .file, at: []))
+        let root = TOMLMembers(members: check.check(document.root, as: .file, at: []))
         guard let node = root.table("accounts")?.node(name) else {
             let missing = ConfigurationError(file: "", message: "has no account \(name)")
             throw ConfigurationErrors(check.errors.isEmpty ? [missing] : check.report)
@@ -206,13 +192,11 @@ public struct DefaultAccount: Sendable, Equatable {
     public let name: String
     public let source: ConfigurationSource
 
-    /// Reports an account that does not exist.
     func mistakes(knowing accounts: some Collection<String>) -> [ConfigurationError] {
         guard !accounts.contains(name) else { return [] }
         let hint = NearestWord.hint(for: name, among: accounts)
         return [source.mistake("default", "names an account that does not exist\(hint)")]
     }
 
-    /// The member of the report's JSON.
     var json: JSON { ["account": .string(name), "source": source.json] }
 }

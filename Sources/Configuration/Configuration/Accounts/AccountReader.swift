@@ -1,7 +1,6 @@
 internal import OAuth
 internal import RingbackBase
 
-/// Reads one `[accounts.NAME]`.
 struct AccountReader {
     let table: SettingTable
 
@@ -10,39 +9,32 @@ struct AccountReader {
 
     /// Nil if the provider cannot be read.
     func read() -> AccountConfiguration? {
-        if !AccountReader.isName(table.name) {
-            table.refuse(nil, "an account's name \(AccountReader.nameRule)")
-        }
+        if !AccountReader.isName(table.name) { table.refuse(nil, "an account's name \(AccountReader.nameRule)") }
         let provider = readProvider()
         let client = ClientReader(table: table).read(of: provider)
         let service = ServiceReader(table: table).read(of: client, at: provider)
         let redirect = readRedirect(of: provider)
         let trust = readTrust()
         let route = readRoute()
-        let scopes = readScopes(of: provider) ?? (isService ? [] : AccountReader.usualScopes(of: provider))
+        // With OpenID Connect an ID token is requested.
+        let scopes = readScopes(of: provider) ?? (isService || provider?.issuer == nil ? [] : ["openid"])
         let parameters = readParameters(of: provider)
         let warnings = table.integers("session_warnings")?.map(\.number).sorted(by: >)
         return provider.map { provider in
             AccountConfiguration(
-                name: table.name, provider: provider, clientID: client.id,
-                clientAuthentication: client.authentication,
-                clientSecret: client.secret, clientKeyFile: client.keyFile,
-                clientKeyCredential: client.keyCredential, clientKeyID: client.keyID, scopes: scopes, service: service,
-                redirect: redirect,
+                name: table.name, provider: provider, clientID: client.id, clientAuthentication: client.authentication,
+                clientSecret: client.secret, clientKeyFile: client.keyFile, clientKeyCredential: client.keyCredential,
+                clientKeyID: client.keyID, scopes: scopes, service: service, redirect: redirect,
                 redirectURI: table.string("redirect_uri"), postLogoutRedirectURI: readPostLogoutRedirect(),
                 responseMode: readResponseMode(redirect, of: provider),
                 requiresIssuerInResponse: readIssuerInResponse(of: provider),
                 pushedRequests: readPushedRequests(of: provider),
-                asksConsentForOfflineAccess: readOfflineConsent(of: provider),
-                authorizationParameters: parameters,
-                flowTimeout: table.integer("flow_timeout").map { .seconds($0) }
-                    ?? AccountReader.usualFlowTimeout(of: provider),
+                asksConsentForOfflineAccess: readOfflineConsent(of: provider), authorizationParameters: parameters,
+                flowTimeout: .seconds(table.integer("flow_timeout") ?? AccountReader.usualFlowTimeout(of: provider)),
                 refreshMargin: table.integer("refresh_margin"), sessionWarnings: warnings,
                 callbackPeerUIDs: table.uids("callback_peer_uids"), trust: trust,
                 certificateFile: trust.certificateAuthorities == nil ? nil : table.filePath("ca_file"), route: route,
-                headers: readHeaders(),
-                policy: table.string("policy").flatMap(AccountPolicy.init) ?? .sameUID,
-                source: table.source,
+                headers: readHeaders(), policy: table.word("policy") ?? .sameUID, source: table.source,
                 lines: Dictionary(table.members.map { ($0.key, $0.node.line) }, uniquingKeysWith: { first, _ in first })
             )
         }
@@ -57,14 +49,9 @@ struct AccountReader {
         return letters && (1...64).contains(name.utf8.count) && !"._-".contains(name.first ?? ".")
     }
 
-    /// The default timeout. Supabase's own flows expire after five minutes.
-    private static func usualFlowTimeout(of provider: AccountProvider) -> Duration {
-        if case .supabase = provider { .seconds(300) } else { .seconds(600) }
-    }
-
-    /// The default scopes. With OpenID Connect an ID token is requested.
-    private static func usualScopes(of provider: AccountProvider?) -> [String] {
-        provider?.issuer == nil ? [] : ["openid"]
+    /// In seconds. Supabase's own flows expire after five minutes.
+    private static func usualFlowTimeout(of provider: AccountProvider) -> Int {
+        if case .supabase = provider { 300 } else { 600 }
     }
 
     private func readScopes(of provider: AccountProvider?) -> [String]? {

@@ -3,7 +3,6 @@ internal import RingbackBase
 
 /// Reads the client registration and where the client secret is: in one place only, which other users cannot read.
 struct ClientReader {
-    /// The client, as far as it could be read.
     struct Client {
         var id = ""
         var authentication: ClientAuthentication?
@@ -104,7 +103,9 @@ struct ClientReader {
                 return .none
             }
             guard let path = table.filePath("client_secret_file") else { return .none }
-            check("client_secret_file", at: path) { ClientSecretFile.mistake(inSecret: $0, of: path) }
+            table.reporting("client_secret_file") { () throws(Mistake) in
+                _ = try ClientSecretFile.secret(at: path, user: table.place.user)
+            }
             return .file(path: path)
         }
         if let words = table.strings("client_secret_command")?.map(\.text) {
@@ -158,17 +159,9 @@ struct ClientReader {
 
     private func readKeyFile(named keyID: String?) -> String? {
         guard let path = table.filePath("client_key_file") else { return nil }
-        check("client_key_file", at: path) { ClientSecretFile.mistake(inKey: $0, named: keyID) }
-        return path
-    }
-
-    /// Reports a file that cannot be used.
-    private func check(_ key: String, at path: String, _ mistake: ([UInt8]) -> String?) {
-        do throws(Mistake) {
-            let bytes = try ClientSecretFile.read(path, user: table.place.user)
-            if let reason = mistake(bytes) { table.refuse(key, reason) }
-        } catch {
-            table.refuse(key, error)
+        table.reporting("client_key_file") { () throws(Mistake) in
+            _ = try ClientSecretFile.key(at: path, named: keyID, user: table.place.user)
         }
+        return path
     }
 }

@@ -1,21 +1,18 @@
 public import OAuth
 
-/// The settings of an account at an MCP server.
 public struct MCPConfiguration: Sendable, Equatable {
     public let server: MCPServer
     /// The only issuer whose tokens are taken; nil for the first one that the server names.
     public let issuer: String?
-    /// The client-id metadata document; nil if there is none.
+    /// The client-id metadata document.
     public let clientMetadataURL: String?
-    /// False if the parameter `resource` is not sent.
+    /// The parameter `resource`.
     public let sendsResource: Bool
     /// False if the server takes requests without a token.
     public let needsSignIn: Bool
 }
 
-/// Reads the settings of an account at an MCP server.
 struct MCPReader {
-    /// The keys that only such an account has.
     static let keys = ["client_id_metadata_url", "resource_parameter", "sign_in"]
 
     /// Keys that name a provider or a client in another way.
@@ -35,8 +32,7 @@ struct MCPReader {
         // A client id is sent only to the issuer at which the client was registered.
         if table.isWritten("client_id"), !table.isWritten("issuer") {
             table.refuse(
-                "client_id",
-                "needs issuer with mcp: the authorization server at which this client was registered")
+                "client_id", "needs issuer with mcp: the authorization server at which this client was registered")
         }
         if !table.isWritten("client_id") {
             let clientKeys = ClientReader.secretKeys + ["client_key_id", "client_authentication"]

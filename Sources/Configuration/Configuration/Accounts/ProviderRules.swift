@@ -7,8 +7,11 @@ extension AccountReader {
     private static let words = (ProviderPreset.names + ["supabase"]).sorted()
 
     func readProvider() -> AccountProvider? {
-        if table.isWritten("mcp") { return readServer() }
-        for key in MCPReader.keys where table.has(key) { table.refuse(key, "belongs to mcp = \"URL\" only") }
+        if table.isWritten("mcp") {
+            refuseKeys(ofOthersThan: nil)
+            return table.string("mcp").flatMap { MCPReader(table: table).read($0) }
+        }
+        table.refuse(anyOf: MCPReader.keys, "belongs to mcp = \"URL\" only")
         let ways = ["issuer", "provider", "endpoints"].filter { table.isWritten($0) }
         guard ways.count == 1 else {
             let found = ways.isEmpty ? "none is there" : "\(ways.joined(separator: " and ")) are there"
@@ -24,17 +27,10 @@ extension AccountReader {
         return word.flatMap { word in word == "supabase" ? SupabaseReader(table: table).read() : readPreset(word) }
     }
 
-    private func readServer() -> AccountProvider? {
-        refuseKeys(ofOthersThan: nil)
-        return table.string("mcp").flatMap { MCPReader(table: table).read($0) }
-    }
-
-    /// Rejects keys that belong to another value of `provider`.
     private func refuseKeys(ofOthersThan word: String?) {
-        for (key, owner) in [("tenant", "microsoft"), ("host", "gitlab")]
-            + SupabaseReader.keys.map({ ($0, "supabase") })
-        where table.has(key) && word != owner {
-            table.refuse(key, "belongs to provider = \"\(owner)\" only")
+        for (owner, keys) in [("microsoft", ["tenant"]), ("gitlab", ["host"]), ("supabase", SupabaseReader.keys)]
+        where word != owner {
+            table.refuse(anyOf: keys, "belongs to provider = \"\(owner)\" only")
         }
     }
 
@@ -93,25 +89,15 @@ extension AccountReader {
                     host: word == "gitlab" ? table.string("host") : nil
                 ))
         } catch {
-            // A preset has only one of the two keys, so the error concerns that one.
+            // A preset has only one of the two keys.
             let key = word == "microsoft" ? "tenant" : "host"
             if !table.isWritten(key) || table.has(key) {
-                table.refuse(table.has(key) ? key : "provider", error.configurationMistake)
+                table.refuse(table.has(key) ? key : "provider", error.message)
             }
             return nil
         }
     }
-}
 
-extension OAuthError {
-    /// What is wrong with a setting.
-    var configurationMistake: String {
-        if case .misconfigured(let reason) = self { reason } else { "cannot be used" }
-    }
-}
-
-/// Which servers are trusted, and additional header fields.
-extension AccountReader {
     func readTrust() -> ServerTrust {
         let pins = table.strings("pinned_public_keys") ?? []
         for (pin, node) in pins where !Self.isPin(pin) {
@@ -120,11 +106,8 @@ extension AccountReader {
         if table.has("pinned_public_keys"), pins.isEmpty {
             table.refuse("pinned_public_keys", "is empty: no key could match")
         }
-        var certificates: [UInt8]?
-        if let path = table.filePath("ca_file") {
-            do throws(Mistake) { certificates = try CertificateFile.read(path, user: table.place.user) } catch {
-                table.refuse("ca_file", error)
-            }
+        let certificates = table.filePath("ca_file").flatMap { path in
+            table.reporting("ca_file") { () throws(Mistake) in try CertificateFile.read(path, user: table.place.user) }
         }
         return ServerTrust(certificateAuthorities: certificates, pinnedPublicKeys: pins.map(\.text))
     }
@@ -161,16 +144,12 @@ extension AccountReader {
         }
         return headers
     }
-}
 
-/// Settings of authorization requests and the requirements for their responses.
-extension AccountReader {
     /// The check of RFC 9207 compares `iss` with the issuer, so the issuer must be known.
     func readIssuerInResponse(of provider: AccountProvider) -> Bool {
         guard table.boolean("authorization_response_iss") == true else { return false }
         if provider.issuer == nil {
-            table.refuse(
-                "authorization_response_iss", "needs issuer: without it there is nothing to compare iss with")
+            table.refuse("authorization_response_iss", "needs issuer: without it there is nothing to compare iss with")
         }
         return true
     }
@@ -178,7 +157,7 @@ extension AccountReader {
     func readPushedRequests(of provider: AccountProvider) -> PushedRequests {
         let key = "pushed_authorization_requests"
         refuseAtProject(key, provider)
-        guard let mode = table.string(key).flatMap(PushedRequests.init) else { return .automatic }
+        guard let mode: PushedRequests = table.word(key) else { return .automatic }
         if mode == .required, let endpoints = provider.endpoints, endpoints.pushedAuthorizationRequestEndpoint == nil {
             table.refuse(key, "\"required\" needs pushed_authorization_request among the endpoints")
         }
@@ -197,5 +176,11 @@ extension AccountReader {
         if case .supabase = provider, table.has(key) {
             table.refuse(key, "has no meaning with provider = \"supabase\"")
         }
+    }
+}
+
+extension OAuthError: SettingFailure {
+    var message: String {
+        if case .misconfigured(let reason) = self { reason } else { "cannot be used" }
     }
 }

@@ -6,14 +6,8 @@ internal import SupabaseAuth
 enum FlowKeyPlace: String, CaseIterable {
     case query
     case nowhere = "none"
-
-    /// As the account's table says; the key table refuses other words.
-    init(of table: SettingTable) {
-        self = table.string("redirect_flow_key").flatMap(FlowKeyPlace.init(rawValue:)) ?? .query
-    }
 }
 
-/// Reads where the authorization response is sent, and checks what the provider accepts.
 extension AccountReader {
     /// Apple rejects loopback redirect URIs with `invalid_request`, but only in the browser.
     private static let appleIssuer = "https://appleid.apple.com"
@@ -33,11 +27,9 @@ extension AccountReader {
                 "Apple posts its response if name or email is requested, and such a sign-in cannot be completed by "
                     + "pasting an address: request only openid, or sign in with Apple through Supabase")
         }
-        if FlowKeyPlace(of: table) == .nowhere {
-            guard case .customScheme = target else {
-                table.refuse("redirect_flow_key", "\"none\" is for a redirect_uri with a custom scheme only")
-                return target
-            }
+        if table.word("redirect_flow_key") == FlowKeyPlace.nowhere {
+            if case .customScheme = target { return target }
+            table.refuse("redirect_flow_key", "\"none\" is for a redirect_uri with a custom scheme only")
         }
         return target
     }
@@ -48,12 +40,7 @@ extension AccountReader {
             guard case .preset(let preset) = provider, let uri = preset.redirectURI else { return usual }
             return (try? RedirectTarget(parsing: uri)) ?? usual
         }
-        do throws(RedirectTarget.Failure) {
-            return try RedirectTarget(parsing: written)
-        } catch {
-            table.refuse("redirect_uri", error.message)
-            return usual
-        }
+        return table.reporting("redirect_uri") { () throws(Mistake) in try RedirectTarget(parsing: written) } ?? usual
     }
 
     /// The page that the browser shows after the sign-out. Ringback does not receive this redirect, so only web URLs
@@ -66,7 +53,7 @@ extension AccountReader {
 
     /// `form_post` needs a listener: a form cannot be delivered through a custom scheme or by pasting.
     func readResponseMode(_ redirect: RedirectTarget, of provider: AccountProvider) -> ResponseMode? {
-        let mode = table.string("response_mode").flatMap { ResponseMode(rawValue: $0) }
+        let mode: ResponseMode? = table.word("response_mode")
         guard mode == .formPost else { return mode }
         if case .preset(let preset) = provider, provider.issuer == nil {
             table.refuse("response_mode", "\(preset.name) has no response mode form_post: leave response_mode out")
@@ -79,10 +66,8 @@ extension AccountReader {
 
 extension AccountConfiguration {
     /// The redirect URIs to register at the provider. For Supabase these are the entries for the project's allow list,
-    /// which needs none for a loopback address.
-    ///
-    /// `{port}` stands for a free port; providers that follow RFC 8252 ignore the port. A Supabase flow adds its key,
-    /// as the last path segment or in the query.
+    /// which needs none for a loopback address. `{port}` stands for a free port; providers that follow RFC 8252 ignore
+    /// the port. A Supabase flow adds its key, as the last path segment or in the query.
     public var redirectURIsToRegister: [String] {
         if service != nil { return [] }
         // The client is found at the sign-in, or registered by itself.
@@ -129,27 +114,16 @@ public enum RedirectTarget: Sendable, Equatable {
         .loopback(host: "127.0.0.1", port: nil, path: "/callback/\(account)")
     }
 
-    /// Why a redirect URI is rejected, and what is allowed.
-    struct Failure: Error, Equatable {
-        let message: String
+    typealias Failure = Mistake
 
-        init(_ message: String) {
-            self.message = message
-        }
-    }
-
-    /// Schemes that browsers and desktops reserve, or that execute their content.
-    static let reservedSchemes = URLScheme.reserved
     private static let allowed =
         "allowed are http://127.0.0.1:{port}/PATH (also [::1] and localhost, also with a fixed port), a custom scheme, "
         + "and https"
 
-    /// Reads a `redirect_uri` of the configuration. Throws ``Failure``.
     init(parsing text: String) throws(Failure) {
-        // `{port}` is not valid in a URL, so it is replaced by 0 for parsing.
+        // `{port}` is not valid in a URL, so it is replaced by 0 for parsing. `{port}0` is an error.
         let standIn = text.split(separator: ":{port}", maxSplits: 1, omittingEmptySubsequences: false)
         let isFree = standIn.count == 2
-        // `{port}` must be followed by the path or the end: `{port}0` is an error.
         let isWhole = !isFree || standIn[1].isEmpty || "/?#".contains(standIn[1].first ?? "/")
         guard isWhole, let url = try? WebURL(parsing: isFree ? "\(standIn[0]):0\(standIn[1])" : text) else {
             throw Failure("is not a URI; \(RedirectTarget.allowed)")
@@ -161,7 +135,7 @@ public enum RedirectTarget: Sendable, Equatable {
                 self = .https(uri: text)
                 return
             }
-            guard !RedirectTarget.reservedSchemes.contains(url.scheme) else {
+            guard !URLScheme.reserved.contains(url.scheme) else {
                 throw Failure("the scheme \(url.scheme) is not for applications; \(RedirectTarget.allowed)")
             }
             self = .customScheme(uri: text)
@@ -179,9 +153,7 @@ public enum RedirectTarget: Sendable, Equatable {
 
     /// Our listener compares the path byte for byte, but browsers normalize dot segments.
     private static func check(_ url: WebURL) throws(Failure) {
-        guard url.query == nil else {
-            throw Failure("must not have a query (?), because the response is sent there")
-        }
+        guard url.query == nil else { throw Failure("must not have a query (?), because the response is sent there") }
         let segments = url.path.split(separator: "/", omittingEmptySubsequences: false).map { $0.lowercased() }
         guard !segments.contains(where: { [".", "..", "%2e", "%2e%2e", ".%2e", "%2e."].contains($0) }) else {
             throw Failure("must not have . or .. in its path: browsers change such paths")
@@ -197,31 +169,26 @@ public enum RedirectTarget: Sendable, Equatable {
 /// receive the code. The only other protection is an `iss` in every authorization response (RFC 9207), which both
 /// accounts must then require.
 enum RedirectMixUpCheck {
-    /// The errors, in the order of the accounts' names: one for each account that shares a redirect URI with an earlier
-    /// one.
+    /// One error for each account that shares a redirect URI with an earlier one, by name.
     static func mistakes(in accounts: [String: AccountConfiguration]) -> [ConfigurationError] {
         var earlier: [String: Sharers] = [:]
         var mistakes: [ConfigurationError] = []
         for account in accounts.values.sorted(by: { $0.name < $1.name }) where account.service == nil {
             let place = account.redirect.place
             if let other = earlier[place.text]?.mixable(with: account, at: place.port) {
-                mistakes.append(mistake(of: account, sharingWith: other))
+                let line = other.lines["redirect_uri"] ?? other.source.line
+                mistakes.append(
+                    account.mistake(
+                        at: "redirect_uri",
+                        "\(account.redirect.template) is also the redirect URI of accounts.\(other.name) "
+                            + "(\(other.source.file):\(line)), which has another issuer: the response of one provider "
+                            + "could be taken for the other's. Give one of them a redirect_uri of its own. If both "
+                            + "providers put iss into their responses (RFC 9207), setting authorization_response_iss = "
+                            + "true for both accounts is enough"))
             }
             earlier[place.text, default: Sharers()].add(account, at: place.port)
         }
         return mistakes
-    }
-
-    private static func mistake(
-        of account: AccountConfiguration, sharingWith other: AccountConfiguration
-    ) -> ConfigurationError {
-        account.mistake(
-            at: "redirect_uri",
-            "\(account.redirect.template) is also the redirect URI of accounts.\(other.name) "
-                + "(\(other.place(of: "redirect_uri"))), which has another issuer: the response of one provider could "
-                + "be taken for the other's. Give one of them a redirect_uri of its own. If both providers put iss "
-                + "into their responses (RFC 9207), setting authorization_response_iss = true for both accounts is "
-                + "enough")
     }
 }
 
@@ -237,9 +204,6 @@ extension AccountConfiguration {
             return provider.endpoints.map { "\($0.authorizationEndpoint) \($0.tokenEndpoint)" } ?? provider.word
         }
     }
-
-    /// The position of a key, or of the account if the key is not written.
-    fileprivate func place(of key: String) -> String { "\(source.file):\(lines[key] ?? source.line)" }
 }
 
 /// The accounts whose redirect URIs are equal apart from the port. There may be thousands of them, so at most two
@@ -268,8 +232,7 @@ private struct Sharers {
         }
     }
 
-    /// The first account, by name, that has another issuer and for whose flow a response to this account's flow could
-    /// be accepted.
+    /// The first account, by name, with another issuer for whose flow a response to this account's could be accepted.
     func mixable(with account: AccountConfiguration, at port: Int?) -> AccountConfiguration? {
         // If both accounts require the issuer in the response, a response for one is never accepted for the other.
         let rules = account.requiresIssuerInResponse ? [false] : [false, true]
@@ -299,7 +262,6 @@ extension RedirectTarget {
 /// Checks that a project's `id_token_account` names an account that exists and has ID tokens. Otherwise the error would
 /// appear only at a sign-in.
 enum IDTokenAccountCheck {
-    /// The errors, in the order of the accounts' names.
     static func mistakes(in accounts: [String: AccountConfiguration]) -> [ConfigurationError] {
         accounts.values.sorted { $0.name < $1.name }.compactMap { account in
             guard case .supabase(let project) = account.provider, let name = project.idTokenAccount,

@@ -2,7 +2,6 @@ internal import Glibc
 public import OAuth
 public import RingbackBase
 
-/// Reads a service account: what its grant needs, and which keys cannot be combined with it.
 struct ServiceReader {
     let table: SettingTable
 
@@ -14,10 +13,11 @@ struct ServiceReader {
 
     /// Nil for an account without `grant`, or with an error in it.
     func read(of client: ClientReader.Client, at provider: AccountProvider?) -> ServiceConfiguration? {
-        guard let grant = table.string("grant").flatMap(ServiceGrantType.init) else {
-            for key in ["assertion_file", "subject_token_type", "audience", "resource"]
-            where table.has(key) && !table.isWritten("grant") {
-                table.refuse(key, "is only for service accounts (with grant)")
+        guard let grant: ServiceGrantType = table.word("grant") else {
+            if !table.isWritten("grant") {
+                table.refuse(
+                    anyOf: ["assertion_file", "subject_token_type", "audience", "resource"],
+                    "is only for service accounts (with grant)")
             }
             return nil
         }
@@ -25,9 +25,9 @@ struct ServiceReader {
             table.refuse("grant", "is for OAuth providers, not for provider = \"supabase\"")
             return nil
         }
-        for key in ServiceReader.browserKeys where table.has(key) {
-            table.refuse(key, "is only for sign-ins in a browser, not with grant = \"\(grant.rawValue)\"")
-        }
+        table.refuse(
+            anyOf: ServiceReader.browserKeys,
+            "is only for sign-ins in a browser, not with grant = \"\(grant.rawValue)\"")
         if grant == .clientCredentials, client.authentication == ClientAuthentication.none {
             table.refuse(
                 "grant",
@@ -56,10 +56,8 @@ struct ServiceReader {
         guard let path = table.filePath("assertion_file") else { return nil }
         // The platform may create the file later. It is read at each use, so a missing file is no error here.
         guard !AccountConfiguration.awaitsAssertion(at: path) else { return path }
-        do throws(Mistake) {
+        table.reporting("assertion_file") { () throws(Mistake) in
             _ = try AccountConfiguration.assertion(at: path, for: grant, user: table.place.user)
-        } catch {
-            table.refuse("assertion_file", error)
         }
         return path
     }
@@ -86,7 +84,6 @@ struct ServiceReader {
     }
 }
 
-/// How a service account gets tokens without a user.
 public struct ServiceConfiguration: Sendable, Equatable {
     public let grant: ServiceGrantType
     /// A path that ``AccountConfiguration/readAssertion(user:)`` reads at each use; nil for client credentials.
@@ -102,16 +99,12 @@ extension AccountConfiguration {
     /// The maximum size in bytes: a token of 64 KiB and white space around it.
     private static let maxAssertion = 66_000
 
-    /// The current content of the assertion file; nil for an account without one. The file is checked each time,
-    /// because the platform may replace it at any time. Blocks for a moment. Throws if it cannot be used.
-    ///
-    /// `user` is the uid that the file must belong to, unless it is root's.
+    /// The current content of the assertion file; nil for an account without one. The file is checked each time, since
+    /// the platform may replace it. It must belong to the user, unless it is root's. Blocks for a moment.
     public func readAssertion(user: UInt32) throws(ConfigurationError) -> Assertion? {
         guard let service, let path = service.assertionFile else { return nil }
-        do throws(Mistake) {
-            return try AccountConfiguration.assertion(at: path, for: service.grant, user: user)
-        } catch {
-            throw mistake(at: "assertion_file", error)
+        return try reading("assertion_file") { () throws(Mistake) in
+            try AccountConfiguration.assertion(at: path, for: service.grant, user: user)
         }
     }
 
@@ -122,18 +115,15 @@ extension AccountConfiguration {
         return status.st_mode & S_IFMT == S_IFREG && status.st_size == 0
     }
 
-    static func assertion(
-        at path: String, for grant: ServiceGrantType, user: UInt32
-    ) throws(Mistake) -> Assertion {
+    static func assertion(at path: String, for grant: ServiceGrantType, user: UInt32) throws(Mistake) -> Assertion {
         let bytes = try ClientSecretFile.read(path, user: user, maxSize: maxAssertion)
         do throws(OAuthError) {
             return try grant.assertion(in: Secret(bytes: bytes))
         } catch {
-            throw Mistake("the file \(FileTrust.quoted(path)) \(error.configurationMistake)")
+            throw Mistake("the file \(FileTrust.quoted(path)) \(error.message)")
         }
     }
 
-    /// The name of the credential with the client secret, if there is one.
     public var clientSecretCredential: String? {
         if case .credential(let name) = clientSecret { name } else { nil }
     }
@@ -157,13 +147,12 @@ public enum CredentialFile {
         return nil
     }
 
-    /// The credential without line ends at its end.
-    ///
-    /// Throws if it is missing, open to others, or does not belong to the user or root.
+    /// The credential without line ends at its end. Throws if it is missing, open to others, or does not belong to the
+    /// user or root.
     public static func read(_ name: String, in directory: String, user: UInt32) throws(ConfigurationError) -> Secret {
         let path = "\(directory)/\(name)"
         do throws(Mistake) {
-            return ClientSecretFile.secret(in: try ClientSecretFile.read(path, user: user))
+            return Secret(bytes: ClientSecretFile.line(try ClientSecretFile.read(path, user: user)))
         } catch {
             throw ConfigurationError(file: path, message: error.message, cause: error.cause)
         }
@@ -182,8 +171,6 @@ public struct GivenCredentials: Sendable, Equatable {
         self.names = names
     }
 
-    /// Why a credential would not be available; nil if it would.
-    ///
     /// - Parameter isSecret: it is a client secret, and not a key.
     func mistake(of name: String, user: UInt32, isSecret: Bool) -> Mistake? {
         guard !names.contains(name) else { return nil }

@@ -1,9 +1,7 @@
 internal import RingbackBase
 public import SupabaseAuth
 
-/// Reads the settings of an account at a Supabase project.
 struct SupabaseReader {
-    /// The keys that only such an account has.
     static let keys = [
         "url", "api_key", "gateway", "token_issuer", "redirect_flow_key", "oauth_provider", "allow_missing_nonce",
         "id_token_account", "profile", "profile_rpc", "rpc",
@@ -13,31 +11,27 @@ struct SupabaseReader {
 
     /// Nil if there is an error.
     func read() -> AccountProvider? {
-        var isGood = true
+        let before = table.check.errors.count
         let isBare = table.boolean("gateway") == false
         for key in isBare ? ["url"] : ["url", "api_key"] where !table.isWritten(key) {
-            isGood = false
             table.refuse(key, "is missing: provider = \"supabase\" needs it")
         }
         for key in ["profile", "profile_rpc", "rpc"] where isBare && table.isWritten(key) {
-            isGood = false
             table.refuse(key, "needs the project's tables, and an Auth server alone (gateway = false) has none")
         }
-        let (url, key) = (table.string("url"), table.string("api_key"))
+        let (url, key) = (table.string("url"), table.string("api_key").map { Secret($0) })
         // Checked separately, so that both errors are reported.
-        for (name, url, key) in [("url", url, nil), ("api_key", "https://project.invalid", key)] {
-            guard let url, name == "url" || key != nil else { continue }
-            do throws(SupabaseProject.Failure) {
-                _ = try SupabaseProject(parsing: url, apiKey: key.map { Secret($0) })
-            } catch {
-                isGood = false
-                table.refuse(name, SupabaseReader.reason(error))
-            }
+        table.reporting("url") { () throws(SupabaseProject.Failure) in
+            if let url { _ = try SupabaseProject(parsing: url, apiKey: nil) }
         }
+        table.reporting("api_key") { () throws(SupabaseProject.Failure) in
+            if let key { _ = try SupabaseProject(parsing: "https://project.invalid", apiKey: key) }
+        }
+        let isGood = table.check.errors.count == before
         let issuer = readTokenIssuer()
         guard isGood, let url, isBare || key != nil,
             let project = try? SupabaseProject(
-                parsing: url, apiKey: key.map { Secret($0) }, layout: isBare ? .bare : .gateway, issuer: issuer)
+                parsing: url, apiKey: key, layout: isBare ? .bare : .gateway, issuer: issuer)
         else { return nil }
         return readRules(of: project).map { .supabase($0) }
     }
@@ -51,15 +45,6 @@ struct SupabaseReader {
         }
     }
 
-    /// Messages for the most common errors.
-    private static func reason(_ failure: SupabaseProject.Failure) -> String {
-        switch failure {
-        case .invalidURL: "must be the project's https URL (http on loopback), without query and fragment"
-        case .invalidKey: "must be printable ASCII without spaces"
-        case .privilegedKey: "is a secret key, which bypasses every rule of the project: use the publishable one"
-        }
-    }
-
     private func readRules(of project: SupabaseProject) -> SupabaseConfiguration? {
         let before = table.check.errors.count
         readNames()
@@ -67,7 +52,7 @@ struct SupabaseReader {
         if table.string("id_token_account") == table.name {
             table.refuse("id_token_account", "must name another account")
         }
-        let isKeyless = FlowKeyPlace(of: table) == .nowhere
+        let isKeyless = table.word("redirect_flow_key") == FlowKeyPlace.nowhere
         checkBrowser(of: project, isKeyless: isKeyless)
         guard table.check.errors.count == before else { return nil }
         return SupabaseConfiguration(
@@ -120,23 +105,33 @@ struct SupabaseReader {
         guard let base = table.string("redirect_uri")?.replacing("{port}", with: "1"), !base.contains(":0/") else {
             return
         }
-        do throws(FieldError) {
+        table.reporting("redirect_uri") { () throws(FieldError) in
             _ = try SupabaseRedirect(base: base, key: "key", isKeyless: isKeyless)
-        } catch {
-            table.refuse("redirect_uri", error.reason)
         }
     }
 }
 
-/// The Supabase settings of an account.
+extension FieldError: SettingFailure {
+    var message: String { reason }
+}
+
+extension SupabaseProject.Failure: SettingFailure {
+    var message: String {
+        switch self {
+        case .invalidURL: "must be the project's https URL (http on loopback), without query and fragment"
+        case .invalidKey: "must be printable ASCII without spaces"
+        case .privilegedKey: "is a secret key, which bypasses every rule of the project: use the publishable one"
+        }
+    }
+}
+
 public struct SupabaseConfiguration: Sendable, Equatable {
-    /// The project's URL and publishable key.
     public let project: SupabaseProject
     /// False if a callback with a custom scheme has no flow key (for exact allow lists).
     public let callbackCarriesFlowKey: Bool
     /// The default provider of browser sign-ins.
     public let oauthProvider: String?
-    /// True if ID tokens without a nonce are accepted.
+    /// In ID tokens.
     public let allowsMissingNonce: Bool
     /// The account whose ID token is used for a sign-in whose request contains no ID token.
     public let idTokenAccount: String?

@@ -1,6 +1,5 @@
 internal import RingbackBase
 
-/// Reads one `[[file]]` table.
 struct FileReader {
     let table: SettingTable
 
@@ -12,10 +11,9 @@ struct FileReader {
     /// Nil without a path.
     func read() -> FileConfiguration? {
         let (path, account) = (readPath(), table.account)
-        let format = table.string("format").flatMap(FileConfiguration.Format.init) ?? .token
-        let (scopes, audience, lifetime) = (
-            table.scopes(), table.audience, table.lifetime(atMost: FileReader.longestLifetime)
-        )
+        let format: FileConfiguration.Format = table.word("format") ?? .token
+        let (scopes, audience) = (table.scopes(), table.audience)
+        let lifetime = table.lifetime(atMost: FileReader.longestLifetime)
         let (host, username) = (readWord("host", of: .netrc, format), readWord("username", of: .netrc, format))
         let variable = readWord("variable", of: .env, format)
         if format == .netrc {
@@ -85,7 +83,6 @@ extension ConfigurationPlace {
 
 /// `[[file]]`: a file in which the daemon keeps an account's current token, for programs that can only read a file.
 public struct FileConfiguration: Sendable, Equatable {
-    /// What the file contains.
     public enum Format: String, Sendable, CaseIterable {
         /// The access token alone, without a line break.
         case token
@@ -93,7 +90,6 @@ public struct FileConfiguration: Sendable, Equatable {
         case idToken = "id_token"
         /// A line `Authorization: Bearer TOKEN`.
         case header
-        /// A line of a netrc file.
         case netrc
         /// An assignment to a variable, for a POSIX shell.
         case env
@@ -103,7 +99,6 @@ public struct FileConfiguration: Sendable, Equatable {
 
     /// Absolute.
     public let path: String
-    /// The account's name.
     public let account: String
     public let format: Format
     /// The scopes of a downscoped token; nil for the session's own.
@@ -113,11 +108,10 @@ public struct FileConfiguration: Sendable, Equatable {
     public let lifetime: Int?
     /// True if the file may be stored on a disk; otherwise only on a file system in memory (tmpfs).
     public let isDiskAllowed: Bool
-    /// The host of a netrc line.
+    /// Of a netrc line.
     public let host: String?
-    /// The user name of a netrc line.
     public let username: String?
-    /// The variable of an `env` file.
+    /// Of an `env` file.
     public let variable: String?
     public let source: ConfigurationSource
 
@@ -126,8 +120,7 @@ public struct FileConfiguration: Sendable, Equatable {
 }
 
 extension FileConfiguration {
-    /// Reports the errors that can be found only after all files were read: accounts that are not configured, and two
-    /// tables with the same path.
+    /// The errors that can be found only after all files were read.
     static func mistakes(
         in files: [FileConfiguration], knowing accounts: Dictionary<String, AccountConfiguration>.Keys
     ) -> [ConfigurationError] {
@@ -150,11 +143,5 @@ extension FileConfiguration {
         return errors
     }
 
-    /// The members of the report's JSON.
-    var json: JSON {
-        [
-            "path": .string(path), "account": .string(account), "format": .string(format.rawValue),
-            "source": source.json,
-        ]
-    }
+    var json: JSONObject { ["path": path, "account": account, "format": format.rawValue, "source": source.json] }
 }

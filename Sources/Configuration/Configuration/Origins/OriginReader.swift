@@ -1,7 +1,6 @@
 public import RingbackBase
 internal import SupabaseAuth
 
-/// Reads one `[[origin]]` table.
 struct OriginReader {
     let table: SettingTable
 
@@ -15,8 +14,10 @@ struct OriginReader {
         let account = table.account
         let matchUsername = readName("match_username", isForBasic: false)
         let username = readName("username", isForBasic: true)
-        let kind = table.string("kind").flatMap(OriginConfiguration.Kind.init) ?? .accessToken
-        let (scopes, audience, resource) = (table.scopes(), table.audience, readResource())
+        let kind: OriginConfiguration.Kind = table.word("kind") ?? .accessToken
+        let (scopes, audience) = (table.scopes(), table.audience)
+        let resource = table.text(
+            "resource", "is an absolute URI without a fragment (RFC 8707)", where: TokenDownscoping.isResource)
         let headers = readHeaders()
         let allowed = readAllowed()
         if headers.contains(where: { $0.uses("username") }), !table.has("username") {
@@ -35,12 +36,7 @@ struct OriginReader {
             table.refuseMissing("url", "needs url: where the token may be sent")
             return nil
         }
-        do throws(OriginPattern.Failure) {
-            return try OriginPattern(parsing: text)
-        } catch {
-            table.refuse("url", error.reason)
-            return nil
-        }
+        return table.reporting("url") { () throws(OriginPattern.Failure) in try OriginPattern(parsing: text) }
     }
 
     /// A user name. In Basic authentication it ends at the first colon (RFC 7617), so it must not contain one.
@@ -53,11 +49,6 @@ struct OriginReader {
             table.refuse(key, "must not have a colon")
         }
         return name
-    }
-
-    private func readResource() -> String? {
-        table.text(
-            "resource", "is an absolute URI without a fragment (RFC 8707)", where: TokenDownscoping.isResource)
     }
 
     private func readAllowed() -> ConnectionSettings {
@@ -73,9 +64,7 @@ struct OriginReader {
         return allowed
     }
 
-    private func readValues(
-        _ key: String, _ meaning: String, _ normalized: (String) -> String?
-    ) -> Set<String> {
+    private func readValues(_ key: String, _ meaning: String, _ normalized: (String) -> String?) -> Set<String> {
         let texts = texts(key)
         if texts.count > OriginReader.maxValues {
             table.refuse(key, "may have \(OriginReader.maxValues) values at most")
@@ -96,12 +85,9 @@ struct OriginReader {
     private func readHeaders() -> [OriginHeader] {
         guard table.has("header") else { return [.usual] }
         let texts = texts("header")
-        var headers: [OriginHeader] = []
-        for (text, element) in texts {
-            do throws(OriginHeader.Failure) {
-                headers.append(try OriginHeader(parsing: text))
-            } catch {
-                table.refuse("header", element, error.reason)
+        let headers = texts.compactMap { text, element in
+            table.reporting("header", at: element) { () throws(OriginHeader.Failure) in
+                try OriginHeader(parsing: text)
             }
         }
         let names = Set(headers.map { $0.name.lowercased() })
@@ -116,9 +102,8 @@ struct OriginReader {
     }
 }
 
-extension OriginPattern.Failure {
-    /// What is wrong, and what is allowed.
-    var reason: String {
+extension OriginPattern.Failure: SettingFailure {
+    var message: String {
         switch self {
         case .notAURL: "must be a URL such as https://git.example.org/*"
         case .noHost: "needs a host, as in https://git.example.org/*"
@@ -131,8 +116,8 @@ extension OriginPattern.Failure {
     }
 }
 
-extension OriginHeader.Failure {
-    fileprivate var reason: String {
+extension OriginHeader.Failure: SettingFailure {
+    var message: String {
         switch self {
         case .notAField: "must be NAME: VALUE on one line, in printable ASCII"
         case .reserved: "this field belongs to the connection; a tool sets it itself"
@@ -143,7 +128,6 @@ extension OriginHeader.Failure {
 
 /// `[[origin]]`: which account's token a tool gets for the servers below a URL.
 public struct OriginConfiguration: Sendable, Equatable {
-    /// Which of a session's tokens is given.
     public enum Kind: String, Sendable, CaseIterable {
         case accessToken = "access_token"
         case idToken = "id_token"
@@ -151,7 +135,6 @@ public struct OriginConfiguration: Sendable, Equatable {
 
     /// What a lookup is compared with: the URL, and the user name that the tool must ask for.
     public let rule: OriginRule
-    /// The account's name.
     public let account: String
     public let kind: Kind
     /// The scopes of a downscoped token; nil for the session's own.
@@ -171,8 +154,7 @@ public struct OriginConfiguration: Sendable, Equatable {
 }
 
 extension OriginConfiguration {
-    /// Reports the errors that can be found only after all files were read: accounts that are not configured, and
-    /// tables that match the same lookups.
+    /// The errors that can be found only after all files were read.
     static func mistakes(
         in origins: [OriginConfiguration], accounts: [String: AccountConfiguration]
     ) -> [ConfigurationError] {
@@ -206,19 +188,15 @@ extension OriginConfiguration {
         ]
     }
 
-    /// The members of the report's JSON.
-    var json: JSON {
-        var object: JSONObject = [
+    var json: JSONObject {
+        func list(_ values: Set<String>) -> [String]? { values.isEmpty ? nil : values.sorted() }
+        return [
             "url": rule.pattern.text, "account": account, "match_username": rule.username,
             "scope": scopes?.joined(separator: " "), "audience": audience, "resource": resource, "kind": kind.rawValue,
             "username": username, "headers": headers.map(\.text), "without_scheme": allowed.withoutScheme ? true : nil,
+            "ca_sha256": list(allowed.authorities), "tls_server_name": list(allowed.serverNames),
+            "proxy_url": list(allowed.proxies), "insecure_skip_tls_verify": allowed.skipsVerification ? true : nil,
+            "source": source.json,
         ]
-        for (key, values) in [
-            ("ca_sha256", allowed.authorities), ("tls_server_name", allowed.serverNames),
-            ("proxy_url", allowed.proxies),
-        ] where !values.isEmpty { object[key] = .array(values.sorted().map { .string($0) }) }
-        if allowed.skipsVerification { object["insecure_skip_tls_verify"] = true }
-        object["source"] = source.json
-        return .object(object)
     }
 }

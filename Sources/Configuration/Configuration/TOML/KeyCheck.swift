@@ -1,19 +1,16 @@
 internal import RingbackBase
 
-/// Compares a file's tree with the key table and collects the errors.
-///
-/// The result has only known keys with values of the right type, so the readers need not check that again.
+/// Compares a file's tree with the key table and collects the errors. The result has only known keys with values of the
+/// right type, so the readers need not check that again.
 final class KeyCheck {
     let file: String
     let isDropIn: Bool
     private(set) var errors: [ConfigurationError] = []
-    /// The number of further errors that are not in ``errors``.
     private var unreported = 0
 
     /// The maximum number of reported errors of one file; further ones are only counted.
     static let maxErrors = 200
-    /// The paths of keys that have an error, or were probably meant by misspelt ones. They must not be reported as missing
-    /// too.
+    /// The paths of keys that have an error, or were probably meant by misspelt ones: they are not reported as missing.
     private(set) var mistaken: Set<[String]> = []
 
     init(file: String, isDropIn: Bool) {
@@ -22,9 +19,7 @@ final class KeyCheck {
     }
 
     /// The valid members of the table at `path`.
-    func check(
-        _ members: [TOMLDocument.Member], as section: Key.Section, at path: [String]
-    ) -> [TOMLDocument.Member] {
+    func check(_ members: [TOMLDocument.Member], as section: Key.Section, at path: [String]) -> [TOMLDocument.Member] {
         let allowed = Key.allowed(in: section).filter { !isDropIn || $0.value.isForDropIns }
         return members.compactMap { member in
             let path = path + [member.key]
@@ -43,8 +38,8 @@ final class KeyCheck {
             ($0.line ?? 0, $0.key ?? "", $0.message) < ($1.line ?? 0, $1.key ?? "", $1.message)
         }
         guard unreported > 0 else { return sorted }
-        let message = "has \(unreported) more mistakes, which are not shown"
-        return sorted + [ConfigurationError(file: file, message: message)]
+        let rest = "has \(unreported) more mistakes, which are not shown"
+        return sorted + [ConfigurationError(file: file, message: rest)]
     }
 
     func refuse(_ node: TOMLDocument.Node, _ path: [String], _ mistake: Mistake) {
@@ -56,8 +51,7 @@ final class KeyCheck {
         errors.append(
             ConfigurationError(
                 file: file, line: node.line, key: KeyCheck.display(path), message: mistake.message,
-                cause: mistake.cause)
-        )
+                cause: mistake.cause))
     }
 
     private func refuse(_ node: TOMLDocument.Node, _ path: [String], _ message: String) {
@@ -67,11 +61,8 @@ final class KeyCheck {
     private func refuseUnknown(
         _ node: TOMLDocument.Node, _ path: [String], _ section: Key.Section, _ allowed: [String]
     ) {
-        guard errors.count < KeyCheck.maxErrors else {
-            mistaken.insert(path)
-            unreported += 1
-            return
-        }
+        // The error is only counted, so a similar key need not be searched.
+        guard errors.count < KeyCheck.maxErrors else { return refuse(node, path, "") }
         let name = path.last ?? ""
         let list = allowed.joined(separator: ", ")
         if isDropIn, Key.allowed(in: section)[name] != nil {
@@ -89,7 +80,8 @@ final class KeyCheck {
     ) -> TOMLDocument.Node? {
         let subject = isElement ? "each element " : ""
         switch (kind, node.value) {
-        case (.string, .string): return node
+        case (.string, .string), (.texts, .string), (.boolean, .boolean), (.span, .integer), (.span, .string):
+            return node
         case (.word(let words), .string(let word)):
             guard !words.contains(word) else { return node }
             let list = words.map { "\"\($0)\"" }.joined(separator: ", ")
@@ -100,8 +92,6 @@ final class KeyCheck {
             guard !range.contains(number) else { return node }
             refuse(node, path, "\(subject)must be from \(range.lowerBound) to \(range.upperBound)")
             return nil
-        case (.boolean, .boolean): return node
-        case (.texts, .string): return node
         case (.strings, .array(let elements)), (.texts, .array(let elements)):
             return checkElements(elements, .string, path) ? node : nil
         case (.integers(let range), .array(let elements)):
@@ -123,7 +113,6 @@ final class KeyCheck {
                 checkKind(element, .section(section), path + [String(index + 1)])
             }
             return .init(value: .array(tables), line: node.line)
-        case (.span, .integer), (.span, .string): return node
         default:
             refuse(node, path, "\(subject)must be \(KeyCheck.name(of: kind)), not \(node.value.name)")
             return nil

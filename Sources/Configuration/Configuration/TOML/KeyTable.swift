@@ -3,29 +3,20 @@ internal import RingbackBase
 
 /// All keys of the configuration. The checker, the messages and the manual page use this table.
 struct Key {
-    /// A kind of table in the file.
+    /// A kind of table.
     enum Section: String, CaseIterable {
         /// The file itself.
         case file
-        /// `[accounts.NAME]`
         case account
-        /// `[accounts.NAME.endpoints]`
         case endpoints
-        /// `[accounts.NAME.profile]`
         case profile
-        /// `[vault]`
         case vault
-        /// `[network]`
         case network
-        /// `[schemes.NAME]`
         case scheme
-        /// `[[expose]]`
         case expose
-        /// `[[origin]]`
         case origin
         /// `[[file]]`
         case keptFile
-        /// `[notifications]`
         case notifications
     }
 
@@ -48,6 +39,10 @@ struct Key {
         case list(Section)
         /// Seconds, or a duration such as `8h`.
         case span
+
+        static func word<Word: CaseIterable & RawRepresentable<String>>(of type: Word.Type) -> Kind {
+            .word(type.allCases.map(\.rawValue))
+        }
     }
 
     let section: Section
@@ -56,14 +51,13 @@ struct Key {
     /// A description in one line.
     let meaning: String
     /// Drop-ins come with packages: they may define accounts, but no settings that affect all accounts.
-    let isForDropIns: Bool
+    var isForDropIns: Bool { section != .file || name == "accounts" || name == "schemes" }
 
-    private init(_ section: Section, _ name: String, _ kind: Kind, _ meaning: String, isForDropIns: Bool = true) {
+    private init(_ section: Section, _ name: String, _ kind: Kind, _ meaning: String) {
         self.section = section
         self.name = name
         self.kind = kind
         self.meaning = meaning
-        self.isForDropIns = isForDropIns
     }
 
     /// The keys of a section by name.
@@ -75,19 +69,16 @@ struct Key {
 
     static let all: [Key] = [
         Key(.file, "accounts", .sections(.account), "the accounts, by name"),
-        Key(.file, "default", .string, "the account for commands that name none", isForDropIns: false),
+        Key(.file, "default", .string, "the account for commands that name none"),
         Key(.file, "schemes", .sections(.scheme), "URL schemes of apps, by name"),
-        Key(.file, "vault", .section(.vault), "how sessions are stored on disk", isForDropIns: false),
-        Key(.file, "network", .section(.network), "how providers are reached", isForDropIns: false),
-        Key(
-            .file, "notifications", .section(.notifications), "what is shown on the desktop", isForDropIns: false),
-        Key(.file, "expose", .list(.expose), "accounts that restricted sockets expose", isForDropIns: false),
-        Key(.file, "origin", .list(.origin), "which account's token tools get for a server", isForDropIns: false),
-        Key(.file, "file", .list(.keptFile), "files in which tokens are kept", isForDropIns: false),
+        Key(.file, "vault", .section(.vault), "how sessions are stored on disk"),
+        Key(.file, "network", .section(.network), "how providers are reached"),
+        Key(.file, "notifications", .section(.notifications), "what is shown on the desktop"),
+        Key(.file, "expose", .list(.expose), "accounts that restricted sockets expose"),
+        Key(.file, "origin", .list(.origin), "which account's token tools get for a server"),
+        Key(.file, "file", .list(.keptFile), "files in which tokens are kept"),
 
-        Key(
-            .vault, "key_source", .word(KeySourceChoice.allCases.map(\.rawValue)),
-            "where the vault's key is stored: chosen once"),
+        Key(.vault, "key_source", .word(of: KeySourceChoice.self), "where the vault's key is stored: chosen once"),
         Key(.vault, "key_directory", .string, "key-file: the directory of the key files, outside the state"),
         Key(.vault, "store", .string, "postgresql://ROLE@HOST/DATABASE: the vault that several hosts share"),
         Key(.vault, "password_file", .string, "the file with the password of the database's role"),
@@ -113,7 +104,7 @@ struct Key {
         Key(.account, "api_key", .string, "supabase: the project's publishable key"),
         Key(.account, "gateway", .boolean, "supabase: false where the URL is the Auth server's own, with no gateway"),
         Key(
-            .account, "redirect_flow_key", .word(FlowKeyPlace.allCases.map(\.rawValue)),
+            .account, "redirect_flow_key", .word(of: FlowKeyPlace.self),
             "supabase: where a custom scheme carries the key"),
         Key(.account, "oauth_provider", .string, "supabase: the default provider of browser sign-ins"),
         Key(.account, "allow_missing_nonce", .boolean, "supabase: take ID tokens without a nonce"),
@@ -131,10 +122,10 @@ struct Key {
         Key(.account, "client_key_file", .string, "a file with the client's private key: PEM, or a JSON Web Key"),
         Key(.account, "client_key_id", .string, "the key's id (kid) at the provider, unless its file contains it"),
         Key(
-            .account, "client_authentication", .word(ClientAuthentication.allCases.map(\.rawValue)),
+            .account, "client_authentication", .word(of: ClientAuthentication.self),
             "how the client authenticates at the token endpoint"),
         Key(
-            .account, "grant", .word(ServiceGrantType.allCases.map(\.rawValue)),
+            .account, "grant", .word(of: ServiceGrantType.self),
             "how a service account gets its tokens without a user"),
         Key(
             .account, "assertion_file", .string,
@@ -147,11 +138,9 @@ struct Key {
         Key(
             .account, "response_mode", .word(["query", "form_post"]),
             "how the browser delivers the authorization response"),
+        Key(.account, "authorization_response_iss", .boolean, "require iss in authorization responses (RFC 9207)"),
         Key(
-            .account, "authorization_response_iss", .boolean,
-            "require iss in authorization responses (RFC 9207)"),
-        Key(
-            .account, "pushed_authorization_requests", .word(PushedRequests.allCases.map(\.rawValue)),
+            .account, "pushed_authorization_requests", .word(of: PushedRequests.self),
             "send authorization requests to the provider before the browser (RFC 9126)"),
         Key(
             .account, "offline_access_consent", .boolean,
@@ -168,7 +157,7 @@ struct Key {
         Key(.account, "ca_file", .string, "PEM certificates to trust instead of the system's"),
         Key(.account, "pinned_public_keys", .strings, "sha256//BASE64 of the keys the server may have"),
         Key(.account, "headers", .stringTable, "further header fields of requests to the provider"),
-        Key(.account, "policy", .word(["same-uid"]), "who may use the account"),
+        Key(.account, "policy", .word(of: AccountPolicy.self), "who may use the account"),
 
         Key(.profile, "table", .string, "the table"),
         Key(.profile, "key", .string, "its column with the user's id; the default is id"),
@@ -191,7 +180,7 @@ struct Key {
         Key(.origin, "scope", .string, "a token downscoped to these scopes, separated by spaces"),
         Key(.origin, "audience", .string, "a token for this audience"),
         Key(.origin, "resource", .string, "a token for this resource (RFC 8707)"),
-        Key(.origin, "kind", .word(OriginConfiguration.Kind.allCases.map(\.rawValue)), "which token of the session"),
+        Key(.origin, "kind", .word(of: OriginConfiguration.Kind.self), "which token of the session"),
         Key(.origin, "username", .string, "the user name for tools that want one"),
         Key(.origin, "without_scheme", .boolean, "true: also for tools that do not say whether they use https"),
         Key(.origin, "ca_sha256", .texts, "kubectl: the SHA-256 of the cluster's certificate authority (PEM file)"),
@@ -202,7 +191,7 @@ struct Key {
 
         Key(.keptFile, "path", .string, "the file; also ~/NAME and $XDG_RUNTIME_DIR/NAME"),
         Key(.keptFile, "account", .string, "the account whose token it contains"),
-        Key(.keptFile, "format", .word(FileConfiguration.Format.allCases.map(\.rawValue)), "what the file contains"),
+        Key(.keptFile, "format", .word(of: FileConfiguration.Format.self), "what the file contains"),
         Key(.keptFile, "scope", .string, "a token downscoped to these scopes, separated by spaces"),
         Key(.keptFile, "audience", .string, "a token for this audience"),
         Key(.keptFile, "ttl", .span, "how long after the sign-in the file is kept; seconds, or as \"8h\""),

@@ -1,3 +1,5 @@
+internal import RingbackBase
+
 /// Reads a TOML text byte by byte. The text must be valid UTF-8.
 struct TOMLReader {
     typealias Failure = TOMLDocument.SyntaxError
@@ -18,7 +20,6 @@ struct TOMLReader {
         if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { position = 3 }
     }
 
-    /// Reads the whole text into ``tree``.
     mutating func readAll() throws(Failure) {
         while position < bytes.count {
             skipBlanks()
@@ -35,8 +36,6 @@ struct TOMLReader {
         }
     }
 
-    // MARK: Statements
-
     /// Reads `[a.b]` or `[[a.b]]`.
     private mutating func readHeader() throws(Failure) {
         let line = line
@@ -46,11 +45,7 @@ struct TOMLReader {
         guard take(UInt8(ascii: "]")), !isElement || take(UInt8(ascii: "]")) else {
             throw failure("the table's name must end with \(isElement ? "]]" : "]")")
         }
-        if isElement {
-            try tree.begin(element: names, line: line)
-        } else {
-            try tree.begin(table: names, line: line)
-        }
+        if isElement { try tree.begin(element: names, line: line) } else { try tree.begin(table: names, line: line) }
     }
 
     private mutating func readAssigned() throws(Failure) -> TOMLDocument.Value {
@@ -82,8 +77,6 @@ struct TOMLReader {
         } while take(UInt8(ascii: "."))
         return names
     }
-
-    // MARK: Values
 
     private mutating func readValue() throws(Failure) -> TOMLDocument.Value {
         depth += 1
@@ -125,7 +118,6 @@ struct TOMLReader {
     }
 
     /// Reads an inline table. It must be on one line, except for line ends inside its values. Its keys may be dotted.
-    /// Nothing can be added to it later.
     private mutating func readInlineTable() throws(Failure) -> [TOMLDocument.Member] {
         position += 1
         var table = TOMLTree()
@@ -145,8 +137,6 @@ struct TOMLReader {
         }
     }
 
-    // MARK: Parts
-
     var current: UInt8? { position < bytes.count ? bytes[position] : nil }
 
     /// True if this byte and the next two are `byte`.
@@ -155,7 +145,6 @@ struct TOMLReader {
             && bytes[position + 2] == byte
     }
 
-    /// True at a carriage return that is followed by a line feed.
     var isBeforeCRLF: Bool {
         position + 1 < bytes.count && bytes[position] == 0x0D && bytes[position + 1] == 0x0A
     }
@@ -267,7 +256,6 @@ extension TOMLReader {
         return true
     }
 
-    /// Reads what follows a backslash.
     private mutating func readEscape() throws(Failure) -> [UInt8] {
         guard let byte = current else { throw failure("a string lacks its closing quotation mark") }
         position += 1
@@ -288,28 +276,13 @@ extension TOMLReader {
         let end = position + digits
         guard end <= bytes.count else { throw failure("a string lacks its closing quotation mark") }
         let text = bytes[position..<end]
-        let isHexadecimal = text.allSatisfy { byte in
-            switch byte {
-            case 0x30...0x39, 0x41...0x46, 0x61...0x66: true
-            default: false
-            }
-        }
-        guard isHexadecimal, let value = UInt32(String(decoding: text, as: UTF8.self), radix: 16),
+        guard text.allSatisfy({ $0.hexValue != nil }),
+            let value = UInt32(String(decoding: text, as: UTF8.self), radix: 16),
             let scalar = Unicode.Scalar(value)
         else { throw failure("an escape \\u needs 4 hexadecimal digits, \\U 8, of a Unicode scalar value") }
         // No value may contain NUL, because C functions would cut the text there.
         guard value != 0 else { throw failure("a NUL character is not allowed") }
         position = end
         return Array(String(scalar).utf8)
-    }
-}
-
-extension UInt8 {
-    /// True for a letter or a digit of ASCII.
-    var isLetterOrDigit: Bool {
-        switch self {
-        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-        default: false
-        }
     }
 }

@@ -7,15 +7,14 @@ protocol TOMLTable {
 }
 
 extension TOMLTable {
-    func node(_ key: String) -> TOMLDocument.Node? {
-        members.first { $0.key == key }?.node
-    }
-
+    func node(_ key: String) -> TOMLDocument.Node? { members.first { $0.key == key }?.node }
     func has(_ key: String) -> Bool { node(key) != nil }
 
     func string(_ key: String) -> String? {
         if case .string(let text)? = node(key)?.value { text } else { nil }
     }
+
+    func word<Word: RawRepresentable<String>>(_ key: String) -> Word? { string(key).flatMap(Word.init) }
 
     func integer(_ key: String) -> Int? {
         if case .integer(let number)? = node(key)?.value { number } else { nil }
@@ -26,7 +25,7 @@ extension TOMLTable {
     }
 
     func table(_ key: String) -> TOMLMembers? {
-        if case .table(let members)? = node(key)?.value { TOMLMembers(members) } else { nil }
+        if case .table(let members)? = node(key)?.value { TOMLMembers(members: members) } else { nil }
     }
 
     /// The strings of an array, with their nodes for messages.
@@ -41,13 +40,8 @@ extension TOMLTable {
     }
 }
 
-/// The members of a table.
 struct TOMLMembers: TOMLTable {
     let members: [TOMLDocument.Member]
-
-    init(_ members: [TOMLDocument.Member]) {
-        self.members = members
-    }
 }
 
 /// One table of settings while it is read. Errors go to ``check``, and reading continues after an error to report all of
@@ -75,10 +69,7 @@ struct SettingTable: TOMLTable {
         self.check = check
     }
 
-    /// The name or number of the table.
     var name: String { path.last ?? "" }
-
-    /// Where the table is.
     var source: ConfigurationSource { ConfigurationSource(file: check.file, line: node.line) }
 
     /// True if the key is written, even with an error. Then it must not be reported as missing.
@@ -90,15 +81,16 @@ struct SettingTable: TOMLTable {
     /// True if the key has an error that is reported already.
     func isMistaken(_ key: String) -> Bool { check.mistaken.contains(path + [key]) }
 
-    // MARK: Errors
-
     /// Reports an error at a key of the table, or at the table itself.
     func refuse(_ key: String?, _ message: String) {
         check.refuse(key.flatMap { node($0) } ?? node, path + (key.map { [$0] } ?? []), Mistake(message))
     }
 
-    func refuse(_ key: String, _ mistake: Mistake) {
-        check.refuse(node(key) ?? node, path + [key], mistake)
+    func refuse(_ key: String, _ mistake: Mistake) { check.refuse(node(key) ?? node, path + [key], mistake) }
+
+    /// Reports the keys of these that the table has.
+    func refuse(anyOf keys: [String], _ message: String) {
+        for key in keys where has(key) { refuse(key, message) }
     }
 
     /// Reports an error at an element of a key's array.
@@ -111,23 +103,20 @@ struct SettingTable: TOMLTable {
         check.refuse(value, path + [key, inside], Mistake(message))
     }
 
-    /// Reports a missing key.
     func refuseMissing(_ key: String, _ message: String) {
         if !isWritten(key) { refuse(nil, message) }
     }
 
-    /// The result of `body`; nil if it fails, which is reported at the key.
+    /// The result of `body`; nil if it fails, which is reported at the key, or at an element of its array.
     @discardableResult
-    func reporting<Value>(_ key: String, _ body: () throws(OAuthError) -> Value) -> Value? {
-        do throws(OAuthError) {
-            return try body()
-        } catch {
-            refuse(key, error.configurationMistake)
+    func reporting<Value, Failure: SettingFailure>(
+        _ key: String, at element: TOMLDocument.Node? = nil, _ body: () throws(Failure) -> Value
+    ) -> Value? {
+        do throws(Failure) { return try body() } catch {
+            check.refuse(element ?? node(key) ?? node, path + [key], Mistake(error.message, error.cause))
             return nil
         }
     }
-
-    // MARK: Values
 
     /// A text. One that is not valid is reported, and nil.
     func text(_ key: String, _ rule: String, where isValid: (String) -> Bool) -> String? {
@@ -137,10 +126,7 @@ struct SettingTable: TOMLTable {
         return nil
     }
 
-    /// A text of printable ASCII.
-    func printable(_ key: String) -> String? {
-        text(key, "must be printable ASCII") { SettingTable.isPrintable($0) }
-    }
+    func printable(_ key: String) -> String? { text(key, "must be printable ASCII") { SettingTable.isPrintable($0) } }
 
     /// True for printable ASCII including spaces.
     static func isPrintable(_ text: String, mayBeEmpty: Bool = false) -> Bool {
@@ -155,7 +141,6 @@ struct SettingTable: TOMLTable {
         return nil
     }
 
-    /// Other users, by their uids.
     func uids(_ key: String) -> [UInt32] {
         let uids = integers(key) ?? []
         for (number, node) in uids where number == 65_534 {
@@ -192,10 +177,7 @@ struct SettingTable: TOMLTable {
     }
 
     private static let maxScopes = 64
-}
 
-/// What `[[file]]` and `[[origin]]` tables have in common: which token of which account.
-extension SettingTable {
     /// The account's name; empty if it is missing, which is reported.
     var account: String {
         refuseMissing("account", "needs account: whose token it is")
@@ -206,14 +188,10 @@ extension SettingTable {
         text("audience", "is a text without control characters", where: TokenDownscoping.isAudience)
     }
 
-    /// Reports the keys that cannot be combined with a request for the ID token.
-    ///
     /// - Parameters:
     ///   - setting: the key that requests the ID token.
     ///   - keys: those that ask for a downscoped token.
     func refuseDownscoping(ofIDTokenBy setting: String, _ keys: [String]) {
-        for key in keys where has(key) {
-            refuse(key, "cannot be combined with \(setting) = \"id_token\": an ID token cannot be downscoped")
-        }
+        refuse(anyOf: keys, "cannot be combined with \(setting) = \"id_token\": an ID token cannot be downscoped")
     }
 }

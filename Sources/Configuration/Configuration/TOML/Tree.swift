@@ -1,7 +1,6 @@
 /// The tables of a text while it is read. TOML allows a table to be written in several places, but each key only once.
 /// This type enforces these rules (TOML 1.0.0, sections "Keys", "Table", "Inline Table" and "Array of Tables").
 struct TOMLTree {
-    /// A table, an array of tables, or a complete value.
     enum Entry {
         /// The index of a table in ``tables``.
         case table(Int)
@@ -128,18 +127,14 @@ struct TOMLTree {
     }
 
     private func redefined(_ names: [String], _ index: Int, _ line: Int) -> Failure {
-        Failure(
-            line: line, message: "\(KeyCheck.display(names)) is already defined in line \(entries[index].line)")
+        Failure(line: line, message: "\(KeyCheck.display(names)) is already defined in line \(entries[index].line)")
     }
 
-    // MARK: The result
-
-    /// The root's members.
     func members() -> [TOMLDocument.Member] { members(of: 0, depth: 0) }
 
     private func members(of table: Int, depth: Int) -> [TOMLDocument.Member] {
-        TOMLTree.sorted(
-            tables[table].keys.map { key, index in .init(key: key, node: node(entries[index], depth: depth + 1)) })
+        tables[table].keys.map { key, index in .init(key: key, node: node(entries[index], depth: depth + 1)) }
+            .sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
     }
 
     private func node(_ entry: (entry: Entry, line: Int), depth: Int) -> TOMLDocument.Node {
@@ -174,10 +169,6 @@ struct TOMLTree {
                 })
         default: return value
         }
-    }
-
-    static func sorted(_ members: [TOMLDocument.Member]) -> [TOMLDocument.Member] {
-        members.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
     }
 }
 
@@ -232,8 +223,6 @@ struct TOMLDocument {
 
     let root: [Member]
 
-    /// Reads a whole file.
-    ///
     /// - Throws: ``SyntaxError`` for text that TOML 1.0.0 does not allow, is longer than ``maxSize``, or is nested
     ///   deeper than ``TOMLReader/maxNesting``.
     init(parsing bytes: [UInt8]) throws(SyntaxError) {

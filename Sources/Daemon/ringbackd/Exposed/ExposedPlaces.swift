@@ -41,7 +41,7 @@ struct ExposedPlaces: Sendable {
     /// All paths to listen at.
     func sockets(of exposedSocket: ExposedSocket) -> [String] {
         let place = place(of: exposedSocket)
-        return [place.socket, "\(place.directory)/socket"] + (place.flatpakSocket.map { [$0] } ?? [])
+        return [place.socket, "\(place.directory)/socket", place.flatpakSocket].compactMap(\.self)
     }
 
     /// Where `ringback-relay` listens for a socket that serves an MCP server: beside each of its paths.
@@ -50,17 +50,12 @@ struct ExposedPlaces: Sendable {
         return sockets(of: exposedSocket).map(RelaySocket.path(beside:))
     }
 
-    /// Where the daemon serves the relay of a socket that serves an MCP server. No program of a container is given this
-    /// path.
+    /// Where the daemon serves that relay. No program of a container is given this path.
     func socketForRelay(of exposedSocket: ExposedSocket) -> String? {
         exposedSocket.order.mcp.map { _ in "\(base)/relay/\(exposedSocket.name).sock" }
     }
 
-    // MARK: Making
-
     /// Makes the directories of an exposed socket, with the modes that those who may connect need.
-    ///
-    /// - Throws: a sentence that names the directory.
     func prepare(_ exposedSocket: ExposedSocket) throws(PlaceError) {
         let isShared = !exposedSocket.order.allowedUIDs.isEmpty
         try makeDirectory(base)
@@ -86,9 +81,7 @@ struct ExposedPlaces: Sendable {
     private func makeDirectory(_ path: String, mode: mode_t? = 0o700) throws(PlaceError) {
         if unsafe mkdir(path, 0o700) != 0 {
             let code = errno
-            guard code == EEXIST else {
-                throw PlaceError(reason: "cannot make \(path): \(unsafe String(cString: strerror(code)))")
-            }
+            guard code == EEXIST else { throw PlaceError(reason: "cannot make \(path): \(reason(code))") }
         }
         let descriptor = unsafe open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
         guard descriptor >= 0 else {
@@ -109,8 +102,6 @@ struct ExposedPlaces: Sendable {
         guard fchmod(descriptor, mode) == 0 else { throw PlaceError(reason: "the mode of \(path) cannot be set") }
     }
 
-    // MARK: Removing
-
     /// Removes the directory of an exposed socket whose sockets are removed, if it is empty.
     func removeDirectory(of exposedSocket: ExposedSocket) { unsafe rmdir(place(of: exposedSocket).directory) }
 
@@ -119,14 +110,14 @@ struct ExposedPlaces: Sendable {
         for name in Directory.names(in: "\(base)/exposed") where name.hasSuffix(".sock") {
             let isDead = removeDead("\(base)/exposed/\(name)")
             guard isDead, let apps else { continue }
-            for id in Directory.names(in: apps) { _ = removeDead("\(apps)/\(id)/\(name)") }
+            for id in Directory.names(in: apps) { removeDead("\(apps)/\(id)/\(name)") }
         }
         for name in Directory.names(in: "\(base)/mount") {
             let path = "\(base)/mount/\(name)/socket"
-            _ = removeDead(path)
-            _ = removeDead(RelaySocket.path(beside: path))
+            removeDead(path)
+            removeDead(RelaySocket.path(beside: path))
         }
-        for name in Directory.names(in: "\(base)/relay") { _ = removeDead("\(base)/relay/\(name)") }
+        for name in Directory.names(in: "\(base)/relay") { removeDead("\(base)/relay/\(name)") }
     }
 
     /// Removes the directories that are empty. To be called when every socket is open.
@@ -135,6 +126,7 @@ struct ExposedPlaces: Sendable {
     }
 
     /// Removes a socket of this user at which no program listens. False if one does.
+    @discardableResult
     private func removeDead(_ path: String) -> Bool {
         let found = SocketFile(at: path)
         guard !SocketFile.isLive(path) else { return false }

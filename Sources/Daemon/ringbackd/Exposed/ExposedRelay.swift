@@ -33,18 +33,14 @@ final class ExposedRelay: Sendable {
         self.daemon = daemon
         self.records = records
         self.logger = logger
-        var object = JSONObject([
-            .init("name", .string(exposedSocket.name)),
-            .init("account", .string(exposedSocket.accounts.first?.rawValue ?? "")),
-            .init("sockets", .array(sockets.map { .string($0) })), .init("mode", .integer(Int(mode))),
-            .init("allow_uids", .array(exposedSocket.order.allowedUIDs.map { .integer(Int($0)) })),
-            .init("methods", .array(access.methods.map { .string($0) })),
-        ])
-        object["tools"] = access.tools.map { .array($0.map { .string($0) }) }
+        let object: JSONObject = [
+            "name": exposedSocket.name, "account": exposedSocket.accounts.first?.rawValue ?? "", "sockets": sockets,
+            "mode": Int(mode), "allow_uids": exposedSocket.order.allowedUIDs.map { Int($0) },
+            "methods": access.methods, "tools": access.tools,
+        ]
         orders = JSON.object(object).serialized() + [10]
     }
 
-    /// Starts it. What follows happens on a thread of its own.
     func begin() {
         let failure = Blocking.start { [self] in keep() }
         if failure != 0 { logger.error("\(exposedSocket.name): no thread for its relay") }
@@ -68,8 +64,7 @@ final class ExposedRelay: Sendable {
         while !state.withLock({ $0.isOver }) {
             let begin = ContinuousClock.now
             do throws(HelperError) {
-                let relay = try Companion.start(
-                    ExposedRelay.program, ["--exposed", "--daemon", daemon])
+                let relay = try Companion.start(ExposedRelay.program, ["--exposed", "--daemon", daemon])
                 let isWanted = state.withLock { state in
                     if !state.isOver { state.relay = relay }
                     return !state.isOver
@@ -138,10 +133,7 @@ final class ExposedRelay: Sendable {
 
     /// Beside this program's file, or in PATH.
     private static var program: String {
-        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
-        let count = unsafe readlink("/proc/self/exe", &buffer, buffer.count)
-        guard count > 0 else { return "ringback-relay" }
-        let own = String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        guard let own = executablePath() else { return "ringback-relay" }
         let sibling = "\(own[..<(own.lastIndex(of: "/") ?? own.startIndex)])/ringback-relay"
         return unsafe access(sibling, X_OK) == 0 ? sibling : "ringback-relay"
     }

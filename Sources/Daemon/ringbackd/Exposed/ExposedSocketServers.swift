@@ -20,7 +20,6 @@ final class ExposedSocketServers: Service {
     private let records: RecordKeeper
     private let servers = Mutex<[String: [HTTPServer]]>([:])
     private let relays = Mutex<[String: ExposedRelay]>([:])
-    /// The paths of the sockets that are open.
     private let paths = Mutex<Set<String>>([])
     private let (started, starting) = AsyncStream<HTTPServer>.makeStream()
 
@@ -30,8 +29,7 @@ final class ExposedSocketServers: Service {
         self.logger = logger
     }
 
-    /// Takes what is needed to serve. Opens what was open before the daemon last ended, and what the configuration
-    /// says.
+    /// Opens what was open before the daemon last ended, and what the configuration says.
     func begin(_ api: SocketAPI, _ registry: ExposedSocketRegistry, _ configuration: DaemonConfiguration) async {
         self.api.set(api)
         self.registry.set(registry)
@@ -41,7 +39,6 @@ final class ExposedSocketServers: Service {
         places.tidy()
     }
 
-    /// How the registry opens and closes the sockets.
     var listening: ExposedSocketRegistry.Listening {
         ExposedSocketRegistry.Listening(
             open: { [self] exposedSocket throws(BrokerError) in try open(exposedSocket) },
@@ -59,7 +56,7 @@ final class ExposedSocketServers: Service {
             ExposedAPI(api, showing: exposedSocket, isForRelay: true)
                 .server(maxConnections: DescriptorBudget.current.exposed)
         }
-        let all = [server] + (relayServer.map { [$0] } ?? [])
+        let all = [server, relayServer].compactMap(\.self)
         do throws(PlaceError) {
             try places.prepare(exposedSocket)
             try refuseTaken(exposedSocket)
@@ -79,8 +76,7 @@ final class ExposedSocketServers: Service {
             places.removeDirectory(of: exposedSocket)
             var cause: ConflictCause?
             if case .remedy(.openToOthers, let path)? = error.step { cause = .openToOthers(path: path) }
-            throw .conflict(
-                .stated("\(exposedSocket.name) cannot be exposed: \(error.reason)."), cause: cause)
+            throw .conflict(.stated("\(exposedSocket.name) cannot be exposed: \(error.reason)."), cause: cause)
         }
         servers.withLock { $0[exposedSocket.id] = all }
         paths.withLock { $0.formUnion(allPaths(of: exposedSocket)) }
@@ -95,7 +91,7 @@ final class ExposedSocketServers: Service {
 
     private func allPaths(of exposedSocket: ExposedSocket) -> [String] {
         places.sockets(of: exposedSocket) + places.relaySockets(of: exposedSocket)
-            + (places.socketForRelay(of: exposedSocket).map { [$0] } ?? [])
+            + [places.socketForRelay(of: exposedSocket)].compactMap(\.self)
     }
 
     /// The relay's socket of `ci` has the path that the socket of `ci-relay` has.
@@ -152,7 +148,6 @@ final class ExposedSocketServers: Service {
         await registry.value?.closeAll()
     }
 
-    /// Logs what the registry reports.
     func tell(_ fact: ExposedSocketRegistry.Fact) {
         switch fact {
         case .opened(let exposedSocket): logger.info("Exposed: \(exposedSocket.name)")
@@ -169,7 +164,6 @@ final class ExposedSocketServers: Service {
 }
 
 extension ExposedSocketRegistry {
-    /// The daemon's registry, stored in the state directory.
     init(_ sockets: ExposedSocketServers, state: String, broker: Broker, records: RecordKeeper) {
         self.init(
             listening: sockets.listening, file: ExposedSocketRegistry.file(in: state),
@@ -180,17 +174,14 @@ extension ExposedSocketRegistry {
             })
     }
 
-    /// The registry's file in the state directory.
     static func file(in state: String) -> StateFile { StateFile(directory: state, name: "exposed-sockets.json") }
 
-    /// Takes over what the configuration says.
     func configure(_ configuration: DaemonConfiguration) async {
         await configure(configuration.exposes.map { (ExposedSocket.Order($0), $0.source.description) })
     }
 }
 
 extension ExposedSocket.Order {
-    /// An `[[expose]]` of the configuration.
     init(_ configuration: ExposeConfiguration) {
         self.init(
             name: configuration.name, accounts: configuration.accounts.compactMap { AccountName($0) },

@@ -38,54 +38,56 @@ enum DatabaseCommand {
         }
         let administration = VaultAdministration(
             url, password: password.map { secret in .given { secret } } ?? .passwordFile)
-        var report = JSONObject([.init("place", .string(url.place))])
         do throws(HostFailure) {
-            switch order.verb {
-            case .initialize:
-                try await migrate(administration, fromNothing: true, &report)
-                let invitation = try await administration.admit(owner: order.owner, lasting: DatabaseOrder.lasting)
-                report["owner"] = .string(order.owner)
-                report["role"] = .string(invitation.role)
-                report["store"] = .string((hostURL ?? url).text(for: invitation.role))
-                report["is_local"] = .bool((hostURL ?? url).hosts.allSatisfy(\.isLocal))
-                report["password"] = .string(invitation.password.revealed())
-                report["lasting"] = .integer(Int(DatabaseOrder.lasting / .seconds(1)))
-            case .migrate: try await migrate(administration, fromNothing: false, &report)
-            case .facts: try await facts(administration, &report)
-            }
-            return report
+            let found: JSONObject =
+                switch order.verb {
+                case .initialize:
+                    try await initialize(administration, order, hostURL ?? url)
+                case .migrate: try await migrate(administration, fromNothing: false)
+                case .facts: try await facts(administration)
+                }
+            return JSONObject([.init("place", .string(url.place))] + found.members)
         } catch {
             throw DatabaseProblem(error, place: url.place)
         }
     }
 
+    private static func initialize(
+        _ administration: VaultAdministration, _ order: DatabaseOrder, _ url: PostgresURL
+    ) async throws(HostFailure) -> JSONObject {
+        let migration = try await migrate(administration, fromNothing: true)
+        let invitation = try await administration.admit(owner: order.owner, lasting: DatabaseOrder.lasting)
+        let report: JSONObject = [
+            "owner": order.owner, "role": invitation.role, "store": url.text(for: invitation.role),
+            "is_local": url.hosts.allSatisfy(\.isLocal), "password": invitation.password.revealed(),
+            "lasting": Int(DatabaseOrder.lasting / .seconds(1)),
+        ]
+        return JSONObject(migration.members + report.members)
+    }
+
     private static func migrate(
-        _ administration: VaultAdministration, fromNothing: Bool, _ report: inout JSONObject
-    ) async throws(HostFailure) {
+        _ administration: VaultAdministration, fromNothing: Bool
+    ) async throws(HostFailure) -> JSONObject {
         do throws(RowError) {
-            report["former_version"] = .integer(Int(try await administration.facts().version))
+            let former = try await administration.facts().version
             if fromNothing { try await administration.prepare() } else { try await administration.migrate() }
-            report["version"] = .integer(Int(try await administration.facts().version))
+            return ["former_version": Int(former), "version": Int(try await administration.facts().version)]
         } catch {
             throw .database(error)
         }
     }
 
-    private static func facts(
-        _ administration: VaultAdministration, _ report: inout JSONObject
-    ) async throws(HostFailure) {
+    private static func facts(_ administration: VaultAdministration) async throws(HostFailure) -> JSONObject {
         do throws(RowError) {
             let facts = try await administration.facts()
-            report["version"] = .integer(Int(facts.version))
-            report["wanted_version"] = .integer(Int(facts.wanted))
-            report["listens"] = .bool(try await administration.listens())
-            guard let content = facts.content else { return }
-            report["owners"] = .integer(Int(content.owners))
-            report["hosts"] = .integer(Int(content.hosts))
-            report["size"] = .integer(Int(content.size))
-            report["synchronous_standby"] = .bool(content.hasSynchronousStandby)
-            report["durable"] = .bool(content.isDurable)
-            report["server"] = .integer(Int(content.server))
+            let content = facts.content
+            return [
+                "version": Int(facts.version), "wanted_version": Int(facts.wanted),
+                "listens": try await administration.listens(), "owners": content.map { Int($0.owners) },
+                "hosts": content.map { Int($0.hosts) }, "size": content.map { Int($0.size) },
+                "synchronous_standby": content?.hasSynchronousStandby, "durable": content?.isDurable,
+                "server": content.map { Int($0.server) },
+            ]
         } catch {
             throw .database(error)
         }
@@ -94,7 +96,7 @@ enum DatabaseCommand {
 
 /// `ringbackd --check-config`: the configuration is read and checked; no daemon is started.
 enum CheckCommand {
-    /// Checks the configuration without a running daemon. Returns 0, or 78 after every mistake was printed.
+    /// Returns 0, or 78 after every mistake was printed.
     static func run(_ place: ConfigurationPlace, _ options: Options) -> Int32 {
         var place = place
         place.candidate = options.candidate
@@ -123,7 +125,6 @@ enum CheckCommand {
     }
 }
 
-/// What `ringbackd --database` is to do.
 struct DatabaseOrder {
     enum Verb: String, CaseIterable {
         /// Makes or migrates the schema, and invites a host of an owner.
@@ -161,19 +162,18 @@ struct DatabaseOrder {
     }
 }
 
-/// Why `ringbackd --database` did not do what it was asked for.
 struct DatabaseProblem: Error {
     /// `{"problem","place"?,"state"?,"version"?,"uid"?,"option"?,"part"?}`
     let json: JSONObject
 
     init(_ failure: HostFailure, place: String) {
-        var object: JSONObject
-        switch failure {
-        case .database(.unreachable(let reason)), .database(.refused(let reason)): object = Self.members(of: reason)
-        case .tooManyHosts: object = Self.problem("too_many_hosts")
-        // What only hosts are told.
-        case .noHost, .notJoined, .invitationUsed, .nameTaken, .cryptography: object = Self.problem("not_permitted")
-        }
+        var object: JSONObject =
+            switch failure {
+            case .database(.unreachable(let reason)), .database(.refused(let reason)): Self.members(of: reason)
+            case .tooManyHosts: ["problem": "too_many_hosts"]
+            // What only hosts are told.
+            case .noHost, .notJoined, .invitationUsed, .nameTaken, .cryptography: ["problem": "not_permitted"]
+            }
         object["place"] = .string(place)
         json = object
     }
@@ -199,46 +199,31 @@ struct DatabaseProblem: Error {
             case .badValue(let name): ("value", name)
             case .weakTLS: ("weak_tls", nil)
             }
-        var object = Self.problem("url")
-        object["option"] = .string(option)
-        object["mistake"] = .string(word)
-        object["part"] = part.map { .string($0) }
-        json = object
+        json = ["problem": "url", "option": option, "mistake": word, "part": part]
     }
 
-    private static func problem(_ word: String) -> JSONObject { JSONObject([.init("problem", .string(word))]) }
-
     private static func members(of reason: DatabaseReason) -> JSONObject {
-        let word =
-            switch reason {
-            case .noLibrary: "no_library"
-            case .noPassword: "no_password"
-            case .noConnection: "no_connection"
-            case .tls: "tls"
-            case .authentication: "authentication"
-            case .foreignServer: "foreign_server"
-            case .weakAuthentication: "weak_authentication"
-            case .tooMuch: "too_much"
-            case .timedOut: "timed_out"
-            case .closed: "closed"
-            case .readOnly: "read_only"
-            case .notNow: "not_now"
-            case .noSchema: "no_schema"
-            case .otherSchema: "other_schema"
-            case .notPermitted: "not_permitted"
-            case .noRoom: "no_room"
-            case .refused: "refused"
-            case .malformed: "malformed"
-            case .busy: "busy"
-            case .cancelled: "cancelled"
-            }
-        var object = problem(word)
         switch reason {
-        case .foreignServer(let uid): object["uid"] = uid.map { .integer(Int($0)) }
-        case .otherSchema(let version): object["version"] = .integer(version)
-        case .refused(let state): object["state"] = .string(state)
-        default: break
+        case .noLibrary: ["problem": "no_library"]
+        case .noPassword: ["problem": "no_password"]
+        case .noConnection: ["problem": "no_connection"]
+        case .tls: ["problem": "tls"]
+        case .authentication: ["problem": "authentication"]
+        case .foreignServer(let uid): ["problem": "foreign_server", "uid": uid.map { Int($0) }]
+        case .weakAuthentication: ["problem": "weak_authentication"]
+        case .tooMuch: ["problem": "too_much"]
+        case .timedOut: ["problem": "timed_out"]
+        case .closed: ["problem": "closed"]
+        case .readOnly: ["problem": "read_only"]
+        case .notNow: ["problem": "not_now"]
+        case .noSchema: ["problem": "no_schema"]
+        case .otherSchema(let version): ["problem": "other_schema", "version": version]
+        case .notPermitted: ["problem": "not_permitted"]
+        case .noRoom: ["problem": "no_room"]
+        case .refused(let state): ["problem": "refused", "state": state]
+        case .malformed: ["problem": "malformed"]
+        case .busy: ["problem": "busy"]
+        case .cancelled: ["problem": "cancelled"]
         }
-        return object
     }
 }

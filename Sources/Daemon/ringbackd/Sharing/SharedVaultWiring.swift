@@ -51,38 +51,31 @@ struct DaemonVault: Sendable {
 
     /// Adds what follows the rows, if there are any: it ends after everything that changes sessions.
     func addService(to group: inout ServiceGroupConfiguration) {
-        guard shared != nil else { return }
-        // After the first one, which is shut down last.
-        group.services.insert(.init(service: SharedRowsService(vault: self), serviceName: "shared rows"), at: 1)
-    }
-
-    /// Follows what other hosts do, until the daemon ends.
-    func follow() async {
         guard let shared else { return }
-        shared.database.start()
-        await shared.vault.follow()
+        let service = SharedRowsService(vault: shared.vault, database: shared.database)
+        // After the first one, which is shut down last.
+        group.services.insert(.init(service: service, serviceName: "shared rows"), at: 1)
     }
 
-    /// Goes on with removals of hosts, until the daemon ends.
     func keepRemovals(_ broker: Broker) async {
         guard let hosts else { return }
         await RemovalKeeper(sharing: hosts.sharing, broker: broker).run()
     }
 
-    /// The network may be back.
     func networkReturned() { shared?.database.tryAgain() }
-
-    /// Ends the connections.
-    func shutdown() { shared?.database.shutdown() }
 }
 
 /// Keeps the rows in view as long as sessions may change.
 struct SharedRowsService: Service {
-    let vault: DaemonVault
+    let vault: SharedVault
+    let database: RowDatabase
 
     func run() async throws {
-        await cancelWhenGracefulShutdown { await vault.follow() }
-        vault.shutdown()
+        await cancelWhenGracefulShutdown {
+            database.start()
+            await vault.follow()
+        }
+        database.shutdown()
     }
 }
 
@@ -100,7 +93,6 @@ extension PostgresURL {
     }
 }
 
-/// The hosts that share the vault, for the socket API.
 struct DaemonHosts: VaultHosts {
     let sharing: Sharing
     let url: PostgresURL
@@ -116,13 +108,9 @@ struct DaemonHosts: VaultHosts {
     }
 
     func share(with code: HostCode) async throws(SharingFailure) -> String { try await sharing.share(with: code) }
-
     func list() async throws(SharingFailure) -> [Host] { try await sharing.list() }
-
     func remove(host: String) async throws(SharingFailure) -> String { try await sharing.remove(host: host) }
-
     func isStale(_ slot: VaultSlot) async -> Bool { await sharing.isStale(slot) }
-
     func refreshStale() { sharing.lookAtRemovals() }
 
     /// The machine's name as a host's: letters, digits, dots and hyphens.
@@ -130,14 +118,7 @@ struct DaemonHosts: VaultHosts {
         var name = utsname()
         unsafe uname(&name)
         let bytes = unsafe withUnsafeBytes(of: &name.nodename) { unsafe Array($0.prefix { $0 != 0 }) }
-        let letters = bytes.filter { byte in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"):
-                true
-            default: false
-            }
-        }.drop { $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "-") }
+        let letters = bytes.filter { $0.isLetterOrDigit || ".-".utf8.contains($0) }.drop { ".-".utf8.contains($0) }
         return letters.isEmpty ? "host" : String(decoding: letters.prefix(64), as: UTF8.self)
     }
 }
@@ -165,13 +146,7 @@ struct RemovalKeeper: Sendable {
     /// One attempt. False if something is left to be done.
     private func isDone() async -> Bool {
         await broker.vaultSettled()
-        let isResumed: Bool
-        do throws(SharingFailure) {
-            try await sharing.resumeRemovals()
-            isResumed = true
-        } catch {
-            isResumed = false
-        }
+        let isResumed = (try? await sharing.resumeRemovals()) != nil
         await broker.accountsSettled(atMost: .seconds(30))
         let outcomes = await EverySession(of: broker).refresh { await sharing.isStale($0) }
         return isResumed && outcomes.allSatisfy { $0.error == nil }

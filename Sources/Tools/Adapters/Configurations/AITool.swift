@@ -6,7 +6,6 @@ public enum AITool: String, Sendable, CaseIterable {
     case claudeDesktop = "claude-desktop"
     case codex, copilot, cursor, gemini, opencode, qwen, vscode, windsurf, zed
 
-    /// How the tool writes its list.
     public enum Form: Sendable, Equatable {
         /// JSON, with the entries in the member of this name.
         case json(member: String)
@@ -35,30 +34,22 @@ public enum AITool: String, Sendable, CaseIterable {
 
     public var form: Form { row.member.map { .json(member: $0) } ?? .toml }
 
-    /// Where the user's own configuration of the tool is, relative to the home directory or, if `isConfiguration`, to
-    /// `$XDG_CONFIG_HOME`.
+    /// Relative to the home directory or, if `isConfiguration`, to `$XDG_CONFIG_HOME`.
     public var place: (path: String, isConfiguration: Bool) { (row.path, row.isConfiguration) }
 
-    /// The other name that the file may have, in the same directory; nil if there is none.
+    /// The other name that the file may have, in the same directory.
     public var otherName: String? { self == .opencode ? "opencode.jsonc" : nil }
 
-    /// The environment variable that names the directory of this configuration, in place of that of ``place``; nil if the
-    /// tool has none.
+    /// The environment variable that names the directory of this configuration, in place of that of ``place``.
     public var variable: String? { row.variable }
 
-    /// The entry of a server that is a program.
     public func entry(_ program: String, _ arguments: [String]) -> JSONObject {
-        let words = arguments.map { JSON.string($0) }
-        let command: [JSONObject.Member] = [.init("command", .string(program)), .init("args", .array(words))]
-        return switch self {
-        case .claude, .vscode: JSONObject([.init("type", "stdio")] + command)
-        case .opencode:
-            JSONObject([
-                .init("type", "local"), .init("command", .array([.string(program)] + words)), .init("enabled", true),
-            ])
-        case .copilot: JSONObject([.init("type", "local")] + command + [.init("tools", ["*"])])
-        case .zed: JSONObject([.init("source", "custom")] + command)
-        case .amp, .claudeDesktop, .codex, .cursor, .gemini, .qwen, .windsurf: JSONObject(command)
+        switch self {
+        case .claude, .vscode: ["type": "stdio", "command": program, "args": arguments]
+        case .opencode: ["type": "local", "command": [program] + arguments, "enabled": true]
+        case .copilot: ["type": "local", "command": program, "args": arguments, "tools": ["*"]]
+        case .zed: ["source": "custom", "command": program, "args": arguments]
+        case .amp, .claudeDesktop, .codex, .cursor, .gemini, .qwen, .windsurf: ["command": program, "args": arguments]
         }
     }
 

@@ -1,8 +1,7 @@
 import RingbackBase
 
-/// The list of MCP servers in codex' `config.toml`: a table `[mcp_servers.NAME]` for each server.
-///
-/// A table is added at the end of the text, and only one that is exactly as it was added can be removed.
+/// The list of MCP servers in codex' `config.toml`: a table `[mcp_servers.NAME]` for each server. A table is added at
+/// the end of the text, and only one that is exactly as it was added can be removed.
 public struct CodexServerList: Sendable, Equatable {
     public private(set) var bytes: [UInt8]
 
@@ -25,7 +24,7 @@ public struct CodexServerList: Sendable, Equatable {
     }
 
     /// True if nothing but spaces is in the file.
-    public var isEmpty: Bool { bytes.allSatisfy { $0 == 0x20 || $0 == 0x09 || $0 == 0x0A || $0 == 0x0D } }
+    public var isEmpty: Bool { bytes.allSatisfy(CommentedJSON.isSpace) }
 
     /// The servers whose tables begin as ``add(_:_:_:)`` writes them.
     public var servers: [(name: String, words: [String])] {

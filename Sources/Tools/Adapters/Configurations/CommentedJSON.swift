@@ -64,7 +64,7 @@ struct CommentedJSON {
         }
     }
 
-    /// After a place: the end of the comments that begin on its line, with nothing but spaces before them.
+    /// The end of the comments that begin on the line of a place, with nothing but spaces before them.
     func endOfComments(after place: Int) -> Int {
         var end = place
         while true {
@@ -84,6 +84,5 @@ struct CommentedJSON {
 
     /// The place of the last byte before a place that is neither space nor comment; nil at the start.
     func last(before place: Int) -> Int? { code.indices[..<place].last { !CommentedJSON.isSpace(code[$0]) } }
-
     static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D }
 }

@@ -1,13 +1,11 @@
 public import RingbackBase
 
 /// The credential helpers of docker's `config.json`, which podman and skopeo read too: the member `credHelpers`, with a
-/// helper's name for each registry.
-///
-/// A change is made in the text. Order, indentation and everything else stay as they are.
+/// helper's name for each registry. A change is made in the text. Order, indentation and everything else stay as they
+/// are.
 public struct DockerConfiguration: Sendable, Equatable {
-    /// Why a file cannot be changed.
     public enum Failure: Error, Equatable, Sendable {
-        /// It is not a JSON object, or has a member twice.
+        /// The file is not a JSON object, or has a member twice.
         case notAnObject
         /// Its `credHelpers` is no object of texts.
         case helpersUnreadable
@@ -21,13 +19,7 @@ public struct DockerConfiguration: Sendable, Equatable {
     /// - Parameter bytes: the file's; nil if there is no file.
     public init(reading bytes: [UInt8]?) throws(Failure) {
         self.bytes = bytes ?? Array("{}\n".utf8)
-        let document: JSON
-        do throws(JSONError) {
-            document = try JSON(parsing: self.bytes)
-        } catch {
-            throw .notAnObject
-        }
-        guard let object = document.object else { throw .notAnObject }
+        guard let object = (try? JSON(parsing: self.bytes))?.object else { throw .notAnObject }
         guard let helpers = object[DockerConfiguration.member] else { return }
         guard let members = helpers.object?.members, members.allSatisfy({ $0.value.string != nil }) else {
             throw .helpersUnreadable
@@ -41,10 +33,8 @@ public struct DockerConfiguration: Sendable, Equatable {
             .map { ($0.name, DockerConfiguration.text(bytes[$0.value])) }
     }
 
-    /// The registries whose helper is Ringback.
     public var registries: [String] { helpers.filter { $0.helper == DockerConfiguration.helper }.map(\.registry) }
 
-    /// Another program that is the helper of a registry.
     public func otherHelper(of registry: String) -> String? {
         helpers.first { $0.registry == registry && $0.helper != DockerConfiguration.helper }?.helper
     }
@@ -55,7 +45,6 @@ public struct DockerConfiguration: Sendable, Equatable {
         return pattern.scheme == "https" && pattern.segments.isEmpty && rule.username == nil ? pattern.place : nil
     }
 
-    /// Makes Ringback the helper of a registry that has none.
     public mutating func add(_ registry: String) {
         guard !helpers.contains(where: { $0.registry == registry }) else { return }
         let top = JSONMembers(top: bytes)
@@ -96,13 +85,12 @@ struct JSONMembers {
 
     private(set) var all: [Member] = []
     private let open: Int
-    private var close: Int
+    /// Where the closing brace is.
+    private(set) var end: Int
 
     /// The object that the text is.
     init(top bytes: [UInt8]) {
-        var start = 0
-        JSONMembers.skipSpace(bytes, &start)
-        self.init(bytes, at: start)
+        self.init(bytes, at: bytes.firstIndex { !CommentedJSON.isSpace($0) } ?? bytes.count)
     }
 
     /// The object that begins at an offset.
@@ -125,38 +113,32 @@ struct JSONMembers {
             guard index < bytes.count, bytes[index] == UInt8(ascii: ",") else { break }
             index += 1
         }
-        close = min(index, bytes.count)
+        end = min(index, bytes.count)
     }
-
-    /// Where the closing brace is.
-    var end: Int { close }
 
     subscript(name: String) -> Member? { all.first { $0.name == name } }
 
     /// The space between what is before a member and its name.
     func spaceBefore(_ member: Member, in bytes: [UInt8]) -> String {
         var start = member.start
-        while start > open + 1, JSONMembers.isSpace(bytes[start - 1]) { start -= 1 }
+        while start > open + 1, CommentedJSON.isSpace(bytes[start - 1]) { start -= 1 }
         return String(decoding: bytes[start..<member.start], as: UTF8.self)
     }
 
-    /// Adds a member at the end.
-    ///
     /// - Parameter outer: the space before the member that this object is the value of.
     func insert(_ text: String, into bytes: inout [UInt8], outer: String) {
         if let last = all.last {
             bytes.insert(contentsOf: ",\(spaceBefore(last, in: bytes))\(text)".utf8, at: last.value.upperBound)
         } else {
-            let (inner, end) = JSONMembers.space(within: outer)
-            bytes.replaceSubrange(open + 1..<close, with: "\(inner)\(text)\(end)".utf8)
+            let (inner, last) = JSONMembers.space(within: outer)
+            bytes.replaceSubrange(open + 1..<end, with: "\(inner)\(text)\(last)".utf8)
         }
     }
 
-    /// Removes a member with a comma before or after it.
     func remove(_ name: String, from bytes: inout [UInt8]) {
         guard let index = all.firstIndex(where: { $0.name == name }) else { return }
         if all.count == 1 {
-            bytes.removeSubrange(open + 1..<close)
+            bytes.removeSubrange(open + 1..<end)
         } else if index == 0 {
             bytes.removeSubrange(all[0].start..<all[1].start)
         } else {
@@ -180,10 +162,8 @@ struct JSONMembers {
         return start..<end
     }
 
-    private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D }
-
     private static func skipSpace(_ bytes: [UInt8], _ index: inout Int) {
-        while index < bytes.count, isSpace(bytes[index]) { index += 1 }
+        while index < bytes.count, CommentedJSON.isSpace(bytes[index]) { index += 1 }
     }
 
     private static func skipValue(_ bytes: [UInt8], _ index: inout Int) {
@@ -251,8 +231,7 @@ public struct SetupEntries: Sendable, Equatable {
 
     public func has(file: String) -> Bool { lines.contains("file \(file)") }
 
-    /// - Returns: the directories above the file that were made for it, the innermost first; nil for a file that is not in
-    ///   the list.
+    /// The directories above the file that were made for it, the innermost first; nil for a file that is not listed.
     public mutating func remove(file: String) -> [String]? {
         guard lines.remove("file \(file)") != nil else { return nil }
         var (made, path) = ([String](), file[...])
@@ -264,13 +243,12 @@ public struct SetupEntries: Sendable, Equatable {
         return made
     }
 
-    /// - Returns: false for an entry that is not in the list.
+    /// False for an entry that is not in the list.
     public mutating func remove(registry: String, of file: String) -> Bool {
         lines.remove(SetupEntries.line(registry, file)) != nil
     }
 
-    /// - Returns: false for a link that is not in the list.
+    /// False for a link that is not in the list.
     public mutating func remove(link: String) -> Bool { lines.remove("link \(link)") != nil }
-
     private static func line(_ registry: String, _ file: String) -> String { "credHelpers \(registry) \(file)" }
 }

@@ -1,12 +1,10 @@
 public import RingbackBase
 
 /// The credential helpers of git's configuration: which of them git asks for a server, and the changes that make it ask
-/// Ringback alone (gitcredentials(7)).
-///
-/// git collects the helpers of all sections that fit the URL, in the order of the configuration. An empty value removes
-/// those before it. Each helper is asked until one has a password, and all of them are told to store it.
+/// Ringback alone (gitcredentials(7)). git collects the helpers of all sections that fit the URL, in the order of the
+/// configuration. An empty value removes those before it. Each helper is asked until one has a password, and all of
+/// them are told to store it.
 public struct GitConfiguration: Sendable, Equatable {
-    /// A variable of a section `[credential]` or `[credential "URL"]`.
     public struct Entry: Sendable, Equatable {
         /// The URL of the section; nil for the section without one.
         public let url: String?
@@ -29,7 +27,6 @@ public struct GitConfiguration: Sendable, Equatable {
             self.value = value
         }
 
-        /// The variable's whole name.
         public var key: String {
             let shown =
                 switch name {
@@ -43,15 +40,12 @@ public struct GitConfiguration: Sendable, Equatable {
 
     /// A change of the user's own file.
     public enum Change: Sendable, Equatable {
-        /// Adds a value to a variable.
         case add(key: String, value: String)
         /// Removes each of the variable's values that is this one.
         case remove(key: String, value: String)
-        /// Removes all values of the variable.
         case removeAll(key: String)
     }
 
-    /// Which helpers git asks for a server.
     public struct Standing: Sendable, Equatable {
         public var isAsked = false
         /// Other helpers, which git asks before Ringback.
@@ -66,8 +60,7 @@ public struct GitConfiguration: Sendable, Equatable {
 
     private static let helper = "helper"
     private static let usesPath = "usehttppath"
-    /// A variable of our own, which git ignores. It says that ``changes(for:value:in:)`` wrote the section's
-    /// `useHttpPath`.
+    /// A variable of our own, which git ignores. It marks a `useHttpPath` that ``changes(for:value:in:)`` wrote.
     private static let marker = "ringbackpath"
 
     /// In the order of the configuration.
@@ -104,9 +97,6 @@ public struct GitConfiguration: Sendable, Equatable {
             || value.hasSuffix("/git-credential-\(name)")
     }
 
-    // MARK: What git does
-
-    /// Which helpers git asks for the server of an origin.
     public func standing(for origin: OriginPattern) -> Standing {
         var helpers: [String] = []
         var usesPath = false
@@ -156,12 +146,8 @@ public struct GitConfiguration: Sendable, Equatable {
         return origin.segments.starts(with: rest[slash...].split(separator: "/").map(String.init))
     }
 
-    // MARK: Changes
-
-    /// The URL of the section for an origin.
     static func url(of origin: OriginPattern) -> String { String(origin.text.dropLast("/*".count)) }
 
-    /// True for an origin that git can ask for.
     public static func isUsable(_ origin: OriginPattern) -> Bool {
         ["https", "http", "smtp", "imap", "imaps"].contains(origin.scheme)
     }
@@ -171,9 +157,7 @@ public struct GitConfiguration: Sendable, Equatable {
     /// - Parameters:
     ///   - value: the helper's value.
     ///   - file: the variables of the user's own file, which is changed. This value has those of all files.
-    public func changes(
-        for origins: [OriginPattern], value: String, in file: GitConfiguration
-    ) -> [Change] {
+    public func changes(for origins: [OriginPattern], value: String, in file: GitConfiguration) -> [Change] {
         var (all, file, changes) = (self, file, [Change]())
         for origin in origins where GitConfiguration.isUsable(origin) {
             let url = GitConfiguration.url(of: origin)
@@ -224,7 +208,7 @@ public struct GitConfiguration: Sendable, Equatable {
             + pathRemovals(entries.filter { $0.url == url })
     }
 
-    /// - Parameter helpers: those of one section. The empty value directly before ours is ours too.
+    /// - Parameter helpers: those of one section. An empty value directly before a helper of ours is removed too.
     private func helperRemovals(_ helpers: [Entry]) -> [Change] {
         let ours = helpers.indices.filter { GitConfiguration.isWritten(helpers[$0].value) }
         guard let key = helpers.first?.key, !ours.isEmpty else { return [] }
@@ -244,7 +228,6 @@ public struct GitConfiguration: Sendable, Equatable {
         return changes
     }
 
-    /// True if an empty value is directly before this one.
     private func isPair(_ helpers: [Entry], _ index: Int) -> Bool { index > 0 && helpers[index - 1].value.isEmpty }
 
     private func pathRemovals(_ section: [Entry]) -> [Change] {

@@ -2,12 +2,7 @@ public import RingbackBase
 
 /// The value of go's `GOAUTH`: commands with semicolons between them, which go runs in this order.
 public struct GoConfiguration: Sendable, Equatable {
-    /// The name of the variable.
     public static let variable = "GOAUTH"
-    /// What go does without the variable.
-    private static let usual = "netrc"
-    /// The word that cannot stand beside a command.
-    private static let off = "off"
     private static let verb = "goauth"
 
     private let commands: [String]
@@ -24,8 +19,7 @@ public struct GoConfiguration: Sendable, Equatable {
         commands.contains { $0 == "ringback \(GoConfiguration.verb)" || GoConfiguration.isWritten($0) }
     }
 
-    /// True if go is told to send no credentials.
-    public var isOff: Bool { commands == [GoConfiguration.off] }
+    public var isOff: Bool { commands == ["off"] }
 
     /// The value with Ringback after the other commands; nil for a path that go would split.
     public func adding(_ program: String) -> String? {
@@ -46,10 +40,9 @@ public struct GoConfiguration: Sendable, Equatable {
     public var removal: Removal {
         let others = commands.filter { !GoConfiguration.isWritten($0) }
         guard others != commands else { return .nothing }
-        return others.isEmpty || others == [GoConfiguration.usual] ? .unset : .set(others.joined(separator: "; "))
+        return others.isEmpty || others == ["netrc"] ? .unset : .set(others.joined(separator: "; "))
     }
 
-    /// True for an origin that go can ask for.
     public static func isUsable(_ rule: OriginRule) -> Bool { rule.pattern.scheme == "https" && rule.username == nil }
 
     /// True for a command that ``adding(_:)`` makes of an absolute path of Ringback.

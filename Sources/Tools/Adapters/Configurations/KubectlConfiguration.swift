@@ -13,13 +13,10 @@ public struct KubectlConfiguration: Sendable, Equatable {
             guard let program = plugin.first, program.hasPrefix("/"), program.hasSuffix("/ringback") else {
                 return false
             }
-            var account: String?
-            if name != KubectlConfiguration.userName(account: nil) {
-                let start = KubectlConfiguration.userName(account: "")
-                guard name.hasPrefix(start) else { return false }
-                account = String(name.dropFirst(start.count))
-            }
-            return plugin == KubectlConfiguration.plugin(program, account: account)
+            let start = KubectlConfiguration.userName(account: "")
+            let account = name.hasPrefix(start) ? String(name.dropFirst(start.count)) : nil
+            return name == KubectlConfiguration.userName(account: account)
+                && plugin == KubectlConfiguration.plugin(program, account: account)
         }
 
         /// True for a plugin that is Ringback, whoever wrote it.
@@ -39,7 +36,6 @@ public struct KubectlConfiguration: Sendable, Equatable {
     }
 
     public struct Cluster: Sendable, Equatable {
-        /// The URL of the server.
         public let server: String
         /// The PEM text of the certificate authorities that the cluster has in place of the system's, if it is in the
         /// kubeconfig itself.
@@ -73,8 +69,6 @@ public struct KubectlConfiguration: Sendable, Equatable {
         }
     }
 
-    /// The clusters that have a server.
-    ///
     /// - Parameter list: the output of `kubectl config view --raw -o jsonpath={.clusters}`; empty for another text.
     public static func clusters(_ list: some Collection<UInt8>) -> [Cluster] {
         ((try? JSON(parsing: list))?.array ?? []).compactMap { entry in
@@ -85,10 +79,8 @@ public struct KubectlConfiguration: Sendable, Equatable {
         }
     }
 
-    /// The name of the user that is made.
     public static func userName(account: String?) -> String { account.map { "ringback-\($0)" } ?? "ringback" }
 
-    /// The plugin's command and its arguments.
     public static func plugin(_ program: String, account: String?) -> [String] {
         [program, verb] + (account.map { ["--account=\($0)"] } ?? [])
     }
@@ -102,7 +94,6 @@ public struct KubectlConfiguration: Sendable, Equatable {
         }
     }
 
-    /// True if a context's credentials come from Ringback.
     public func isAsked(_ context: Context) -> Bool { users.contains { $0.name == context.user && $0.isRingback } }
 
     /// The users that setup made, of one account or all.

@@ -1,13 +1,11 @@
 public import RingbackBase
 
-/// The list of MCP servers in the JSON configuration of an AI tool: an object with an entry for each server. Comments and
-/// commas after a last member are allowed, as the settings of editors have them.
-///
-/// A change is made in the text. Order, indentation, comments and everything else stay as they are.
+/// The list of MCP servers in the JSON configuration of an AI tool: an object with an entry for each server. Comments
+/// and commas after a last member are allowed, as the settings of editors have them. A change is made in the text.
+/// Order, indentation, comments and everything else stay as they are.
 public struct MCPServerList: Sendable, Equatable {
-    /// Why a file cannot be changed.
     public enum Failure: Error, Equatable, Sendable {
-        /// It is not a JSON object, or has a member twice.
+        /// The file is not a JSON object, or has a member twice.
         case notAnObject
         /// The member with the list is no object.
         case listUnreadable
@@ -27,12 +25,10 @@ public struct MCPServerList: Sendable, Equatable {
 
     private static func document(_ bytes: [UInt8]) -> JSON? { try? JSON(parsing: CommentedJSON(bytes).plain) }
 
-    /// The comments of a text, in order.
     public static func comments(of bytes: [UInt8]) -> [[UInt8]] {
         CommentedJSON(bytes).comments.map { Array(bytes[$0]) }
     }
 
-    /// The entry of a server; nil if there is none.
     public func entry(_ name: String) -> JSON? { MCPServerList.document(bytes)?[member]?[name] }
 
     /// The entries of all servers, in the file's order.
@@ -66,7 +62,6 @@ public struct MCPServerList: Sendable, Equatable {
         bytes.replaceSubrange(word, with: JSON.string(program).text.utf8)
     }
 
-    /// Adds the entry of a server that has none.
     public mutating func add(_ name: String, _ entry: JSONObject) {
         guard self.entry(name) == nil else { return }
         let text = CommentedJSON(bytes)
@@ -95,8 +90,6 @@ public struct MCPServerList: Sendable, Equatable {
         remove(list)
     }
 
-    // MARK: The text
-
     private mutating func insert(_ member: String, into object: JSONMembers, _ unit: JSONIndentation, at depth: Int) {
         let text = CommentedJSON(bytes)
         guard let last = object.all.last else {
@@ -105,14 +98,9 @@ public struct MCPServerList: Sendable, Equatable {
             let start = text.last(before: end).map { $0 + 1 } ?? end
             let hasComment = text.comments.contains { $0.lowerBound >= start && $0.lowerBound < end }
             let inner = unit.break(depth) + member + unit.break(depth - 1)
-            if hasComment {
-                var place = end
-                while place > start, CommentedJSON.isSpace(bytes[place - 1]) { place -= 1 }
-                bytes.replaceSubrange(place..<end, with: inner.utf8)
-            } else {
-                bytes.replaceSubrange(start..<end, with: inner.utf8)
-            }
-            return
+            var place = hasComment ? end : start
+            while place > start, CommentedJSON.isSpace(bytes[place - 1]) { place -= 1 }
+            return bytes.replaceSubrange(place..<end, with: inner.utf8)
         }
         let comma = text.next(from: last.value.upperBound).flatMap { text.code[$0] == UInt8(ascii: ",") ? $0 : nil }
         let place = text.endOfComments(after: comma.map { $0 + 1 } ?? last.value.upperBound)
@@ -140,7 +128,6 @@ public struct MCPServerList: Sendable, Equatable {
     }
 }
 
-/// How a JSON text is indented.
 private struct JSONIndentation {
     private var newline = "\n"
     /// One level.

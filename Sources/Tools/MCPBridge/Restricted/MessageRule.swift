@@ -19,15 +19,11 @@ public struct MessageRule: Sendable, Equatable {
 
     /// A message that may be sent.
     public struct Judged: Sendable, Equatable {
-        /// What is sent.
         public let message: Message
-        /// The tool that is called.
         public let tool: String?
     }
 
-    /// Why a message is not sent.
     public struct Refusal: Error, Sendable, Equatable {
-        /// A sentence for the user.
         public let sentence: String
         /// What was asked for, if it could be read. It came from outside.
         public let method: String?
@@ -46,7 +42,6 @@ public struct MessageRule: Sendable, Equatable {
     public static let limit = 4 << 20
     static let maxDepth = 64
     static let maxValues = 200_000
-    /// Bytes of a tool's name.
     static let maxName = 256
 
     /// What every session needs, whatever it is for.
@@ -75,11 +70,7 @@ public struct MessageRule: Sendable, Equatable {
             }
     }
 
-    // MARK: Messages of the client
-
     /// Decides on a message of the client.
-    ///
-    /// - Throws: ``Refusal``.
     public func judge(_ bytes: [UInt8]) throws(Refusal) -> Judged {
         guard bytes.count <= MessageRule.limit else {
             throw Refusal("A message may have \(MessageRule.limit >> 20) MiB on an exposed socket.")
@@ -93,28 +84,22 @@ public struct MessageRule: Sendable, Equatable {
         if let id = json["id"], !MessageRule.isID(id) {
             throw Refusal("The id of a message is a text or a whole number of 64 bits.")
         }
-        let tool: String?
-        if json["method"] == nil {
-            try MessageRule.checkResponse(json, members)
-            tool = nil
-        } else {
-            tool = try checkRequest(json, members)
-        }
+        let tool = try json["method"] == nil ? MessageRule.checkResponse(json, members) : checkRequest(json, members)
         guard let message = try? Message(parsing: json.serialized()) else {
             throw Refusal("The message cannot be read.")
         }
         return Judged(message: message, tool: tool)
     }
 
-    /// A response to a request of the server.
-    private static func checkResponse(_ json: JSON, _ members: [JSONObject.Member]) throws(Refusal) {
+    /// A response to a request of the server calls no tool.
+    private static func checkResponse(_ json: JSON, _ members: [JSONObject.Member]) throws(Refusal) -> String? {
         guard members.allSatisfy({ isOneOf($0.name, ["jsonrpc", "id", "result", "error"]) }), json["id"] != nil,
             json["result"]?.object != nil && json["error"] == nil
                 || json["error"]?.object != nil && json["result"] == nil
         else { throw Refusal("The message is neither a request, a notification nor a response.") }
+        return nil
     }
 
-    /// Gives the tool that is called.
     private func checkRequest(_ json: JSON, _ members: [JSONObject.Member]) throws(Refusal) -> String? {
         guard let method = json["method"]?.string else { throw Refusal("The method of a message is a text.") }
         guard MessageRule.isOneOf(method, MessageRule.basic + methods) else {
@@ -131,11 +116,9 @@ public struct MessageRule: Sendable, Equatable {
             throw Refusal("The parameters of a message are an object.", method: method)
         }
         guard method == "tools/call" else { return nil }
-        guard let tool = params?["name"]?.string else {
-            throw Refusal("The name of a tool is a text.", method: method)
-        }
+        guard let tool = params?["name"]?.string else { throw Refusal("The name of a tool is a text.", method: method) }
         // Some parsers take “Name” for “name”, and the last of the two.
-        guard (params?.object?.names ?? []).count(where: { MessageRule.folded($0) == "name" }) == 1 else {
+        guard (params?.object?.names ?? []).count(where: { $0.lowercased() == "name" }) == 1 else {
             throw Refusal("The message names a tool twice.", method: method, tool: tool)
         }
         guard MessageRule.isToolName(tool), allows(tool: tool) else {
@@ -146,8 +129,6 @@ public struct MessageRule: Sendable, Equatable {
 
     /// True if the tool may be called and is listed.
     func allows(tool: String) -> Bool { tools.map { MessageRule.isOneOf(tool, $0) } ?? true }
-
-    // MARK: Texts and values
 
     /// A text of one message; nil if it is not strict JSON, or has a number that cannot be written again.
     static func parse(_ bytes: [UInt8]) -> JSON? {
@@ -176,20 +157,13 @@ public struct MessageRule: Sendable, Equatable {
 
     /// Equal byte by byte. `==` takes the Kelvin sign for the letter K.
     static func isSame(_ left: String, _ right: String) -> Bool { left.utf8.elementsEqual(right.utf8) }
-
     static func isOneOf(_ text: String, _ list: [String]) -> Bool { list.contains { isSame($0, text) } }
-
-    /// A name as parsers read it that do not tell capital letters from small ones.
-    private static func folded(_ name: String) -> String { name.lowercased() }
 }
 
 /// Ids of sessions and events, bound to one exposed socket: its programs get them with a mark in front that only its relay
 /// can make, and an id without it is refused. So no program can use a session of another one.
 public struct BoundIDs: Sendable {
-    /// What an id is of.
-    public enum Kind: String, Sendable {
-        case session, event
-    }
+    public enum Kind: String, Sendable { case session, event }
 
     private let mark: @Sendable (String) -> String
 

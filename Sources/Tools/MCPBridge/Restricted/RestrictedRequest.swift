@@ -5,10 +5,8 @@ public struct RestrictedRequest: Sendable, Equatable {
     public let body: [UInt8]
     /// The request that waits for a response.
     public let id: MessageID?
-    /// The response is a list of tools.
     public let listsTools: Bool
 
-    /// Why nothing is sent.
     public enum Refusal: Error, Sendable, Equatable {
         case rule(MessageRule.Refusal)
         /// The server has no such session of this socket. The client is told HTTP 404, as by a server that forgot a
@@ -21,7 +19,6 @@ public struct RestrictedRequest: Sendable, Equatable {
     /// - Parameters:
     ///   - asked: its fields except session, event and revision are not used.
     ///   - parameters: learned from the server's lists of tools.
-    /// - Throws: ``Refusal``.
     public init(
         _ asked: RelayRequest, body: [UInt8], _ rule: MessageRule, _ ids: BoundIDs, _ parameters: ToolParameters
     ) throws(Refusal) {
@@ -47,8 +44,7 @@ public struct RestrictedRequest: Sendable, Equatable {
         }
         let judged: MessageRule.Judged
         do throws(MessageRule.Refusal) { judged = try rule.judge(body) } catch { throw .rule(error) }
-        fields.append(.init("Accept", "application/json, text/event-stream"))
-        fields.append(.init("Content-Type", "application/json"))
+        fields += [.init("Accept", "application/json, text/event-stream"), .init("Content-Type", "application/json")]
         if judged.message.statesVersion {
             do throws(ToolParameters.Refusal) {
                 fields += try judged.message.statedFields(parameters)

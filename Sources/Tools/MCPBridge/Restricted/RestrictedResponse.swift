@@ -22,9 +22,7 @@ public struct RestrictedResponse: Sendable {
     private var withheld: [ResponseRule.Reason] = []
     private var lists: [[UInt8]] = []
 
-    /// - Parameters:
-    ///   - request: the request that waits for it.
-    ///   - listsTools: that is `tools/list`.
+    /// - Parameter listsTools: the request is `tools/list`.
     public init(_ rule: ResponseRule, _ ids: BoundIDs, request: MessageID?, listsTools: Bool = false) {
         self.rule = rule
         self.ids = ids
@@ -99,7 +97,6 @@ public struct RestrictedResponse: Sendable {
         return withheld
     }
 
-    /// The server's lists of tools since the last call.
     public mutating func takeLists() -> [[UInt8]] {
         defer { lists = [] }
         return lists
@@ -113,7 +110,6 @@ public struct RestrictedResponse: Sendable {
         return isJSON ? error : Array("data: ".utf8) + error + [10, 10]
     }
 
-    /// True for a text that may be passed on.
     public func allows(text: String) -> Bool { rule.allows(text: text) }
 
     /// The body is whole: gives what is passed on at its end.
@@ -175,19 +171,14 @@ public struct ResponseRule: Sendable {
 
     private static let shortest = 8
 
-    /// What becomes of a message of the server.
     public enum Passed: Sendable, Equatable {
-        /// It is passed on as these bytes.
         case message([UInt8])
-        /// It is not passed on.
         case withheld(Reason, id: MessageID?)
     }
 
-    /// Why a message is withheld.
     public enum Reason: String, Sendable, Equatable {
         /// It is not strict JSON, or no object, or too long.
         case unreadable
-        /// It has the token in it.
         case secret
         /// The socket's relay holds too much of other responses.
         case crowded

@@ -1,8 +1,9 @@
-import Configuration
 import Glibc
 import OAuth
 import RingbackBase
 import Testing
+
+@testable import Configuration
 
 @Suite struct `A service's account` {
     private static let oidc = "issuer = \"https://id.example.org\"\nclient_id = \"c\"\n"
@@ -103,7 +104,7 @@ import Testing
         for content in [nil, ""] {
             if let content { try folder.write(content, to: "token") }
             #expect(found() == [])
-            let notes = folder.report().accounts.flatMap(\.notes)
+            let notes = try folder.load().accounts.flatMap(\.notes)
             #expect(notes.contains { $0.contains("The file \(folder.path)/token holds no token yet") }, "\(notes)")
             #expect(throws: ConfigurationError.self) { try folder.load()["mail"]?.readAssertion(user: Folder.user) }
         }
@@ -188,7 +189,7 @@ import Testing
     @Test func `is shown without anything to register`() throws {
         let folder = try Folder()
         try folder.write("[accounts.mail]\n" + Self.oidc + Self.secret + "grant = \"client_credentials\"\n")
-        #expect(folder.report().accounts.map(\.registration) == ["no sign-in"])
+        #expect(try folder.load().accounts.map(\.registration) == ["no sign-in"])
     }
 }
 

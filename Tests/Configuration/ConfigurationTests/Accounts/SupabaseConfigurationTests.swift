@@ -1,7 +1,8 @@
-import Configuration
 import RingbackBase
 import SupabaseAuth
 import Testing
+
+@testable import Configuration
 
 @Suite struct `A project on Supabase` {
     private static let url = "url = \"https://abc.supabase.co\"\n"
@@ -172,7 +173,7 @@ import Testing
         #expect(try account(Self.lines + Self.url + lines)?.redirectURIsToRegister == [entry])
         let folder = try Folder()
         try folder.write("[accounts.mail]\n\(Self.lines + Self.url + lines)\n")
-        #expect(folder.report().accounts.map(\.registration) == ["redirect URL to add to the project: \(entry)"])
+        #expect(try folder.load().accounts.map(\.registration) == ["redirect URL to add to the project: \(entry)"])
     }
 
     /// The server takes loopback addresses of itself, with any port and path; the name localhost it does not know.
@@ -184,8 +185,7 @@ import Testing
         #expect(try account(Self.lines + Self.url + lines)?.redirectURIsToRegister == [])
         let folder = try Folder()
         try folder.write("[accounts.mail]\n\(Self.lines + Self.url + lines)\n")
-        let report = folder.report()
-        #expect(report.accounts.map(\.registration) == ["no redirect URL to add"])
-        #expect(report.json.contains(#""redirect_uri":"""#))
+        #expect(try folder.load().accounts.map(\.registration) == ["no redirect URL to add"])
+        #expect(folder.report().json.contains(#""redirect_uri":"""#))
     }
 }

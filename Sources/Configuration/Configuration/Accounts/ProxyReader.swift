@@ -1,45 +1,29 @@
-public import RingbackBase
-
-/// `[network]`: how providers are reached. The proxy variables of the environment are ignored.
-public struct NetworkConfiguration: Sendable, Equatable {
-    /// For accounts without their own setting; nil for no proxy.
-    public var proxy: HTTPProxy?
-
-    /// The default without `[network]`.
-    public static let standard = NetworkConfiguration(proxy: nil)
-
-    static func read(_ table: SettingTable) -> NetworkConfiguration {
-        NetworkConfiguration(proxy: ProxyReader(table: table).read())
-    }
-}
+internal import RingbackBase
 
 extension AccountReader {
-    /// The account's proxy setting.
     func readRoute() -> HTTPRoute {
         let reader = ProxyReader(table: table)
-        if table.string("proxy") == ProxyReader.none { return reader.readNone() }
-        return reader.read().map { .proxy($0) } ?? .standard
+        guard table.string("proxy") == "none" else { return reader.read().map { .proxy($0) } ?? .standard }
+        reader.refuseOthers("goes with a proxy, and proxy is none")
+        return .direct
     }
 }
 
 /// Reads `proxy`, `no_proxy` and `proxy_credentials_file` of a table.
-private struct ProxyReader {
+struct ProxyReader {
     let table: SettingTable
 
-    /// The value for "no proxy" of an account.
-    static let none = "none"
     /// The maximum size of a credentials file in bytes.
     private static let maxSize = 4_096
 
-    /// The proxy; nil if there is none or it has an error.
+    /// Nil if there is no proxy, or an error in it.
     func read() -> HTTPProxy? {
         guard let text = table.string("proxy") else {
             refuseOthers("goes with proxy, which is missing")
             return nil
         }
         guard let url = try? WebURL(parsing: text), url.scheme == "http", url.port != nil,
-            url.path == "" || url.path == "/",
-            url.query == nil, url.fragment == nil
+            url.path == "" || url.path == "/", url.query == nil, url.fragment == nil
         else {
             table.refuse(
                 "proxy",
@@ -51,13 +35,8 @@ private struct ProxyReader {
         return HTTPProxy(url: url, credentials: readCredentials(), exceptions: readExceptions())
     }
 
-    func readNone() -> HTTPRoute {
-        refuseOthers("goes with a proxy, and proxy is none")
-        return .direct
-    }
-
-    private func refuseOthers(_ message: String) {
-        for key in ["no_proxy", "proxy_credentials_file"] where table.has(key) { table.refuse(key, message) }
+    fileprivate func refuseOthers(_ message: String) {
+        table.refuse(anyOf: ["no_proxy", "proxy_credentials_file"], message)
     }
 
     private func readExceptions() -> [String] {
@@ -66,7 +45,8 @@ private struct ProxyReader {
             if text != "*", !isHost {
                 table.refuse(
                     "no_proxy", node,
-                    "must be a host name (subdomains are included), an IP address without brackets, or *")
+                    "must be a host name (subdomains are included), an IP address without brackets, or *"
+                )
             }
             return text.lowercased()
         }
@@ -75,7 +55,7 @@ private struct ProxyReader {
     private func readCredentials() -> HTTPProxy.Credentials? {
         let key = "proxy_credentials_file"
         guard let file = table.filePath(key) else { return nil }
-        do throws(Mistake) {
+        return table.reporting(key) { () throws(Mistake) in
             let bytes = try ClientSecretFile.read(file, user: table.place.user, maxSize: ProxyReader.maxSize)
             let line = bytes.last == 0x0A ? bytes.dropLast() : bytes[...]
             guard let colon = line.firstIndex(of: UInt8(ascii: ":")), colon > 0,
@@ -85,9 +65,6 @@ private struct ProxyReader {
                 throw Mistake("the file \(FileTrust.quoted(file)) must hold USER:PASSWORD, on one line")
             }
             return HTTPProxy.Credentials(user: user, password: Secret(bytes: line[line.index(after: colon)...]))
-        } catch {
-            table.refuse(key, error)
-            return nil
         }
     }
 }
