@@ -135,9 +135,7 @@ public final class SandboxSite: Sendable {
     private let clock: @Sendable () -> Int
     private let place = Mutex<Place?>(nil)
 
-    /// - Parameters:
-    ///   - options: users, clients, issuers and the switches at the start.
-    ///   - clock: Unix seconds.
+    /// - Parameter clock: Unix seconds.
     public init(
         options: SandboxOptions = SandboxOptions(), clock: @escaping @Sendable () -> Int = SandboxSite.systemTime
     ) {
@@ -183,7 +181,6 @@ public final class SandboxSite: Sendable {
         return await provider.respond(to: request, path: path)
     }
 
-    /// The issuer's prefix, and the path below it.
     private func route(_ path: String, _ place: Place) -> (prefix: String, path: String) {
         // RFC 8414 section 3.1 puts the well-known part between host and path.
         let inserted = "/.well-known/oauth-authorization-server"
@@ -194,7 +191,7 @@ public final class SandboxSite: Sendable {
         return (prefix ?? "", String(path.dropFirst(prefix?.count ?? 0)))
     }
 
-    /// The system's time in Unix seconds.
+    /// Unix seconds.
     public static func systemTime() -> Int {
         var now = timespec()
         unsafe clock_gettime(CLOCK_REALTIME, &now)

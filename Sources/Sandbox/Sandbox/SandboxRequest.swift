@@ -30,9 +30,7 @@ struct SandboxRequest: Sendable {
         isWellFormed = query != nil && (form != nil || !isForm)
     }
 
-    /// Everything that was sent, for the log.
     var pairs: [FormEncoding.Pair] { query + (form ?? []) }
-
     /// The parameters of an endpoint that browsers open: those of the form in a POST, else those of the query.
     var parameters: Parameters { Parameters(method == "POST" ? form ?? [] : query) }
 
@@ -58,8 +56,6 @@ struct SandboxRequest: Sendable {
     var grantType: String? { (form ?? query).first { $0.name == "grant_type" }?.value }
 }
 
-/// The parameters of a request to an OAuth endpoint.
-///
 /// A parameter without a value counts as omitted, and one that occurs twice makes the request invalid (RFC 6749
 /// sections 3.1 and 3.2).
 struct Parameters: Sendable {
@@ -108,17 +104,14 @@ struct OAuthError: Error, Equatable {
     }
 }
 
-/// Throws an error unless the condition is met.
 func require(_ isMet: Bool, _ code: String, _ description: String, status: Int = 400, challenge: String? = nil) throws {
     if !isMet { throw OAuthError(code, description, status: status, challenge: challenge) }
 }
 
-/// Throws an error if an endpoint is switched off.
 func requireOffer(_ isOffered: Bool) throws {
     try require(isOffered, "invalid_request", "not offered", status: 404)
 }
 
-/// The value; throws an error if there is none.
 func unwrap<Value>(
     _ value: Value?, _ code: String, _ description: String, status: Int = 400, challenge: String? = nil
 ) throws -> Value {
@@ -142,14 +135,11 @@ enum Responses {
             [("Content-Security-Policy", policy), ("X-Frame-Options", "DENY")])
     }
 
-    /// 303, since the browser may have sent credentials in the request (RFC 9700 section 4.12).
-    static func redirect(to location: String) -> ServerResponse {
-        answer(303, "text/plain", [], [("Location", location)])
-    }
-
-    /// The same, with parameters after those that the URL has.
+    /// 303, since the browser may have sent credentials in the request (RFC 9700 section 4.12). The parameters come after
+    /// those that the URL has.
     static func redirect(to location: String, adding pairs: [(String, String)]) -> ServerResponse {
-        redirect(to: location + (location.contains("?") ? "&" : "?") + FormEncoding.encode(pairs))
+        let mark = pairs.isEmpty ? "" : location.contains("?") ? "&" : "?"
+        return answer(303, "text/plain", [], [("Location", location + mark + FormEncoding.encode(pairs))])
     }
 
     static var nothing: ServerResponse { text("There is nothing here.", status: 404) }

@@ -24,7 +24,6 @@ struct Fault {
         case empty
         /// An OAuth error (RFC 6749 section 5.2).
         case error
-
         /// True for faults that change a correct response.
         var isProcessed: Bool { [.truncated, .oversize, .invalidJSON, .duplicateMembers].contains(self) }
     }
@@ -38,13 +37,10 @@ struct Fault {
     /// Nil for the kind's usual one.
     let status: Int?
     let retryAfter: String?
-    /// Where a redirect leads.
     let target: String?
     /// Bytes of padding.
     let size: Int
-    /// The code of an error.
     let code: String
-    /// The description in an error response.
     let message: String?
     /// The body of a Supabase project's error response, in place of its usual form.
     let body: JSON?
@@ -101,23 +97,18 @@ struct Fault {
     }
 }
 
-/// The faults that are on.
 struct Faults {
     private var all: [Fault] = []
-
     var count: Int { all.count }
-
     mutating func add(_ faults: [Fault]) { all += faults }
 
     /// Takes the faults of a request: at most one that holds it, and at most one that replaces its response.
     mutating func take(for request: SandboxRequest, _ endpoint: Endpoint) -> (hold: Fault?, answer: Fault?) {
-        (take(request, endpoint) { $0.isHold }, take(request, endpoint) { !$0.isHold })
+        (take(request, endpoint, isHold: true), take(request, endpoint, isHold: false))
     }
 
-    private mutating func take(
-        _ request: SandboxRequest, _ endpoint: Endpoint, where isWanted: (Fault) -> Bool
-    ) -> Fault? {
-        guard let index = all.firstIndex(where: { isWanted($0) && $0.concerns(request, endpoint) }) else {
+    private mutating func take(_ request: SandboxRequest, _ endpoint: Endpoint, isHold: Bool) -> Fault? {
+        guard let index = all.firstIndex(where: { $0.isHold == isHold && $0.concerns(request, endpoint) }) else {
             return nil
         }
         let fault = all[index]

@@ -11,11 +11,9 @@ internal import RingbackBase
 ///   limits one to a grant, `path` to a path below the issuer's; with `processed` the request takes effect all the
 ///   same. `release` opens gates: `true`, an endpoint's name, or `{"endpoint": …, "count": …}`. `revoke_all` ends
 ///   sessions (a user's, or `true`), `rotate_keys` makes new keys (with `"keep"` the old ones stay published),
-///   `advance_clock` adds seconds, `users` and `clients` add some, `forget_clients` removes
-///   clients by id. `supabase` is for the project below the issuer, see
-///   ``SupabaseProject/apply(_:at:)``.
-///   `device` decides for the user whose device waits: `{"decision": "allow", "user": "bob"}`, see
-///   ``DeviceDecision``; `device_answer` replaces members of the device authorization response.
+///   `advance_clock` adds seconds, `users` and `clients` add some, `forget_clients` removes clients by id. `supabase`
+///   is for the project below the issuer, see ``SupabaseProject/apply(_:at:)``. `device` decides for the user whose
+///   device waits, see ``DeviceDecision``; `device_answer` replaces members of the device authorization response.
 /// - `GET counters`, `GET log`: what happened.
 /// - `GET mailbox`, `GET messages`: what the project sent by mail, and by phone. `GET inbox`: a page with both.
 /// - `POST assertion`: a token as a platform gives it to its workloads, see ``makeAssertion(_:)``.
@@ -89,7 +87,6 @@ extension SandboxProvider {
         withState { $0.server.issuer.counters.requests[endpoint.rawValue] ?? 0 }
     }
 
-    /// The switches as they stand.
     private func overview() -> JSONObject {
         let waiting = JSONObject(Endpoint.allCases.map { .init($0.rawValue, heldRequests.count($0).jsonValue) })
         return withState { state in

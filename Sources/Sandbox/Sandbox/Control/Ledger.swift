@@ -22,7 +22,6 @@ struct Ledger {
         let redirectURI: String
         let challenge: String
         let nonce: String?
-        /// The user was asked for consent.
         let hasConsent: Bool
         let expiresAt: Int
         var isUsed = false
@@ -33,7 +32,6 @@ struct Ledger {
         let expiresAt: Int?
         /// What it is good for, where that is less than its family's scopes.
         var scopes: [String]?
-        /// What replaced it, and when.
         var successor: (token: String, at: Int)?
     }
 
@@ -52,7 +50,6 @@ struct Ledger {
     var accessTokens: [String: AccessGrant] = [:]
     /// The families of ID tokens, which may come back as a hint.
     var idTokens: [String: Int] = [:]
-
     /// Above this number, expired access tokens and the hints are removed: a benchmark must not fill the memory.
     private static let maxTokens = 50_000
 
@@ -61,9 +58,7 @@ struct Ledger {
         return families.count - 1
     }
 
-    mutating func end(_ family: Int) {
-        families[family].isEnded = true
-    }
+    mutating func end(_ family: Int) { families[family].isEnded = true }
 
     /// Ends the families that match. Returns how many it ended.
     mutating func endAll(where isPicked: (Family) -> Bool) -> Int {
@@ -129,14 +124,9 @@ struct Counters {
 
 /// Holds the requests that a gate or a hang keeps back.
 final class HeldRequests: Sendable {
-    private struct HeldRequest {
-        let endpoint: Endpoint
-        /// A request at a gate can be released. One at a hang goes only when all are.
-        let isReleasable: Bool
-    }
-
     private struct State {
-        var requests: [Int: HeldRequest] = [:]
+        /// A request at a gate can be released. One at a hang goes only when all are.
+        var requests: [Int: (endpoint: Endpoint, isReleasable: Bool)] = [:]
         var nextNumber = 0
     }
 
@@ -151,7 +141,7 @@ final class HeldRequests: Sendable {
     func hold(_ endpoint: Endpoint, isReleasable: Bool) async -> Bool {
         let number = state.withLock { state in
             state.nextNumber += 1
-            state.requests[state.nextNumber] = HeldRequest(endpoint: endpoint, isReleasable: isReleasable)
+            state.requests[state.nextNumber] = (endpoint, isReleasable)
             return state.nextNumber
         }
         signal.send()
@@ -161,7 +151,6 @@ final class HeldRequests: Sendable {
         return isReleased
     }
 
-    /// Lets the first of the requests go that it is about.
     func release(_ release: Release) {
         state.withLock { state in
             let picked = state.requests.filter { _, request in
@@ -173,9 +162,8 @@ final class HeldRequests: Sendable {
         signal.send()
     }
 
-    /// How many wait at the endpoint, or at any.
-    func count(_ endpoint: Endpoint? = nil) -> Int {
-        state.withLock { state in state.requests.values.count { endpoint == nil || $0.endpoint == endpoint } }
+    func count(_ endpoint: Endpoint) -> Int {
+        state.withLock { state in state.requests.values.count { $0.endpoint == endpoint } }
     }
 }
 
@@ -190,7 +178,6 @@ struct RequestLog {
         let path: String
         let fields: HTTPFields
         let pairs: [FormEncoding.Pair]
-        /// A body that is JSON.
         let document: JSON?
         /// Nil while the request is held.
         var status: Int?

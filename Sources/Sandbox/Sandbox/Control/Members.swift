@@ -68,7 +68,6 @@ struct Setting<Settings> {
         self.init(name, path, Value.init(reading:))
     }
 
-    /// One that is read with a rule of its own.
     init<Value: SettingValue>(
         _ name: String, _ path: WritableKeyPath<Settings, Value>,
         _ read: @escaping (JSONObject.Member) throws -> Value
@@ -89,7 +88,6 @@ struct Setting<Settings> {
     }
 }
 
-/// Settings that a control document changes by name.
 protocol NamedSettings {
     static var all: [Setting<Self>] { get }
 }
@@ -102,7 +100,6 @@ extension NamedSettings {
         return true
     }
 
-    /// All of them, by name.
     var shown: JSONObject { JSONObject(Self.all.map { .init($0.name, $0.shown(self)) }) }
 }
 
@@ -113,7 +110,6 @@ extension JSONObject.Member {
     }
 
     var isUnknown: OAuthError { OAuthError("invalid_request", "\(name) is not a key of this document") }
-
     var isNull: Bool { value == .null }
 
     func bool() throws -> Bool {
@@ -143,13 +139,11 @@ extension JSONObject.Member {
         return object
     }
 
-    /// The elements of an array, read one by one.
     func each<Value>(_ read: (JSONObject.Member) throws -> Value) throws -> [Value] {
         guard let array = value.array else { throw mistake("an array") }
         return try array.enumerated().map { try read(.init("\(name)[\($0.offset)]", $0.element)) }
     }
 
-    /// The members of an object, read one by one.
     func table<Value>(_ read: (JSONObject.Member) throws -> Value) throws -> [String: Value] {
         var values: [String: Value] = [:]
         for member in try object().members {

@@ -11,7 +11,6 @@ public struct SandboxOptions: Sendable {
     public var issuerPaths: [String]
     /// Gets a text for each mail and each message to a phone.
     public var announce: @Sendable (String) -> Void = { _ in }
-    /// The switches at the start.
     public var settings: SandboxSettings
 
     public init(
@@ -132,7 +131,7 @@ public struct SandboxSettings: Sendable, Equatable {
 
     public init() {}
 
-    /// The same latency at every endpoint, in milliseconds.
+    /// Sets the same latency, in milliseconds, for every endpoint.
     public mutating func setLatency(_ milliseconds: Int) {
         for endpoint in Endpoint.allCases { latency[endpoint.rawValue] = milliseconds }
     }

@@ -94,7 +94,12 @@ extension AuthorizationServer {
         }
         let name = Issuer.newToken("page")
         interactions[name] = interaction
-        return Pages.signIn(interaction, named: name, users: issuer.users, action: issuer.prefix + Endpoint.signIn.path)
+        return signInPage(interaction, named: name)
+    }
+
+    private func signInPage(_ interaction: Interaction, named name: String, problem: String? = nil) -> ServerResponse {
+        let action = issuer.prefix + Endpoint.signIn.path
+        return Pages.signIn(interaction, named: name, users: issuer.users, action: action, problem: problem)
     }
 
     /// The form of the sign-in page: `interaction`, `user`, and `decision` (`allow` or `deny`).
@@ -108,16 +113,13 @@ extension AuthorizationServer {
             return issuer.send(OAuthError("access_denied", "The user said no."), to: interaction.destination)
         }
         guard parameters["decision"] == "allow", let user = issuer.user(named: parameters["user"] ?? "") else {
-            return Pages.signIn(
-                interaction, named: name, users: issuer.users, action: issuer.prefix + Endpoint.signIn.path,
-                problem: "Choose who signs in.")
+            return signInPage(interaction, named: name, problem: "Choose who signs in.")
         }
         interactions[name] = nil
         return issuer.approve(interaction, as: user, at: now)
     }
 }
 
-/// Where an authorization response goes.
 struct AuthorizationDestination {
     let redirectURI: String
     let usesFormPost: Bool
@@ -152,15 +154,11 @@ extension Issuer {
 }
 
 extension UInt8 {
+    var isDigit: Bool { (0x30...0x39).contains(self) }
+
     /// The alphabet of verifiers and challenges (RFC 7636 section 4.1).
     var isUnreserved: Bool {
-        switch self {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-            UInt8(ascii: "~"):
-            true
-        default: false
-        }
+        (0x61...0x7A).contains(self | 0x20) || isDigit || "-._~".utf8.contains(self)
     }
 }
 
@@ -189,11 +187,9 @@ extension AuthorizationServer {
         pushedRequests = pushedRequests.filter { $0.value.expiresAt > now }
         let name = Self.prefixOfReferences + Issuer.newToken("par")
         let pairs = (request.form ?? []).filter { !Self.credentials.contains($0.name) }
-        pushedRequests[name] = PushedRequest(
-            clientID: client.id, pairs: pairs, expiresAt: now + Self.pushedLifetime)
+        pushedRequests[name] = PushedRequest(clientID: client.id, pairs: pairs, expiresAt: now + Self.pushedLifetime)
         return Responses.json(
-            ["request_uri": name, "expires_in": Self.pushedLifetime],
-            status: issuer.settings.pushedStatus)
+            ["request_uri": name, "expires_in": Self.pushedLifetime], status: issuer.settings.pushedStatus)
     }
 
     /// The parameters of an authorization request, wherever they are; nil if they had to be pushed, or if a reference

@@ -73,8 +73,7 @@ struct AuthorizationServer {
     }
 }
 
-// MARK: What the Supabase project asks of its external provider
-
+/// What the Supabase project asks of its external provider.
 extension AuthorizationServer {
     /// The client that the project is here.
     static let projectClient = SandboxClient(id: "supabase")
@@ -210,7 +209,6 @@ struct Issuer {
     }
 
     func url(_ endpoint: Endpoint) -> String { settings.endpointURLs[endpoint.rawValue] ?? name + endpoint.path }
-
     func user(named name: String) -> SandboxUser? { users.first { $0.name == name } }
 
     /// Unguessable, and recognisable in a log: `at-…`, `rt-…`, `code-…`.
@@ -254,7 +252,6 @@ struct Issuer {
         return Responses.json(document)
     }
 
-    /// The key set (RFC 7517).
     mutating func publishedKeys() throws -> JSONObject {
         try keys.published(for: settings.algorithm, omitsIDs: settings.omitsKeyIDs)
     }

@@ -20,9 +20,7 @@ struct Clients {
         all.append(client)
     }
 
-    mutating func remove(_ id: String) {
-        all.removeAll { $0.id == id }
-    }
+    mutating func remove(_ id: String) { all.removeAll { $0.id == id } }
 
     /// The client, if it authenticated with the method, and only the method, that it is registered with.
     mutating func authenticate(
@@ -33,9 +31,9 @@ struct Clients {
             guard let assertion = parameters["client_assertion"] else { return try authenticateByForm(parameters) }
             return try assertions.client(assertion, parameters, among: all, issuer, at: now)
         }
-        try require(parameters["client_assertion"] == nil, "invalid_request", "the client authenticates in two ways")
         try require(lines.count == 1, "invalid_request", "Authorization is repeated")
-        try require(parameters["client_secret"] == nil, "invalid_request", "the client authenticates in two ways")
+        let isOneWay = parameters["client_assertion"] == nil && parameters["client_secret"] == nil
+        try require(isOneWay, "invalid_request", "the client authenticates in two ways")
         let failure = OAuthError(
             "invalid_client", "the client is not known by this secret", status: 401, challenge: "Basic")
         guard let (id, secret) = Clients.basicCredentials(header) else { throw failure }
@@ -91,7 +89,6 @@ struct ClientAssertions {
     /// The longest lifetime of such a JWT, and how far clocks may differ; in seconds.
     private static let maxLifetime = 300
     private static let clockLeeway = 30
-
     /// The client and the `jti` of each that was accepted, and when it expires.
     private var used: [String: Int] = [:]
 

@@ -39,13 +39,11 @@ extension AuthorizationServer {
         try requireOffer(settings.offersDevices)
         let (parameters, client) = try authenticate(request, at: now)
         devices = devices.filter { now < $0.value.expiresAt + settings.deviceCodeLifetime }
-        try require(
-            devices.count < Self.maxDevices, "temporarily_unavailable", "too many devices wait", status: 503)
+        try require(devices.count < Self.maxDevices, "temporarily_unavailable", "too many devices wait", status: 503)
         let deviceCode = Issuer.newToken("device")
         let grant = DeviceGrant(
-            clientID: client.id, userCode: Self.newUserCode(),
-            scopes: parameters.scopes ?? [], expiresAt: now + settings.deviceCodeLifetime,
-            interval: settings.deviceInterval, answeredAt: now)
+            clientID: client.id, userCode: Self.newUserCode(), scopes: parameters.scopes ?? [],
+            expiresAt: now + settings.deviceCodeLifetime, interval: settings.deviceInterval, answeredAt: now)
         devices[deviceCode] = grant
         issuer.counters.deviceCodesIssued += 1
         var answer: JSONObject = [
@@ -53,7 +51,6 @@ extension AuthorizationServer {
             "verification_uri_complete": "\(issuer.url(.device))?user_code=\(grant.userCode)",
             "expires_in": settings.deviceCodeLifetime, "interval": settings.deviceInterval,
         ]
-        // Members that replace the correct ones; null leaves one out.
         for member in settings.deviceResponse.members {
             answer[member.name] = nil
             if member.value != .null { answer[member.name] = member.value }
@@ -90,8 +87,6 @@ extension AuthorizationServer {
         }
     }
 
-    // MARK: The user
-
     /// The page where a user enters the code of another device (section 3.3).
     ///
     /// If the address contains the code, the page shows it all the same and asks whether the device shows the same one: a
@@ -102,9 +97,8 @@ extension AuthorizationServer {
         let action = issuer.prefix + Endpoint.device.path
         guard let typed = parameters["user_code"] else { return Pages.deviceCode(action: action) }
         guard let code = self.code(forUserCode: typed, at: now), let grant = devices[code] else {
-            return Pages.deviceCode(
-                action: action,
-                problem: "No device waits with this code. It may be mistyped, used or expired.")
+            let problem = "No device waits with this code. It may be mistyped, used or expired."
+            return Pages.deviceCode(action: action, problem: problem)
         }
         let isPosted = request.method == "POST"
         let isDenied = isPosted && parameters["decision"] == "deny"
@@ -142,16 +136,12 @@ extension AuthorizationServer {
     mutating func decide(_ decision: DeviceDecision, at now: Int) {
         for (code, grant) in devices {
             guard case .pending = grant.state, now < grant.expiresAt else { continue }
-            if let wanted = decision.userCode, Self.plain(wanted) != Self.plain(grant.userCode) {
-                continue
-            }
+            if let wanted = decision.userCode, Self.plain(wanted) != Self.plain(grant.userCode) { continue }
             decide(device: code, as: decision.user.flatMap { issuer.user(named: $0) })
         }
     }
 
-    private static func plain(_ code: String) -> String {
-        String(code.uppercased().filter { letters.contains($0) })
-    }
+    private static func plain(_ code: String) -> String { code.uppercased().filter { letters.contains($0) } }
 
     private static func newUserCode() -> String {
         let picked = RandomToken.bytes(8).map { Self.letters[Int($0) % Self.letters.count] }
@@ -180,7 +170,6 @@ struct DeviceDecision {
 
 /// The pages where a user enters the code of another device (RFC 8628 section 3.3).
 extension Pages {
-    /// Asks for the code.
     static func deviceCode(action: String, problem: String? = nil) -> ServerResponse {
         let body = """
             <h1>Sign in on a device</h1>
@@ -194,7 +183,6 @@ extension Pages {
         return Responses.page(document("Sign in on a device", body), status: problem == nil ? 200 : 422)
     }
 
-    /// Shows which client requests what, and the code for the user to compare.
     static func deviceConfirmation(
         _ grant: DeviceGrant, users: [SandboxUser], action: String, problem: String? = nil
     ) -> ServerResponse {

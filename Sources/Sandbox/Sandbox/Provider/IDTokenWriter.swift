@@ -20,7 +20,6 @@ struct IDTokenWriter {
         var claims = honestClaims(algorithm)
         perturbations.change(.idTokenHeader, &header)
         perturbations.change(.idTokenClaims, &claims)
-
         return try JSONWebToken.signed(header, claims) { message in
             var signature: [UInt8]
             switch header["alg"]?.string {
@@ -58,6 +57,17 @@ extension SandboxAlgorithm {
         case .ps256: .ps256
         case .es256: .es256
         case .edDSA: .edDSA
+        }
+    }
+}
+
+extension SignatureAlgorithm {
+    /// Of the keys that are made for it here.
+    var family: PrivateKey.Family {
+        switch self {
+        case .es256: .p256
+        case .edDSA: .ed25519
+        default: .rsa2048
         }
     }
 }
@@ -102,7 +112,6 @@ struct JSONWebToken {
         algorithm.map { key.verify(signature: signature, message: message, algorithm: $0) } ?? false
     }
 
-    /// A token in its compact form.
     static func signed(
         _ header: JSONObject, _ claims: JSONObject, by sign: ([UInt8]) throws -> [UInt8]
     ) rethrows -> String {
@@ -135,14 +144,6 @@ struct SigningKeys {
             case .edDSA: self = .okp
             }
         }
-
-        var family: PrivateKey.Family {
-            switch self {
-            case .rsa: .rsa2048
-            case .ec: .p256
-            case .okp: .ed25519
-            }
-        }
     }
 
     private var current: [Kind: Key] = [:]
@@ -155,7 +156,7 @@ struct SigningKeys {
     mutating func key(for algorithm: SandboxAlgorithm) throws -> Key {
         let kind = Kind(algorithm)
         if let key = current[kind] { return key }
-        let key = Key(id: "\(kind.rawValue)-\(generation)", key: try .generate(kind.family))
+        let key = Key(id: "\(kind.rawValue)-\(generation)", key: try .generate(algorithm.signatureAlgorithm.family))
         current[kind] = key
         return key
     }
@@ -193,11 +194,9 @@ struct SigningKeys {
             [
                 "kty": "RSA", "use": "enc", "kid": "encryption", "alg": "RSA-OAEP", "n": Base64URL.encode(modulus),
                 "e": "AQAB",
-            ] as JSONObject,
-            [
-                "kty": "EC", "use": "sig", "kid": "koblitz", "crv": "secp256k1", "x": random(32), "y": random(32),
-            ] as JSONObject,
-            ["kty": "AKP", "use": "sig", "kid": "lattice", "alg": "ML-DSA-44", "pub": random(64)] as JSONObject,
+            ],
+            ["kty": "EC", "use": "sig", "kid": "koblitz", "crv": "secp256k1", "x": random(32), "y": random(32)],
+            ["kty": "AKP", "use": "sig", "kid": "lattice", "alg": "ML-DSA-44", "pub": random(64)],
         ]
     }
 }

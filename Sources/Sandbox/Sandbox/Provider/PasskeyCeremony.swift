@@ -5,13 +5,11 @@ internal import RingbackBase
 /// type, the challenge, the origin, the relying party, the user, and the signature. Keys are P-256 and not attested:
 /// that is all that the options ask for.
 struct PasskeyCeremony {
-    /// The relying party.
     struct Party: Equatable {
         let id: String
         let origins: [String]
     }
 
-    /// A key that was made.
     struct Credential {
         let id: [UInt8]
         let key: PublicKey
@@ -20,16 +18,11 @@ struct PasskeyCeremony {
     }
 
     let party: Party
-    /// As it was sent.
     let challenge: [UInt8]
-
     /// The algorithm's name in COSE (RFC 9053 section 2.1).
     static let es256 = -7
     private static let maxCredentialID = 1_023
 
-    // MARK: Making a key
-
-    /// Nil if anything is wrong with it.
     func creation(_ credential: JSONObject) -> Credential? {
         guard let id = PasskeyCeremony.identifier(credential), let response = credential["response"]?.object,
             clientData(response, type: "webauthn.create") != nil,
@@ -49,8 +42,6 @@ struct PasskeyCeremony {
         else { return nil }
         return try? PublicKey(curve: .p256, x: x, y: y)
     }
-
-    // MARK: Using a key
 
     /// The credential and the user's handle that the response claims, before anything is proved.
     static func claim(_ credential: JSONObject) -> (credentialID: [UInt8], handle: String)? {
@@ -74,8 +65,6 @@ struct PasskeyCeremony {
         let isCounting = data.signCount != 0 || known.signCount != 0
         return !isCounting || data.signCount > known.signCount ? data.signCount : nil
     }
-
-    // MARK: What both have
 
     /// The client data as bytes, if they are about this challenge.
     private func clientData(_ response: JSONObject, type: String) -> [UInt8]? {

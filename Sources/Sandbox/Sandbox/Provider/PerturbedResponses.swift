@@ -168,7 +168,6 @@ extension JSONObject {
     }
 }
 
-/// Which perturbations are on.
 struct Perturbations {
     /// By name: how many responses are left; nil for all of them.
     private(set) var active: [String: Int?] = [:]

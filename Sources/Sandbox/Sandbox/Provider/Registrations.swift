@@ -14,8 +14,7 @@ extension AuthorizationServer {
         try require(
             settings.registration == .open || request.bearer == settings.initialAccessToken, "invalid_token",
             "an initial access token is needed", status: 401, challenge: "Bearer")
-        try require(
-            registrations.count < Self.maxRegistrations, "server_error", "too many clients", status: 503)
+        try require(registrations.count < Self.maxRegistrations, "server_error", "too many clients", status: 503)
         let asked = try unwrap(
             (try? JSON(parsing: request.body))?.object, "invalid_client_metadata", "the body is not a JSON object")
         let redirectURIs = try Self.redirectURIs(asked)
@@ -38,11 +37,8 @@ extension AuthorizationServer {
         guard let id = Parameters(request.query)["client_id"], let registration = registrations[id],
             request.bearer == registration.token
         else { throw Self.wrongToken }
-        switch request.method {
-        case "DELETE": break
-        case "PUT": return try update(id, registration, request, at: now)
-        default: return Responses.json(registration.document)
-        }
+        if request.method == "PUT" { return try update(id, registration, request, at: now) }
+        guard request.method == "DELETE" else { return Responses.json(registration.document) }
         registrations[id] = nil
         clients.remove(id)
         issuer.counters.endedSessions += issuer.ledger.endAll { $0.clientID == id }
@@ -67,8 +63,6 @@ extension AuthorizationServer {
         registrations[id] = Registration(token: token, document: document)
         return Responses.json(document)
     }
-
-    // MARK: What may be asked for
 
     /// OpenID Connect Dynamic Client Registration section 2: native clients have custom schemes, or http on loopback;
     /// RFC 8252 section 7.2 adds https.
@@ -133,7 +127,6 @@ extension Clients {
     }
 }
 
-/// What a client has registered.
 struct Registration {
     /// The registration access token.
     var token: String

@@ -77,7 +77,7 @@ extension Issuer {
     }
 
     /// An assertion, as a workload finds it in a file of its platform.
-    mutating func makeAssertion(subject: String, audience: String?, lifetime: Int, at now: Int) throws -> String {
+    mutating func makeAssertion(_ subject: String, _ audience: String?, lifetime: Int, at now: Int) throws -> String {
         let key = try keys.key(for: .es256)
         let header: JSONObject = ["alg": "ES256", "typ": "JWT", "kid": key.id]
         let claims: JSONObject = [
@@ -123,10 +123,9 @@ extension SandboxProvider {
             let audience = object["audience"]?.string
             let lifetime = object["lifetime"]?.integer ?? 300
             let time = now + state.clockOffset
-            return try object["format"]?.string == "saml2"
-                ? state.server.issuer.makeSAMLAssertion(
-                    subject: subject, audience: audience, lifetime: lifetime, at: time)
-                : state.server.issuer.makeAssertion(subject: subject, audience: audience, lifetime: lifetime, at: time)
+            return object["format"]?.string == "saml2"
+                ? try state.server.issuer.makeSAMLAssertion(subject, audience, lifetime: lifetime, at: time)
+                : try state.server.issuer.makeAssertion(subject, audience, lifetime: lifetime, at: time)
         }
         return Responses.json(["assertion": assertion])
     }
@@ -140,9 +139,9 @@ extension Issuer {
     private static let sealStart = "<sandbox:Seal xmlns:sandbox=\"urn:ringback:sandbox\">"
     private static let end = "</sandbox:Seal></saml:Assertion>"
 
-    /// An assertion, as a workload finds it in a file of its platform.
-    mutating func makeSAMLAssertion(subject: String, audience: String?, lifetime: Int, at now: Int) throws -> String {
-        let expiry = now + lifetime
+    mutating func makeSAMLAssertion(
+        _ subject: String, _ audience: String?, lifetime: Int, at now: Int
+    ) throws -> String {
         let text = """
             <saml:Assertion xmlns:saml="urn:oasis:names:tc:SAML:2.0:assertion" Version="2.0" \
             ID="_\(RandomToken.identifier(bits: 128))">
@@ -151,7 +150,7 @@ extension Issuer {
               <saml:Conditions><saml:AudienceRestriction>\
             <saml:Audience>\(Markup.escaped(audience ?? name))</saml:Audience>\
             </saml:AudienceRestriction></saml:Conditions>
-              <sandbox:Expiry xmlns:sandbox="urn:ringback:sandbox">\(expiry)</sandbox:Expiry>
+              <sandbox:Expiry xmlns:sandbox="urn:ringback:sandbox">\(now + lifetime)</sandbox:Expiry>
 
             """
         let signature = try keys.key(for: .es256).key.sign(message: Array(text.utf8), algorithm: .es256)

@@ -32,7 +32,6 @@ extension Issuer {
         return try firstAnswer(client, family: grant.family, grant.nonce, hasConsent: grant.hasConsent, at: now)
     }
 
-    /// The response to a sign-in.
     mutating func firstAnswer(
         _ client: SandboxClient, family: Int, _ nonce: String? = nil, hasConsent: Bool, at now: Int
     ) throws -> ServerResponse {
@@ -109,7 +108,6 @@ extension Issuer {
         return token
     }
 
-    /// A new session of a user.
     mutating func open(_ client: SandboxClient, _ user: SandboxUser, _ scopes: [String], at now: Int) -> Int {
         ledger.open(
             Ledger.Family(
@@ -117,7 +115,6 @@ extension Issuer {
                 sessionID: Issuer.newToken("sid")))
     }
 
-    /// The members of a response with a new access token.
     mutating func newAccessToken(
         of family: Int, for user: SandboxUser, _ scopes: [String], at now: Int
     ) -> (token: String, members: JSONObject) {
@@ -234,7 +231,6 @@ extension Issuer {
         guard let client = clientID.flatMap({ clients[$0] }), client.accepts(redirectURI: target) else {
             return Pages.error("The request's redirect URI is not one that the client may use.")
         }
-        guard let state = parameters["state"] else { return Responses.redirect(to: target) }
-        return Responses.redirect(to: target, adding: [("state", state)])
+        return Responses.redirect(to: target, adding: parameters["state"].map { [("state", $0)] } ?? [])
     }
 }

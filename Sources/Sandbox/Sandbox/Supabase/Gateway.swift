@@ -8,13 +8,10 @@ extension SupabaseCall {
     func gatewayResponse(_ endpoint: Endpoint) -> ServerResponse? {
         let isOpen: [Endpoint] = [.supabaseAuthorize, .supabaseCallback, .supabaseVerify, .supabaseJWKS]
         guard !settings.apiKeys.isEmpty, !isOpen.contains(endpoint) else { return nil }
-        guard let key = field("apikey") ?? query("apikey") else {
-            return SupabaseResponses.json(["message": "No API key found in request"], status: 401)
-        }
-        guard settings.apiKeys.contains(key) else {
-            return SupabaseResponses.json(["message": "Invalid authentication credentials"], status: 401)
-        }
-        return nil
+        let key = field("apikey") ?? query("apikey")
+        if let key, settings.apiKeys.contains(key) { return nil }
+        let message = key == nil ? "No API key found in request" : "Invalid authentication credentials"
+        return SupabaseResponses.json(["message": message], status: 401)
     }
 
     func checkCaptcha(_ route: SupabaseRoute) throws {
@@ -49,7 +46,6 @@ struct SupabaseError: Error, Equatable {
         self.details = details
     }
 
-    /// With the code of most errors in the form of a request.
     init(_ message: String, status: Int = 400) {
         self.init(status, "validation_failed", message)
     }
@@ -59,10 +55,7 @@ struct SupabaseError: Error, Equatable {
         isOAuth = true
     }
 
-    /// An unexpected error of the server.
     static let failure = SupabaseError(500, "unexpected_failure", "Unexpected failure, please check server logs")
-
-    /// The project's own OAuth server is off.
     static let serverIsOff = SupabaseError(404, "feature_disabled", "OAuth server is disabled")
 
     /// The value of `error` in a redirect; nil where the redirect has only `error_code`. That depends on whether it
@@ -82,7 +75,6 @@ struct SupabaseError: Error, Equatable {
     }
 }
 
-/// Throws an error unless the condition is met.
 func require(_ isMet: Bool, _ status: Int, _ code: String, _ message: String, details: String? = nil) throws {
     if !isMet { throw SupabaseError(status, code, message, details: details) }
 }
@@ -95,7 +87,6 @@ func require(_ isMet: Bool, oauth error: String, _ description: String) throws {
     if !isMet { throw SupabaseError(oauth: error, description) }
 }
 
-/// The value; throws an error if there is none.
 func unwrap<Value>(_ value: Value?, _ status: Int, _ code: String, _ message: String) throws -> Value {
     guard let value else { throw SupabaseError(status, code, message) }
     return value
@@ -168,7 +159,7 @@ enum SupabaseResponses {
     static func isCurrent(_ version: String?) -> Bool {
         guard let version else { return false }
         let parts = version.split(separator: "-", omittingEmptySubsequences: false)
-        guard parts.map(\.utf8.count) == [4, 2, 2], parts.joined().utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+        guard parts.map(\.utf8.count) == [4, 2, 2], parts.joined().utf8.allSatisfy(\.isDigit),
             let month = Int(parts[1]), let day = Int(parts[2]), (1...12).contains(month), (1...31).contains(day)
         else { return false }
         return version >= "2024-01-01"
@@ -177,15 +168,15 @@ enum SupabaseResponses {
 
 /// What everybody may read of a project.
 extension SupabaseSettings {
-    /// `/settings`.
+    static let listedProviders = [
+        "apple", "azure", "bitbucket", "discord", "facebook", "snapchat", "figma", "fly", "github", "gitlab", "google",
+        "keycloak", "kakao", "linkedin", "linkedin_oidc", "notion", "spotify", "slack", "slack_oidc", "workos",
+        "twitch", "twitter", "zoom",
+    ]
+
     func publicResponse() -> ServerResponse {
-        let external = [
-            "apple", "azure", "bitbucket", "discord", "facebook", "snapchat", "figma", "fly", "github", "gitlab",
-            "google", "keycloak", "kakao", "linkedin", "linkedin_oidc", "notion", "spotify", "slack", "slack_oidc",
-            "workos", "twitch", "twitter", "zoom",
-        ]
         var members: JSONObject = ["anonymous_users": allowsAnonymous, "email": allowsEmail, "phone": allowsPhone]
-        for name in external { members[name] = .bool(providers.contains(name)) }
+        for name in SupabaseSettings.listedProviders { members[name] = .bool(providers.contains(name)) }
         return SupabaseResponses.json([
             "external": members, "disable_signup": !allowsSignUp, "mailer_autoconfirm": autoconfirm,
             "phone_autoconfirm": phoneAutoconfirm, "sms_provider": "twilio", "saml_enabled": !ssoDomains.isEmpty,
@@ -235,9 +226,7 @@ struct SupabaseCall {
     }
 
     var method: String { request.method }
-
     var authURL: String { projectURL + "/auth/v1" }
-
     func instant() -> SupabaseInstant { .next(now) }
 
     /// The first value of a query parameter; nil without one and for an empty one.
@@ -247,9 +236,7 @@ struct SupabaseCall {
 
     func field(_ name: String) -> String? { request.fields[name] }
 
-    /// The API version of the request, which selects the form of an error.
     var version: String? { field("X-Supabase-Api-Version") }
-
     /// The client's address, as proxies report it.
     var address: String { field("X-Forwarded-For")?.split(separator: ",").first.map(String.init) ?? "127.0.0.1" }
 
@@ -279,21 +266,18 @@ struct SupabaseCall {
             let reason = request.body.isEmpty ? "unexpected end of JSON input" : "\(error)"
             throw SupabaseError(400, "bad_json", "Could not parse request body as JSON: \(reason)")
         }
-        return SupabaseBody(
-            members: try unwrap(
-                value.object, 400, "bad_json", "Could not parse request body as JSON: it is not an object"))
+        let refusal = "Could not parse request body as JSON: it is not an object"
+        return SupabaseBody(members: try unwrap(value.object, 400, "bad_json", refusal))
     }
 }
 
 /// The members of a JSON body. A wrong type refuses the request, an absent member counts as empty.
 struct SupabaseBody {
     var members: JSONObject
-
     func text(_ name: String) throws -> String { try read(name, "string", \.string) ?? "" }
     func flag(_ name: String) throws -> Bool? { try read(name, "bool", \.bool) }
     func object(_ name: String) throws -> JSONObject? { try read(name, "map", \.object) }
 
-    /// What the caller says about the user.
     func data() throws -> JSONObject { try object("data") ?? JSONObject() }
 
     private func read<Value>(_ name: String, _ type: String, _ path: KeyPath<JSON, Value?>) throws -> Value? {
@@ -315,7 +299,6 @@ struct SupabaseChallenge: Equatable {
     let value: String
     let isPlain: Bool
 
-    /// Nil without a challenge.
     init?(value: String, method: String, isBrowserRequest: Bool) throws {
         if value.isEmpty, method.isEmpty { return nil }
         try require(!value.isEmpty && !method.isEmpty, "PKCE flow requires code_challenge_method and code_challenge")

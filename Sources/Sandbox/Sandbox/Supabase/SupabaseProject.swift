@@ -21,11 +21,8 @@ struct SupabaseProject {
     var consents: [SupabaseConsent]?
     private var limits = SupabaseLimits()
 
-    init(url: String) {
-        self.url = url
-    }
+    init(url: String) { self.url = url }
 
-    /// What the trigger on new users does.
     mutating func runTrigger() {
         let added = users.takeAdded()
         guard settings.profileTrigger else { return }
@@ -96,7 +93,6 @@ struct SupabaseRoute {
     var isGuarded = false
     let answer: ExternalAnswer
 
-    /// One that asks the external provider.
     private static func external(
         _ methods: String, _ path: String, _ endpoint: Endpoint, isLimited: Bool = false,
         _ answer: @escaping ExternalAnswer
@@ -118,6 +114,8 @@ struct SupabaseRoute {
         return route
     }
 
+    private static let off: Answer = { _, _ in throw SupabaseError.serverIsOff }
+
     /// The first path that matches counts.
     static let all: [SupabaseRoute] = [
         .own("GET", "authorize", .supabaseAuthorize) { try $0.authorize($1) },
@@ -131,9 +129,7 @@ struct SupabaseRoute {
         .open("resend", .supabaseResend) { try $0.resend($1) },
         .own("GET", "verify", .supabaseVerify, isLimited: true) { try $0.followLink($1) },
         .own("POST", "verify", .supabaseVerify, isLimited: true) { try $0.verify($1) },
-        .own("GET", "user", .supabaseUser) {
-            SupabaseResponses.json(value: try $0.authenticate($1).user)
-        },
+        .own("GET", "user", .supabaseUser) { SupabaseResponses.json(value: try $0.authenticate($1).user) },
         .own("PUT", "user", .supabaseUser, isLimited: true) { try $0.updateUser($1) },
         .own("GET", "user/identities/authorize", .supabaseIdentities) { try $0.authorizeLinking($1) },
         .own("DELETE", "user/identities/*", .supabaseIdentities) { try $0.unlink($1) },
@@ -165,10 +161,8 @@ struct SupabaseRoute {
                 fields: [("Cache-Control", "public, max-age=600")])
         },
         .own("GET", ".well-known/openid-configuration", .supabaseOther) { $0.settings.metadata($1.authURL) },
-        .own("GET", ".well-known/oauth-authorization-server", .supabaseOther) { _, _ in
-            throw SupabaseError.serverIsOff
-        },
-        .own("GET POST PATCH DELETE", "oauth/**", .supabaseOther) { _, _ in throw SupabaseError.serverIsOff },
+        .own("GET", ".well-known/oauth-authorization-server", .supabaseOther, off),
+        .own("GET POST PATCH DELETE", "oauth/**", .supabaseOther, off),
     ]
 
     func matches(_ parts: [String]) -> Bool {
@@ -185,7 +179,6 @@ struct SupabaseSettings: Equatable {
     /// `v0` tokens are those of very old servers. A server that issues other tokens no longer accepts them.
     enum RefreshTokens: String, CaseIterable { case v0, v1, v2 }
     enum Algorithm: String, CaseIterable { case hs256 = "HS256", es256 = "ES256", rs256 = "RS256", edDSA = "EdDSA" }
-
     /// Wrong signatures: by a key that the project does not publish, the same without a key id, or by another secret.
     enum Forgery: String, CaseIterable { case key, nameless, secret }
 
@@ -276,7 +269,6 @@ struct SupabaseSettings: Equatable {
     }
 
     var relyingParty: PasskeyCeremony.Party { .init(id: passkeyPartyID, origins: passkeyOrigins) }
-
     var redirectRules: SupabaseRedirectRules { SupabaseRedirectRules(siteURL: siteURL, allowed: allowList) }
 }
 
@@ -289,7 +281,6 @@ struct SupabaseLimits {
 
     private var buckets: [String: Bucket] = [:]
 
-    /// The limit of an endpoint for one address.
     mutating func throttle(_ call: SupabaseCall) throws {
         guard let limit = call.settings.requestLimit else { return }
         let isFactor = call.parts.first == "factors"
@@ -316,26 +307,18 @@ struct SupabaseLimits {
 extension Endpoint {
     static let supabaseRoot = "/auth/v1/"
     static let restRoot = "/rest/v1/"
-
     var isSupabase: Bool { rawValue.hasPrefix("supabase_") }
 
     /// The endpoint at a path below a project's URL; nil for any other path.
     init?(supabasePath path: String) {
-        if path.hasPrefix(Endpoint.restRoot) {
-            self = .supabaseREST
-            return
-        }
-        guard path.hasPrefix(Endpoint.supabaseRoot) else { return nil }
+        let isAuth = path.hasPrefix(Endpoint.supabaseRoot)
+        guard isAuth || path.hasPrefix(Endpoint.restRoot) else { return nil }
         let below = path.dropFirst(Endpoint.supabaseRoot.utf8.count)
-        if let exact = SupabaseRoute.all.first(where: { $0.path == below }) {
-            self = exact.endpoint
-            return
-        }
-        switch below.split(separator: "/", omittingEmptySubsequences: false).first {
-        case "factors": self = .supabaseFactors
-        case "passkeys": self = .supabasePasskeys
-        case "user": self = .supabaseIdentities
-        default: self = .supabaseOther
-        }
+        let groups: [Substring: Endpoint] = [
+            "factors": .supabaseFactors, "passkeys": .supabasePasskeys, "user": .supabaseIdentities,
+        ]
+        let group = groups[below.split(separator: "/", omittingEmptySubsequences: false).first ?? ""]
+        let exact = SupabaseRoute.all.first { $0.path == below }?.endpoint
+        self = isAuth ? exact ?? group ?? .supabaseOther : .supabaseREST
     }
 }

@@ -8,7 +8,6 @@ struct SupabaseSessions {
     private var rowOwners: [String: String] = [:]
     /// The users of tokens of the first kind that never had a session: very old servers had no sessions.
     private var strayTokens: [String: String] = [:]
-
     subscript(id: String) -> SupabaseSession? { byID[id] }
 
     /// Returns the new session's id.
@@ -59,8 +58,6 @@ struct SupabaseSessions {
             session.factorID = nil
         }
     }
-
-    // MARK: What tests switch
 
     mutating func change(where isPicked: (SupabaseSession) -> Bool, _ change: (inout SupabaseSession) -> Void) {
         for (id, var session) in byID where isPicked(session) {
@@ -221,13 +218,10 @@ struct SupabaseSession {
         var method: String
         var at: Int
         var provider: String?
-
         var isSecondFactor: Bool { method == "totp" || method.hasPrefix("mfa/") }
-
         var jsonValue: JSON { .object(["method": method, "timestamp": at, "provider": provider]) }
     }
 
-    /// A refresh token of the first kind.
     struct Row {
         let token: String
         let parent: String?
@@ -236,7 +230,6 @@ struct SupabaseSession {
     }
 
     private static let maxRows = 1_000
-
     let id: String
     let userID: String
     let createdAt: Int
@@ -255,8 +248,12 @@ struct SupabaseSession {
     var rows: [Row] = []
     var counter = 0
     let key = RandomToken.bytes(32)
-
     var level: String { proofs.contains { $0.isSecondFactor } ? "aal2" : "aal1" }
+
+    /// A user with a second factor has to have used it.
+    func checkLevel(of user: SupabaseUser, _ status: Int, _ message: String) throws {
+        try require(level == "aal2" || !user.hasVerifiedFactor, status, "insufficient_aal", message)
+    }
 
     /// The token to issue now.
     var currentToken: String {
@@ -266,7 +263,6 @@ struct SupabaseSession {
     /// The newest row that is not revoked.
     var activeRow: Row? { rows.last { !$0.isRevoked } }
 
-    /// A new token replaces another.
     mutating func swap(_ token: String?, at now: Int, kind: SupabaseSettings.RefreshTokens = .v1) {
         if let token, let index = rows.firstIndex(where: { $0.token == token }) {
             rows[index].isRevoked = true
@@ -296,7 +292,6 @@ struct SupabaseSession {
         if let last = rows.indices.last, !isCounted { rows[last].isRevoked = false }
     }
 
-    /// Revokes every token that is still valid.
     mutating func revokeFamily(at now: Int) {
         for index in rows.indices where !rows[index].isRevoked {
             rows[index].isRevoked = true
@@ -309,11 +304,6 @@ struct SupabaseSession {
 struct SupabaseCountedToken {
     let session: String
     let counter: Int
-
-    init(session: String, counter: Int) {
-        self.session = session
-        self.counter = counter
-    }
 
     func text(key: [UInt8]) -> String {
         let signed = head + HMAC.sha256(head, key: key).prefix(16)
@@ -330,7 +320,9 @@ struct SupabaseCountedToken {
         }
         return bytes + [UInt8(rest)]
     }
+}
 
+extension SupabaseCountedToken {
     /// Nil if the alphabet, the length or the checksum is wrong. Whether a session signed it is checked elsewhere.
     init?(parsing text: String) {
         guard text.utf8.count >= 51, let bytes = Base64URL.decode(text), bytes.count >= 38, bytes[0] == 0 else {
@@ -371,9 +363,7 @@ struct SupabaseKeys {
 
     mutating func sign(_ claims: JSONObject, with algorithm: SupabaseSettings.Algorithm) throws -> String {
         guard let kind = algorithm.signature else {
-            return JSONWebToken.signed(["alg": "HS256", "typ": "JWT"] as JSONObject, claims) {
-                HMAC.sha256($0, key: secret)
-            }
+            return JSONWebToken.signed(["alg": "HS256", "typ": "JWT"], claims) { HMAC.sha256($0, key: secret) }
         }
         guard let key = currentKey(for: algorithm) else { throw SupabaseError.failure }
         let header: JSONObject = ["alg": algorithm.rawValue, "kid": key.id, "typ": "JWT"]
@@ -385,7 +375,7 @@ struct SupabaseKeys {
         var keys = SupabaseKeys()
         guard forgery == .nameless else { return try keys.sign(claims, with: forgery == .key ? .es256 : .hs256) }
         let key = try PrivateKey.generate(.p256)
-        return try JSONWebToken.signed(["alg": "ES256", "typ": "JWT"] as JSONObject, claims) {
+        return try JSONWebToken.signed(["alg": "ES256", "typ": "JWT"], claims) {
             try key.sign(message: $0, algorithm: .es256)
         }
     }
@@ -393,7 +383,7 @@ struct SupabaseKeys {
     /// The present key. If the algorithm has changed, the last key stays published.
     private mutating func currentKey(for algorithm: SupabaseSettings.Algorithm) -> Key? {
         if let current, current.algorithm != algorithm { rotate(keepsPublished: true) }
-        if current == nil, let family = algorithm.family, let key = try? PrivateKey.generate(family) {
+        if current == nil, let family = algorithm.signature?.family, let key = try? PrivateKey.generate(family) {
             current = Key(id: SupabaseText.uuid(), key: key, algorithm: algorithm)
         }
         return current
@@ -423,7 +413,6 @@ struct SupabaseKeys {
         }
     }
 
-    /// The keys of the key set. A shared secret is not published.
     mutating func published(for algorithm: SupabaseSettings.Algorithm) -> [JSONObject] {
         guard algorithm != .hs256, let current = currentKey(for: algorithm) else { return [] }
         return ([current] + former).map { key in
@@ -438,21 +427,5 @@ struct SupabaseKeys {
 
 extension SupabaseSettings.Algorithm {
     /// Nil for the shared secret.
-    fileprivate var signature: SignatureAlgorithm? {
-        switch self {
-        case .hs256: nil
-        case .es256: .es256
-        case .rs256: .rs256
-        case .edDSA: .edDSA
-        }
-    }
-
-    fileprivate var family: PrivateKey.Family? {
-        switch self {
-        case .hs256: nil
-        case .es256: .p256
-        case .rs256: .rsa2048
-        case .edDSA: .ed25519
-        }
-    }
+    fileprivate var signature: SignatureAlgorithm? { SignatureAlgorithm(rawValue: rawValue) }
 }

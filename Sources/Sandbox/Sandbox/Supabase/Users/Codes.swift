@@ -4,8 +4,6 @@ internal import RingbackBase
 /// Codes and links that users get by mail or phone. Here are the endpoints that only send one: `/otp`, `/magiclink`,
 /// `/recover`, `/resend`, `/reauthenticate`.
 extension SupabaseProject {
-    // MARK: Sending
-
     /// Mails a code and a link, and stores the user and the challenge with which the app began. Returns the user.
     @discardableResult
     mutating func send(
@@ -32,8 +30,6 @@ extension SupabaseProject {
     private static func messageSent() -> ServerResponse {
         SupabaseResponses.json(["message_id": "SM" + String(SupabaseText.uuid().prefix(8))])
     }
-
-    // MARK: Endpoints
 
     mutating func sendCode(_ call: SupabaseCall) throws -> ServerResponse {
         let body = try call.body()
@@ -156,7 +152,7 @@ extension SupabaseCall {
 
 /// How users come to be, and what a confirmed address or number changes in them.
 extension SupabaseUser {
-    /// A user with an address that is to be confirmed.
+    /// The address is to be confirmed.
     init(email: String, password: String?, data: JSONObject, at now: Int) {
         self.init(at: .next(now))
         self.email = email
@@ -168,7 +164,6 @@ extension SupabaseUser {
         }
     }
 
-    /// A user with a number that is to be confirmed.
     init(phone: String, password: String?, data: JSONObject, at now: Int) {
         self.init(at: .next(now))
         self.phone = phone
@@ -205,7 +200,6 @@ extension SupabaseUser {
         setIdentities("phone", "phone_verified", true)
     }
 
-    /// The new address replaces the old one.
     mutating func changeEmail(at now: Int) {
         email = newEmail
         newEmail = ""

@@ -25,9 +25,7 @@ extension SupabaseProject {
         let name = try body.text("friendly_name")
         let kind = try Self.factorKind(body.text("factor_type"), call.settings)
         let phone = kind == .phone ? try SupabaseText.number(body.text("phone")) : ""
-        user.factors.removeAll {
-            !$0.isVerified && call.now > $0.createdAt.seconds + Self.challengeLifetime
-        }
+        user.factors.removeAll { !$0.isVerified && call.now > $0.createdAt.seconds + Self.challengeLifetime }
         try Self.checkEnrolling(user, session, name: name, phone: phone)
         let now = call.instant()
         let factor = SupabaseFactor(
@@ -64,9 +62,7 @@ extension SupabaseProject {
         try require(
             user.factors.count < Self.maxFactors, 422, "too_many_enrolled_mfa_factors",
             "Maximum number of verified factors reached, unenroll to continue")
-        try require(
-            session.level == "aal2" || !user.hasVerifiedFactor, 403, "insufficient_aal",
-            "AAL2 required to enroll a new factor")
+        try session.checkLevel(of: user, 403, "AAL2 required to enroll a new factor")
     }
 
     private static func totp(_ factor: SupabaseFactor, _ issuer: String, _ user: SupabaseUser) -> JSONObject {
@@ -147,8 +143,7 @@ extension SupabaseProject {
             factorChallenges[challengeID] = nil
         } else {
             let isRight =
-                challenge.code.map { $0 == code }
-                ?? SupabaseTOTP.accepts(code, secret: factor.secret, at: call.now)
+                challenge.code.map { $0 == code } ?? SupabaseTOTP.accepts(code, secret: factor.secret, at: call.now)
             try require(
                 isRight, 422, "mfa_verification_failed",
                 factor.kind == .totp ? "Invalid TOTP code entered" : "Invalid MFA Phone code entered")

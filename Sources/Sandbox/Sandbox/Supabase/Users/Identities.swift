@@ -100,7 +100,6 @@ extension SupabaseUsers {
 }
 
 extension SupabaseProject {
-    /// `DELETE /user/identities/{id}`.
     mutating func unlink(_ call: SupabaseCall) throws -> ServerResponse {
         var user = try authenticate(call).user
         try call.checkLinking()
@@ -113,11 +112,10 @@ extension SupabaseProject {
             user.identities.firstIndex { $0.identityID == id }, 422, "identity_not_found", "Identity doesn't exist")
         let gone = user.identities.remove(at: index)
         user.listProviders()
-        switch gone.provider {
-        case "phone":
+        if gone.provider == "phone" {
             user.phone = ""
             user.phoneConfirmedAt = nil
-        default:
+        } else {
             // The user's address must be that of an identity that is left.
             let addresses = user.identities.compactMap { $0.data["email"]?.string }
             if !user.email.isEmpty, !addresses.contains(user.email) {
@@ -158,12 +156,10 @@ extension SupabaseProject {
         return consents.filter { $0.userID == user.id }
     }
 
-    /// `GET /user/oauth/grants`.
     func grants(_ call: SupabaseCall) throws -> ServerResponse {
         SupabaseResponses.json(value: try ownConsents(call))
     }
 
-    /// `DELETE /user/oauth/grants`.
     mutating func revokeGrant(_ call: SupabaseCall) throws -> ServerResponse {
         let own = try ownConsents(call)
         let clientID = try unwrap(call.query("client_id"), "client_id query parameter is required").lowercased()

@@ -2,7 +2,6 @@ internal import Cryptography
 internal import LocalHTTP
 internal import RingbackBase
 
-/// A passkey of a user.
 struct SupabasePasskey: JSONConvertible {
     let id: String
     var credential: PasskeyCeremony.Credential
@@ -29,6 +28,7 @@ struct SupabasePasskeyChallenge {
 extension SupabaseProject {
     /// Bytes.
     private static let maxPasskeyName = 120
+    private static let levelToManage = "AAL2 session is required to manage passkeys"
 
     func passkeys(_ call: SupabaseCall) throws -> ServerResponse {
         SupabaseResponses.json(value: try authenticate(call).user.passkeys)
@@ -38,15 +38,12 @@ extension SupabaseProject {
         PasskeyCeremony(party: call.settings.relyingParty, challenge: challenge.bytes)
     }
 
-    // MARK: Challenges
-
     private mutating func newChallenge(
         for userID: String?, _ call: SupabaseCall
     ) -> (id: String, challenge: SupabasePasskeyChallenge) {
         let limit = call.now - Self.challengeLifetime
         passkeyChallenges = passkeyChallenges.filter { $0.value.expiresAt > limit }
-        let challenge = SupabasePasskeyChallenge(
-            userID: userID, expiresAt: call.now + Self.challengeLifetime)
+        let challenge = SupabasePasskeyChallenge(userID: userID, expiresAt: call.now + Self.challengeLifetime)
         let id = SupabaseText.uuid()
         passkeyChallenges[id] = challenge
         return (id, challenge)
@@ -74,8 +71,6 @@ extension SupabaseProject {
         SupabaseResponses.json(["challenge_id": id, "options": options, "expires_at": challenge.expiresAt])
     }
 
-    // MARK: Signing in
-
     mutating func askPasskey(_ call: SupabaseCall) -> ServerResponse {
         let (id, challenge) = newChallenge(for: nil, call)
         return asking(Self.ceremony(challenge, call).requestOptions(), id, challenge)
@@ -85,8 +80,7 @@ extension SupabaseProject {
         let (challenge, credential) = try consume(of: nil, call)
         guard let claim = PasskeyCeremony.claim(credential), var user = users[claim.handle],
             let index = user.passkeys.firstIndex(where: { $0.credential.id == claim.credentialID }),
-            let count = Self.ceremony(challenge, call).assertion(
-                credential, by: user.passkeys[index].credential)
+            let count = Self.ceremony(challenge, call).assertion(credential, by: user.passkeys[index].credential)
         else { throw Self.unverified }
         let (email, phone) = (user.email, user.phone)
         try require(email.isEmpty || user.emailConfirmedAt != nil, 403, "email_not_confirmed", "Email not confirmed")
@@ -98,19 +92,11 @@ extension SupabaseProject {
         return try signIn(user.id, by: "passkey", call)
     }
 
-    // MARK: Adding
-
     private func authenticateForAdding(_ call: SupabaseCall) throws -> SupabaseUser {
         let (user, session) = try authenticateNamed(call)
         try require(!user.isManaged, "SSO users cannot register passkeys", status: 422)
-        try Self.checkLevel(user, session)
+        try session.checkLevel(of: user, 403, Self.levelToManage)
         return user
-    }
-
-    private static func checkLevel(_ user: SupabaseUser, _ session: SupabaseSession) throws {
-        try require(
-            session.level == "aal2" || !user.hasVerifiedFactor, 403, "insufficient_aal",
-            "AAL2 session is required to manage passkeys")
     }
 
     mutating func askNewPasskey(_ call: SupabaseCall) throws -> ServerResponse {
@@ -127,9 +113,7 @@ extension SupabaseProject {
     mutating func addPasskey(_ call: SupabaseCall) throws -> ServerResponse {
         var user = try authenticateForAdding(call)
         let (challenge, credential) = try consume(of: user.id, call)
-        guard let creation = Self.ceremony(challenge, call).creation(credential) else {
-            throw Self.unverified
-        }
+        guard let creation = Self.ceremony(challenge, call).creation(credential) else { throw Self.unverified }
         let isKnown = users.all.contains { user in user.passkeys.contains { $0.credential.id == creation.id } }
         try require(!isKnown, 422, "webauthn_credential_exists", "This credential is already registered")
         let passkey = SupabasePasskey(id: SupabaseText.uuid(), credential: creation, createdAt: call.instant())
@@ -137,8 +121,6 @@ extension SupabaseProject {
         users.save(user, at: call.now)
         return SupabaseResponses.json(value: passkey)
     }
-
-    // MARK: Managing
 
     private static func passkeyIndex(_ id: String, of user: SupabaseUser) throws -> Int {
         try unwrap(user.passkeys.firstIndex { $0.id == id.lowercased() }, "Passkey not found", status: 404)
@@ -157,7 +139,7 @@ extension SupabaseProject {
 
     mutating func removePasskey(_ call: SupabaseCall) throws -> ServerResponse {
         var (user, session) = try authenticate(call)
-        try Self.checkLevel(user, session)
+        try session.checkLevel(of: user, 403, Self.levelToManage)
         user.passkeys.remove(at: try Self.passkeyIndex(call.parts[1], of: user))
         users.save(user, at: call.now)
         return SupabaseResponses.empty(204)
@@ -237,7 +219,6 @@ struct WebAuthnQuestion {
     }
 }
 
-/// The member `webauthn` of a verification.
 struct WebAuthnResponse {
     let type: String
     let credential: JSONObject

@@ -2,7 +2,7 @@ internal import RingbackBase
 
 /// A user of a project, with everything that is pending for the user.
 struct SupabaseUser: JSONConvertible {
-    let id: String
+    let id = SupabaseText.uuid()
     /// Lower-cased; empty without one.
     var email = ""
     /// Digits without `+`; empty without one.
@@ -33,16 +33,13 @@ struct SupabaseUser: JSONConvertible {
     var sentAt: [SentCode.Kind: SupabaseInstant] = [:]
 
     init(at now: SupabaseInstant, isAnonymous: Bool = false) {
-        id = SupabaseText.uuid()
         createdAt = now
         updatedAt = now
         self.isAnonymous = isAnonymous
     }
 
     var isConfirmed: Bool { emailConfirmedAt != nil || phoneConfirmedAt != nil }
-
     var hasVerifiedFactor: Bool { factors.contains { $0.isVerified } }
-
     func isBanned(at now: Int) -> Bool { bannedUntil.map { now < $0.seconds } ?? false }
 
     func checkBan(at now: Int, status: Int = 403) throws {
@@ -96,8 +93,7 @@ struct SupabaseUser: JSONConvertible {
             "id": SupabaseText.uuid(), "aud": "authenticated", "role": "", "email": email, "phone": phone,
             "confirmation_sent_at": now,
             "app_metadata": ["provider": provider, "providers": [provider]] as JSONObject, "user_metadata": data,
-            "identities": [String](), "created_at": now, "updated_at": now,
-            "is_anonymous": false,
+            "identities": [String](), "created_at": now, "updated_at": now, "is_anonymous": false,
         ] as JSONObject
     }
 }
@@ -105,7 +101,7 @@ struct SupabaseUser: JSONConvertible {
 /// An identity of a user: a way to sign in.
 struct SupabaseIdentity {
     /// The id by which it is removed.
-    let identityID: String
+    let identityID = SupabaseText.uuid()
     let provider: String
     /// The provider's identifier of the user.
     let subject: String
@@ -114,7 +110,6 @@ struct SupabaseIdentity {
     var lastSignInAt: SupabaseInstant
 
     init(provider: String, subject: String, data: JSONObject, at now: SupabaseInstant) {
-        identityID = SupabaseText.uuid()
         self.provider = provider
         self.subject = subject
         self.data = data
@@ -131,7 +126,6 @@ struct SupabaseIdentity {
     }
 }
 
-/// A second factor.
 struct SupabaseFactor: JSONConvertible {
     enum Kind: String {
         case totp, phone
