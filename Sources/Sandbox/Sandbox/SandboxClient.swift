@@ -29,7 +29,6 @@ public struct SandboxClient: Sendable {
     public let secret: Secret?
     public var redirectURIs: [String]
     public var loopback: LoopbackRule
-    /// The methods that the client may use.
     public var authentications: [Authentication]
     /// The public keys of a client with `private_key_jwt`.
     public var keys: [PublicKey]

@@ -22,7 +22,6 @@ final class SandboxProvider: Sendable {
         try state.withLock(body)
     }
 
-    /// Responds to a request to a path below the issuer's.
     func respond(to request: ServerRequest, path: String) async -> ServerResponse {
         let request = SandboxRequest(request, path: path)
         if path.hasPrefix("/sandbox/") { return await control(request, path: path) }
@@ -63,7 +62,7 @@ final class SandboxProvider: Sendable {
             return fault.supabaseResponse(to: request, endpoint) ?? fault.answer(insteadOf: honest?.response)
         }
         guard let honest else { return Responses.text("There is no answer.", status: 500) }
-        if honest.hasRotated { withState { $0.server.issuer.counters.rotationsAnswered += 1 } }
+        if honest.hasRotated { withState { $0.server.issuer.counters[.rotationsAnswered] += 1 } }
         return honest.response
     }
 
@@ -73,11 +72,11 @@ final class SandboxProvider: Sendable {
     ) -> (response: ServerResponse, hasRotated: Bool)? {
         guard fault?.isProcessed ?? true else { return nil }
         let (response, hasRotated, sent, announce) = withState { state in
-            let before = state.server.issuer.counters.rotations
+            let before = state.server.issuer.counters[.rotations]
             let last = state.supabase.mail.messages.last?.number ?? 0
             let response = state.answer(request, endpoint, at: clock() + state.clockOffset)
             let sent = state.supabase.mail.messages(after: last).map(\.line)
-            return (response, state.server.issuer.counters.rotations > before, sent, state.options.announce)
+            return (response, state.server.issuer.counters[.rotations] > before, sent, state.options.announce)
         }
         sent.forEach(announce)
         return (response, hasRotated)
@@ -93,7 +92,6 @@ struct ProviderState {
     var supabase: SupabaseProject
     var faults = Faults()
     var log = RequestLog()
-    /// Seconds that the issuer's clock is ahead.
     var clockOffset = 0
 
     init(origin: String, prefix: String, options: SandboxOptions) {
@@ -104,7 +102,6 @@ struct ProviderState {
         supabase = SupabaseProject(url: server.issuer.name)
     }
 
-    /// The correct response of an endpoint.
     mutating func answer(_ request: SandboxRequest, _ endpoint: Endpoint, at now: Int) -> ServerResponse {
         endpoint.isSupabase
             ? supabase.answer(request, endpoint, upstream: &server, at: now)
@@ -162,7 +159,6 @@ public final class SandboxSite: Sendable {
         place.withLock { $0 = opened }
     }
 
-    /// The issuers' URLs; none before ``open(at:)``.
     public var issuers: [String] { place.withLock { $0?.issuers ?? [] } }
 
     /// Responds to a request: the handler of an `HTTPServer`.

@@ -7,7 +7,6 @@ struct SandboxRequest: Sendable {
     let path: String
     let fields: HTTPFields
     let query: [FormEncoding.Pair]
-    /// Undecoded; empty without one.
     let rawQuery: String
     /// Nil unless the body is a form that can be read.
     let form: [FormEncoding.Pair]?
@@ -52,7 +51,6 @@ struct SandboxRequest: Sendable {
         return String(words[1])
     }
 
-    /// The `grant_type`, for faults that apply to one grant.
     var grantType: String? { (form ?? query).first { $0.name == "grant_type" }?.value }
 }
 
@@ -60,7 +58,6 @@ struct SandboxRequest: Sendable {
 /// sections 3.1 and 3.2).
 struct Parameters: Sendable {
     private let values: [String: String]
-    /// Names that occurred more than once.
     let repeated: Set<String>
 
     init(_ pairs: [FormEncoding.Pair]) {
@@ -84,7 +81,6 @@ struct Parameters: Sendable {
         if let name = repeated.min() { throw OAuthError("invalid_request", "\(name) is repeated") }
     }
 
-    /// The scopes of a request; nil if it names none.
     var scopes: [String]? { self["scope"]?.split(separator: " ").map(String.init) }
 }
 
@@ -152,7 +148,6 @@ enum Responses {
         answer(status, "text/plain; charset=utf-8", Array((text + "\n").utf8), fields)
     }
 
-    /// The response that the endpoint makes, or that of the error that it throws.
     static func catching(_ answer: () throws -> ServerResponse) -> ServerResponse {
         do {
             return try answer()

@@ -73,7 +73,7 @@ extension ProviderState {
             let name = member.value.bool == true ? nil : try member.userName(users)
             var count = server.issuer.ledger.endAll { name == nil || $0.user.name == name }
             if name == nil { count += supabase.sessions.end { _ in true } }
-            server.issuer.counters.endedSessions += count
+            server.issuer.counters[.endedSessions] += count
         case "release":
             if let isAll = member.value.bool {
                 if isAll { releases.append(Release()) }
@@ -91,7 +91,6 @@ extension ProviderState {
     }
 }
 
-/// Which requests that are held go on.
 struct Release {
     /// Nil for every endpoint.
     var endpoint: Endpoint?

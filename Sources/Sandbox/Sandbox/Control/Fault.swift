@@ -11,13 +11,9 @@ struct Fault {
         case html
         /// 307: a client that follows it sends its secrets on.
         case redirect
-        /// Never responds.
         case hang
-        /// Responds when it is released.
         case gate
-        /// Announces more than it sends, and closes the connection.
         case truncated
-        /// A correct response, with padding.
         case oversize
         case invalidJSON = "invalid_json"
         case duplicateMembers = "duplicate_members"
@@ -34,7 +30,6 @@ struct Fault {
     /// Applies only to this path below the issuer's.
     let path: String?
     let kind: Kind
-    /// Nil for the kind's usual one.
     let status: Int?
     let retryAfter: String?
     let target: String?
@@ -61,8 +56,7 @@ struct Fault {
         let text = "This is a fault."
         switch kind {
         case .status:
-            return Responses.text(
-                text, status: status ?? 503, fields: retryAfter.map { [("Retry-After", $0)] } ?? [])
+            return Responses.text(text, status: status ?? 503, fields: retryAfter.map { [("Retry-After", $0)] } ?? [])
         case .html: return Pages.error(text, status: status ?? 200)
         case .redirect: return Responses.text(text, status: 307, fields: [("Location", target ?? "")])
         case .empty: return ServerResponse(status: status ?? 400)

@@ -22,7 +22,7 @@ internal import RingbackBase
 /// A web page must not be able to switch a sandbox that is running: requests that a browser made for another site's
 /// page are refused.
 extension SandboxProvider {
-    /// The longest a `wait` may take.
+    /// Seconds.
     private static let maxWait = 60
 
     func control(_ request: SandboxRequest, path: String) async -> ServerResponse {

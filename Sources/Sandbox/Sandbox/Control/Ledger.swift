@@ -1,9 +1,7 @@
 internal import RingbackBase
 internal import Synchronization
 
-/// What an issuer has issued, and what happened to it.
-///
-/// A sign-in starts a family: the code, its refresh tokens and its access tokens. If a code or a replaced refresh token
+/// What an issuer has issued. A sign-in starts a family: the code, its refresh tokens and its access tokens. If a code or a replaced refresh token
 /// is presented again, the whole family ends, since somebody else may hold a copy (RFC 6749 section 4.1.2, RFC 9700
 /// section 4.14.2).
 struct Ledger {
@@ -60,7 +58,6 @@ struct Ledger {
 
     mutating func end(_ family: Int) { families[family].isEnded = true }
 
-    /// Ends the families that match. Returns how many it ended.
     mutating func endAll(where isPicked: (Family) -> Bool) -> Int {
         var count = 0
         for index in families.indices where !families[index].isEnded && isPicked(families[index]) {
@@ -70,7 +67,6 @@ struct Ledger {
         return count
     }
 
-    /// The grant of an access token that is valid now.
     func access(_ token: String, at now: Int) -> AccessGrant? {
         guard let grant = accessTokens[token], !grant.isRevoked, now < grant.expiresAt, !families[grant.family].isEnded
         else { return nil }
@@ -85,40 +81,37 @@ struct Ledger {
 
 /// What an issuer has done so far, for tests that must prove that something happened once, or not at all.
 struct Counters {
-    /// By endpoint.
     var requests: [String: Int] = [:]
     /// Token requests by grant type, refused ones included.
     var tokenRequests: [String: Int] = [:]
-    var signIns = 0
-    var denials = 0
-    var codesIssued = 0
-    var codeReuses = 0
-    var tokensIssued = 0
-    var refreshes = 0
-    var rotations = 0
-    /// Rotations whose response was passed on completely to be sent: no fault of this sandbox kept it back.
-    var rotationsAnswered = 0
-    var reuseDetections = 0
-    var revocations = 0
-    var endedSessions = 0
-    var deviceCodesIssued = 0
-    /// Token requests of devices that came before their interval had passed.
-    var earlyDeviceQuestions = 0
-    var registrations = 0
-    var registrationsDeleted = 0
+    /// How often each event has happened.
+    private var events: [Event: Int] = [:]
+
+    enum Event: String, CaseIterable {
+        case signIns = "sign_ins", denials, codesIssued = "codes_issued", codeReuses = "code_reuses"
+        case tokensIssued = "tokens_issued", refreshes, rotations
+        /// Rotations whose response was passed on completely to be sent: no fault of this sandbox kept it back.
+        case rotationsAnswered = "rotations_answered"
+        case reuseDetections = "reuse_detections", revocations, endedSessions = "ended_sessions"
+        case deviceCodesIssued = "device_codes_issued"
+        /// Token requests of devices that came before their interval had passed.
+        case earlyDeviceQuestions = "early_device_questions"
+        case registrations, registrationsDeleted = "registrations_deleted"
+    }
+
+    subscript(event: Event) -> Int {
+        get { events[event] ?? 0 }
+        set { events[event] = newValue }
+    }
 
     var members: JSONObject {
         var every = requests
         for endpoint in Endpoint.allCases { every[endpoint.rawValue, default: 0] += 0 }
-        return [
+        var members: JSONObject = [
             "requests": JSONObject(sorted: every), "token_requests": JSONObject(sorted: tokenRequests),
-            "sign_ins": signIns, "denials": denials,
-            "codes_issued": codesIssued, "code_reuses": codeReuses, "tokens_issued": tokensIssued,
-            "refreshes": refreshes, "rotations": rotations, "rotations_answered": rotationsAnswered,
-            "reuse_detections": reuseDetections, "revocations": revocations, "ended_sessions": endedSessions,
-            "device_codes_issued": deviceCodesIssued, "early_device_questions": earlyDeviceQuestions,
-            "registrations": registrations, "registrations_deleted": registrationsDeleted,
-        ] as JSONObject
+        ]
+        for event in Event.allCases { members[event.rawValue] = .integer(self[event]) }
+        return members
     }
 }
 
@@ -185,7 +178,6 @@ struct RequestLog {
 
     private(set) var entries: [Entry] = []
     private var nextNumber = 1
-    /// When there are more, the oldest are removed.
     private static let maxEntries = 10_000
 
     /// Returns the entry's number.

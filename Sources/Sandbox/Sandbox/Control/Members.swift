@@ -58,7 +58,6 @@ extension Dictionary: SettingValue where Key == String, Value: SettingValue {
     var shown: JSON { .object(JSONObject(sorted: mapValues(\.shown))) }
 }
 
-/// One setting: its name in the control document, how it is changed, and how it is shown.
 struct Setting<Settings> {
     let name: String
     private(set) var set: (inout Settings, JSONObject.Member) throws -> Void
@@ -152,7 +151,6 @@ extension JSONObject.Member {
         return values
     }
 
-    /// The same for members that have the names of endpoints.
     func byEndpoint<Value>(_ read: (JSONObject.Member) throws -> Value) throws -> [String: Value] {
         for member in try object().members { _ = try member.endpoint(member.name) }
         return try table(read)

@@ -4,7 +4,6 @@ internal import RingbackBase
 public struct SandboxOptions: Sendable {
     /// The users who can sign in, in the order of the sign-in page. At least one.
     public var users: [SandboxUser]
-    /// The clients that every issuer knows.
     public var clients: [SandboxClient]
     /// Path prefixes of the issuers on this server: `""` is the server's root. Each issuer has its own keys, codes,
     /// tokens, counters, log and control endpoint.
@@ -82,18 +81,15 @@ public struct SandboxSettings: Sendable, Equatable {
     public var idTokenLifetime = 3_600
     /// RFC 6749 section 4.1.2 recommends at most ten minutes. With one minute, clients that are too slow are found.
     public var codeLifetime = 60
-    /// How long refresh tokens are valid; nil for ever.
     public var refreshTokenLifetime: Int?
     /// Token responses state in `refresh_expires_in` how long the refresh token lasts, if it ends (as Keycloak does).
     public var statesRefreshLifetime = false
-    /// Leaves `expires_in` out of token responses.
     public var omitsExpiresIn = false
     public var refreshTokens = RefreshTokens.always
     /// Each refresh replaces the refresh token, and using a replaced one ends its whole family (RFC 9700 4.14.2).
     public var rotates = true
     /// For so long a replaced refresh token gets the token that replaced it, and does not end the family.
     public var reuseGrace = 0
-    /// Responses to refreshes contain an ID token.
     public var renewsIDToken = true
     /// A refresh with fewer scopes brings a refresh token of these scopes alone, against RFC 6749 section 6.
     public var downscopesRefreshTokens = false
@@ -112,16 +108,13 @@ public struct SandboxSettings: Sendable, Equatable {
     public var registration = Registration.open
     /// The token that ``Registration/token`` requires.
     public var initialAccessToken = "initial-access-token"
-    /// How registered clients authenticate, whatever they asked for.
     public var registeredAuthentication: SandboxClient.Authentication?
     /// How long their secrets are valid after the registration; nil for ever.
     public var registeredSecretLifetime: Int?
     public var algorithm = SandboxAlgorithm.rs256
     /// The name of the user who is signed in without a page; nil shows the page.
     public var autoApprovedUser: String?
-    /// Authorization requests without a nonce are refused.
     public var requiresNonce = false
-    /// Keys are published, and tokens signed, without a `kid`.
     public var omitsKeyIDs = false
     /// The URLs of endpoints in the metadata, by the endpoint's name, in place of this server's: for a proxy that
     /// changes responses on their way.

@@ -10,7 +10,6 @@ struct Interaction {
     let nonce: String?
     /// The client asked that the user be asked for consent (`prompt=consent`).
     let asksConsent: Bool
-    /// The user that the page proposes.
     let loginHint: String?
     let expiresAt: Int
 }
@@ -109,7 +108,7 @@ extension AuthorizationServer {
         else { return Pages.error("This sign-in page was used already, or stood open too long. Start again.") }
         if parameters["decision"] == "deny" {
             interactions[name] = nil
-            issuer.counters.denials += 1
+            issuer.counters[.denials] += 1
             return issuer.send(OAuthError("access_denied", "The user said no."), to: interaction.destination)
         }
         guard parameters["decision"] == "allow", let user = issuer.user(named: parameters["user"] ?? "") else {
@@ -133,8 +132,8 @@ extension Issuer {
         ledger.codes[code] = Ledger.CodeGrant(
             family: family, redirectURI: interaction.destination.redirectURI, challenge: interaction.challenge,
             nonce: interaction.nonce, hasConsent: interaction.asksConsent, expiresAt: now + settings.codeLifetime)
-        counters.signIns += 1
-        counters.codesIssued += 1
+        counters[.signIns] += 1
+        counters[.codesIssued] += 1
         return send(["code": code], to: interaction.destination)
     }
 

@@ -7,7 +7,6 @@ internal import RingbackBase
 struct AuthorizationServer {
     var issuer: Issuer
     var clients: Clients
-    /// By the client's id.
     var registrations: [String: Registration] = [:]
     /// Sign-in pages without a decision, by their unguessable name.
     var interactions: [String: Interaction] = [:]
@@ -117,7 +116,6 @@ extension AuthorizationServer {
 /// The endpoints of an issuer: their paths, and their names in switches, counters and the log.
 enum Endpoint: String, CaseIterable, Sendable {
     case discovery, jwks, authorize
-    /// Where the page of `authorize` sends its form.
     case signIn = "sign_in"
     case token, userinfo, revocation
     /// RFC 9126.
@@ -153,7 +151,6 @@ enum Endpoint: String, CaseIterable, Sendable {
     case supabaseOther = "supabase_other"
     case supabaseREST = "supabase_rest"
 
-    /// The path below the issuer's, and the methods.
     private var place: (path: String, methods: [String]) {
         switch self {
         case .discovery: ("/.well-known/openid-configuration", ["GET"])
@@ -177,7 +174,6 @@ enum Endpoint: String, CaseIterable, Sendable {
     var path: String { place.path }
     var methods: [String] { place.methods }
 
-    /// The endpoint at a path below the issuer's.
     init?(path: String) {
         let isOurs = { (endpoint: Endpoint) in !endpoint.isSupabase && endpoint.path == path }
         guard let found = Endpoint(supabasePath: path) ?? Endpoint.allCases.first(where: isOurs) else { return nil }
@@ -192,7 +188,6 @@ enum Endpoint: String, CaseIterable, Sendable {
 struct Issuer {
     /// The URL that names the issuer, without a final slash.
     let name: String
-    /// The prefix of every path.
     let prefix: String
     var users: [SandboxUser]
     var settings: SandboxSettings

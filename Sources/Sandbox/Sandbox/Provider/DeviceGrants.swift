@@ -12,7 +12,6 @@ struct DeviceGrant {
     }
 
     let clientID: String
-    /// As it is shown.
     let userCode: String
     let scopes: [String]
     let expiresAt: Int
@@ -45,7 +44,7 @@ extension AuthorizationServer {
             clientID: client.id, userCode: Self.newUserCode(), scopes: parameters.scopes ?? [],
             expiresAt: now + settings.deviceCodeLifetime, interval: settings.deviceInterval, answeredAt: now)
         devices[deviceCode] = grant
-        issuer.counters.deviceCodesIssued += 1
+        issuer.counters[.deviceCodesIssued] += 1
         var answer: JSONObject = [
             "device_code": deviceCode, "user_code": grant.userCode, "verification_uri": issuer.url(.device),
             "verification_uri_complete": "\(issuer.url(.device))?user_code=\(grant.userCode)",
@@ -69,7 +68,7 @@ extension AuthorizationServer {
         grant.answeredAt = now
         if isEarly {
             grant.interval += Self.slowing
-            issuer.counters.earlyDeviceQuestions += 1
+            issuer.counters[.earlyDeviceQuestions] += 1
         }
         devices[code] = grant
         guard now < grant.expiresAt else { throw OAuthError("expired_token", "the device code has expired") }
@@ -82,7 +81,6 @@ extension AuthorizationServer {
         case .allowed(let user):
             devices[code]?.state = .used
             let family = issuer.open(client, user, grant.scopes, at: now)
-            // A user who enters a device's code has consented.
             return try issuer.firstAnswer(client, family: family, hasConsent: true, at: now)
         }
     }
@@ -121,14 +119,13 @@ extension AuthorizationServer {
         }?.key
     }
 
-    /// Allows the device for a user, or denies it (nil).
     private mutating func decide(device code: String, as user: SandboxUser?) {
         if let user {
             devices[code]?.state = .allowed(user)
-            issuer.counters.signIns += 1
+            issuer.counters[.signIns] += 1
         } else {
             devices[code]?.state = .denied
-            issuer.counters.denials += 1
+            issuer.counters[.denials] += 1
         }
     }
 
@@ -168,7 +165,6 @@ struct DeviceDecision {
     }
 }
 
-/// The pages where a user enters the code of another device (RFC 8628 section 3.3).
 extension Pages {
     static func deviceCode(action: String, problem: String? = nil) -> ServerResponse {
         let body = """

@@ -62,7 +62,6 @@ extension SandboxAlgorithm {
 }
 
 extension SignatureAlgorithm {
-    /// Of the keys that are made for it here.
     var family: PrivateKey.Family {
         switch self {
         case .es256: .p256
@@ -89,7 +88,6 @@ struct JSONWebToken {
     let header: JSONObject
     let claims: JSONObject
     let signature: [UInt8]
-    /// What was signed.
     let message: [UInt8]
 
     /// Nil for anything but three parts, of which the first two are objects.
@@ -104,10 +102,8 @@ struct JSONWebToken {
         message = Array("\(parts[0]).\(parts[1])".utf8)
     }
 
-    /// Nil for one that is not known here.
     var algorithm: SignatureAlgorithm? { header["alg"]?.string.flatMap(SignatureAlgorithm.init(rawValue:)) }
 
-    /// Never by an algorithm that is not known here.
     func isSigned(by key: PublicKey, _ algorithm: SignatureAlgorithm?) -> Bool {
         algorithm.map { key.verify(signature: signature, message: message, algorithm: $0) } ?? false
     }

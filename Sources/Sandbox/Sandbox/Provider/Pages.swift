@@ -81,7 +81,6 @@ enum Pages {
         Responses.page(document("Signed out", "<h1>Signed out</h1>\n<p>You can close this page.</p>"))
     }
 
-    /// An overview for a user who opens the server's root.
     static func index(issuers: [String], users: [SandboxUser], clients: [SandboxClient]) -> ServerResponse {
         let links = issuers.map { issuer in
             let url = escape(issuer + Endpoint.discovery.path)

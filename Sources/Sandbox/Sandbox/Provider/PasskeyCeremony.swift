@@ -156,21 +156,18 @@ enum PasskeyCBOR: Equatable {
         let value: PasskeyCBOR
     }
 
-    /// Authenticators nest four levels at most.
     private static let maxDepth = 4
     private static let maxItems = 64
 
     /// The first item, which is removed from `rest`; nil for anything that is not as above.
     static func take(from rest: inout ArraySlice<UInt8>) -> PasskeyCBOR? { item(&rest, 0) }
 
-    /// The bytes as exactly one item.
     init?(parsing bytes: [UInt8]) {
         var rest = bytes[...]
         guard let item = PasskeyCBOR.take(from: &rest), rest.isEmpty else { return nil }
         self = item
     }
 
-    /// A map's value; nil for no map, and if it has no such key.
     subscript(key: PasskeyCBOR) -> PasskeyCBOR? {
         guard case .map(let pairs) = self else { return nil }
         return pairs.first { $0.key == key }?.value

@@ -28,7 +28,7 @@ extension AuthorizationServer {
         for member in asked.members where document[member.name] == nil { document[member.name] = member.value }
         document["token_endpoint_auth_method"] = .string(way.rawValue)
         registrations[id] = Registration(token: token, document: document)
-        issuer.counters.registrations += 1
+        issuer.counters[.registrations] += 1
         return Responses.json(document, status: 201)
     }
 
@@ -41,8 +41,8 @@ extension AuthorizationServer {
         guard request.method == "DELETE" else { return Responses.json(registration.document) }
         registrations[id] = nil
         clients.remove(id)
-        issuer.counters.endedSessions += issuer.ledger.endAll { $0.clientID == id }
-        issuer.counters.registrationsDeleted += 1
+        issuer.counters[.endedSessions] += issuer.ledger.endAll { $0.clientID == id }
+        issuer.counters[.registrationsDeleted] += 1
         return Responses.text("", status: 204)
     }
 
@@ -128,12 +128,10 @@ extension Clients {
 }
 
 struct Registration {
-    /// The registration access token.
     var token: String
     /// The response to the registration, or to its last update.
     var document: JSONObject
 
-    /// What an update asks for (RFC 7592 section 2.2).
     fileprivate func update(_ id: String, in body: [UInt8]) throws -> JSONObject {
         let asked = (try? JSON(parsing: body))?.object ?? JSONObject()
         try require(asked["client_id"]?.string == id, "invalid_request", "the body does not name this client")

@@ -65,7 +65,6 @@ extension Issuer {
             subject: claims["sub"]?.string, at: now)
     }
 
-    /// What is checked of every assertion. Returns its subject.
     private func check(
         _ isOurs: Bool, audience: String?, expiry: Int?, subject: String?, at now: Int
     ) throws -> String {

@@ -11,7 +11,7 @@ extension Issuer {
             throw OAuthError("invalid_grant", "the code is not known")
         }
         guard !grant.isUsed else {
-            counters.codeReuses += 1
+            counters[.codeReuses] += 1
             ledger.end(grant.family)
             throw OAuthError("invalid_grant", "the code was used before; what it yielded is revoked")
         }
@@ -57,7 +57,7 @@ extension Issuer {
         try require(!family.isEnded, "invalid_grant", "the session has ended")
         try require(now < grant.expiresAt ?? .max, "invalid_grant", "the refresh token has expired")
         if let successor = grant.successor, !isWithinGrace(successor, at: now) {
-            counters.reuseDetections += 1
+            counters[.reuseDetections] += 1
             ledger.end(grant.family)
             throw OAuthError("invalid_grant", "the refresh token was used before; the session is ended")
         }
@@ -70,7 +70,7 @@ extension Issuer {
         let refreshToken = rotate(token, grant, at: now)
         let lasting = downscoped(scopes, of: family, grant)
         if let refreshToken { ledger.refreshTokens[refreshToken]?.scopes = lasting }
-        counters.refreshes += 1
+        counters[.refreshes] += 1
         let given = perturbations.take(.tokenWholeScope) ? family.scopes : scopes
         return try answer(
             client, family: grant.family, scopes: given, refreshToken: refreshToken, held: token, nonce: nil,
@@ -97,7 +97,7 @@ extension Issuer {
         guard isForced || (settings.rotates && !isPrevented) else { return nil }
         let successor = newRefreshToken(of: grant.family, at: now)
         ledger.refreshTokens[token]?.successor = (successor, now)
-        counters.rotations += 1
+        counters[.rotations] += 1
         return successor
     }
 
@@ -122,7 +122,7 @@ extension Issuer {
         let lifetime = settings.accessTokenLifetime
         ledger.accessTokens[token] = Ledger.AccessGrant(
             family: family, user: user, scopes: scopes, expiresAt: now + lifetime)
-        counters.tokensIssued += 1
+        counters[.tokensIssued] += 1
         let members: JSONObject = [
             "access_token": token, "token_type": "Bearer", "scope": scopes.joined(separator: " "),
             "expires_in": settings.omitsExpiresIn ? nil : lifetime,
@@ -157,7 +157,6 @@ extension Issuer {
     }
 }
 
-/// What can be done with an issued token: read its user's claims, revoke it, end the session.
 extension Issuer {
     /// OpenID Connect Core section 5.3. The token comes in the header and nowhere else (RFC 6750 section 2,
     /// RFC 9700 section 4.3.2).
@@ -190,11 +189,11 @@ extension Issuer {
         let token = try parameters.required("token")
         if let grant = ledger.refreshTokens[token] {
             try checkOwner(client, of: grant.family)
-            if !ledger.families[grant.family].isEnded { counters.revocations += 1 }
+            if !ledger.families[grant.family].isEnded { counters[.revocations] += 1 }
             ledger.end(grant.family)
         } else if let grant = ledger.accessTokens[token] {
             try checkOwner(client, of: grant.family)
-            if !grant.isRevoked { counters.revocations += 1 }
+            if !grant.isRevoked { counters[.revocations] += 1 }
             ledger.accessTokens[token]?.isRevoked = true
         }
         return Responses.text("", status: 200)
@@ -224,7 +223,7 @@ extension Issuer {
             clientID = family.clientID
             if !family.isEnded, !family.scopes.contains("offline_access") {
                 ledger.end(index)
-                counters.endedSessions += 1
+                counters[.endedSessions] += 1
             }
         }
         guard let target = parameters["post_logout_redirect_uri"] else { return Pages.signedOut() }

@@ -2,7 +2,6 @@ internal import Cryptography
 internal import LocalHTTP
 internal import RingbackBase
 
-/// What a request passes before it reaches its endpoint.
 extension SupabaseCall {
     /// The gateway's response in place of the server's; nil lets the request pass. Browsers and mail links have no key.
     func gatewayResponse(_ endpoint: Endpoint) -> ServerResponse? {
@@ -117,7 +116,6 @@ enum SupabaseResponses {
         ServerResponse(status: status, fields: HTTPFields([("Location", location)]))
     }
 
-    /// The router's response to a path that it does not know.
     static func unknownPath() -> ServerResponse {
         ServerResponse(
             status: 404, fields: HTTPFields([("Content-Type", "text/plain; charset=utf-8")]),
@@ -145,7 +143,6 @@ enum SupabaseResponses {
         return json(body, status: refusal.status, fields: fields)
     }
 
-    /// An error of the REST endpoint, in its own form.
     static func restRefusal(_ refusal: SupabaseError) -> ServerResponse {
         let body: JSONObject = [
             "code": refusal.code, "details": refusal.details?.jsonValue ?? JSON.null, "hint": JSON.null,
@@ -166,7 +163,6 @@ enum SupabaseResponses {
     }
 }
 
-/// What everybody may read of a project.
 extension SupabaseSettings {
     static let listedProviders = [
         "apple", "azure", "bitbucket", "discord", "facebook", "snapchat", "figma", "fly", "github", "gitlab", "google",
@@ -203,7 +199,6 @@ extension SupabaseSettings {
 struct SupabaseCall {
     let request: SandboxRequest
     let settings: SupabaseSettings
-    /// The project's URL, without a final slash.
     let projectURL: String
     let now: Int
     /// The path below `/auth/v1` or `/rest/v1`, decoded.
@@ -235,9 +230,7 @@ struct SupabaseCall {
     }
 
     func field(_ name: String) -> String? { request.fields[name] }
-
     var version: String? { field("X-Supabase-Api-Version") }
-    /// The client's address, as proxies report it.
     var address: String { field("X-Forwarded-For")?.split(separator: ",").first.map(String.init) ?? "127.0.0.1" }
 
     /// The token of `Authorization: Bearer …`, whatever the scheme's letter case.
@@ -248,7 +241,6 @@ struct SupabaseCall {
         return String(words[1])
     }
 
-    /// Where the user is redirected in the end.
     var redirectTarget: String {
         let rules = settings.redirectRules
         let asked = field("redirect_to") ?? query("redirect_to") ?? ""
@@ -277,7 +269,6 @@ struct SupabaseBody {
     func text(_ name: String) throws -> String { try read(name, "string", \.string) ?? "" }
     func flag(_ name: String) throws -> Bool? { try read(name, "bool", \.bool) }
     func object(_ name: String) throws -> JSONObject? { try read(name, "map", \.object) }
-
     func data() throws -> JSONObject { try object("data") ?? JSONObject() }
 
     private func read<Value>(_ name: String, _ type: String, _ path: KeyPath<JSON, Value?>) throws -> Value? {

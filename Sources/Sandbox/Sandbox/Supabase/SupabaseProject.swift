@@ -5,7 +5,6 @@ internal import RingbackBase
 /// also every external provider of the project. Written from responses of the real server. Its endpoints are extensions
 /// in files of their own; here each request finds its endpoint.
 struct SupabaseProject {
-    /// Without a final slash.
     private let url: String
     var settings = SupabaseSettings()
     var users = SupabaseUsers()
@@ -13,7 +12,6 @@ struct SupabaseProject {
     var keys = SupabaseKeys()
     var mail = SupabaseMail()
     var flows = SupabaseFlows()
-    /// `profiles` exists from the start.
     var tables = ["profiles": SupabaseTable()]
     var factorChallenges: [String: SupabaseFactorChallenge] = [:]
     var passkeyChallenges: [String: SupabasePasskeyChallenge] = [:]
@@ -85,9 +83,7 @@ struct SupabaseRoute {
     let methods: [String]
     /// `*` stands for one part of the path, `**` for all that follow.
     let path: String
-    /// The group of the path in switches, counters and the log.
     let endpoint: Endpoint
-    /// Requests are counted by address.
     let isLimited: Bool
     /// A POST needs a CAPTCHA token, if the project wants one.
     var isGuarded = false
@@ -183,7 +179,6 @@ struct SupabaseSettings: Equatable {
     enum Forgery: String, CaseIterable { case key, nameless, secret }
 
     var configuration = Configuration.a
-    /// New addresses count as confirmed.
     var autoconfirm = true
     var phoneAutoconfirm = false
     var algorithm = Algorithm.hs256
@@ -198,7 +193,6 @@ struct SupabaseSettings: Equatable {
     var siteURL = "https://app.example.org"
     var allowList: [String] = ["**"]
     var accessTokenLifetime = 3_600
-    /// Access tokens name their issuer.
     var namesIssuer = true
     /// The API keys that are accepted; empty for no gateway at all.
     var apiKeys = ["sb_publishable_sandbox"]
@@ -221,7 +215,6 @@ struct SupabaseSettings: Equatable {
     var passkeyOrigins = ["https://app.example.org"]
     var maxPasskeys = 10
     var ssoDomains = ["company.example": "5d0c2b1e-6c34-4b9e-9f5f-0f1a2b3c4d5e"]
-    /// A change of the address has to be confirmed at both addresses.
     var securesEmailChange = true
     /// A password is changed only with a code, unless the session is younger than a day.
     var securesPasswordChange = false
@@ -244,16 +237,13 @@ struct SupabaseSettings: Equatable {
     var singleSession = false
     /// How many requests a bucket allows in five minutes; nil for no limit.
     var requestLimit: Int?
-    /// How many mails are sent in an hour at most.
     var mailLimit: Int?
-    /// The only CAPTCHA token that is valid; nil for no protection.
     var captcha: String?
     /// The error of the hook that is asked before an access token is made; nil if there is no hook, or if it agrees.
     var tokenHook: SupabaseError?
     /// The error of the hook that is asked before a user of an external provider is created. Without a code of its own
     /// the redirect has an empty `error_code`, as the real server's.
     var userHook: SupabaseError?
-    /// Every new user gets a row in `profiles`.
     var profileTrigger = true
 
     init(_ configuration: Configuration = .a) {
@@ -272,7 +262,6 @@ struct SupabaseSettings: Equatable {
     var redirectRules: SupabaseRedirectRules { SupabaseRedirectRules(siteURL: siteURL, allowed: allowList) }
 }
 
-/// How many requests are still allowed, of each client and each kind.
 struct SupabaseLimits {
     private struct Bucket {
         var tokens: Double
@@ -309,7 +298,6 @@ extension Endpoint {
     static let restRoot = "/rest/v1/"
     var isSupabase: Bool { rawValue.hasPrefix("supabase_") }
 
-    /// The endpoint at a path below a project's URL; nil for any other path.
     init?(supabasePath path: String) {
         let isAuth = path.hasPrefix(Endpoint.supabaseRoot)
         guard isAuth || path.hasPrefix(Endpoint.restRoot) else { return nil }

@@ -47,7 +47,6 @@ struct SupabaseURL {
         path = String(rest)
     }
 
-    /// Without port and brackets.
     var host: String {
         guard let authority else { return "" }
         let place = authority.split(separator: "@").last.map(String.init) ?? authority
@@ -176,7 +175,6 @@ struct SupabaseRedirectRules {
         ["localhost", "127.0.0.1", "::1", "0.0.0.0", "::"].contains(host) || host.hasSuffix(".localhost")
     }
 
-    /// Nil if the host is no IP address.
     private static func isLoopbackAddress(_ host: String) -> Bool? {
         if host.contains(":") { return host == "::1" || host == "0:0:0:0:0:0:0:1" }
         let parts = host.split(separator: ".", omittingEmptySubsequences: false)
@@ -254,7 +252,6 @@ enum SupabaseGlob {
     private static func isSeparator(_ character: Character) -> Bool { character == "." || character == "/" }
 }
 
-/// The forms in which the real server writes names, times and numbers.
 enum SupabaseText {
     /// RFC 9562 section 5.4.
     static func uuid() -> String {

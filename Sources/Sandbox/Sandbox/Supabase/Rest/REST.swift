@@ -119,19 +119,16 @@ extension SupabaseProject {
 /// A table of the project's own. A row belongs to the user whose id is in the key column, and only that user sees and
 /// changes it.
 struct SupabaseTable {
-    /// The column that names the owner.
     var key = "id"
     var rows: [JSONObject] = []
 }
 
-/// A condition of a request's query: `id=eq.X`.
 struct SupabaseFilter {
     let column: String
     let comparison: String
     let operand: String
     let isNegated: Bool
 
-    /// Nil for an unknown operator.
     init?(column: String, text: String) {
         var rest = text[...]
         isNegated = rest.hasPrefix("not.")

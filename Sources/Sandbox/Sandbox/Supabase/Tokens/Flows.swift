@@ -29,7 +29,6 @@ struct SupabaseFlow {
     let provider: String
     let method: String
     var upstream = Upstream.none
-    /// Nil for the implicit flow.
     let challenge: SupabaseChallenge?
     let redirectTo: String
     let createdAt: Int
@@ -50,10 +49,8 @@ struct SupabaseFlow {
     }
 }
 
-/// The sign-ins that a redirect is to finish. Those with an external provider are in files of their own.
 struct SupabaseFlows {
     private static let maxFlows = 10_000
-    /// In the order in which they began.
     private var flows: [SupabaseFlow] = []
 
     mutating func add(_ flow: SupabaseFlow) {
@@ -270,7 +267,6 @@ extension SupabaseProject {
 }
 
 extension SupabaseCall {
-    /// Where providers, and companies, redirect users back to.
     var callbackURL: String { authURL + "/callback" }
     var assertionURL: String { authURL + "/sso/saml/acs" }
 

@@ -1,7 +1,6 @@
 internal import Cryptography
 internal import RingbackBase
 
-/// The sessions of a project and their refresh tokens.
 struct SupabaseSessions {
     private var byID: [String: SupabaseSession] = [:]
     /// The session that a refresh token of the first kind belongs to; kept when the session has ended.
@@ -10,7 +9,6 @@ struct SupabaseSessions {
     private var strayTokens: [String: String] = [:]
     subscript(id: String) -> SupabaseSession? { byID[id] }
 
-    /// Returns the new session's id.
     mutating func open(
         _ userID: String, _ proof: SupabaseSession.Proof, _ kind: SupabaseSettings.RefreshTokens, at now: Int
     ) -> String {
@@ -27,7 +25,6 @@ struct SupabaseSessions {
         if !session.isCounted { rowOwners[session.currentToken] = session.id }
     }
 
-    /// Ends the sessions that match. Returns how many.
     @discardableResult
     mutating func end(where isPicked: (SupabaseSession) -> Bool) -> Int {
         let count = byID.count
@@ -234,9 +231,7 @@ struct SupabaseSession {
     let userID: String
     let createdAt: Int
     var refreshedAt: Int
-    /// The newest first.
     var proofs: [Proof]
-    /// The factor that raised its level.
     var factorID: String?
     /// Counted tokens (v2) instead of rows (v1).
     var isCounted: Bool
@@ -255,12 +250,10 @@ struct SupabaseSession {
         try require(level == "aal2" || !user.hasVerifiedFactor, status, "insufficient_aal", message)
     }
 
-    /// The token to issue now.
     var currentToken: String {
         isCounted ? SupabaseCountedToken(session: id, counter: counter).text(key: key) : rows.last?.token ?? ""
     }
 
-    /// The newest row that is not revoked.
     var activeRow: Row? { rows.last { !$0.isRevoked } }
 
     mutating func swap(_ token: String?, at now: Int, kind: SupabaseSettings.RefreshTokens = .v1) {
@@ -380,7 +373,7 @@ struct SupabaseKeys {
         }
     }
 
-    /// The present key. If the algorithm has changed, the last key stays published.
+    /// If the algorithm has changed, the last key stays published.
     private mutating func currentKey(for algorithm: SupabaseSettings.Algorithm) -> Key? {
         if let current, current.algorithm != algorithm { rotate(keepsPublished: true) }
         if current == nil, let family = algorithm.signature?.family, let key = try? PrivateKey.generate(family) {

@@ -1,9 +1,7 @@
 internal import LocalHTTP
 internal import RingbackBase
 
-/// Who may do what at a project, and what a client gets.
 extension SupabaseProject {
-    /// The user and the session of a request's bearer token.
     func authenticate(_ call: SupabaseCall) throws -> (user: SupabaseUser, session: SupabaseSession) {
         let token = try unwrap(call.bearer, 401, "no_authorization", "This endpoint requires a valid Bearer token")
         let claims = try keys.claims(of: token, at: call.now)
@@ -118,11 +116,11 @@ extension SupabaseProject {
         do {
             let refresh = try sessions.refresh(token, users, call.settings, at: call.now)
             let answer = try tokenResponse(refresh.sessionID, refreshToken: refresh.token, fields: refresh.fields, call)
-            counters.refreshes += 1
-            if answer.fields.contains("sb-auth-refresh-token-rotated") { counters.rotations += 1 }
+            counters[.refreshes] += 1
+            if answer.fields.contains("sb-auth-refresh-token-rotated") { counters[.rotations] += 1 }
             return answer
         } catch let error as SupabaseError {
-            if error.code == "refresh_token_already_used" { counters.reuseDetections += 1 }
+            if error.code == "refresh_token_already_used" { counters[.reuseDetections] += 1 }
             throw error
         }
     }

@@ -16,7 +16,6 @@ extension SupabaseProject {
         return users.save(user, at: call.now)
     }
 
-    /// Sends a code to a phone. Returns the user as stored.
     @discardableResult
     mutating func message(
         _ kind: SentCode.Kind, _ type: String, to user: SupabaseUser, at phone: String, by channel: String = "sms",
@@ -152,7 +151,6 @@ extension SupabaseCall {
 
 /// How users come to be, and what a confirmed address or number changes in them.
 extension SupabaseUser {
-    /// The address is to be confirmed.
     init(email: String, password: String?, data: JSONObject, at now: Int) {
         self.init(at: .next(now))
         self.email = email
@@ -172,7 +170,6 @@ extension SupabaseUser {
         addOwnIdentity("phone", phone, at: now)
     }
 
-    /// The identity of the user's own address (`email`) or number (`phone`).
     private mutating func addOwnIdentity(_ provider: String, _ value: String, at now: Int) {
         guard !identities.contains(where: { $0.provider == provider }) else { return }
         let data: JSONObject = ["sub": id, provider: value, "email_verified": false, "phone_verified": false]

@@ -7,7 +7,6 @@ struct SupabaseFactorChallenge {
     let factorID: String
     let address: String
     let expiresAt: Int
-    /// The code in the message.
     let code: String?
     let webAuthn: WebAuthnQuestion?
     var isAnswered = false

@@ -1,7 +1,6 @@
 internal import LocalHTTP
 internal import RingbackBase
 
-/// A user's claims at an external provider.
 struct SupabaseClaims {
     let provider: String
     let subject: String
@@ -79,7 +78,6 @@ extension SupabaseUsers {
         return user.id
     }
 
-    /// Links a further identity to a signed-in user.
     private mutating func link(_ claims: SupabaseClaims, to userID: String, at now: Int) throws {
         var user = try unwrap(self[userID], 422, "user_not_found", "User from sub claim in JWT does not exist")
         let owner = self.user(provider: claims.provider, subject: claims.subject)

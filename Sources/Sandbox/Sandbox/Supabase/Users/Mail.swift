@@ -46,14 +46,11 @@ struct SentMessage: JSONConvertible {
     }
 }
 
-/// What the project sends to its users.
 struct SupabaseMail {
     private static let maxMessages = 10_000
-    /// In the order in which they were sent.
     private(set) var messages: [SentMessage] = []
     private var limits = SupabaseLimits()
 
-    /// The messages after the one with this number.
     func messages(after number: Int) -> ArraySlice<SentMessage> {
         messages[(messages.lastIndex { $0.number <= number }.map { $0 + 1 } ?? 0)...]
     }
@@ -73,7 +70,6 @@ struct SupabaseMail {
         SupabaseText.random(call.settings.otpLength, from: "0123456789")
     }
 
-    /// Sends a code for a second factor. Returns it.
     mutating func sendFactorCode(
         to phone: String, by channel: String, since last: SupabaseInstant?, _ call: SupabaseCall
     ) throws -> String {

@@ -26,8 +26,7 @@ struct SupabasePasskeyChallenge {
 
 /// `/passkeys`: signing in with one; adding, listing, naming and removing them.
 extension SupabaseProject {
-    /// Bytes.
-    private static let maxPasskeyName = 120
+    private static let maxPasskeyBytes = 120
     private static let levelToManage = "AAL2 session is required to manage passkeys"
 
     func passkeys(_ call: SupabaseCall) throws -> ServerResponse {
@@ -130,7 +129,7 @@ extension SupabaseProject {
         var user = try authenticate(call).user
         let name = try call.body().text("friendly_name")
         try require(!name.isEmpty, "friendly_name is required")
-        try require(name.utf8.count <= Self.maxPasskeyName, "friendly_name must be 120 characters or less")
+        try require(name.utf8.count <= Self.maxPasskeyBytes, "friendly_name must be 120 characters or less")
         let index = try Self.passkeyIndex(call.parts[1], of: user)
         user.passkeys[index].name = name
         users.save(user, at: call.now)
@@ -173,7 +172,6 @@ extension PasskeyCeremony {
         ] as JSONObject
     }
 
-    /// Nil for none.
     private static func descriptors(_ known: [Credential]) -> [JSONObject]? {
         let all = known.map { ["type": "public-key", "id": Base64URL.encode($0.id)] as JSONObject }
         return all.isEmpty ? nil : all

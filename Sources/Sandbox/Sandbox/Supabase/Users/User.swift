@@ -46,7 +46,6 @@ struct SupabaseUser: JSONConvertible {
         try require(!isBanned(at: now), status, "user_banned", "User is banned")
     }
 
-    /// Adds an identity, and lists its provider in the app's metadata.
     mutating func addIdentity(_ identity: SupabaseIdentity) {
         identities.append(identity)
         listProviders()
@@ -68,7 +67,6 @@ struct SupabaseUser: JSONConvertible {
         for member in data.members { userMetadata[member.name] = member.isNull ? JSON?.none : member.value }
     }
 
-    /// The user as every response shows it.
     var jsonValue: JSON {
         let confirmedAt = [emailConfirmedAt, phoneConfirmedAt].compactMap(\.self).min { $0.seconds < $1.seconds }
         return JSON.object([
@@ -100,10 +98,8 @@ struct SupabaseUser: JSONConvertible {
 
 /// An identity of a user: a way to sign in.
 struct SupabaseIdentity {
-    /// The id by which it is removed.
     let identityID = SupabaseText.uuid()
     let provider: String
-    /// The provider's identifier of the user.
     let subject: String
     var data: JSONObject
     let createdAt: SupabaseInstant
@@ -144,7 +140,6 @@ struct SupabaseFactor: JSONConvertible {
     let kind: Kind
     let name: String
     let phone: String
-    /// The shared secret of a `totp`.
     let secret: [UInt8]
     var isVerified = false
     let createdAt: SupabaseInstant
