@@ -74,7 +74,11 @@ final class SandboxProvider: Sendable {
         let (response, hasRotated, sent, announce) = withState { state in
             let before = state.server.issuer.counters[.rotations]
             let last = state.supabase.mail.messages.last?.number ?? 0
-            let response = state.answer(request, endpoint, at: clock() + state.clockOffset)
+            let now = clock() + state.clockOffset
+            let response =
+                endpoint.isSupabase
+                ? state.supabase.answer(request, endpoint, upstream: &state.server, at: now)
+                : state.server.answer(request, endpoint, at: now)
             let sent = state.supabase.mail.messages(after: last).map(\.line)
             return (response, state.server.issuer.counters[.rotations] > before, sent, state.options.announce)
         }
@@ -100,12 +104,6 @@ struct ProviderState {
         self.options = options
         server = AuthorizationServer(origin: origin, prefix: prefix, options: options)
         supabase = SupabaseProject(url: server.issuer.name)
-    }
-
-    mutating func answer(_ request: SandboxRequest, _ endpoint: Endpoint, at now: Int) -> ServerResponse {
-        endpoint.isSupabase
-            ? supabase.answer(request, endpoint, upstream: &server, at: now)
-            : server.answer(request, endpoint, at: now)
     }
 
     /// As it was started. The keys are kept: making them takes time, and no test can tell the difference.

@@ -42,7 +42,7 @@ struct Ledger {
         var isRevoked = false
     }
 
-    private(set) var families: [Family] = []
+    var families: [Family] = []
     var codes: [String: CodeGrant] = [:]
     var refreshTokens: [String: RefreshGrant] = [:]
     var accessTokens: [String: AccessGrant] = [:]
@@ -50,11 +50,6 @@ struct Ledger {
     var idTokens: [String: Int] = [:]
     /// Above this number, expired access tokens and the hints are removed: a benchmark must not fill the memory.
     private static let maxTokens = 50_000
-
-    mutating func open(_ family: Family) -> Int {
-        families.append(family)
-        return families.count - 1
-    }
 
     mutating func end(_ family: Int) { families[family].isEnded = true }
 

@@ -63,13 +63,9 @@ struct Setting<Settings> {
     private(set) var set: (inout Settings, JSONObject.Member) throws -> Void
     let shown: (Settings) -> JSON
 
-    init<Value: SettingValue>(_ name: String, _ path: WritableKeyPath<Settings, Value>) {
-        self.init(name, path, Value.init(reading:))
-    }
-
     init<Value: SettingValue>(
         _ name: String, _ path: WritableKeyPath<Settings, Value>,
-        _ read: @escaping (JSONObject.Member) throws -> Value
+        _ read: @escaping (JSONObject.Member) throws -> Value = { try Value(reading: $0) }
     ) {
         self.name = name
         set = { $0[keyPath: path] = try read($1) }

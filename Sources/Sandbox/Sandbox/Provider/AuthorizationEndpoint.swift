@@ -71,6 +71,7 @@ extension AuthorizationServer {
         // An absent method means plain (RFC 7636 section 4.3), which protects nothing.
         let challenge = parameters["code_challenge_method"] == "S256" ? parameters["code_challenge"] ?? "" : ""
         try check(!challenge.isEmpty, "a code_challenge with the method S256 is required")
+        // RFC 7636 section 4.1
         let isDigest = challenge.utf8.count == 43 && challenge.utf8.allSatisfy(\.isUnreserved)
         try check(isDigest, "code_challenge is not a SHA-256 in base64url")
         let scopes = parameters.scopes ?? []
@@ -149,15 +150,6 @@ extension Issuer {
         let pairs = answer.members.map { ($0.name, $0.value.string ?? "") }
         if destination.usesFormPost { return Pages.formPost(pairs, to: destination.redirectURI) }
         return Responses.redirect(to: destination.redirectURI, adding: pairs)
-    }
-}
-
-extension UInt8 {
-    var isDigit: Bool { (0x30...0x39).contains(self) }
-
-    /// The alphabet of verifiers and challenges (RFC 7636 section 4.1).
-    var isUnreserved: Bool {
-        (0x61...0x7A).contains(self | 0x20) || isDigit || "-._~".utf8.contains(self)
     }
 }
 

@@ -68,18 +68,14 @@ extension Issuer {
             throw OAuthError("invalid_target", "the resource is not known here")
         }
         let refreshToken = rotate(token, grant, at: now)
-        let lasting = downscoped(scopes, of: family, grant)
+        let isLess = settings.downscopesRefreshTokens && Set(scopes) != Set(family.scopes)
+        let lasting = isLess ? scopes : grant.scopes
         if let refreshToken { ledger.refreshTokens[refreshToken]?.scopes = lasting }
         counters[.refreshes] += 1
         let given = perturbations.take(.tokenWholeScope) ? family.scopes : scopes
         return try answer(
             client, family: grant.family, scopes: given, refreshToken: refreshToken, held: token, nonce: nil,
             hasIDToken: settings.renewsIDToken, at: now)
-    }
-
-    /// The scopes of a refresh token that comes with a token of these scopes; nil for the family's.
-    private func downscoped(_ scopes: [String], of family: Ledger.Family, _ grant: Ledger.RefreshGrant) -> [String]? {
-        settings.downscopesRefreshTokens && Set(scopes) != Set(family.scopes) ? scopes : grant.scopes
     }
 
     /// If the token that replaced it was used, the first response has arrived: a correct client has no reason to repeat
@@ -109,10 +105,11 @@ extension Issuer {
     }
 
     mutating func open(_ client: SandboxClient, _ user: SandboxUser, _ scopes: [String], at now: Int) -> Int {
-        ledger.open(
+        ledger.families.append(
             Ledger.Family(
                 clientID: client.id, user: user, scopes: scopes, authenticatedAt: now,
                 sessionID: Issuer.newToken("sid")))
+        return ledger.families.count - 1
     }
 
     mutating func newAccessToken(

@@ -184,9 +184,8 @@ struct SupabaseRedirectRules {
     }
 
     private static func isPlainName(_ host: String) -> Bool {
-        let isWord = { (byte: UInt8) in byte.isDigit || (0x61...0x7A).contains(byte | 0x20) }
-        guard let first = host.utf8.first, let last = host.utf8.last, isWord(first), isWord(last) else { return false }
-        return host.utf8.allSatisfy { isWord($0) || $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "-") }
+        guard host.utf8.first?.isLetterOrDigit == true, host.utf8.last?.isLetterOrDigit == true else { return false }
+        return host.utf8.allSatisfy { $0.isLetterOrDigit || ".-".utf8.contains($0) }
     }
 }
 

@@ -95,6 +95,7 @@ extension SupabaseSessions {
     }
 
     private static let unknown = dead("refresh_token_not_found", "Refresh Token Not Found")
+    private static let banned = dead("user_banned", "User Banned")
     private static let reused = dead("refresh_token_already_used", "Already Used")
 
     mutating func refresh(
@@ -114,7 +115,7 @@ extension SupabaseSessions {
         row token: String, _ users: SupabaseUsers, _ settings: SupabaseSettings, _ now: Int
     ) throws -> Refresh {
         if let user = strayTokens.removeValue(forKey: token).flatMap({ users[$0] }) {
-            try checkBan(user, at: now)
+            if user.isBanned(at: now) { throw Self.banned }
             throw Self.dead("session_not_found", "No Valid Session Found")
         }
         guard let sessionID = rowOwners[token], var session = byID[sessionID],
@@ -175,7 +176,7 @@ extension SupabaseSessions {
         _ session: SupabaseSession, _ users: SupabaseUsers, _ settings: SupabaseSettings, at now: Int
     ) throws {
         guard let user = users[session.userID] else { throw Self.unknown }
-        try checkBan(user, at: now)
+        if user.isBanned(at: now) { throw Self.banned }
         func check(_ end: Int?, _ addition: String = "") throws {
             if now > end ?? .max { throw Self.dead("session_expired", "Session Expired" + addition) }
         }
@@ -193,10 +194,6 @@ extension SupabaseSessions {
                 && ($0.createdAt, $0.refreshedAt) > (session.createdAt, session.refreshedAt)
         }
         try check(settings.singleSession && isOutdone ? .min : nil, " (Revoked by Newer Login)")
-    }
-
-    private func checkBan(_ user: SupabaseUser, at now: Int) throws {
-        if user.isBanned(at: now) { throw Self.dead("user_banned", "User Banned") }
     }
 }
 
