@@ -29,9 +29,6 @@ class Died(Trouble):
     """The daemon went away in the middle of a request."""
 
 
-# MARK: a campaign
-
-
 def options(description, **more):
     """The options that every campaign has, and more by name: (default, help)."""
     parser = argparse.ArgumentParser(description=description)
@@ -65,7 +62,6 @@ class Places(contextlib.ExitStack):
 
     @property
     def why(self):
-        """The end of the logs of what has one."""
         return " ".join(f"({place.why()})" for place in self.spoken if place.why())
 
 
@@ -144,12 +140,7 @@ def table(title, head, rows):
         print("  " + "  ".join(cells).rstrip(), flush=True)
 
 
-# MARK: requests
-
-
 class UnixHTTP(http.client.HTTPConnection):
-    """HTTP over a Unix socket."""
-
     def __init__(self, path, timeout=30):
         super().__init__("ringback", timeout=timeout)
         self.path = path
@@ -158,6 +149,14 @@ class UnixHTTP(http.client.HTTPConnection):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(self.timeout)
         self.sock.connect(self.path)
+
+
+def unix_connection(path, timeout=None):
+    """A connection to a Unix socket. With a timeout it would not wait for its turn to be accepted: that is set afterwards."""
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(path)
+    connection.settimeout(timeout)
+    return connection
 
 
 class Kept:
@@ -178,6 +177,14 @@ class Kept:
         answer = self.connection.getresponse()
         content = answer.read()
         return answer.status, json.loads(content) if answer.headers.get("Content-Type", "").endswith("json") else content
+
+
+def must(answer, what):
+    """The document of an answer (status, document) that must be a success."""
+    status, document = answer
+    if status != 200:
+        raise Trouble(f"{what} answered {status}: {document}")
+    return document
 
 
 def tcp_request(url, method="GET", body=None, headers=None):
@@ -231,9 +238,7 @@ class Relay:
     def connect(self):
         if isinstance(self.target, int):
             return socket.create_connection(("127.0.0.1", self.target))
-        far = socket.socket(socket.AF_UNIX)
-        far.connect(self.target)
-        return far
+        return unix_connection(self.target)
 
     def serve(self):
         while True:
@@ -263,9 +268,6 @@ def free_ports(count):
     return ports
 
 
-# MARK: processes and files
-
-
 def begun(words, log, **more):
     """Starts a program that prints a line when it is ready: the process, and the line."""
     with open(log, "ab") as file:
@@ -283,6 +285,16 @@ def memory(pid, field="RssAnon"):
         return next(int(line.split()[1]) for line in file if line.startswith(field + ":"))
 
 
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        return [int(child) for child in file.read().split()]
+
+
+def run(*words, **more):
+    """A program without input: what became of it, with both outputs as text."""
+    return subprocess.run(words, **{"stdin": subprocess.DEVNULL, "capture_output": True, "text": True} | more)
+
+
 def stop(process):
     """Ends a process that was started here, gently at first."""
     if process.poll() is None:
@@ -296,15 +308,29 @@ def stop(process):
         process.stdout.close()
 
 
-def until(what, look, seconds=20):
-    """The first answer that is something."""
+def soon(look, seconds=20):
+    """The first answer that is something, or the last one when the time is up."""
     deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        found = look()
-        if found:
-            return found
+    while not (found := look()) and time.monotonic() < deadline:
         time.sleep(0.02)
-    raise Trouble(f"waited in vain for {what}")
+    return found
+
+
+def until(what, look, seconds=20):
+    """The first answer that is something; there must be one in time."""
+    found = soon(look, seconds)
+    if not found:
+        raise Trouble(f"waited in vain for {what}")
+    return found
+
+
+def within(seconds, items, what):
+    """The items one after the other until the time is up; all of them without a bound."""
+    deadline = time.monotonic() + seconds if seconds else None
+    for number, item in enumerate(items):
+        if deadline and time.monotonic() > deadline:
+            return progress(f"time is up: {number} of {len(items)} {what}")
+        yield item
 
 
 def write(path, text, mode=0o600):
@@ -357,9 +383,6 @@ def put_away(directory, keeps=False):
         shutil.rmtree(directory, ignore_errors=True)
 
 
-# MARK: the daemon
-
-
 class Daemon:
     """A daemon in a private directory, what is asked of it, and the command line beside it. Nothing of the user's own set-up
     is read or changed: every place is named, the environment is a new one.
@@ -390,7 +413,6 @@ class Daemon:
         return os.path.join(self.binaries, name)
 
     def empty(self):
-        """Everything that was kept goes."""
         shutil.rmtree(self.kept, ignore_errors=True)
         for name in ["kept", "kept/state", "kept/data"]:
             os.mkdir(self.place(name), 0o700)
@@ -405,7 +427,6 @@ class Daemon:
 
     @property
     def command(self):
-        """What starts it."""
         return [
             self.program("ringbackd"), "--config", self.configuration, "--socket", self.socket,
             "--state", self.place("kept/state"), "--log-level", self.log_level]
@@ -453,7 +474,6 @@ class Daemon:
         return self.daemon is not None and self.daemon.poll() is None
 
     def why(self, lines=5):
-        """The end of the daemon's log."""
         return " | ".join(line.strip() for line in read(self.log_path).splitlines()[-lines:])
 
     def api(self, method, path, body=None, timeout=40):
@@ -472,6 +492,13 @@ class Daemon:
 
     def account(self, name="work"):
         return self.api("GET", f"/v1/accounts/{name}")[1]
+
+    def new_flow(self, account="work", **body):
+        """A sign-in that a program has asked for: the flow, which waits for the browser."""
+        status, flow = self.api("POST", f"/v1/accounts/{account}/sign-in", {"method": "browser"} | body)
+        if "authorization_url" not in flow:
+            raise Trouble(f"a sign-in of {account} did not begin: {status} {flow}")
+        return flow
 
     def api_in_background(self, method, path, body, timeout=30):
         """Sends a request whose answer nobody waits for. Returns the connection."""

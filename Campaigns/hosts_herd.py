@@ -8,7 +8,7 @@ import threading
 import time
 
 from harness import UnixHTTP, progress, table, until
-from herd import Client
+from herd import Client, ask_all, judge_expiry
 from hosts_database import POOLER, pooler as pooler_program
 from hosts_outage import gate, release
 from hosts_place import SESSION, STEP, Fleet, measured
@@ -25,28 +25,13 @@ SIGN_OUTS = 20
 PROMISED, LONGEST = 1, 10
 
 
-def ask_all(clients):
-    """Everybody's (status, document), and the seconds until the last one had it. All ask before the first reads."""
-    started = time.monotonic()
-    for client in clients:
-        client.ask()
-    return [client.read() for client in clients], time.monotonic() - started
-
-
 def expire(fleet, clients, report, number, former):
     """One expiry. Returns the new token and the seconds until the last caller had it."""
     fleet.settle()
     before = fleet.requests
     fleet.clock.advance(STEP)
     answers, elapsed = ask_all(clients)
-    tokens = {document.get("access_token") for status, document in answers if status == 200}
-    wrong = sorted({f"{status} {document.get('code')}" for status, document in answers if status != 200})
-    made = fleet.requests - before
-    where = f"expiry {number}"
-    report.note(made == 1, where, f"{made} refresh requests")
-    report.note(not wrong, where, f"callers were refused: {wrong}")
-    report.note(len(tokens) == 1 and former not in tokens, where, f"{len(tokens)} tokens were handed out")
-    return next(iter(tokens), former), elapsed
+    return judge_expiry(report, number, answers, fleet.requests - before, former), elapsed
 
 
 def run_herd(fleet, report, callers, expiries, title):

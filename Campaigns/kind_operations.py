@@ -13,7 +13,7 @@ import os
 import struct
 import time
 
-from harness import Trouble
+from harness import Trouble, soon
 from house import ACCOUNT
 from kinds import NOT_KEPT, PASSWORD, SERVICE_ACCOUNT, SUPABASE_V1, SUPABASE_V2
 from operations import (
@@ -25,9 +25,6 @@ REST = f"/v1/accounts/{ACCOUNT}"
 NEW_EMAIL = "new@example.org"
 # A daemon looks every 30 seconds for what its projects have yet to be told.
 SECONDS_TO_TELL = 45
-
-
-# MARK: users
 
 
 def totp(secret):
@@ -99,7 +96,6 @@ def is_linked(house):
 
 
 def offered(house):
-    """Another program has a session of the user's."""
     signed_out(house)
     house.proof = house.kind.other_session(house)
 
@@ -109,11 +105,7 @@ def hand_in(house):
     return house.api("POST", f"{REST}/sign-in", {"method": "session"} | tokens)
 
 
-# MARK: sessions that another one replaces
-
-
 def session_of(token):
-    """The name of the session that an access token is of."""
     payload = token.split(".")[1]
     return json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["session_id"]
 
@@ -123,7 +115,6 @@ def held_token(house):
 
 
 def signed_in_before(house):
-    """A session that is about to be replaced."""
     signed_in(house)
     house.former = held_token(house)
 
@@ -139,7 +130,6 @@ def switch(house):
 
 
 def signed_in_with_deaf_project(house):
-    """The project is away when it is to be told."""
     signed_in_before(house)
     house.sandbox.project.control(faults=[{"endpoint": "supabase_logout", "kind": "status", "status": 503}])
 
@@ -152,11 +142,8 @@ def former_is_over(house):
     """The former session is over at the project, if another one has taken its place here."""
     if session_of(held_token(house)) == session_of(house.former):
         return ""
-    deadline = time.monotonic() + SECONDS_TO_TELL
-    while time.monotonic() < deadline:
-        if not house.kind.honours(house, house.former):
-            return ""
-        time.sleep(0.05)
+    if soon(lambda: not house.kind.honours(house, house.former), SECONDS_TO_TELL):
+        return ""
     return "the session was replaced, and the former one lives on at the project"
 
 
@@ -173,7 +160,6 @@ def is_replaced(house):
 
 
 def supabase(kind):
-    """What is done to a session that is kept."""
     return [
         Operation(f"{kind.name}: {name}", run, kind=kind, **more)
         for name, run, more in [
@@ -202,11 +188,7 @@ def supabase(kind):
     ]
 
 
-# MARK: sessions that are not kept
-
-
 def kept(house):
-    """Signed in, in a session that is kept."""
     signed_out(house)
     must(house.kind.sign_in(house, ACCOUNT, is_kept=True), "the sign-in before")
 
@@ -237,9 +219,6 @@ def not_kept():
     ]
 
 
-# MARK: services
-
-
 def is_not_kept(house):
     """Nothing of a service is in the vault."""
     found = os.listdir(house.place("kept/state/vault"))
@@ -247,7 +226,6 @@ def is_not_kept(house):
 
 
 def fetched(house):
-    """Its token is there."""
     signed_out(house)
     must(house.api("GET", SESSION), "the first token")
 

@@ -12,7 +12,7 @@ part, as it is, decoded, in hexadecimal, Base64 or UTF-16. Before that they must
 import sys
 import time
 
-from harness import Kept, Trouble, play, progress, table
+from harness import Kept, Trouble, children, play, progress, table
 from house import PASSPHRASE
 from kinds import SERVICE_SECRET
 from memory_relay import Relays
@@ -46,10 +46,7 @@ class Walk:
 
     @property
     def pids(self):
-        """The daemon and its helper."""
-        pid = self.house.daemon.pid
-        with open(f"/proc/{pid}/task/{pid}/children") as file:
-            return [pid, *map(int, file.read().split())]
+        return [self.house.daemon.pid, *children(self.house.daemon.pid)]
 
     @property
     def secrets(self):
@@ -62,8 +59,6 @@ class Walk:
                 if isinstance(value, str) and len(value) >= CHUNK:
                     found[value.encode()] = kind
         return found
-
-    # MARK: use
 
     def start(self):
         self.house.start()
@@ -118,8 +113,6 @@ class Walk:
         self.house.api("POST", f"{rest}/refresh", {"force": True})
         must(self.house.api("POST", f"{rest}/refresh", {"force": True}), "a refresh after bad answers")
 
-    # MARK: looking
-
     def look(self):
         """The copies of what is known, by kind."""
         secrets = self.secrets
@@ -130,7 +123,6 @@ class Walk:
         return found
 
     def shows(self, kinds, when):
-        """The search finds what is there."""
         found = self.look()
         for kind in kinds:
             self.report.note(found[kind], f"{when}: the search finds each {kind}", "nothing found that must be there")
@@ -154,8 +146,6 @@ class Walk:
         for copy in [copy for copies in found.values() for copy in copies][:12] if self.shows_where else []:
             progress(f"{copy.kind}, {copy.form}: {copy.length} of {copy.whole} bytes at {copy.address:x} in "
                      f"{place(copy, held)} of {copy.pid}: {surroundings(copy)}")
-
-    # MARK: rounds
 
     def lock(self, when):
         must(self.house.api("POST", "/v1/vault/lock", {}), "locking")

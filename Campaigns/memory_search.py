@@ -163,9 +163,6 @@ def surroundings(copy, before=64, after=64):
     return "".join(chr(byte) if 32 <= byte < 127 else "." for byte in text)
 
 
-# MARK: the vault's key
-
-
 def data_key(state, keys):
     """The key that seals the sessions, unwrapped as the daemon does it: `vault.key` in the state directory, a key file.
 

@@ -9,12 +9,13 @@ import os
 import resource
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 
-from harness import ROOT, Trouble, begun, play, progress, stop, tcp_request, until, write
+from harness import (
+    ROOT, Trouble, begun, play, progress, read, stop, tcp_request, unix_connection, until, write)
 from house import House
+from kinds import openid_account, supabase_account
 from user_manager import UserManager
 
 SCHEME = "org.example.swisscoin"
@@ -71,11 +72,7 @@ class Desktop:
         return [(entry["summary"]["data"], entry["body"]["data"]) for entry in entries]
 
     def opened(self):
-        try:
-            with open(self.pages) as file:
-                return file.read().split("\n")[:-1]
-        except FileNotFoundError:
-            return []
+        return read(self.pages).split("\n")[:-1]
 
     def close(self):
         for process in [self.dunst, self.bus, self.screen]:
@@ -103,10 +100,7 @@ class Callers:
                    "Connection: close\r\n\r\n").encode()
         self.connections = []
         for _ in range(count):
-            connection = socket.socket(socket.AF_UNIX)
-            # With a timeout it would not wait for its turn to be accepted.
-            connection.connect(house.socket)
-            connection.settimeout(60)
+            connection = unix_connection(house.socket, 60)
             connection.sendall(request)
             self.connections.append(connection)
 
@@ -221,10 +215,8 @@ def walk(chosen, report, places):
     house.desktop = desktop = places.add(Desktop(house))
     desktop.start()
     house.fresh()
-    house.configure(f'[accounts.coin]\nissuer = "{house.sandbox.issuer}"\nclient_id = "ringback-demo"\n'
-                    f'scopes = ["openid", "email"]\nredirect_uri = "{REDIRECT}"\n'
-                    f'[accounts.app]\nprovider = "supabase"\nurl = "{house.sandbox.issuer}/supabase"\n'
-                    'api_key = "sb_publishable_sandbox"\n')
+    house.configure(openid_account("coin", house.sandbox.issuer, ["openid", "email"], redirect_uri=REDIRECT)
+                    + supabase_account("app", house.sandbox.issuer))
     house.start()
     one_for_all(house, desktop, report, 100 if chosen.short else 1_000)
     left_alone(house, desktop, report)
@@ -299,8 +291,8 @@ def apps(chosen, report, places):
                   f'[schemes."{SCHEME}"]\ncommand = ["{app}", "{out}", "{{url}}"]\n')
     # The unit as it is installed, with all of its directives.
     for unit in ["ringback.socket", "ringback.service"]:
-        with open(os.path.join(ROOT, "systemd", unit)) as file:
-            manager.write(f".config/systemd/user/{unit}", file.read().replace("/usr/bin/", place + "/"))
+        text = read(os.path.join(ROOT, "systemd", unit))
+        manager.write(f".config/systemd/user/{unit}", text.replace("/usr/bin/", place + "/"))
     manager.systemctl("daemon-reload")
     begun = manager.systemctl("start", "ringback.service")
     if begun.returncode != 0:
@@ -308,8 +300,7 @@ def apps(chosen, report, places):
     opened = manager.run(os.path.join(place, "ringback"), "open", LINK, DBUS_SESSION_BUS_ADDRESS=bus)
     report.note(opened.returncode == 0, "ringback open under a user manager", opened.stdout + opened.stderr)
     until("the app", lambda: os.path.exists(out))
-    with open(out) as file:
-        seen = json.load(file)
+    seen = json.loads(read(out))
     report.note(seen["link"] == LINK, "the link is one word, as it was", seen["link"])
     report.note("app-ringback-" in seen["group"] and "ringback.service" not in seen["group"],
                 "the app is a service of its own", seen["group"])

@@ -7,14 +7,13 @@ No password may stand in an address, in the page that follows, in the daemon's l
 
 import os
 import sys
-import time
 
 from browsers.chromium import Chromium
 from browsers.desk import Desk
-from browsers.driving import Gone
+from browsers.driving import Gone, walks
 from browsers.everyday import Walk
 from browsers.firefox import Firefox
-from harness import Trouble, play, progress, until
+from harness import play, soon, until
 from kind_operations import totp
 from pages import MEASURE, axe, look
 
@@ -32,16 +31,16 @@ class PageWalk(Walk):
         super().__init__(desk, browser, report)
         self.script, self.measured = script, set()
 
-    # MARK: parts of a walk
-
-    def begin(self):
+    def before(self, name):
         """The page in a tab of its own, opened by `ringback`."""
+        if not self.browser.is_running:
+            self.browser.begin()
         self.desk.forget("app")
         project = self.desk.sandbox.project
         project.control(reset=True)
         project.control(supabase={"users": [{"email": EMAIL, "password": PASSWORD}], "autoconfirm": False})
         self.browser.close_all()
-        return self.open()
+        self.open()
 
     def open(self):
         opened = len(self.browser.opened)
@@ -128,8 +127,6 @@ class PageWalk(Walk):
         told = [url for url in history if any(secret in url for secret in (PASSWORD, WRONG, NEW)) or "/enter/" in url]
         self.note(not told, f"{where}: the history", str(told))
 
-    # MARK: walks
-
     def password(self):
         tab = self.screen("sign in", "Sign in")
         self.send(tab, "password", email=EMAIL, password=WRONG)
@@ -157,10 +154,8 @@ class PageWalk(Walk):
             except Gone:
                 return None
         until("a page", loaded)
-        try:
-            seen = until("the end", lambda: (lambda one: one if one and DONE in one.text else None)(loaded()), 5)
-        except Trouble:
-            seen = loaded()
+        soon(lambda: (seen := loaded()) and DONE in seen.text, 5)
+        seen = loaded()
         self.note(seen and DONE in seen.text, where, str(seen))
 
     def sign_up(self):
@@ -317,18 +312,7 @@ def campaign(chosen, report, places):
             continue
         browser, before = kind(desk, kind.name.lower()), report.passed
         walk = PageWalk(desk, browser, report, script)
-        for name in WALKS:
-            if chosen.only not in name or chosen.short and name not in SHORT:
-                continue
-            started = time.monotonic()
-            try:
-                if not browser.is_running:
-                    browser.begin()
-                walk.begin()
-                getattr(walk, name)()
-            except (Trouble, Gone) as trouble:
-                report.note(False, f"{kind.name}: {name}", str(trouble))
-            progress(f"{kind.name}, {name.replace('_', ' ')}: {time.monotonic() - started:.0f} s")
+        walks(chosen, report, walk, WALKS, short=SHORT)
         browser.quit()
         kept(browser, report)
         print(f"{kind.name}: {report.passed - before} passed")

@@ -6,14 +6,9 @@ import time
 
 from frozen import freeze, has_ended
 from harness import ROOT, read
+from kinds import openid_account
 
 SERVICE, SOCKET = "ringback.service", "ringback.socket"
-ACCOUNT = """
-[accounts.%s]
-issuer = "%s"
-client_id = "ringback-demo"
-scopes = ["openid", "email", "offline_access"]
-"""
 SCHEME = "org.example.unit"
 VAULT = '[vault]\nkey_source = "%s"\n'
 
@@ -26,7 +21,7 @@ class Walk:
         return self.manager.run("ringback", *words, **variables)
 
     def configure(self, more="", key_source="key-file"):
-        text = VAULT % key_source + ACCOUNT % ("work", self.sandbox.issuer) + f'[schemes."{SCHEME}"]\n' + more
+        text = VAULT % key_source + openid_account("work", self.sandbox.issuer) + f'[schemes."{SCHEME}"]\n' + more
         self.manager.write(".config/ringback/config.toml", text)
 
     def drop_in(self, name, text):
@@ -117,8 +112,8 @@ class Walk:
 
     def environment(self):
         """environment.d: the example as systemd's own generator reads it."""
-        with open(os.path.join(ROOT, "systemd/environment.d/50-ringback.conf")) as file:
-            self.manager.write(".config/environment.d/50-ringback.conf", file.read())
+        text = read(os.path.join(ROOT, "systemd/environment.d/50-ringback.conf"))
+        self.manager.write(".config/environment.d/50-ringback.conf", text)
         made = self.manager.run("/usr/lib/systemd/user-environment-generators/30-systemd-environment-d-generator")
         wanted = f"RINGBACK_SOCK={self.manager.runtime}/ringback/ringback.sock"
         self.expect(made.returncode == 0 and wanted in made.stdout.splitlines() and not made.stderr,
@@ -145,7 +140,7 @@ class Walk:
 
     def reload(self):
         before = self.pid
-        self.configure(ACCOUNT % ("home", self.sandbox.issuer))
+        self.configure(openid_account("home", self.sandbox.issuer))
         done = self.manager.systemctl("reload", SERVICE)
         names = [each["name"] for each in json.loads(self.ringback("accounts", "--json").stdout)["accounts"]]
         self.expect(done.returncode == 0 and names == ["home", "work"], "systemctl reload", f"{done} {names}")
