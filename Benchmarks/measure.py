@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 
-from stage import ROOT, Trouble, compiled, progress  # noqa: F401
+from stage import ROOT, Trouble, children, compiled, memory, progress  # noqa: F401
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOOLS = os.path.join(ROOT, ".build-bench")
@@ -49,11 +49,6 @@ def percentile(values, share):
 # MARK: processes
 
 
-def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children") as file:
-        return [int(child) for child in file.read().split()]
-
-
 def family(pid):
     """A process and its children: a daemon and its helper."""
     return [pid, *children(pid)]
@@ -76,12 +71,12 @@ def status_fields(place):
 
 def anonymous_memory(pid):
     """Bytes of anonymous memory that are resident."""
-    return 1024 * int(status_fields(f"/proc/{pid}/status")["RssAnon"].split()[0])
+    return 1024 * memory(pid)
 
 
 def resident_memory(pid):
     """All bytes that are resident, with the pages of the executable and of the libraries."""
-    return 1024 * int(status_fields(f"/proc/{pid}/status")["VmRSS"].split()[0])
+    return 1024 * memory(pid, "VmRSS")
 
 
 def proportional_memory(pids):

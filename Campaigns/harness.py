@@ -3,6 +3,7 @@ and the report: progress on standard error, tables and the last line, "N passed,
 """
 
 import argparse
+import base64
 import contextlib
 import http.client
 import json
@@ -27,6 +28,15 @@ class Trouble(Exception):
 
 class Died(Trouble):
     """The daemon went away in the middle of a request."""
+
+
+class Refuted(Exception):
+    """Something is not as it has to be: what was asked, what came."""
+
+
+def expect(is_right, otherwise):
+    if not is_right:
+        raise Refuted(otherwise)
 
 
 def options(description, **more):
@@ -179,6 +189,12 @@ class Kept:
         return answer.status, json.loads(content) if answer.headers.get("Content-Type", "").endswith("json") else content
 
 
+def claims_of(token):
+    """The claims of a JWT."""
+    payload = token.split(".")[1]
+    return json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+
+
 def must(answer, what):
     """The document of an answer (status, document) that must be a success."""
     status, document = answer
@@ -247,10 +263,13 @@ class Relay:
             except OSError:
                 return
             try:
-                carry(near, self.connect())
+                self.carry(near, self.connect())
             except OSError:
                 # As where nobody listens.
                 near.close()
+
+    def carry(self, near, far):
+        carry(near, far)
 
     def close(self):
         # Who waits for a connection stops waiting.
@@ -291,8 +310,9 @@ def children(pid):
 
 
 def run(*words, **more):
-    """A program without input: what became of it, with both outputs as text."""
-    return subprocess.run(words, **{"stdin": subprocess.DEVNULL, "capture_output": True, "text": True} | more)
+    """A program to its end: what became of it, with both outputs as text. Without an `input` it has none."""
+    given = {} if "input" in more else {"stdin": subprocess.DEVNULL}
+    return subprocess.run(words, **given | {"capture_output": True, "text": True} | more)
 
 
 def stop(process):

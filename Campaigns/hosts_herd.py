@@ -10,7 +10,7 @@ import time
 from harness import UnixHTTP, progress, table, until
 from herd import Client, ask_all, judge_expiry
 from hosts_database import POOLER, pooler as pooler_program
-from hosts_outage import gate, release
+from hosts_outage import held_refresh, release
 from hosts_place import SESSION, STEP, Fleet, measured
 from house import ACCOUNT
 from kinds import CLIENT
@@ -118,9 +118,7 @@ def sign_out_meanwhile(fleet, report):
     first, other = fleet.hosts[:2]
     fleet.sign_in(first)
     before = revocations(fleet)
-    gate(fleet)
-    waits = other.refresh_in_background()
-    fleet.sandbox.look("wait?endpoint=token&count=1")
+    waits = held_refresh(fleet, other)
     status, answer = first.api("DELETE", SESSION)
     report.note(status == 200, where, f"{status} {answer}")
     release(fleet)

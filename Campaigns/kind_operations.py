@@ -8,12 +8,11 @@ of it where the daemon had the time; a service has its session from its configur
 import base64
 import hashlib
 import hmac
-import json
 import os
 import struct
 import time
 
-from harness import Trouble, soon
+from harness import Trouble, claims_of, soon
 from house import ACCOUNT
 from kinds import NOT_KEPT, PASSWORD, SERVICE_ACCOUNT, SUPABASE_V1, SUPABASE_V2
 from operations import (
@@ -106,8 +105,7 @@ def hand_in(house):
 
 
 def session_of(token):
-    payload = token.split(".")[1]
-    return json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["session_id"]
+    return claims_of(token)["session_id"]
 
 
 def held_token(house):

@@ -145,8 +145,6 @@ class Run:
         seen = [request for request in self.server.requests if request.path == "/mcp" and request.method == "POST"]
         return [request for request in seen if method in (None, request.json.get("method"))]
 
-    # MARK: steps
-
     def without_sign_in(self):
         client = Client(self.house)
         found = client.begin()
@@ -308,8 +306,6 @@ class Run:
         self.note("error" in found, "a revoked socket serves nothing", found)
         client.close()
         self.server.has_sessions = False
-
-    # MARK: what ends in the middle
 
     def relay_memory(self):
         return memory(relays(self.house)[0])

@@ -65,8 +65,6 @@ class Messages:
         self.note(client.close() == 0, "the bridge ends with its client")
         self.note(not scenario.mistakes, "no mistake", str(scenario.mistakes))
 
-    # MARK: scenarios
-
     def scope_retry_limit(self, scenario, server, client):
         server.rule = lambda _: (403, {"WWW-Authenticate": server.challenge("mcp:write", "insufficient_scope")}, {})
         texts = [json.dumps(client.ask("tools/list")) for _ in range(5)]

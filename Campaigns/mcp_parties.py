@@ -291,8 +291,6 @@ class MCPServer(Party):
             return {"content": [{"type": "text", "text": str(numbers["a"] + numbers["b"])}]}
         return {}
 
-    # MARK: sessions and streams
-
     EVENTS = {"Content-Type": "text/event-stream"}
 
     def session(self, body):

@@ -194,8 +194,6 @@ class Routes:
         self.note(not client.strays, "nothing but messages is on standard output", client.strays)
         self.note(client.close() == 0, "the bridge ends with its client")
 
-    # MARK: ways
-
     def private_authority(self):
         files = certificate(self.house.directory, "own", NAME)
         issuer = self.places.add(Issuer())

@@ -150,8 +150,6 @@ class Run:
         self.note(len(scenario.authorizations) == authorizations, "authorization requests", len(scenario.authorizations))
         self.note(not scenario.redemptions, "no token request", str(scenario.redemptions))
 
-    # MARK: metadata
-
     def metadata_default(self):
         issuer = Issuer()
         scenario = self.scenario("metadata-default", issuer, MCPServer([issuer]))
@@ -210,8 +208,6 @@ class Run:
             "metadata": property(lambda self: {
                 name: value for name, value in honest(self).items() if name != "code_challenge_methods_supported"})})
         self.stopped(scenario, authorizations=0)
-
-    # MARK: clients
 
     def basic_document(self):
         issuer = Issuer(documents=True)
@@ -272,8 +268,6 @@ class Run:
         self.note(not presented & set(first.refresh_tokens), "nor a refresh token of the first server")
         self.note(scenario.call() == 200, "the new token is taken")
         first.close()
-
-    # MARK: servers that need an option of `account add`
 
     def documents_only(self):
         issuer = Issuer(registers=False, documents=True, hosted={})
@@ -359,8 +353,6 @@ class Run:
         named = [seen.path for seen in server.requests if "Authorization" in seen.headers]
         self.note(not named and not scenario.mistakes, "no request has a token", named or scenario.mistakes)
 
-    # MARK: scopes
-
     def scopes(self, title, challenged, listed, expected):
         issuer = Issuer()
         scenario = self.scenario(title, issuer, MCPServer([issuer], challenged=challenged, listed=listed))
@@ -396,8 +388,6 @@ class Run:
         registered = [True] == ["refresh_token" in grant for grant in grants]
         self.note(registered, "one client is registered, with refresh_token", str(grants))
 
-    # MARK: the issuer in the response
-
     def iss(self, title, announces, sent, is_taken):
         issuer = Issuer(announces_iss=announces)
         issuer.habits["iss"] = sent(issuer) if callable(sent) else sent
@@ -406,8 +396,6 @@ class Run:
             self.whole(scenario)
         else:
             self.stopped(scenario, authorizations=1)
-
-    # MARK: servers of 2025-03-26
 
     def without_resource_metadata(self, has_metadata):
         issuer = Issuer(endpoints="/oauth" if has_metadata else "", resource_required=False)

@@ -11,11 +11,10 @@ by `make vendor`, in a checkout that is moved, without network.
 import json
 import os
 import shutil
-import subprocess
 import sys
 import time
 
-from harness import ROOT, play, progress
+from harness import ROOT, play, progress, run
 from package_contents import (PACKAGER, check_lintian, check_package, check_python_package,
                               check_tarball, commit_of, make, of_another_commit)
 from package_root import DEBIANS, RootedManager, base
@@ -33,8 +32,7 @@ class Walk:
         self.commit, self.former_commit = commits
 
     def go(self):
-        for part in [self.install, self.sign_in, self.as_root, self.upgrade, self.remove, self.purge,
-                     self.unpack]:
+        for part in [self.install, self.sign_in, self.as_root, self.upgrade, self.remove, self.purge, self.unpack]:
             part()
 
     @property
@@ -185,7 +183,6 @@ class Walk:
         self.expect(not left, "nothing of it is left in the system", left)
         self.expect(os.listdir(state), "sessions are left to their user")
 
-
     def unpack(self):
         """The tarball, as the user; the session of the package's daemon goes on."""
         system = self.system
@@ -205,12 +202,11 @@ def try_sources(report, directory):
     """`make vendor` in a checkout, which is then moved; from there the sources come without network."""
     before, after = os.path.join(directory, "checkout"), os.path.join(directory, "moved")
 
-    def run(*words, where):
+    def run_in(where, *words):
         # With a cache of its own: what this machine has fetched before is not used.
-        return subprocess.run(words, cwd=where, capture_output=True, text=True, timeout=900,
-                              env=os.environ | {"XDG_CACHE_HOME": os.path.join(directory, "cache")})
+        return run(*words, cwd=where, timeout=900, env=os.environ | {"XDG_CACHE_HOME": os.path.join(directory, "cache")})
 
-    done = run("git", "clone", "--quiet", "--no-hardlinks", ROOT, before, where=directory)
+    done = run_in(directory, "git", "clone", "--quiet", "--no-hardlinks", ROOT, before)
     for name in ["Package.resolved", "vendor"]:
         source = os.path.join(ROOT, name)
         if os.path.isdir(source):
@@ -221,7 +217,7 @@ def try_sources(report, directory):
     fetched = os.path.join(ROOT, ".build/repositories")
     if os.path.isdir(fetched):
         shutil.copytree(fetched, os.path.join(before, ".build/repositories"))
-    done = run("Scripts/vendor", where=before)
+    done = run_in(before, "Scripts/vendor")
     report.note(done.returncode == 0, "make vendor", done.stderr[-800:])
     shutil.rmtree(os.path.join(before, ".build"), ignore_errors=True)
     os.rename(before, after)
@@ -229,9 +225,9 @@ def try_sources(report, directory):
     swift = os.environ.get("SWIFT", "swift")
     # The package manager keeps nothing of these for the user.
     cache = ["--cache-path", os.path.join(directory, "cache"), "--security-path", os.path.join(directory, "security")]
-    done = run(*alone, swift, "package", *cache, "resolve", where=after)
+    done = run_in(after, *alone, swift, "package", *cache, "resolve")
     report.note(done.returncode == 0, "the sources in a moved checkout without network", done.stderr[-800:])
-    done = run(*alone, swift, "build", *cache, "--target", "ArgumentParserToolInfo", where=after)
+    done = run_in(after, *alone, swift, "build", *cache, "--target", "ArgumentParserToolInfo")
     report.note(done.returncode == 0, "are built there", (done.stdout + done.stderr)[-800:])
 
 

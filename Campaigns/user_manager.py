@@ -5,11 +5,12 @@ is one. Everything runs in a pid namespace whose end takes all of it along, in c
 what it finds in its group), and with a home directory below the campaign's.
 """
 
+import contextlib
 import os
 import subprocess
 import time
 
-from harness import Trouble, read, until
+from harness import Trouble, children, read, until, write
 
 UID = 60_123
 NAME = "ringback-person"
@@ -61,8 +62,8 @@ class UserManager:
             "HOME": self.home, "XDG_RUNTIME_DIR": self.runtime, "USER": NAME, "LOGNAME": NAME, "LANG": "C.UTF-8",
             "PATH": f"{self.home}/.local/bin:/usr/local/bin:/usr/bin:/bin",
         }
-        with open(os.path.join(directory, "environment"), "w") as file:
-            file.write("".join(f"{name}={value}\n" for name, value in self.environment.items()))
+        write(os.path.join(directory, "environment"),
+              "".join(f"{name}={value}\n" for name, value in self.environment.items()))
 
     def start(self):
         self.make_groups()
@@ -71,8 +72,7 @@ class UserManager:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/", preexec_fn=self.enter_groups)
         if self.process.stdout.readline() != b"begun\n":
             raise Trouble(f"the namespaces of the user manager were not made: {self.why()}")
-        with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as children:
-            self.pid = int(children.read().split()[0])
+        self.pid = children(self.process.pid)[0]
         self.until("the user manager", lambda: self.systemctl("show", "--property=Version").returncode == 0)
 
     def make_groups(self):
@@ -98,11 +98,8 @@ class UserManager:
                 if number == "0":
                     # Where this may be: limits of memory and tasks can be shown then.
                     for controller in ["+memory", "+pids"]:
-                        try:
-                            with open(above + "/cgroup.subtree_control", "w") as file:
-                                file.write(controller)
-                        except OSError:
-                            pass
+                        with contextlib.suppress(OSError):
+                            write(above + "/cgroup.subtree_control", controller)
                 os.mkdir(group)
             except OSError:
                 continue
@@ -113,12 +110,9 @@ class UserManager:
 
     def enter_groups(self):
         for group in self.groups:
-            try:
-                with open(group + "/cgroup.procs", "w") as file:
-                    file.write(str(os.getpid()))
-            except OSError:
-                # A hierarchy that wants more said first, as cpuset does; nobody but root moves anything there.
-                pass
+            # A hierarchy may want more said first, as cpuset does; nobody but root moves anything there.
+            with contextlib.suppress(OSError):
+                write(group + "/cgroup.procs", str(os.getpid()))
 
     def run(self, *words, text=None, timeout=60, **variables):
         """A program of the person's, beside the manager."""
@@ -144,8 +138,7 @@ class UserManager:
             if not os.path.isdir(directory):
                 os.mkdir(directory, 0o700)
                 os.chown(directory, UID, UID)
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w") as file:
-            file.write(text)
+        write(path, text, mode)
         os.chown(path, UID, UID)
         return path
 
