@@ -115,10 +115,8 @@ struct ProviderState {
     }
 }
 
-/// A development identity provider: one server with an issuer at its root and others below path prefixes.
-///
-/// Written from the standards, independently of the client that is tested against it. Everything it knows is in memory,
-/// its users have no passwords, and it shows its secrets to everybody: it must listen on loopback only.
+/// One server with an issuer at its root and others below path prefixes. Everything it knows is in memory, its users
+/// have no passwords, and it shows its secrets to everybody: it must listen on loopback only.
 public final class SandboxSite: Sendable {
     private struct Place {
         let authorities: Set<String>
@@ -140,9 +138,7 @@ public final class SandboxSite: Sendable {
 
     /// Starts to respond. The issuers' URLs begin with the origin (`http://127.0.0.1:8080`, no final slash), which is
     /// known only once the server listens.
-    ///
-    /// - Parameter publicOrigin: the issuers' URLs begin with this one instead, because a server in front of this one
-    ///   passes requests on (`https://provider.test`).
+    /// - Parameter publicOrigin: the URLs begin with this one instead, that of a server in front of this one.
     public func open(at origin: String, publicOrigin: String? = nil) {
         let first = publicOrigin ?? origin
         let providers = options.issuerPaths.map { prefix in
@@ -159,11 +155,9 @@ public final class SandboxSite: Sendable {
 
     public var issuers: [String] { place.withLock { $0?.issuers ?? [] } }
 
-    /// Responds to a request: the handler of an `HTTPServer`.
     public func respond(to request: ServerRequest) async -> ServerResponse {
         guard let place = place.withLock({ $0 }) else { return Responses.text("Not open yet.", status: 503) }
-        // If an attacker lets a name point to loopback (DNS rebinding), the attacker's web page must not reach the
-        // sandbox.
+        // DNS rebinding: a web page whose name an attacker leads to loopback must not reach the sandbox.
         if let host = request.fields["Host"], !place.authorities.contains(host.lowercased()) {
             return Responses.text("The Host is not this server's.", status: 421)
         }

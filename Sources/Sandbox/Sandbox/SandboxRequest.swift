@@ -54,8 +54,7 @@ struct SandboxRequest: Sendable {
     var grantType: String? { (form ?? query).first { $0.name == "grant_type" }?.value }
 }
 
-/// A parameter without a value counts as omitted, and one that occurs twice makes the request invalid (RFC 6749
-/// sections 3.1 and 3.2).
+/// Empty parameters count as omitted, repeated ones make the request invalid (RFC 6749 sections 3.1 and 3.2).
 struct Parameters: Sendable {
     private let values: [String: String]
     let repeated: Set<String>
@@ -73,9 +72,7 @@ struct Parameters: Sendable {
         return value
     }
 
-    func required(_ name: String) throws -> String {
-        try unwrap(self[name], "invalid_request", "\(name) is missing")
-    }
+    func required(_ name: String) throws -> String { try unwrap(self[name], "invalid_request", "\(name) is missing") }
 
     func requireUnrepeated() throws {
         if let name = repeated.min() { throw OAuthError("invalid_request", "\(name) is repeated") }
@@ -104,9 +101,7 @@ func require(_ isMet: Bool, _ code: String, _ description: String, status: Int =
     if !isMet { throw OAuthError(code, description, status: status, challenge: challenge) }
 }
 
-func requireOffer(_ isOffered: Bool) throws {
-    try require(isOffered, "invalid_request", "not offered", status: 404)
-}
+func requireOffer(_ isOffered: Bool) throws { try require(isOffered, "invalid_request", "not offered", status: 404) }
 
 func unwrap<Value>(
     _ value: Value?, _ code: String, _ description: String, status: Int = 400, challenge: String? = nil
@@ -121,8 +116,7 @@ enum Responses {
         answer(status, "application/json", object.jsonValue.serialized(), fields)
     }
 
-    /// A page. The policy names no `form-action`: browsers also apply it to the redirect that follows the form, and
-    /// that goes to the client.
+    /// No `form-action`: browsers also apply it to the redirect after the form, which goes to the client.
     static func page(_ html: String, status: Int = 200, scriptHash: String? = nil) -> ServerResponse {
         let script = scriptHash.map { "; script-src 'sha256-\($0)'" } ?? ""
         let policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'" + script
@@ -131,8 +125,7 @@ enum Responses {
             [("Content-Security-Policy", policy), ("X-Frame-Options", "DENY")])
     }
 
-    /// 303, since the browser may have sent credentials in the request (RFC 9700 section 4.12). The parameters come after
-    /// those that the URL has.
+    /// 303, as the request may have had credentials (RFC 9700 4.12). The parameters come after the URL's own.
     static func redirect(to location: String, adding pairs: [(String, String)]) -> ServerResponse {
         let mark = pairs.isEmpty ? "" : location.contains("?") ? "&" : "?"
         return answer(303, "text/plain", [], [("Location", location + mark + FormEncoding.encode(pairs))])

@@ -114,8 +114,7 @@ struct Faults {
     }
 }
 
-/// Wakes tasks that wait for a change. A waiter registers first and then checks its condition, and checks it again
-/// after each signal. So a change between the check and the wait is not missed.
+/// Wakes tasks that wait for a change. A waiter registers before it checks its condition, so no change is missed.
 final class Signal: Sendable {
     private struct State {
         var waiters: [Int: AsyncStream<Void>.Continuation] = [:]
@@ -123,9 +122,7 @@ final class Signal: Sendable {
     }
     private let state = Mutex(State())
 
-    func send() {
-        for waiter in state.withLock({ Array($0.waiters.values) }) { waiter.yield() }
-    }
+    func send() { for waiter in state.withLock({ Array($0.waiters.values) }) { waiter.yield() } }
 
     /// Returns true once the condition holds, false if the task is cancelled before.
     func wait(until condition: @Sendable () -> Bool) async -> Bool {

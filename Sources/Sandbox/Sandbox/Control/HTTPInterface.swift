@@ -2,7 +2,6 @@ internal import LocalHTTP
 internal import RingbackBase
 
 /// `/sandbox/…` below an issuer: how tests switch it and observe it. No part of any protocol.
-///
 /// - `POST control`: one JSON object, applied completely or not at all. The response is, like that of `GET control`,
 ///   the switches as they are. `reset` and `clear` (faults, perturbations, latency, held requests) come first. Settings
 ///   have the names that the response shows under `settings`. `perturb` starts ``Perturbation``s: `["callback_no_iss"]`
@@ -19,8 +18,7 @@ internal import RingbackBase
 /// - `POST assertion`: a token as a platform gives it to its workloads, see ``makeAssertion(_:)``.
 /// - `GET wait`: responds when requests have come, see ``wait(_:)``.
 ///
-/// A web page must not be able to switch a sandbox that is running: requests that a browser made for another site's
-/// page are refused.
+/// Requests that a browser made for another site's page are refused: no web page may switch a sandbox.
 extension SandboxProvider {
     /// Seconds.
     private static let maxWait = 60
@@ -48,9 +46,7 @@ extension SandboxProvider {
         }
     }
 
-    private func refuse(_ text: String) -> ServerResponse {
-        Responses.refusal(OAuthError("invalid_request", text))
-    }
+    private func refuse(_ text: String) -> ServerResponse { Responses.refusal(OAuthError("invalid_request", text)) }
 
     private func change(_ request: SandboxRequest) throws -> ServerResponse {
         let now = clock()

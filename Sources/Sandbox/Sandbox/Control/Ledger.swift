@@ -1,9 +1,8 @@
 internal import RingbackBase
 internal import Synchronization
 
-/// What an issuer has issued. A sign-in starts a family: the code, its refresh tokens and its access tokens. If a code or a replaced refresh token
-/// is presented again, the whole family ends, since somebody else may hold a copy (RFC 6749 section 4.1.2, RFC 9700
-/// section 4.14.2).
+/// What an issuer has issued. A sign-in starts a family: the code, its refresh and access tokens. If a code or a
+/// replaced refresh token comes again, the family ends: there may be a copy (RFC 6749 4.1.2, RFC 9700 4.14.2).
 struct Ledger {
     struct Family {
         let clientID: String
@@ -121,9 +120,7 @@ final class HeldRequests: Sendable {
     let signal: Signal
     private let state = Mutex(State())
 
-    init(signal: Signal) {
-        self.signal = signal
-    }
+    init(signal: Signal) { self.signal = signal }
 
     /// Waits until released. Returns false if the client closed its connection before.
     func hold(_ endpoint: Endpoint, isReleasable: Bool) async -> Bool {
@@ -155,8 +152,7 @@ final class HeldRequests: Sendable {
     }
 }
 
-/// The requests that an issuer has seen, with everything in them. The secrets of a sandbox need no protection, and a
-/// test must be able to prove that a server never saw a token.
+/// The requests that an issuer has seen, with their secrets: a test must be able to prove that a token never came.
 struct RequestLog {
     struct Entry {
         let number: Int

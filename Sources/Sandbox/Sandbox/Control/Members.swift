@@ -36,7 +36,6 @@ extension Bool: SettingValue {
 extension JSONObject: SettingValue {
     init(reading member: JSONObject.Member) throws { self = try member.object() }
 
-    /// In the order of the names.
     init(sorted values: [String: some JSONConvertible]) {
         self.init(values.sorted { $0.key < $1.key }.map { .init($0.key, $0.value.jsonValue) })
     }
@@ -47,7 +46,6 @@ extension Array: SettingValue where Element: SettingValue {
     var shown: JSON { .array(map(\.shown)) }
 }
 
-/// Null for none.
 extension Optional: SettingValue where Wrapped: SettingValue {
     init(reading member: JSONObject.Member) throws { self = try member.isNull ? nil : Wrapped(reading: member) }
     var shown: JSON { self?.shown ?? .null }
@@ -83,12 +81,9 @@ struct Setting<Settings> {
     }
 }
 
-protocol NamedSettings {
-    static var all: [Setting<Self>] { get }
-}
+protocol NamedSettings { static var all: [Setting<Self>] { get } }
 
 extension NamedSettings {
-    /// False for a name that no setting has.
     mutating func set(_ name: String, to member: JSONObject.Member) throws -> Bool {
         guard let setting = Self.all.first(where: { $0.name == name }) else { return false }
         try setting.set(&self, member)
@@ -157,9 +152,7 @@ extension JSONObject.Member {
         return member
     }
 
-    func optional(_ key: String) throws -> JSONObject.Member? {
-        try object()[key].map { .init("\(name).\(key)", $0) }
-    }
+    func optional(_ key: String) throws -> JSONObject.Member? { try object()[key].map { .init("\(name).\(key)", $0) } }
 
     func allow(_ keys: Set<String>) throws {
         if let unknown = try object().names.first(where: { !keys.contains($0) }) {

@@ -5,8 +5,7 @@ public struct SandboxOptions: Sendable {
     /// The users who can sign in, in the order of the sign-in page. At least one.
     public var users: [SandboxUser]
     public var clients: [SandboxClient]
-    /// Path prefixes of the issuers on this server: `""` is the server's root. Each issuer has its own keys, codes,
-    /// tokens, counters, log and control endpoint.
+    /// Path prefixes of the issuers, `""` for the root. Each has its own keys, tokens, log and control endpoint.
     public var issuerPaths: [String]
     /// Gets a text for each mail and each message to a phone.
     public var announce: @Sendable (String) -> Void = { _ in }
@@ -30,9 +29,7 @@ public struct SandboxUser: Sendable, Equatable {
     public let name: String
     /// The `sub` claim.
     public let subject: String
-    /// The `name` claim.
     public let displayName: String
-    /// The `email` claim.
     public let email: String
 
     /// A user whose claims are made from the name: `alice` is Alice, alice@example.org, with the subject `alice`.
@@ -116,8 +113,7 @@ public struct SandboxSettings: Sendable, Equatable {
     public var autoApprovedUser: String?
     public var requiresNonce = false
     public var omitsKeyIDs = false
-    /// The URLs of endpoints in the metadata, by the endpoint's name, in place of this server's: for a proxy that
-    /// changes responses on their way.
+    /// URLs in the metadata by endpoint, in place of this server's: for a proxy that changes responses.
     public var endpointURLs: [String: String] = [:]
     /// Milliseconds that every request to an endpoint waits first, by the endpoint's name.
     public var latency: [String: Int] = [:]

@@ -15,7 +15,6 @@ struct Interaction {
 }
 
 /// The authorization endpoint (RFC 6749 section 4.1.1, OpenID Connect Core section 3.1.2).
-///
 /// Nothing is sent to a redirect URI that the client may not use: an error of the URI, or of the client, is shown on a
 /// page. Every other error goes to the client, with `state` and `iss` (RFC 9207 section 2).
 extension AuthorizationServer {
@@ -153,8 +152,7 @@ extension Issuer {
     }
 }
 
-/// Authorization requests that clients push (RFC 9126). A reference is valid for one client, for a minute and for one
-/// use.
+/// Authorization requests that clients push (RFC 9126). A reference is for one client, a minute and one use.
 struct PushedRequest {
     let clientID: String
     let pairs: [FormEncoding.Pair]

@@ -2,8 +2,8 @@ internal import Cryptography
 internal import LocalHTTP
 internal import RingbackBase
 
-/// The endpoints of one issuer (RFC 6749 section 1.1), without time and waiting: a request and the clock go in, a response
-/// comes out. Most are extensions in files of their own.
+/// The endpoints of one issuer (RFC 6749 section 1.1), without time and waiting: a request and the clock go in, a
+/// response comes out. Most are extensions in files of their own.
 struct AuthorizationServer {
     var issuer: Issuer
     var clients: Clients
@@ -183,8 +183,8 @@ enum Endpoint: String, CaseIterable, Sendable {
     static var names: String { allCases.map(\.rawValue).joined(separator: ", ") }
 }
 
-/// What issues tokens: its name, its users and settings, its keys, and what it has issued so far. The endpoints that need
-/// nothing else are extensions in files of their own.
+/// What issues tokens: its name, its users and settings, its keys, and what it has issued so far. The endpoints that
+/// need nothing else are extensions in files of their own.
 struct Issuer {
     /// The URL that names the issuer, without a final slash.
     let name: String

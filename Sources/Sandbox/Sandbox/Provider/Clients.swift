@@ -6,9 +6,7 @@ struct Clients {
     private(set) var all: [SandboxClient]
     private var assertions = ClientAssertions()
 
-    init(_ clients: [SandboxClient]) {
-        all = clients
-    }
+    init(_ clients: [SandboxClient]) { all = clients }
 
     subscript(id: String) -> SandboxClient? {
         all.first { $0.id == id } ?? [AuthorizationServer.projectClient].first { $0.id == id }
@@ -53,8 +51,7 @@ struct Clients {
         return client
     }
 
-    /// The client of a request for a service's token. With an assertion it need neither authenticate nor name itself
-    /// (RFC 7521 section 4.1).
+    /// A service's client. With an assertion it need neither authenticate nor name itself (RFC 7521 section 4.1).
     mutating func authenticateService(
         _ request: SandboxRequest, _ parameters: Parameters, _ issuer: String, at now: Int
     ) throws -> SandboxClient {
@@ -82,8 +79,8 @@ struct Clients {
     }
 }
 
-/// The signed JWTs with which clients authenticated (RFC 7523 section 3, OpenID Connect Core section 9). The audience must
-/// be the issuer, as a single string, and each JWT is accepted once.
+/// The signed JWTs with which clients authenticated (RFC 7523 section 3, OpenID Connect Core section 9). The audience
+/// must be the issuer, as a single string, and each JWT is accepted once.
 struct ClientAssertions {
     private static let type = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
     /// The longest lifetime of such a JWT, and how far clocks may differ; in seconds.
@@ -126,8 +123,7 @@ struct ClientAssertions {
 }
 
 extension SandboxClient {
-    /// The public keys in a set of JSON Web Keys (RFC 7517 section 5); nil if one cannot be read, or contains its
-    /// private part.
+    /// The public keys in a key set (RFC 7517 section 5); nil if one cannot be read, or has its private part.
     static func keys(in set: JSON) -> [PublicKey]? {
         guard let entries = set["keys"]?.array else { return nil }
         let keys = entries.compactMap { $0["d"] == nil ? key(in: $0) : nil }

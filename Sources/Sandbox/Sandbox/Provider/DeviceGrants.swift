@@ -23,7 +23,6 @@ struct DeviceGrant {
 }
 
 /// The device authorization endpoint, its grant and its page (RFC 8628 sections 3.1 to 3.5).
-///
 /// A client that asks too early is told to slow down, every time, and has to. The sandbox tests whether clients do.
 extension AuthorizationServer {
     static let deviceGrant = "urn:ietf:params:oauth:grant-type:device_code"
@@ -86,9 +85,7 @@ extension AuthorizationServer {
     }
 
     /// The page where a user enters the code of another device (section 3.3).
-    ///
-    /// If the address contains the code, the page shows it all the same and asks whether the device shows the same one: a
-    /// link that an attacker sent looks the same (section 5.4).
+    /// An address with the code shows the page all the same: a link of an attacker looks the same (section 5.4).
     mutating func devicePage(_ request: SandboxRequest, at now: Int) -> ServerResponse {
         guard issuer.settings.offersDevices else { return Pages.error("Devices are not signed in here.", status: 404) }
         let parameters = request.parameters

@@ -120,10 +120,8 @@ struct JSONWebToken {
     }
 }
 
-/// An issuer's signing keys and the key set it publishes.
-///
-/// The set always contains keys that a careful client ignores: one for encryption, one on an uncommon curve, one of an
-/// unknown type. Nobody has a private key of any of them.
+/// An issuer's signing keys and the key set it publishes, which always contains keys that a careful client ignores: for
+/// encryption, on an uncommon curve, of an unknown type. Nobody has a private key of any of them.
 struct SigningKeys {
     struct Key {
         let id: String

@@ -1,9 +1,8 @@
 internal import Cryptography
 internal import RingbackBase
 
-/// Checks an authenticator's response as a relying party has to (Web Authentication level 3, sections 7.1 and 7.2): the
-/// type, the challenge, the origin, the relying party, the user, and the signature. Keys are P-256 and not attested:
-/// that is all that the options ask for.
+/// Checks an authenticator's response as a relying party has to (Web Authentication level 3, sections 7.1 and 7.2).
+/// Keys are P-256 and not attested: that is all that the options ask for.
 struct PasskeyCeremony {
     struct Party: Equatable {
         let id: String
@@ -51,8 +50,7 @@ struct PasskeyCeremony {
         return (id, text)
     }
 
-    /// The key's new counter; nil if anything is wrong with the assertion. A counter that does not grow shows that the
-    /// key was copied.
+    /// The key's new counter; nil if anything is wrong. One that does not grow shows that the key was copied.
     func assertion(_ credential: JSONObject, by known: Credential) -> Int? {
         guard let response = credential["response"]?.object,
             let clientData = clientData(response, type: "webauthn.get"),
@@ -140,9 +138,8 @@ struct AuthenticatorData {
     }
 }
 
-/// The part of CBOR (RFC 8949) that an authenticator's response uses: integers, byte strings, text strings, arrays and
-/// maps. It is strict (CTAP 2.1 section 8): every length is stated, and in its shortest form, and no key occurs twice.
-/// Deeper nesting is refused, and so is a length beyond the end of the data.
+/// The part of CBOR (RFC 8949) that an authenticator's response uses, and strictly (CTAP 2.1 section 8): lengths are
+/// stated in their shortest form and end within the data, no key occurs twice, and deeper nesting is refused.
 enum PasskeyCBOR: Equatable {
     case integer(Int)
     case bytes([UInt8])

@@ -46,8 +46,7 @@ extension AuthorizationServer {
         return Responses.text("", status: 204)
     }
 
-    /// RFC 7592 section 2.2. A client that has a secret gets a new one, and what the registration is managed with is
-    /// new as well.
+    /// RFC 7592 section 2.2. The secret, if there is one, and the registration access token are new.
     private mutating func update(
         _ id: String, _ registration: Registration, _ request: SandboxRequest, at now: Int
     ) throws -> ServerResponse {
@@ -104,8 +103,7 @@ extension AuthorizationServer {
 }
 
 extension Clients {
-    /// Adds or replaces a registered client. Its document gets a new secret, if the client has one, and the new
-    /// registration access token, which is returned.
+    /// Adds or replaces a client, with new secrets in its document. Returns its registration access token.
     fileprivate mutating func enter(
         _ id: String, _ redirectURIs: [String], _ authentications: [SandboxClient.Authentication], hasSecret: Bool,
         _ document: inout JSONObject, _ settings: SandboxSettings, at now: Int

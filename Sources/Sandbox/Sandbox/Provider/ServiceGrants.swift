@@ -87,7 +87,6 @@ extension Issuer {
     }
 
     /// A token without a refresh token: a client that can get this one can get the next.
-    ///
     /// - Parameter whole: its scopes in place of the requested ones.
     private mutating func answer(
         _ parameters: Parameters, _ client: SandboxClient, subject: String, whole: [String]? = nil,
@@ -130,9 +129,8 @@ extension SandboxProvider {
     }
 }
 
-/// SAML assertions for services (RFC 7522). The sandbox trusts only those that it made itself. They have issuer, subject
-/// and audience as SAML 2.0 has them, but no XML signature: an element of the sandbox's own holds an ES256 signature of
-/// everything before it, so that any changed byte is noticed.
+/// SAML assertions for services (RFC 7522), of the sandbox itself only. There is no XML signature: an element of its
+/// own holds an ES256 signature of everything before it, so that any changed byte is noticed.
 extension Issuer {
     static let samlBearer = "urn:ietf:params:oauth:grant-type:saml2-bearer"
     private static let sealStart = "<sandbox:Seal xmlns:sandbox=\"urn:ringback:sandbox\">"

@@ -2,8 +2,7 @@ internal import Cryptography
 internal import LocalHTTP
 internal import RingbackBase
 
-/// Tokens for users: the grants of codes (RFC 6749 section 4.1.3, RFC 7636 section 4.6) and of refresh tokens (section 6),
-/// and the response of all grants.
+/// Codes (RFC 6749 section 4.1.3, RFC 7636 section 4.6), refresh tokens (section 6), the response of all grants.
 extension Issuer {
     mutating func exchange(_ parameters: Parameters, _ client: SandboxClient, at now: Int) throws -> ServerResponse {
         let code = try parameters.required("code")
@@ -78,8 +77,7 @@ extension Issuer {
             hasIDToken: settings.renewsIDToken, at: now)
     }
 
-    /// If the token that replaced it was used, the first response has arrived: a correct client has no reason to repeat
-    /// the request.
+    /// If its successor was used, the first response has arrived: a correct client does not repeat the request.
     private func isWithinGrace(_ successor: (token: String, at: Int), at now: Int) -> Bool {
         settings.reuseGrace > 0 && now - successor.at <= settings.reuseGrace
             && ledger.refreshTokens[successor.token]?.successor == nil
@@ -155,8 +153,7 @@ extension Issuer {
 }
 
 extension Issuer {
-    /// OpenID Connect Core section 5.3. The token comes in the header and nowhere else (RFC 6750 section 2,
-    /// RFC 9700 section 4.3.2).
+    /// OpenID Connect Core section 5.3. The token comes in the header only (RFC 6750 section 2, RFC 9700 4.3.2).
     mutating func userinfo(_ request: SandboxRequest, at now: Int) throws -> ServerResponse {
         guard !request.pairs.contains(where: { $0.name == "access_token" }) else {
             throw OAuthError("invalid_request", "the token belongs into the header", challenge: "Bearer")

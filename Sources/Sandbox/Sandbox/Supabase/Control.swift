@@ -2,7 +2,6 @@ internal import RingbackBase
 
 /// What a control document says under `supabase`: settings by the names that the response shows, and actions.
 /// `configuration` comes first and sets everything to the values of A or B.
-///
 /// Actions: `users` adds users (`email`, `phone`, `password`, `data`, `confirmed`), `ban`, `unban` and `delete_users`
 /// take addresses, `end_sessions` takes `true` or addresses, `tables` replaces tables (`{"profiles": {"key": "id",
 /// "rows": […]}}`). `bind_sessions` (`true` or addresses) makes sessions belong to a client of the project's own OAuth

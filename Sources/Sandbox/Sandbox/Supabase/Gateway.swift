@@ -24,9 +24,7 @@ extension SupabaseCall {
 }
 
 /// An error of a Supabase endpoint, in the words of the real server.
-///
-/// The same error has two forms: the older one, and that of the API version 2024-01-01 for clients that ask for it. The
-/// ID-token grant has a third one, whatever the version.
+/// It has two forms, the older one and that of the API version 2024-01-01; the ID-token grant has a third one.
 struct SupabaseError: Error, Equatable {
     var status: Int
     var code: String
@@ -45,9 +43,7 @@ struct SupabaseError: Error, Equatable {
         self.details = details
     }
 
-    init(_ message: String, status: Int = 400) {
-        self.init(status, "validation_failed", message)
-    }
+    init(_ message: String, status: Int = 400) { self.init(status, "validation_failed", message) }
 
     init(oauth error: String, _ description: String) {
         self.init(400, error, description)
@@ -57,8 +53,7 @@ struct SupabaseError: Error, Equatable {
     static let failure = SupabaseError(500, "unexpected_failure", "Unexpected failure, please check server logs")
     static let serverIsOff = SupabaseError(404, "feature_disabled", "OAuth server is disabled")
 
-    /// The value of `error` in a redirect; nil where the redirect has only `error_code`. That depends on whether it
-    /// comes from `/callback`.
+    /// `error` in a redirect, which depends on whether it comes from `/callback`; nil for `error_code` alone.
     func redirectError(isCallback: Bool) -> String? {
         if isCallback, ["signup_disabled", "user_banned", "provider_email_needs_verification"].contains(code) {
             return "access_denied"

@@ -2,8 +2,7 @@ internal import LocalHTTP
 internal import RingbackBase
 
 /// A Supabase project: the Auth server and the REST endpoint below `/auth/v1` and `/rest/v1` of an issuer, which is
-/// also every external provider of the project. Written from responses of the real server. Its endpoints are extensions
-/// in files of their own; here each request finds its endpoint.
+/// also every external provider of the project. Written from responses of the real server.
 struct SupabaseProject {
     private let url: String
     var settings = SupabaseSettings()
@@ -27,8 +26,7 @@ struct SupabaseProject {
         for user in added { addProfile(of: user, at: user.updatedAt) }
     }
 
-    /// The path of a request: first the gateway, which requires an API key, then the endpoint. Unknown paths and methods
-    /// get the response of the real server's router.
+    /// First the gateway, which requires an API key. Unknown paths and methods get the response of the real router.
     mutating func answer(
         _ request: SandboxRequest, _ endpoint: Endpoint, upstream: inout AuthorizationServer, at now: Int
     ) -> ServerResponse {
@@ -168,8 +166,7 @@ struct SupabaseRoute {
     }
 }
 
-/// The settings of a project's dashboard. Durations are seconds. There are two configurations: **A** is that of a
-/// development server, **B** that of a strict project.
+/// The settings of a dashboard; durations in seconds. **A** is a development server, **B** a strict project.
 struct SupabaseSettings: Equatable {
     enum Configuration: String, CaseIterable { case a = "A", b = "B" }
     /// `v0` tokens are those of very old servers. A server that issues other tokens no longer accepts them.
@@ -183,8 +180,7 @@ struct SupabaseSettings: Equatable {
     var phoneAutoconfirm = false
     var algorithm = Algorithm.hs256
     var refreshTokens = RefreshTokens.v1
-    /// How many of a hundred sessions get a token of the second kind in exchange for one of the first, where the second
-    /// kind is issued.
+    /// Of a hundred sessions so many get a token of the second kind for one of the first, if it is issued.
     var upgradePercentage = 0
     var reuseInterval = 10
     var rotates = true
@@ -209,8 +205,7 @@ struct SupabaseSettings: Equatable {
     var allowsLinking = true
     var factors = ["phone", "totp"]
     var allowsPasskeys = false
-    /// The domain that passkeys and second factors of authenticators belong to, and the origins at which they are made
-    /// and used.
+    /// The domain of passkeys and of factors of authenticators, and the origins at which they are made and used.
     var passkeyPartyID = "app.example.org"
     var passkeyOrigins = ["https://app.example.org"]
     var maxPasskeys = 10

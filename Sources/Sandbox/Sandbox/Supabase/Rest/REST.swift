@@ -116,8 +116,7 @@ extension SupabaseProject {
     }
 }
 
-/// A table of the project's own. A row belongs to the user whose id is in the key column, and only that user sees and
-/// changes it.
+/// A table of the project's own. Only the user whose id is in a row's key column sees and changes it.
 struct SupabaseTable {
     var key = "id"
     var rows: [JSONObject] = []

@@ -130,8 +130,7 @@ extension SupabaseProject {
         return try signIn(userID, by: flow.method, provider: flow.company, extra: extra, call)
     }
 
-    /// `/callback` of providers, and `/sso/saml/acs` of companies: the code stands for the assertion that a SAML
-    /// provider would post.
+    /// `/callback` of providers, and `/sso/saml/acs` of companies, where the code stands for the SAML assertion.
     mutating func callback(_ call: SupabaseCall, _ upstream: inout AuthorizationServer) throws -> ServerResponse {
         let isManaged = call.parts.first == "sso"
         let siteURL = call.settings.siteURL
@@ -275,9 +274,8 @@ extension SupabaseCall {
     }
 }
 
-/// `POST /token?grant_type=id_token`: an ID token that the app got from the provider itself. Every provider's tokens
-/// are those of the issuer of which the project is a part, for any of its clients. An error of the token has the third
-/// form.
+/// `POST /token?grant_type=id_token`: an ID token of a provider, which is always the issuer of which the project is a
+/// part, for any of its clients. An error of the token has the third form.
 extension SupabaseProject {
     private static let withIDTokens = [
         "apple", "azure", "facebook", "google", "kakao", "keycloak", "snapchat", "vercel_marketplace",

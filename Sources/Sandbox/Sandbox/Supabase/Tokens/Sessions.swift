@@ -72,8 +72,7 @@ struct SupabaseSessions {
     }
 }
 
-/// What happens when a refresh token is presented: the current one, one replaced a moment ago or long ago, one never
-/// issued.
+/// What a presented refresh token is: the current one, one replaced just now or long ago, one never issued.
 extension SupabaseSessions {
     /// The session that a refresh token belongs to, and the token to issue.
     struct Refresh {
@@ -198,8 +197,7 @@ extension SupabaseSessions {
 }
 
 extension SupabaseSettings {
-    /// Whether a session is among those that get a counted token for a row. For one session the result is always the
-    /// same.
+    /// Whether a session is among those that get a counted token for a row: always the same for one session.
     fileprivate func upgrades(_ session: SupabaseSession) -> Bool {
         guard refreshTokens == .v2, let digest = Digest.sha256(session.id).first else { return false }
         return Int(digest) * 100 < upgradePercentage * 256
@@ -234,8 +232,7 @@ struct SupabaseSession {
     var isCounted: Bool
     /// When it ends, whatever is done with it. The external provider may state this.
     var endsAt: Int?
-    /// The client of the server's own OAuth server that the session belongs to. Its tokens are valid at another
-    /// endpoint only.
+    /// The client of the server's own OAuth server whose session it is. Its tokens are valid at another endpoint.
     var clientID: String?
     var rows: [Row] = []
     var counter = 0

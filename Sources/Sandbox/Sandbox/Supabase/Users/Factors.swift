@@ -173,8 +173,7 @@ extension SupabaseProject {
     }
 }
 
-/// Codes that a user reads from a device (RFC 6238): SHA-1, six digits, 30 seconds; one step before and after is
-/// accepted.
+/// Codes of a device (RFC 6238): SHA-1, six digits, 30 seconds; one step before and after is accepted.
 enum SupabaseTOTP {
     static func accepts(_ code: String, secret: [UInt8], at now: Int) -> Bool {
         (-1...1).contains { code == self.code(secret, counter: now / 30 + $0) }
@@ -209,8 +208,8 @@ enum SupabaseTOTP {
         return text
     }
 
-    /// Takes the place of the QR code, which the real server draws as an SVG of some 300 kB: no code, but a document that
-    /// a page can show, and as long, since a client has to take it.
+    /// Takes the place of the QR code, which the real server draws as an SVG of some 300 kB: no code, but a document
+    /// that a page can show, and as long, since a client has to take it.
     static let picture =
         "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n"
         + "<svg width=\"5\" height=\"5\" xmlns=\"http://www.w3.org/2000/svg\">\n"

@@ -130,8 +130,7 @@ extension SupabaseProject {
     }
 }
 
-/// What a user has allowed a client of the project's own OAuth server. The sandbox has this list of that server, and no
-/// authorization endpoint.
+/// What a user has allowed a client of the project's own OAuth server, of which the sandbox has only this list.
 struct SupabaseConsent: JSONConvertible {
     let userID: String
     let clientID: String
@@ -154,9 +153,7 @@ extension SupabaseProject {
         return consents.filter { $0.userID == user.id }
     }
 
-    func grants(_ call: SupabaseCall) throws -> ServerResponse {
-        SupabaseResponses.json(value: try ownConsents(call))
-    }
+    func grants(_ call: SupabaseCall) throws -> ServerResponse { SupabaseResponses.json(value: try ownConsents(call)) }
 
     mutating func revokeGrant(_ call: SupabaseCall) throws -> ServerResponse {
         let own = try ownConsents(call)

@@ -150,8 +150,7 @@ extension SandboxProvider {
 }
 
 extension Fault {
-    /// An error in the form that the request asked for, or with the given `body`; nil for any other fault, which has no
-    /// form of its own.
+    /// An error in the form that the request asked for, or with the given `body`; nil for faults without a form.
     func supabaseResponse(to request: SandboxRequest, _ endpoint: Endpoint) -> ServerResponse? {
         guard endpoint.isSupabase, kind == .error else { return nil }
         let status = status ?? 400

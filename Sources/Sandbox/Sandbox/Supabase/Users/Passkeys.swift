@@ -147,7 +147,7 @@ extension SupabaseProject {
 
 /// What an authenticator is asked, as JSON (Web Authentication level 3, sections 5.1.9 and 5.1.10).
 extension PasskeyCeremony {
-    /// For `navigator.credentials.create()`. A resident key can be found without its identifier, as a passkey has to be.
+    /// For `navigator.credentials.create()`. A resident key can be found without its identifier, as passkeys must be.
     func creationOptions(for user: SupabaseUser, except known: [Credential], isResident: Bool) -> JSONObject {
         let name = user.email.isEmpty ? user.phone : user.email
         let selection: JSONObject = [
@@ -178,8 +178,7 @@ extension PasskeyCeremony {
     }
 }
 
-/// What was asked of an authenticator for a second factor: to make a key for one that is not verified yet, else to use one
-/// of the keys that the user's factors have.
+/// What a second factor was asked: to make a key for one that is not verified yet, else to use one of its keys.
 struct WebAuthnQuestion {
     let ceremony: PasskeyCeremony
     let makesKey: Bool
@@ -202,8 +201,7 @@ struct WebAuthnQuestion {
         ["type": type, "credential_options": ["publicKey": options] as JSONObject] as JSONObject
     }
 
-    /// The credential that has answered: the one that was made, or the one that was used. The server says HTTP 500 of an
-    /// answer that it does not believe.
+    /// The credential that was made or used. The server says HTTP 500 of an answer that it does not believe.
     func credential(by answer: WebAuthnResponse, of user: SupabaseUser) throws -> PasskeyCeremony.Credential {
         guard answer.type == "create" else {
             let known = user.factors.compactMap(\.credential).first { $0.id == answer.id }

@@ -74,9 +74,7 @@ extension SupabaseProject {
 }
 
 extension SupabaseSettings {
-    func check(password: String) throws {
-        if let error = weakness(of: password) { throw error }
-    }
+    func check(password: String) throws { if let error = weakness(of: password) { throw error } }
 
     /// Why a password may not be chosen; a response also says it of a password with which somebody has signed in.
     func weakness(of password: String) -> SupabaseError? {

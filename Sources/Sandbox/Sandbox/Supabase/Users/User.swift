@@ -1,6 +1,5 @@
 internal import RingbackBase
 
-/// A user of a project, with everything that is pending for the user.
 struct SupabaseUser: JSONConvertible {
     let id = SupabaseText.uuid()
     /// Lower-cased; empty without one.
@@ -96,7 +95,6 @@ struct SupabaseUser: JSONConvertible {
     }
 }
 
-/// An identity of a user: a way to sign in.
 struct SupabaseIdentity {
     let identityID = SupabaseText.uuid()
     let provider: String

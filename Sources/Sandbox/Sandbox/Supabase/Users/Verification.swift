@@ -122,9 +122,7 @@ extension SupabaseProject {
 }
 
 extension SentCode.Kind {
-    var isMail: Bool {
-        [.confirmation, .recovery, .emailChangeCurrent, .emailChangeNew].contains(self)
-    }
+    var isMail: Bool { [.confirmation, .recovery, .emailChangeCurrent, .emailChangeNew].contains(self) }
 
     /// The kinds that a request's `type` may stand for.
     fileprivate static func kinds(of type: String) -> [SentCode.Kind] {
