@@ -146,6 +146,7 @@ class Provider:
         else:
             house.kind = Supabase(kind, through=self.proxy.origin)
             house.fresh(reuse_grace=grace)
+        self.name = f"{house.kind.name}, forgiven for {grace} s"
         # A project takes the former token for a lost answer: nothing that happens once may end a session there.
         self.may_lose = grace == 0 and not house.kind.forgives_one
         house.start()
@@ -185,16 +186,21 @@ class Provider:
         self.proxy.close()
 
 
-def cuts(house, report, chosen):
-    rows = []
+def each_provider(house, chosen):
+    """Each, and the seconds for it."""
     for kind, grace in PROVIDERS:
         provider = Provider(house, kind, grace)
+        yield provider, SHORT_SECONDS / len(PROVIDERS) if chosen.short else None
+        provider.close()
+
+
+def cuts(house, report, chosen):
+    rows = []
+    for provider, bound in each_provider(house, chosen):
         length = provider.answer_length()
-        bound = SHORT_SECONDS / len(PROVIDERS) if chosen.short else None
         for number in within(bound, range(0, length, 13 if chosen.short else 1), "cuts"):
             provider.attempt(report, f"cut after byte {number}", Cut(number), True, restarts=number % 10 == 9)
-        rows.append([f"{house.kind.name}, forgiven for {grace} s", length, *provider.row.values()])
-        provider.close()
+        rows.append([provider.name, length, *provider.row.values()])
     table(
         "A token answer that ends after each of its bytes", ["reuse", "bytes", "tried", "kept", "unheard", "lost"], rows
     )
@@ -208,16 +214,13 @@ def is_for_project(case):
 
 def answers(house, report, chosen):
     rows = []
-    for kind, grace in PROVIDERS:
-        provider = Provider(house, kind, grace)
-        bound = SHORT_SECONDS / len(PROVIDERS) if chosen.short else None
-        cases = CASES if kind == "OpenID" else [case for case in CASES if is_for_project(case)]
+    for provider, bound in each_provider(house, chosen):
+        cases = CASES if house.kind is OPENID else [case for case in CASES if is_for_project(case)]
         for number, case in enumerate(within(bound, cases[:: 3 if chosen.short else 1], "wrong answers")):
             plan = Instead(case.make, case.was_processed)
             may_be_unheard = case.was_processed and not case.is_readable
             provider.attempt(report, case.name, plan, may_be_unheard, restarts=number % 10 == 9)
-        rows.append([f"{house.kind.name}, forgiven for {grace} s", *provider.row.values()])
-        provider.close()
+        rows.append([provider.name, *provider.row.values()])
     untouched, lost = len(unprocessed()), len(unreadable())
     table(
         f"{len(CASES)} wrong token answers: {untouched} where the provider did nothing, {len(CASES) - untouched - lost}"

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import time
 
-from harness import ROOT, Trouble, compiled, must, play, progress, run, tcp_request
+from harness import ROOT, Trouble, compiled, must, output, play, progress, run, tcp_request
 from house import House
 
 STRANGER = 65_534
@@ -39,12 +39,9 @@ def build(directory):
 def race(program, *words):
     """Rounds of the race: how often the control took the stranger for the person."""
     try:
-        ran = run(program, *map(str, words), timeout=300)
+        return [int(word) for word in output(program, *map(str, words), timeout=300).split()]
     except subprocess.TimeoutExpired:
         raise Trouble("the race did not end within 300 s") from None
-    if ran.returncode != 0:
-        raise Trouble(f"the race ended with {ran.returncode}: {ran.stderr.strip()}")
-    return [int(word) for word in ran.stdout.split()]
 
 
 def requests(callback):

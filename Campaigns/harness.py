@@ -315,6 +315,14 @@ def run(*words, **more):
     return subprocess.run(words, **given | {"capture_output": True, "text": True} | more)
 
 
+def output(*words, **more):
+    """What a program writes that must succeed."""
+    done = run(*words, **more)
+    if done.returncode:
+        raise Trouble(f"{' '.join(map(str, words))[:120]} ended with {done.returncode}: {done.stderr[-800:].strip()}")
+    return done.stdout
+
+
 def stop(process):
     """Ends a process that was started here, gently at first."""
     if process.poll() is None:
@@ -373,15 +381,10 @@ def certificate(directory, name="server", host="localhost"):
     """A certificate for 127.0.0.1 and a host that is its own authority: its path and its key's."""
     paths = [os.path.join(directory, f"{name}.{kind}") for kind in ["pem", "key"]]
     try:
-        ran = subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
-             "-subj", f"/CN={name}", "-addext", f"subjectAltName=IP:127.0.0.1,DNS:{host}", "-out", paths[0],
-             "-keyout", paths[1]],
-            capture_output=True, text=True)
+        output("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
+               f"/CN={name}", "-addext", f"subjectAltName=IP:127.0.0.1,DNS:{host}", "-out", paths[0], "-keyout", paths[1])
     except FileNotFoundError:
         raise Trouble("there is no openssl command") from None
-    if ran.returncode != 0:
-        raise Trouble(f"openssl made no certificate: {ran.stderr[-200:]}")
     os.chmod(paths[1], 0o600)
     return paths
 

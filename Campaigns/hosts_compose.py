@@ -9,7 +9,7 @@ import re
 import shlex
 import shutil
 
-from harness import ROOT, Trouble, read, run, until, write
+from harness import ROOT, Trouble, output, read, run, until, write
 from hosts_database import PRIMARY, Database
 from hosts_place import Fleet, Host
 
@@ -32,10 +32,7 @@ def composed(text, directory):
 def parsed(text):
     """The file's content. The parser is the system's Python's, which need not be this one."""
     program = "import json, sys, yaml; json.dump(yaml.safe_load(sys.stdin), sys.stdout)"
-    done = run("/usr/bin/python3", "-c", program, input=text)
-    if done.returncode:
-        raise Trouble(f"compose.yaml: {done.stderr[-300:]}")
-    return json.loads(done.stdout)
+    return json.loads(output("/usr/bin/python3", "-c", program, input=text))
 
 
 def documented(verb):

@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 
-from harness import Trouble, children, read, run, stop, until
+from harness import Trouble, children, output, read, run, stop, until
 from project import PostgreSQL
 
 DATABASE = "vault"
@@ -126,11 +126,8 @@ class Database(PostgreSQL):
 
     def sql(self, text, database=DATABASE, address=PRIMARY):
         """What a superuser reads or changes."""
-        done = run(self.program("psql"), "-XAtq", "-v", "ON_ERROR_STOP=1", "-h", self.socket(address), "-U", "postgres",
-                   "-d", database, env=self.environment, input=text, timeout=120)
-        if done.returncode:
-            raise Trouble(f"psql: {done.stderr[:400]}")
-        return done.stdout.strip()
+        return output(self.program("psql"), "-XAtq", "-v", "ON_ERROR_STOP=1", "-h", self.socket(address), "-U", "postgres",
+                      "-d", database, env=self.environment, input=text, timeout=120).strip()
 
     def end_leases(self, address=PRIMARY):
         """As if a lease's minute had gone by."""

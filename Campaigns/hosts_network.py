@@ -11,7 +11,7 @@ import struct
 import subprocess
 import threading
 
-from harness import Trouble, run, stop
+from harness import Trouble, output, run, stop
 
 CLONE_NEWNET = 0x40000000
 NETWORK = "10.77.0"
@@ -49,10 +49,7 @@ class Namespace:
         return ["nsenter", f"--net=/proc/{self.holder.pid}/ns/net"]
 
     def run(self, *words):
-        done = run(*self.prefix, *words)
-        if done.returncode:
-            raise Trouble(f"{' '.join(words)}: {done.stderr.strip()}")
-        return done.stdout
+        return output(*self.prefix, *words)
 
     def ip(self, *words):
         return self.run("ip", *words)

@@ -74,6 +74,18 @@ class Desktop:
     def opened(self):
         return read(self.pages).split("\n")[:-1]
 
+    def act(self):
+        """The first action of the notice: the page that it opens."""
+        before = len(self.opened())
+        self.control("action", "0")
+        return until("the page", lambda: self.opened()[before:])[0]
+
+    def told(self, notice="a notice"):
+        """What was shown, with what is shown next."""
+        until(notice, lambda: self.displayed)
+        self.control("close-all")
+        return until("a history", self.history)
+
     def close(self):
         for process in [self.dunst, self.bus, self.screen]:
             if process:
@@ -125,8 +137,7 @@ def one_for_all(house, desktop, report, count):
     until("all callers", lambda: len(flows(house)) == 1)
     report.note(desktop.displayed == 1, "one notice for all", f"{desktop.displayed} are shown for {count} callers")
     report.note(not desktop.opened(), "nothing opens by itself", f"{desktop.opened()}")
-    desktop.control("action", "0")
-    page = until("the page", desktop.opened)[0]
+    page = desktop.act()
     pending = flows(house)
     report.note(len(pending) == 1 and pending[0]["open_urls"][-1]["url"] == page, "its action opens the flow's page", page)
     callback = house.sandbox.approve(page)
@@ -181,9 +192,7 @@ def another_server(house, desktop, report):
     desktop.dunst.wait()
     desktop.start()
     until("the notice at the next server", lambda: desktop.displayed)
-    before = len(desktop.opened())
-    desktop.control("action", "0")
-    page = until("the page", lambda: desktop.opened()[before:])[0]
+    page = desktop.act()
     callback = house.sandbox.approve(page)
     tcp_request(callback)
     report.note(callers.statuses() == {200: 1}, "its action is heard there")
@@ -193,20 +202,15 @@ def another_server(house, desktop, report):
 def by_link(house, desktop, report):
     """Whoever comes by a link of a custom scheme sees what came of it."""
     desktop.control("history-clear")
-    flow = house.api("POST", "/v1/accounts/coin/sign-in", {})[1]
+    flow = house.new_flow("coin")
     callback = house.sandbox.approve(flow["authorization_url"])
     opened = house.ringback("open", callback)
     report.note(opened.returncode == 0, "ringback open", f"{opened.stdout}{opened.stderr}")
-    until("a notice", lambda: desktop.displayed)
-    desktop.control("close-all")
-    shown = until("a history", desktop.history)
+    shown = desktop.told()
     report.note(("Signed in to coin", "As alice@example.org.") in shown, "a link is told of", f"{shown}")
     used = house.ringback("open", REDIRECT + "?state=none&code=none")
     report.note(used.returncode != 0, "a link of no use")
-    until("a notice", lambda: desktop.displayed)
-    desktop.control("close-all")
-    report.note(any("This link belongs to no sign-in" == summary for summary, _ in until("a history", desktop.history)),
-                "a link of no use is told of")
+    report.note(any("This link belongs to no sign-in" == summary for summary, _ in desktop.told()), "a link of no use is told of")
 
 
 def walk(chosen, report, places):
@@ -237,14 +241,10 @@ def own_page(house, desktop, report):
     project(supabase={"end_sessions": True})
     house.api("POST", "/v1/accounts/app/refresh", {"force": True})
     until("a notice", lambda: desktop.displayed)
-    before = len(desktop.opened())
-    desktop.control("action", "0")
-    page = until("the page", lambda: desktop.opened()[before:])[0]
+    page = desktop.act()
     flow = next(flow for flow in flows(house) if flow["account"] == "app" and flow["status"] == "pending")
     report.note(flow["waiting_for"] == "page" and flow["open_urls"][-1]["url"] == page, "its action opens our page", page)
-    until("the notice with the words", lambda: desktop.displayed)
-    desktop.control("close-all")
-    shown = until("a history", desktop.history)
+    shown = desktop.told("the notice with the words")
     report.note((f"The sign-in page of app shows: {flow['words']}", "Enter nothing on a page that shows other words.")
                 in shown, "a notice says the two words", f"{flow['words']}: {shown}")
     report.note(not any(page in body or page in summary for summary, body in shown), "no notice has the address")

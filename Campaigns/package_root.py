@@ -8,8 +8,8 @@ import os
 import shutil
 import subprocess
 
-from harness import Trouble, children, run, write
-from user_manager import NAME, PYTHON, UID, UserManager
+from harness import Trouble, run
+from user_manager import NAME, UID, UserManager
 
 INCLUDED = ["ca-certificates", "curl", "dbus", "libstdc++6", "libsystemd0", "man-db", "systemd"]
 # By version: the suite, and the libraries that are named after their ABI there.
@@ -87,27 +87,15 @@ class RootedManager(UserManager):
         self.home, self.runtime = f"/home/{NAME}", f"/run/user/{UID}"
         subprocess.run(["chroot", self.root, "/usr/sbin/useradd", "--create-home", "--uid", str(UID), NAME],
                        check=True, capture_output=True)
-        self.environment = {
-            "HOME": self.home, "XDG_RUNTIME_DIR": self.runtime, "USER": NAME, "LOGNAME": NAME, "LANG": "C.UTF-8",
-            "PATH": "/usr/local/bin:/usr/bin:/bin",
-        }
-        write(os.path.join(self.root, "environment"),
-              "".join(f"{name}={value}\n" for name, value in self.environment.items()))
+        self.know(self.root, "/usr/local/bin:/usr/bin:/bin")
 
     def start(self):
-        self.make_groups()
-        self.process = subprocess.Popen(
-            ["unshare", "--mount", "--pid", "--net", "--fork", "--kill-child", PYTHON, "-c", INIT, self.root, str(UID),
-             os.path.join(self.directory, "manager.log")],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/", preexec_fn=self.enter_groups)
-        if self.process.stdout.readline() != b"begun\n":
-            raise Trouble(f"the namespaces were not made: {self.why()}")
-        self.pid = children(self.process.pid)[0]
+        self.begin(INIT, self.root, os.path.join(self.directory, "manager.log"), namespaces=["--net"])
 
     def log_in(self):
         self.process.stdin.write(b"x")
         self.process.stdin.flush()
-        self.until("the user manager", lambda: self.systemctl("show", "--property=Version").returncode == 0)
+        self.until("the user manager", self.answers)
         self.until("its sockets", lambda: self.show("basic.target", "ActiveState") == "active")
 
     def inside(self, words, user, variables, timeout):

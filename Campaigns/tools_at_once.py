@@ -205,9 +205,7 @@ class Walk:
             self.report.note(len(pending) == 1, where, f"{len(pending)} sign-ins")
             self.report.note(desktop.displayed == 1, where, f"{desktop.displayed} notices")
             self.report.note(len(desktop.opened()) == before, where, "a page opened by itself")
-            desktop.control("action", "0")
-            page = until("the page", lambda: desktop.opened()[before:])[0]
-            tcp_request(self.house.sandbox.approve(page))
+            tcp_request(self.house.sandbox.approve(desktop.act()))
             failed = crowd.finish(processes)
         finally:
             for process in processes:

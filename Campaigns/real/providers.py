@@ -11,7 +11,7 @@ import sys
 import time
 import urllib.parse
 
-from harness import Trouble, read, stop, tcp_request, until, write
+from harness import Trouble, output, read, stop, tcp_request, until, write
 
 PERSON = "alice"
 EMAIL = "alice@example.org"
@@ -110,10 +110,7 @@ class Canaille(Provider):
         return ", ".join("{ " + table + " }" for table in tables)
 
     def manage(self, *arguments):
-        done = subprocess.run([self.program("canaille"), *arguments], env=self.environment, cwd=self.directory,
-                              stdin=subprocess.DEVNULL, capture_output=True, timeout=START_SECONDS)
-        if done.returncode:
-            raise Trouble(f"canaille {arguments[0]} failed: {done.stderr.decode(errors='replace')[-500:]}")
+        output(self.program("canaille"), *arguments, env=self.environment, cwd=self.directory, timeout=START_SECONDS)
 
     def start(self):
         self.manage("install")
