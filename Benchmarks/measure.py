@@ -31,9 +31,6 @@ def tool(name, *arguments, **options):
     return {key: float(value) for key, value in zip(words[::2], words[1::2])}
 
 
-# MARK: numbers
-
-
 def median(values):
     ordered = sorted(values)
     middle = len(ordered) // 2
@@ -44,9 +41,6 @@ def percentile(values, share):
     """The value below which this share of the values is, for example 0.99."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
-
-
-# MARK: processes
 
 
 def family(pid):
@@ -104,9 +98,6 @@ def wake_ups(pids):
                 continue  # it has ended since
             found[pid, int(thread)] = (fields["Name"], int(fields["voluntary_ctxt_switches"]))
     return found
-
-
-# MARK: rows and tables
 
 
 def row(what, measured, target="", is_met=None):

@@ -24,9 +24,6 @@ FROZEN_CLIENTS = 64
 UNCHANGED = 1.10
 
 
-# MARK: an idle minute
-
-
 def idle(stage):
     """Wake-ups of all threads of the daemon and its helper in a minute in which nothing is due."""
     progress(f"idle, {IDLE_SECONDS} s")
@@ -55,9 +52,6 @@ def become_idle(pids):
         seen = wake_ups(pids)
         if seen != last:
             last, since = seen, time.monotonic()
-
-
-# MARK: idle connections
 
 
 def connections(stage, options):
@@ -124,9 +118,6 @@ def is_open(connection):
         return True
     except OSError:
         return False
-
-
-# MARK: a frozen provider
 
 
 def frozen(binaries, results):

@@ -74,7 +74,6 @@ def expected(house, left_out):
 
 
 def prepare(house, name):
-    """A fresh daemon, as the variant has it."""
     house.fresh()
     house.start()
     if name != "any account":

@@ -190,7 +190,6 @@ class Kept:
 
 
 def claims_of(token):
-    """The claims of a JWT."""
     payload = token.split(".")[1]
     return json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
 

@@ -76,7 +76,6 @@ class Composed(Database):
 
 
 def compose(chosen, report, places):
-    """The part of the campaign."""
     if not shutil.which("docker-compose"):
         return report.skip("compose.yaml", "there is no docker-compose")
     text = read(FILE)

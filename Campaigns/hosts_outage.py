@@ -79,7 +79,6 @@ def until_sent(fleet, host):
 
 
 def killed(fleet, report, rows):
-    """The database's processes are killed."""
     where = "the database killed"
     fleet.database.kill()
     # Before anybody asks for anything.

@@ -179,7 +179,6 @@ class Interruption:
 
     @property
     def outcome(self):
-        """What became of the refresh."""
         if not self.sent:
             return f"not sent ({self.status})"
         return "received, sent to the row later" if self.unsent else "received, in the row"

@@ -65,8 +65,6 @@ class Tap(Relay):
 
 
 class Line:
-    """One connection."""
-
     def __init__(self, tap, near, far):
         self.tap, self.near, self.far = tap, near, far
         self.held = self.name = ""

@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 
-from harness import ROOT, read, run, write
+from harness import ROOT, output, read, run, write
 
 DOC = "usr/share/doc/ringback/"
 # Debian's own places for what `make install` puts elsewhere, and what its tools make of files.
@@ -23,19 +23,14 @@ LICENCES = ["Apache License", "Runtime Library Exception", "GNU LESSER GENERAL P
 
 def make(script, binaries, directory, **variables):
     """A package of the executables; its path."""
-    done = run(os.path.join(ROOT, "Scripts", script), binaries, directory, env=os.environ | variables)
-    if done.returncode != 0:
-        raise OSError(f"Scripts/{script}: {done.stderr[-800:]}")
-    return done.stdout.strip()
+    return output(os.path.join(ROOT, "Scripts", script), binaries, directory, env=os.environ | variables).strip()
 
 
 def installed(binaries, directory):
     """The list of files by Scripts/install itself."""
     root = os.path.join(directory, "by-make-install")
-    done = run(os.path.join(ROOT, "Scripts/install"), "install", binaries, env=os.environ | {
+    output(os.path.join(ROOT, "Scripts/install"), "install", binaries, env=os.environ | {
         "DESTDIR": root, "PREFIX": "/usr", "UNITDIR": "/usr/lib/systemd/user", "INSTALL_STRIP": ""})
-    if done.returncode != 0:
-        raise OSError(done.stderr)
     return {os.path.relpath(os.path.join(place, name), root) for place, _, names in os.walk(root) for name in names}
 
 

@@ -37,8 +37,6 @@ MEASURE = """(() => {
 
 
 class Headless(Chromium):
-    """Chromium without a display."""
-
     flags = [*Chromium.flags, "--headless=new", "--hide-scrollbars"]
 
     def begin(self, url="about:blank"):

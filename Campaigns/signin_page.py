@@ -102,8 +102,10 @@ class PageWalk(Walk):
             self.browser.write(tab, f"{form} input[name={name}]", text)
         self.browser.click(tab, f"{form} button")
 
-    def follow(self, tab, path):
-        self.browser.click(tab, f"a[href='{path}']")
+    def follow(self, path, name, heading):
+        """The link of the first screen, and the screen behind it."""
+        self.browser.click(self.page("Sign in"), f"a[href='{path}']")
+        return self.screen(name, heading)
 
     def letter(self):
         return self.desk.sandbox.project.look("mailbox")["letters"][-1]
@@ -159,13 +161,8 @@ class PageWalk(Walk):
         self.note(seen and DONE in seen.text, where, str(seen))
 
     def sign_up(self):
-        tab = self.page("Sign in")
-        self.follow(tab, "/sign-up")
-        tab = self.screen("sign-up", "Create an account")
-        self.browser.back(tab)
-        tab = self.page("Sign in")
-        self.follow(tab, "/sign-up")
-        tab = self.page("Create an account")
+        self.browser.back(self.follow("/sign-up", "sign-up", "Create an account"))
+        tab = self.follow("/sign-up", "sign-up", "Create an account")
         self.send(tab, "sign_up", email="noor@example.org", password="x")
         tab = self.screen("weak password", "Create an account", "assword")
         until("the complaint", lambda: self.browser.run(tab.handle, "!!document.querySelector('[aria-invalid]')"))
@@ -179,9 +176,7 @@ class PageWalk(Walk):
         self.ends("sign-up", "noor@example.org")
 
     def forgotten(self):
-        tab = self.page("Sign in")
-        self.follow(tab, "/forgotten")
-        tab = self.screen("forgotten", "Forgotten password")
+        tab = self.follow("/forgotten", "forgotten", "Forgotten password")
         self.send(tab, "forgotten", email=EMAIL)
         tab = self.screen("code", "Enter the code", EMAIL)
         self.send(tab, "code", code=self.letter()["code"])
@@ -190,12 +185,10 @@ class PageWalk(Walk):
         self.ends("forgotten")
 
     def code_by_mail(self):
-        tab = self.page("Sign in")
-        self.follow(tab, "/mail")
-        tab = self.screen("mail", "Sign in by mail")
+        tab = self.follow("/mail", "mail", "Sign in by mail")
         self.send(tab, "mail", email=EMAIL)
         tab = self.page("Enter the code", EMAIL)
-        self.follow(tab, "/resend")
+        self.browser.click(tab, "a[href='/resend']")
         tab = self.screen("resend", "Send the message again")
         count = "parseInt((document.querySelector('main').innerText.match(/(\\d+) seconds/) || [0, 0])[1])"
         first = self.browser.run(tab.handle, count)
@@ -219,9 +212,7 @@ class PageWalk(Walk):
         self.ends("code by mail")
 
     def magic_link(self):
-        tab = self.page("Sign in")
-        self.follow(tab, "/mail")
-        self.send(self.page("Sign in by mail"), "mail", email=EMAIL)
+        self.send(self.follow("/mail", "mail", "Sign in by mail"), "mail", email=EMAIL)
         first = self.page("Enter the code", EMAIL)
         self.browser.open_tab(self.letter()["link"])
         last = self.browser.find("the link's tab", lambda tab: tab.handle != first.handle and DONE in tab.text)
@@ -236,8 +227,7 @@ class PageWalk(Walk):
         self.browser.approve(self.browser.sign_in_page())
         status = self.login.end()
         self.note(status == 0 and "alice@example.org" in self.login.out, "provider: the terminal", str(self.login))
-        last = self.browser.page(DONE)
-        self.look_back(last, "provider")
+        self.look_back(self.browser.page(DONE), "provider")
 
     def second_factor(self):
         tab = self.page("Sign in")

@@ -7,12 +7,12 @@ installed is taken away again. Needs root (user_manager.py says why); no manager
 """
 
 import os
-import subprocess
 import sys
 import tempfile
 
-from harness import ROOT, Trouble, play, read, run, write
+from harness import ROOT, output, play, read, run, write
 from house import Sandbox
+from package_contents import make
 from unit_claims import Claims
 from unit_walk import Walk
 from user_manager import UserManager
@@ -53,10 +53,7 @@ def unpacked(binaries, directory):
     """The tarball, unpacked where the person can read it."""
     place = os.path.join(directory, "unpacked")
     os.mkdir(place)
-    made = run(os.path.join(ROOT, "Scripts/dist"), binaries, place, env=os.environ | {"COMPRESS": "gzip -1"})
-    if made.returncode:
-        raise Trouble(f"Scripts/dist: {made.stderr[-500:]}")
-    subprocess.run(["tar", "--no-same-owner", "-C", place, "-xf", made.stdout.strip()], check=True)
+    output("tar", "--no-same-owner", "-C", place, "-xf", make("dist", binaries, place, COMPRESS="gzip -1"))
     [top] = [entry.path for entry in os.scandir(place) if entry.is_dir()]
     return top
 

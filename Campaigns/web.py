@@ -9,8 +9,6 @@ import urllib.parse
 
 
 class Request:
-    """One request as it was received."""
-
     def __init__(self, method, target, headers, body):
         parts = urllib.parse.urlsplit(target)
         self.method, self.target = method, target

@@ -76,7 +76,6 @@ class Walk:
             self.desk.sandbox.control(auto_approve=False)
 
     def log_in(self, account="work"):
-        """`ringback login` with this browser, and the provider's page."""
         run = self.desk.start("login", account, browser=self.browser)
         return run, self.browser.sign_in_page()
 
