@@ -31,12 +31,6 @@ def tool(name, *arguments, **options):
     return {key: float(value) for key, value in zip(words[::2], words[1::2])}
 
 
-def median(values):
-    ordered = sorted(values)
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
-
-
 def percentile(values, share):
     """The value below which this share of the values is, for example 0.99."""
     ordered = sorted(values)

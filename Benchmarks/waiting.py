@@ -7,9 +7,10 @@ import signal
 import socket
 import threading
 import time
+from statistics import median
 
 from measure import (
-    anonymous_memory, at_least, at_most, family, median, percentile, progress, proportional_memory, resident_memory, row,
+    anonymous_memory, at_least, at_most, family, percentile, progress, proportional_memory, resident_memory, row,
     tool, wake_ups,
 )
 from sessions import SESSION

@@ -16,11 +16,11 @@ former token at any time: there nothing may be lost.
 import sys
 
 from answers import CASES, unprocessed, unreadable
-from harness import Trouble, play, progress, table, within
+from harness import Trouble, must, play, progress, table, within
 from house import House
 from kind_operations import chosen_operations
 from kinds import OPENID, SUPABASE_V1, Supabase
-from operations import REFRESH, ending, is_revoked, must, reconnoitre, settle
+from operations import REFRESH, ending, is_revoked, reconnoitre, settle
 from proxy import Cut, Instead, Proxy
 from shim import ERRORS, FAIL, KEPT, SHORT
 

@@ -1,6 +1,7 @@
 """What the database costs: a hand-out and a refresh, beside those of a vault of one host, with many rows in the database."""
 
 import os
+from statistics import median
 
 from harness import Kept, table
 from hosts_place import SESSION, Fleet, Host, measured
@@ -16,10 +17,6 @@ insert into ringback.rows (owner, key, version, sealed)
     from ringback.owners o, generate_series(1, {}) n;
 analyze ringback.rows;
 """
-
-
-def median(values):
-    return sorted(values)[len(values) // 2]
 
 
 def hand_out_seconds(client, count):

@@ -4,9 +4,9 @@ import random
 import re
 import threading
 import time
+from statistics import median
 
 from harness import Kept, Trouble, memory, progress, table, until
-from hosts_cost import median
 from hosts_database import DATABASE
 from hosts_place import LOOPBACK, STEP, Fleet, Host, measured
 from hosts_tap import Tap

@@ -10,15 +10,13 @@ part, as it is, decoded, in hexadecimal, Base64 or UTF-16. Before that they must
 """
 
 import sys
-import time
 
-from harness import Kept, Trouble, children, play, progress, table
+from harness import Kept, Trouble, children, must, play, progress, table
 from house import PASSPHRASE
 from kinds import SERVICE_SECRET
 from memory_relay import Relays
-from memory_search import CHUNK, Search, data_key, place, stacks, surroundings
+from memory_search import CHUNK, Search, data_key, look_until, place, stacks, surroundings
 from memory_stage import ACCOUNTS, OPENID_NAME, PAGED, PROJECT, SERVICE_NAME, crowd, stage, unread
-from operations import must
 
 # Seconds after which nothing may be left.
 PATIENCE = 10
@@ -122,21 +120,18 @@ class Walk:
             found[copy.kind].append(copy)
         return found
 
-    def shows(self, kinds, when):
+    def shows(self, when, names=ACCOUNTS):
+        """These sign in, all are used, and their secrets are in memory."""
+        self.sign_in(names)
+        self.use()
         found = self.look()
-        for kind in kinds:
+        for kind in TOKEN_KINDS + KEY_KINDS[:1]:
             self.report.note(found[kind], f"{when}: the search finds each {kind}", "nothing found that must be there")
         self.rows.append([when, found, 0.0])
 
     def is_clean(self, kinds, when):
         """Within ten seconds nothing of these kinds is left."""
-        started = time.monotonic()
-        while True:
-            found = self.look()
-            elapsed = time.monotonic() - started
-            if not any(found[kind] for kind in kinds) or elapsed >= PATIENCE:
-                break
-            time.sleep(min(1, max(0.1, PATIENCE - elapsed)))
+        found, elapsed = look_until(self.look, lambda found: not any(found[kind] for kind in kinds), PATIENCE)
         self.rows.append([when, found, elapsed])
         held = stacks(self.pids)
         for kind in kinds:
@@ -153,15 +148,11 @@ class Walk:
 
     def round(self, number):
         house = self.house
-        self.sign_in()
-        self.use()
-        self.shows(TOKEN_KINDS + KEY_KINDS[:1], f"{number}: in use")
+        self.shows(f"{number}: in use")
         self.lock(f"{number}: locked")
         must(house.api("POST", "/v1/vault/unlock", {}), "unlocking")
         # What was not to be kept went with the lock.
-        self.sign_in(["unkept"])
-        self.use()
-        self.shows(TOKEN_KINDS + KEY_KINDS[:1], f"{number}: unlocked")
+        self.shows(f"{number}: unlocked", ["unkept"])
         for name in ACCOUNTS:
             if name != SERVICE_NAME:
                 must(house.api("DELETE", f"/v1/accounts/{name}/session"), f"signing out of {name}")
@@ -177,9 +168,7 @@ class Walk:
         must(self.house.api("POST", "/v1/vault/rekey", body), "a change to a passphrase")
         self.lock("rekeyed and locked")
         must(self.kept.post("/v1/vault/unlock", {"passphrase": PASSPHRASE}), "unlocking with a passphrase")
-        self.sign_in()
-        self.use()
-        self.shows(TOKEN_KINDS + KEY_KINDS[:1], "unlocked with a passphrase")
+        self.shows("unlocked with a passphrase")
         self.lock("locked with a passphrase")
 
 

@@ -8,6 +8,7 @@ import os
 import re
 import struct
 import subprocess
+import time
 from typing import NamedTuple
 
 from harness import HERE, Trouble, compiled
@@ -121,6 +122,17 @@ class Search:
                 continue
             covered.append((base + first, base + last))
             yield Copy(found[0][2], form, pid, base + first, last - first, whole, found[0][3])
+
+
+def look_until(look, is_clean, seconds):
+    """What is found when it is clean or the time is up, and after how many seconds that was."""
+    started = time.monotonic()
+    while True:
+        found = look()
+        elapsed = time.monotonic() - started
+        if is_clean(found) or elapsed >= seconds:
+            return found, elapsed
+        time.sleep(min(0.5, max(0.1, seconds - elapsed)))
 
 
 def place(copy, stacks):

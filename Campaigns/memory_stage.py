@@ -5,10 +5,9 @@ import json
 import ssl
 import threading
 
-from harness import certificate, unix_connection
+from harness import certificate, must, unix_connection
 from house import House
 from kinds import OPENID, SERVICE_ACCOUNT, Supabase
-from operations import must
 from proxy import Answer, Proxy, read_request
 
 OPENID_NAME, SERVICE_NAME, PAGED = "openid", "robot", "paged"

@@ -14,9 +14,9 @@ import sys
 import time
 
 from disk import Disk
-from harness import Trouble, play, progress, table
+from harness import Trouble, must, play, progress, table
 from house import House
-from operations import OPERATIONS, SESSION, attempt, ending, is_revoked, must, settle
+from operations import OPERATIONS, SESSION, attempt, ending, is_revoked, settle
 from order import SEQUENCES, SYNCS, complaints
 from shim import COUNT, KILL_AFTER, SWALLOW_DIRECTORIES, SWALLOW_FILES, Call
 
