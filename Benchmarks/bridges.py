@@ -8,8 +8,9 @@ import ssl
 import subprocess
 import sys
 import time
+from statistics import median
 
-from measure import ROOT, at_least, at_most, median, progress
+from measure import ROOT, at_least, at_most, progress
 from stage import House, Trouble
 
 from harness import certificate

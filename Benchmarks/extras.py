@@ -5,8 +5,9 @@ import os
 import shutil
 import subprocess
 import time
+from statistics import median
 
-from measure import ROOT, TOOLS, anonymous_memory, at_most, children, median, progress, row, tool
+from measure import ROOT, TOOLS, anonymous_memory, at_most, children, progress, row, tool
 from harness import read, write
 from stage import ACCOUNT, GIT_HOST, Trouble
 

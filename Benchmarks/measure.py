@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 
-from stage import ROOT, Trouble, compiled, progress  # noqa: F401
+from stage import ROOT, Trouble, children, compiled, memory, progress  # noqa: F401
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOOLS = os.path.join(ROOT, ".build-bench")
@@ -31,27 +31,10 @@ def tool(name, *arguments, **options):
     return {key: float(value) for key, value in zip(words[::2], words[1::2])}
 
 
-# MARK: numbers
-
-
-def median(values):
-    ordered = sorted(values)
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
-
-
 def percentile(values, share):
     """The value below which this share of the values is, for example 0.99."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
-
-
-# MARK: processes
-
-
-def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children") as file:
-        return [int(child) for child in file.read().split()]
 
 
 def family(pid):
@@ -76,12 +59,12 @@ def status_fields(place):
 
 def anonymous_memory(pid):
     """Bytes of anonymous memory that are resident."""
-    return 1024 * int(status_fields(f"/proc/{pid}/status")["RssAnon"].split()[0])
+    return 1024 * memory(pid)
 
 
 def resident_memory(pid):
     """All bytes that are resident, with the pages of the executable and of the libraries."""
-    return 1024 * int(status_fields(f"/proc/{pid}/status")["VmRSS"].split()[0])
+    return 1024 * memory(pid, "VmRSS")
 
 
 def proportional_memory(pids):
@@ -109,9 +92,6 @@ def wake_ups(pids):
                 continue  # it has ended since
             found[pid, int(thread)] = (fields["Name"], int(fields["voluntary_ctxt_switches"]))
     return found
-
-
-# MARK: rows and tables
 
 
 def row(what, measured, target="", is_met=None):

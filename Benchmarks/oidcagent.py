@@ -48,7 +48,7 @@ class OIDCAgent:
         made = subprocess.run(
             [
                 "oidc-gen", "--manual", "--prompt=none", "--confirm-default", "--flow=refresh", "--pw-cmd=echo bench",
-                f"--issuer={self.issuer.url}", "--client-id=bench", "--client-secret=bench", "--rt=bench",
+                f"--issuer={self.issuer.origin}", "--client-id=bench", "--client-secret=bench", "--rt=bench",
                 "--redirect-uri=http://localhost:8080", "--scope=openid offline_access", ACCOUNT,
             ],
             env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30,

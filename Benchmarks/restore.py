@@ -15,7 +15,6 @@ TARGET = 80
 
 
 def restore(binaries):
-    """Rows for the table of the run."""
     progress(f"sealing {SESSIONS} sessions")
     house = House(binaries, accounts=[f"user{number:04}" for number in range(SESSIONS)], shimmed=False)
     try:

@@ -3,8 +3,9 @@ oidc-agent take turns in each round, so that all of them see the same machine.""
 
 import os
 import subprocess
+from statistics import median
 
-from measure import TOOLS, at_least, at_most, cpu_seconds, family, median, progress, row, table, tool
+from measure import TOOLS, at_least, at_most, cpu_seconds, family, progress, row, table, tool
 from stage import ACCOUNT, Trouble
 
 SESSION = f"/v1/accounts/{ACCOUNT}/session"

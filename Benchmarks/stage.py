@@ -5,14 +5,14 @@ import hashlib
 import json
 import os
 import secrets
-import socket
 import sys
 import urllib.parse
 
 sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "Campaigns"))
-from harness import ROOT, Trouble, compiled, progress, stop, tcp_request, write  # noqa: E402, F401
+from harness import (  # noqa: E402, F401
+    ROOT, Trouble, children, compiled, memory, progress, stop, tcp_request, unix_connection, write)
 from house import House, Sandbox  # noqa: E402
-from kinds import CLIENT  # noqa: E402
+from kinds import CLIENT, openid_account  # noqa: E402
 
 GIT_HOST = "git.example.org"
 ACCOUNT = "bench"
@@ -37,17 +37,13 @@ class Stage(House):
         if status != 200:
             raise Trouble(f"the sandbox's discovery answered {status}")
         self.metadata = json.loads(body)
-        text = "".join(
-            f'[accounts.{account}]\nissuer = "{sandbox.issuer}"\nclient_id = "{CLIENT}"\n'
-            'scopes = ["openid", "email", "offline_access"]\n' for account, sandbox in self.sandboxes.items())
+        text = "".join(openid_account(account, sandbox.issuer) for account, sandbox in self.sandboxes.items())
         write(self.configuration, text + f'[[origin]]\nurl = "https://{GIT_HOST}/*"\naccount = "{ACCOUNT}"\n')
         self.start()
 
     def sign_in(self, account=ACCOUNT):
         """A whole sign-in through the real callback listener. Returns the callback's seconds."""
-        status, flow = self.api("POST", f"/v1/accounts/{account}/sign-in", {"method": "browser"})
-        if status not in (200, 201) or "authorization_url" not in flow:
-            raise Trouble(f"sign-in answered {status}: {flow}")
+        flow = self.new_flow(account)
         callback = self.sandboxes[account].approve(flow["authorization_url"])
         status, headers, _, elapsed = tcp_request(callback)
         if status != 303 or "failed" in headers.get("Location", ""):
@@ -82,9 +78,7 @@ class Stage(House):
 
     def answer_length(self, path):
         """Bytes of the daemon's whole answer, head included."""
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(30)
-            connection.connect(self.socket)
+        with unix_connection(self.socket, 30) as connection:
             connection.sendall(f"GET {path} HTTP/1.1\r\nHost: ringback\r\nConnection: close\r\n\r\n".encode())
             answer = b""
             while piece := connection.recv(65_536):

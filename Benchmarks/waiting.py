@@ -7,9 +7,10 @@ import signal
 import socket
 import threading
 import time
+from statistics import median
 
 from measure import (
-    anonymous_memory, at_least, at_most, family, median, percentile, progress, proportional_memory, resident_memory, row,
+    anonymous_memory, at_least, at_most, family, percentile, progress, proportional_memory, resident_memory, row,
     tool, wake_ups,
 )
 from sessions import SESSION
@@ -22,9 +23,6 @@ FROZEN_SECONDS = 30
 FROZEN_CLIENTS = 64
 # "Unchanged": at most this much more than without. Two rounds without any difference differ by as much.
 UNCHANGED = 1.10
-
-
-# MARK: an idle minute
 
 
 def idle(stage):
@@ -55,9 +53,6 @@ def become_idle(pids):
         seen = wake_ups(pids)
         if seen != last:
             last, since = seen, time.monotonic()
-
-
-# MARK: idle connections
 
 
 def connections(stage, options):
@@ -124,9 +119,6 @@ def is_open(connection):
         return True
     except OSError:
         return False
-
-
-# MARK: a frozen provider
 
 
 def frozen(binaries, results):

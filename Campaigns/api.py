@@ -12,7 +12,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as XML
 
-from harness import Relay, Trouble, play, write
+from harness import Relay, Trouble, must, play, write
 from house import ACCOUNT, House
 from venv_programs import installed
 
@@ -40,15 +40,12 @@ def ask(program, house, bridge, name, seconds, source=None):
     place = house.place("schemathesis-" + name.replace(" ", "-"))
     os.mkdir(place)
     settings = os.path.join(place, "schemathesis.toml")
-    with open(settings, "w") as file:
-        if account:
-            file.write(f'[parameters]\n"path.account" = "{account}"\n\n')
-        # A pending flow may be waited for as long as a caller wishes: not here.
-        file.write('[[operations]]\ninclude-operation-id = "getFlow"\nparameters = { "query.wait" = 1 }\n')
+    # A pending flow may be waited for as long as a caller wishes: not here.
+    write(settings, (f'[parameters]\n"path.account" = "{account}"\n\n' if account else "")
+          + '[[operations]]\ninclude-operation-id = "getFlow"\nparameters = { "query.wait" = 1 }\n')
     junit = os.path.join(place, "junit.xml")
     command = [program, "--config-file", settings, "run", source or url_of(bridge) + "/v1/openapi.json",
-               "--url", url_of(bridge),
-               "--checks", CHECKS, "--max-time", str(seconds), "--request-timeout", "20", "--workers", "1",
+               "--url", url_of(bridge), "--checks", CHECKS, "--max-time", str(seconds), "--request-timeout", "20", "--workers", "1",
                "--continue-on-failure", "--generation-database", "none", "--report-junit-path", junit]
     for operation in STREAMS + left_out:
         command += ["--exclude-operation-id", operation]
@@ -69,9 +66,7 @@ def ask(program, house, bridge, name, seconds, source=None):
 
 def expected(house, left_out):
     """The operations of the document that a variant asks, as "METHOD /path"."""
-    status, document = house.api("GET", "/v1/openapi.json")
-    if status != 200:
-        raise Trouble(f"the OpenAPI document: {status}")
+    document = must(house.api("GET", "/v1/openapi.json"), "the OpenAPI document")
     return {
         f"{method.upper()} {path}" for path, methods in document["paths"].items()
         for method, operation in methods.items() if operation["operationId"] not in [DOCUMENT, *STREAMS, *left_out]
@@ -79,17 +74,14 @@ def expected(house, left_out):
 
 
 def prepare(house, name):
-    """A fresh daemon, as the variant has it."""
     house.fresh()
     house.start()
     if name != "any account":
-        status, flow = house.sign_in()
-        if status != 200:
-            raise Trouble(f"the sign-in failed: {status} {flow}")
+        must(house.sign_in(), "the sign-in")
     if name == "locked":
-        status, answer = house.api("POST", "/v1/vault/lock", {})
-        if status != 200 or not house.api("GET", "/v1/status")[1]["vault"]["locked"]:
-            raise Trouble(f"the vault does not lock: {status} {answer}")
+        must(house.api("POST", "/v1/vault/lock", {}), "locking")
+        if not house.api("GET", "/v1/status")[1]["vault"]["locked"]:
+            raise Trouble("the vault does not lock")
 
 
 def sees(program, house, bridge):
@@ -98,8 +90,7 @@ def sees(program, house, bridge):
     path = "/v1/accounts/{account}"
     document["paths"] = {path: {"get": document["paths"][path]["get"]}}
     del document["paths"][path]["get"]["responses"]["404"]
-    spoilt = house.place("spoilt.json")
-    write(spoilt, json.dumps(document))
+    spoilt = write(house.place("spoilt.json"), json.dumps(document))
     _, complaints = ask(program, house, bridge, "spoilt document", 20, spoilt)
     return "404" in complaints.get("GET " + path, "")
 

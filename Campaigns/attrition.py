@@ -6,10 +6,10 @@ Operations and places of the kill are chosen by a seeded generator, so that a fa
 import os
 import random
 
-from harness import Died, Trouble
+from harness import Died, Trouble, must
 from kind_operations import EVERY
 from kinds import OPENID
-from operations import ending, must, settle, signed_in, start
+from operations import ending, settle, signed_in, start
 from shim import EVERYTHING, KILL_AFTER, KILL_BEFORE
 
 # Of a provider that forgives the use of a replaced token for longer than a restart takes.

@@ -8,20 +8,24 @@ in another network. These need root; as another user they are left out, and said
 
 import os
 import sys
-import time
 
 from browsers.chromium import Chromium
 from browsers.desk import Desk
-from browsers.driving import Gone
+from browsers.driving import walks
 from browsers.elsewhere import WALKS, Elsewhere, missing
 from browsers.entrances import ATTACKS, Attacks
 from browsers.firefox import Firefox
 from browsers.settings import SETTINGS, Settings
-from harness import Trouble, play, progress, table
+from harness import play, table
 
 
 class Every(Attacks, Elsewhere, Settings):
     """All walks of one browser."""
+
+    def before(self, name):
+        if name != "cold" and not self.browser.is_running:
+            self.browser.begin()
+
 
 BROWSERS = [Chromium, Firefox]
 EVERYDAY = ["cold", "running", "private", "verbs", "second_tab", "back_and_reload", "denial", "other_redirects", "fragments",
@@ -48,21 +52,7 @@ def campaign(chosen, report, places):
             continue
         browser = kind(desk, kind.name.lower())
         walk = Every(desk, browser, report)
-        lacks = left_out(kind)
-        for name in EVERYDAY + SETTINGS + ATTACKS + WALKS:
-            if chosen.only not in name or chosen.short and name not in SHORT:
-                continue
-            if name in lacks:
-                report.skip(f"{kind.name}, {name.replace('_', ' ')}", lacks[name])
-                continue
-            started = time.monotonic()
-            try:
-                if name != "cold" and not browser.is_running:
-                    browser.begin()
-                getattr(walk, name)()
-            except (Trouble, Gone) as trouble:
-                report.note(False, f"{kind.name}: {name}", str(trouble))
-            progress(f"{kind.name}, {name.replace('_', ' ')}: {time.monotonic() - started:.0f} s")
+        walks(chosen, report, walk, EVERYDAY + SETTINGS + ATTACKS + WALKS, left_out(kind), SHORT)
         rows += walk.rows
         browser.quit()
     table("from the start of ringback to the provider's page", ["sign-in", "s"], rows)

@@ -10,8 +10,9 @@ import threading
 import time
 
 from answers import HTML
-from harness import UnixHTTP, stop, tcp_request
+from harness import UnixHTTP, children, stop, tcp_request, write
 from house import ACCOUNT, PASSPHRASE
+from kinds import openid_account
 from operations import REFRESH, SESSION
 from proxy import Answer, Cut, Instead, Proxy, compose
 
@@ -46,11 +47,9 @@ class Watcher(threading.Thread):
                 self.look(pid)
 
     def look(self, pid):
-        try:
-            with open(f"/proc/{pid}/task/{pid}/children") as file:
-                family = [pid, *map(int, file.read().split())]
-        except OSError:
-            family = [pid]
+        family = [pid]
+        with contextlib.suppress(OSError):
+            family += children(pid)
         for member in family:
             for name in ["cmdline", "environ"]:
                 try:
@@ -136,8 +135,6 @@ class Walk:
 
         threading.Thread(target=read, daemon=True).start()
 
-    # MARK: steps
-
     def start(self):
         self.house.start()
         self.watcher.pids.add(self.house.daemon.pid)
@@ -147,17 +144,9 @@ class Walk:
 
     def configure(self, more=""):
         """The account's client has a secret, in a file of its own."""
-        path = self.house.place("config/client.secret")
-        for place, text in [(path, CLIENT_SECRET + "\n"), (self.house.configuration, self.text(path) + more)]:
-            descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(descriptor, "w") as file:
-                file.write(text)
-
-    def text(self, secret_file):
-        return (
-            f'[accounts.{ACCOUNT}]\nissuer = "{self.house.sandbox.issuer}"\nclient_id = "canary"\n'
-            f'client_secret_file = "{secret_file}"\nscopes = ["openid", "email", "offline_access"]\n'
-        )
+        path = write(self.house.place("config/client.secret"), CLIENT_SECRET + "\n")
+        account = openid_account(ACCOUNT, self.house.sandbox.issuer, client_id="canary", client_secret_file=path)
+        write(self.house.configuration, account + more)
 
     def sign_in_by_hand(self):
         """`ringback login --no-browser`, and the callback pasted into `ringback complete`."""
@@ -184,7 +173,7 @@ class Walk:
         """Lies in the callback and in the answer; a code that comes to the wrong door."""
         sandbox = self.house.sandbox
         sandbox.control(perturb=[{"name": "id_token_wrong_signature", "count": 1}])
-        self.expect("a sign-in with a forged ID token", self.sign_in(), 200, 502)
+        self.expect("a sign-in with a forged ID token", self.house.sign_in(), 200, 502)
         for lie in ["callback_wrong_state", "callback_with_error", "callback_repeated_state", "callback_with_tokens"]:
             sandbox.control(perturb=[{"name": lie, "count": 1}])
             flow = self.expect("a sign-in", self.begin(), 200, 201)
@@ -198,9 +187,6 @@ class Walk:
 
     def begin(self):
         return self.house.api("POST", f"/v1/accounts/{ACCOUNT}/sign-in", {"method": "browser"})
-
-    def sign_in(self):
-        return self.house.sign_in()
 
     def failed_refreshes(self):
         wrong = [
@@ -278,7 +264,7 @@ class Walk:
             self.page("/v1/" + path)
         self.command("logout", ACCOUNT)
         self.snapshot("signed out, the provider not told")
-        self.expect("signing in again", self.sign_in(), 200)
+        self.expect("signing in again", self.house.sign_in(), 200)
         house.sandbox.control(revoke_all=True)
         self.expect("a refresh of a dead session", house.api("POST", REFRESH, {"force": True}), 401)
         stop(house.daemon)

@@ -10,10 +10,9 @@ provider had rotated and the answer was never stored, if the account says so.
 """
 
 import sys
-import time
 
 from attrition import attrition, count_files
-from harness import Trouble, play, progress, table
+from harness import Trouble, play, progress, table, within
 from house import House
 from kind_operations import chosen_operations
 from kinds import OPENID, SUPABASE_V1, SUPABASE_V2
@@ -128,11 +127,7 @@ def some_points(house, report, rows, operations):
         targets = [*range(1 + index % step, count + 1, step), count + 1]
         points += [(target, operation, *ways[(index + turn) % 4]) for turn, target in enumerate(targets)]
     points.sort(key=lambda point: point[0])
-    deadline = time.monotonic() + SHORT_SECONDS
-    for tried, (target, operation, mode, grace) in enumerate(points):
-        if time.monotonic() > deadline:
-            progress(f"time is up: {tried} of {len(points)} points")
-            break
+    for target, operation, mode, grace in within(SHORT_SECONDS, points, "points"):
         point(house, report, rows[operation.name], operation, mode, target, grace)
 
 

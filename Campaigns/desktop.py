@@ -15,12 +15,13 @@ import sys
 import time
 import urllib.parse
 
-from harness import Trouble, play, progress, table, tcp_request, write
+from browsers.handlers import policy
+from harness import Trouble, play, progress, read, run, soon, table, tcp_request, write
 from house import House
+from kinds import openid_account, supabase_account
 
 SCHEME = "org.example.ringback-campaign"
 PROJECT_SCHEME = "swisscoin"
-POLICY = "/etc/chromium/policies/managed/ringback-campaign.json"
 OPENERS = {
     "xdg-open, generic": (["xdg-open"], {"DISPLAY": ":99"}),
     "xdg-open, GNOME": (["xdg-open"], {"DISPLAY": ":99", "XDG_CURRENT_DESKTOP": "GNOME"}),
@@ -43,12 +44,8 @@ class Desktop:
             binaries, sandbox_arguments=("--user", "alice", "--auto-approve", "alice",
                                          "--redirect-uri", SCHEME + ":/callback"), shimmed=False)
         issuer = self.house.sandbox.issuer
-        write(
-            self.house.configuration,
-            f'[accounts.work]\nissuer = "{issuer}"\nclient_id = "ringback-demo"\n'
-            f'scopes = ["openid", "email", "offline_access"]\nredirect_uri = "{SCHEME}:/callback"\n\n'
-            f'[accounts.app]\nprovider = "supabase"\nurl = "{issuer}/supabase"\napi_key = "sb_publishable_sandbox"\n'
-            f'redirect_uri = "{PROJECT_SCHEME}://auth-callback"\noauth_provider = "github"\n')
+        write(self.house.configuration, openid_account("work", issuer, redirect_uri=SCHEME + ":/callback") + supabase_account(
+            "app", issuer, redirect_uri=PROJECT_SCHEME + "://auth-callback", oauth_provider="github"))
         self.house.start()
         self.home = self.house.place("home")
         self.data = self.house.place("kept/data")
@@ -58,18 +55,10 @@ class Desktop:
         return self.house.environment | {"LANG": "C.UTF-8"} | (more or {})
 
     def run(self, arguments, more=None, seconds=60):
-        return subprocess.run(
-            arguments, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds,
-            env=self.environment(more), cwd=self.house.place("tmp"))
+        return run(*arguments, timeout=seconds, env=self.environment(more), cwd=self.house.place("tmp"))
 
     def ringback(self, *arguments, more=None):
         return self.run([self.house.program(), *arguments], more)
-
-    def begin(self, account):
-        status, flow = self.house.api("POST", f"/v1/accounts/{account}/sign-in", {"method": "browser"})
-        if "authorization_url" not in flow:
-            raise Trouble(f"a sign-in of {account} did not begin: {status} {flow}")
-        return flow
 
     def status(self, flow, seconds=0):
         return self.house.api("GET", f"/v1/flows/{flow['id']}?wait={seconds}", timeout=seconds + 40)[1].get("status")
@@ -112,8 +101,8 @@ def files(desktop, report):
         report.note(checked.returncode == 0 and not checked.stdout, "desktop-file-validate", checked.stdout)
         asked = desktop.run(["xdg-mime", "query", "default", "x-scheme-handler/" + scheme])
         report.note(asked.stdout == name + "\n", "xdg-mime query default", asked.stdout)
-        with open(os.path.join(desktop.applications, "mimeinfo.cache")) as cache:
-            report.note(f"x-scheme-handler/{scheme}={name};" in cache.read(), "the desktop database", scheme)
+        cache = read(os.path.join(desktop.applications, "mimeinfo.cache"))
+        report.note(f"x-scheme-handler/{scheme}={name};" in cache, "the desktop database", scheme)
         asked = desktop.run(["gio", "mime", "x-scheme-handler/" + scheme])
         report.note(name in asked.stdout, "gio mime", asked.stdout)
 
@@ -122,7 +111,7 @@ def openers(desktop, report):
     rows = []
     for name, (command, environment) in OPENERS.items():
         for account in ["work", "app"]:
-            flow = desktop.begin(account)
+            flow = desktop.house.new_flow(account)
             callback = desktop.callback(flow)
             started = time.monotonic()
             done = desktop.run([*command, callback], environment)
@@ -140,7 +129,7 @@ def database_alone(desktop, report):
     path = os.path.join(desktop.home, ".config/mimeapps.list")
     kept = open(path).read()
     os.rename(path, path + ".aside")
-    flow = desktop.begin("work")
+    flow = desktop.house.new_flow("work")
     done = desktop.run(["xdg-open", desktop.callback(flow)], {"DISPLAY": ":99"})
     report.note(
         done.returncode == 0 and desktop.status(flow, 20) == "completed", "the database alone", done.stderr)
@@ -154,7 +143,7 @@ def silent_loss(desktop, report):
     status, checks = desktop.doctor()
     wrong = [line for line in checks if line["level"] == "wrong"]
     report.note(status == 0 and not wrong, "the doctor in a house that is well", str(wrong))
-    flow = desktop.begin("work")
+    flow = desktop.house.new_flow("work")
     done = desktop.run(["xdg-open", desktop.callback(flow)], more | {"DISPLAY": ":99"})
     lost = done.returncode == 0 and desktop.status(flow, 2) == "pending"
     desktop.forget(flow, "work")
@@ -203,15 +192,8 @@ def expected(url):
 
 def recorded(log, url, seconds=5):
     """What the recorder wrote, as soon as it is what is expected, or when the time is up."""
-    deadline = time.monotonic() + seconds
-    while True:
-        seen = b""
-        if os.path.exists(log):
-            with open(log, "rb") as file:
-                seen = file.read()
-        if seen == expected(url) or time.monotonic() > deadline:
-            return seen
-        time.sleep(0.002)
+    soon(lambda: read(log).encode() == expected(url), seconds)
+    return read(log).encode()
 
 
 def awkward_path(desktop, report):
@@ -226,7 +208,7 @@ def awkward_path(desktop, report):
     checked = desktop.run(
         ["desktop-file-validate", os.path.join(desktop.applications, f"ringback-{SCHEME}.desktop")])
     report.note(checked.returncode == 0, "desktop-file-validate, awkward", checked.stdout)
-    flow = desktop.begin("work")
+    flow = desktop.house.new_flow("work")
     desktop.run(["gio", "open", desktop.callback(flow)])
     report.note(desktop.status(flow, 20) == "completed", "gio open, awkward", "the flow did not complete")
     desktop.forget(flow, "work")
@@ -240,35 +222,19 @@ def chromium(desktop, report):
     if os.geteuid() != 0 or program is None:
         report.skip("Chromium", "its managed policy needs root, and chromium must be installed")
         return
-    if os.path.exists(POLICY):
-        raise Trouble(f"{POLICY} is there already: look at it and remove it")
-    made = []
-    parent = os.path.dirname(POLICY)
-    while not os.path.isdir(parent):
-        made.append(parent)
-        parent = os.path.dirname(parent)
-    os.makedirs(os.path.dirname(POLICY), exist_ok=True)
-    try:
-        allowed = [{"protocol": scheme, "allowed_origins": ["*"]} for scheme in [SCHEME, PROJECT_SCHEME]]
+    with policy(SCHEME, PROJECT_SCHEME):
         for account in ["work", "app"]:
-            write(POLICY, json.dumps({"AutoLaunchProtocolsFromOrigins": allowed}), 0o644)
-            flow = desktop.begin(account)
+            flow = desktop.house.new_flow(account)
             started = time.monotonic()
             ended = browse(desktop, program, flow, 30)
             report.note(ended == "completed", f"Chromium, {account}", f"the flow is {ended}")
             progress(f"Chromium, {account}: {time.monotonic() - started:.1f} s")
             desktop.forget(flow, account)
-        # Without the policy it would have to ask: then nothing may start by itself.
-        os.unlink(POLICY)
-        flow = desktop.begin("work")
-        ended = browse(desktop, program, flow, 5)
-        report.note(ended == "pending", "Chromium, without the policy", f"the flow is {ended}")
-        desktop.forget(flow, "work")
-    finally:
-        if os.path.exists(POLICY):
-            os.unlink(POLICY)
-        for directory in made:
-            os.rmdir(directory)
+    # Without the policy it would have to ask: then nothing may start by itself.
+    flow = desktop.house.new_flow("work")
+    ended = browse(desktop, program, flow, 5)
+    report.note(ended == "pending", "Chromium, without the policy", f"the flow is {ended}")
+    desktop.forget(flow, "work")
 
 
 def browse(desktop, program, flow, seconds):

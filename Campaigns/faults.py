@@ -14,14 +14,13 @@ former token at any time: there nothing may be lost.
 """
 
 import sys
-import time
 
 from answers import CASES, unprocessed, unreadable
-from harness import Trouble, play, progress, table
+from harness import Trouble, must, play, progress, table, within
 from house import House
 from kind_operations import chosen_operations
 from kinds import OPENID, SUPABASE_V1, Supabase
-from operations import REFRESH, ending, is_revoked, must, reconnoitre, settle
+from operations import REFRESH, ending, is_revoked, reconnoitre, settle
 from proxy import Cut, Instead, Proxy
 from shim import ERRORS, FAIL, KEPT, SHORT
 
@@ -35,9 +34,6 @@ PROVIDERS = [("OpenID", GRACE), ("OpenID", 0), ("v2", 0), ("v1", 0)]
 # Of each part in the short campaign.
 SHORT_SECONDS = 22
 MOST = 400
-
-
-# MARK: the disk
 
 
 def is_clear(answer):
@@ -114,11 +110,9 @@ def disk(house, report, chosen):
     if chosen.short:
         # A stride that shares no factor with the variants, so that each of them comes.
         points = sorted(points[::7], key=lambda point: point[0])
-    deadline = time.monotonic() + SHORT_SECONDS if chosen.short else None
-    for tried, (number, operation, mode, name, code, sticky, is_killed) in enumerate(points):
-        if deadline and time.monotonic() > deadline:
-            progress(f"time is up: {tried} of {len(points)} faults of the disk")
-            break
+    bound = SHORT_SECONDS if chosen.short else None
+    for tried, point in enumerate(within(bound, points, "faults of the disk")):
+        number, operation, mode, name, code, sticky, is_killed = point
         how = " from then on" if sticky else ""
         where = f"{operation.name}, {name} at call {number}{how}" + (", killed with it" if is_killed else "")
         try:
@@ -139,9 +133,6 @@ def disk(house, report, chosen):
     )
 
 
-# MARK: the network and the provider
-
-
 class Provider:
     """A daemon whose token endpoint is behind the proxy, signed in, again and again."""
 
@@ -155,6 +146,7 @@ class Provider:
         else:
             house.kind = Supabase(kind, through=self.proxy.origin)
             house.fresh(reuse_grace=grace)
+        self.name = f"{house.kind.name}, forgiven for {grace} s"
         # A project takes the former token for a lost answer: nothing that happens once may end a session there.
         self.may_lose = grace == 0 and not house.kind.forgives_one
         house.start()
@@ -186,7 +178,6 @@ class Provider:
             must(self.house.sign_in(), "the next sign-in")
 
     def answer_length(self):
-        """Bytes of a whole token answer to a refresh."""
         must(self.house.api("POST", REFRESH, {"force": True}), "a refresh")
         return self.proxy.seen[-1][-1]
 
@@ -195,20 +186,21 @@ class Provider:
         self.proxy.close()
 
 
-def cuts(house, report, chosen):
-    rows = []
+def each_provider(house, chosen):
+    """Each, and the seconds for it."""
     for kind, grace in PROVIDERS:
         provider = Provider(house, kind, grace)
-        length = provider.answer_length()
-        deadline = time.monotonic() + SHORT_SECONDS / len(PROVIDERS)
-        for number in range(0, length, 13 if chosen.short else 1):
-            if chosen.short and time.monotonic() > deadline:
-                progress(f"time is up: cut up to byte {number} of {length}")
-                break
-            restarts = number % 10 == 9
-            provider.attempt(report, f"cut after byte {number}", Cut(number), True, restarts)
-        rows.append([f"{house.kind.name}, forgiven for {grace} s", length, *provider.row.values()])
+        yield provider, SHORT_SECONDS / len(PROVIDERS) if chosen.short else None
         provider.close()
+
+
+def cuts(house, report, chosen):
+    rows = []
+    for provider, bound in each_provider(house, chosen):
+        length = provider.answer_length()
+        for number in within(bound, range(0, length, 13 if chosen.short else 1), "cuts"):
+            provider.attempt(report, f"cut after byte {number}", Cut(number), True, restarts=number % 10 == 9)
+        rows.append([provider.name, length, *provider.row.values()])
     table(
         "A token answer that ends after each of its bytes", ["reuse", "bytes", "tried", "kept", "unheard", "lost"], rows
     )
@@ -222,19 +214,13 @@ def is_for_project(case):
 
 def answers(house, report, chosen):
     rows = []
-    for kind, grace in PROVIDERS:
-        provider = Provider(house, kind, grace)
-        deadline = time.monotonic() + SHORT_SECONDS / len(PROVIDERS)
-        cases = CASES if kind == "OpenID" else [case for case in CASES if is_for_project(case)]
-        for number, case in enumerate(cases[:: 3 if chosen.short else 1]):
-            if chosen.short and time.monotonic() > deadline:
-                progress(f"time is up: {number} wrong answers")
-                break
+    for provider, bound in each_provider(house, chosen):
+        cases = CASES if house.kind is OPENID else [case for case in CASES if is_for_project(case)]
+        for number, case in enumerate(within(bound, cases[:: 3 if chosen.short else 1], "wrong answers")):
             plan = Instead(case.make, case.was_processed)
             may_be_unheard = case.was_processed and not case.is_readable
             provider.attempt(report, case.name, plan, may_be_unheard, restarts=number % 10 == 9)
-        rows.append([f"{house.kind.name}, forgiven for {grace} s", *provider.row.values()])
-        provider.close()
+        rows.append([provider.name, *provider.row.values()])
     untouched, lost = len(unprocessed()), len(unreadable())
     table(
         f"{len(CASES)} wrong token answers: {untouched} where the provider did nothing, {len(CASES) - untouched - lost}"

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import time
 
-from harness import ROOT, Trouble, compiled, play, progress, tcp_request
+from harness import ROOT, Trouble, compiled, must, output, play, progress, run, tcp_request
 from house import House
 
 STRANGER = 65_534
@@ -39,12 +39,9 @@ def build(directory):
 def race(program, *words):
     """Rounds of the race: how often the control took the stranger for the person."""
     try:
-        ran = subprocess.run([program, *map(str, words)], capture_output=True, text=True, timeout=300)
+        return [int(word) for word in output(program, *map(str, words), timeout=300).split()]
     except subprocess.TimeoutExpired:
         raise Trouble("the race did not end within 300 s") from None
-    if ran.returncode != 0:
-        raise Trouble(f"the race ended with {ran.returncode}: {ran.stderr.strip()}")
-    return [int(word) for word in ran.stdout.split()]
 
 
 def requests(callback):
@@ -58,7 +55,7 @@ def requests(callback):
 def begin(house):
     """A flow, and what the stranger sends to end it: (the flow, the port, the requests)."""
     house.sandbox.control(reset=True, auto_approve="bob", algorithm="ES256")
-    flow = house.api("POST", "/v1/accounts/work/sign-in", {"method": "browser", "timeout": 600})[1]
+    flow = house.new_flow(timeout=600)
     return flow, *requests(house.sandbox.approve(flow["authorization_url"]))
 
 
@@ -70,9 +67,7 @@ def send(port, text):
 
 
 def sign_out(house):
-    status, answer = house.api("DELETE", "/v1/accounts/work/session")
-    if status != 200:
-        raise Trouble(f"the sign-out failed: {status} {answer}")
+    must(house.api("DELETE", "/v1/accounts/work/session"), "the sign-out")
 
 
 def genuine(house):
@@ -112,8 +107,7 @@ def hidden(house, report):
         os.chmod(path, 0o711)
     line = ('mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid "$2" --regid "$2" --clear-groups env -i '
             'PATH="$1:$PATH" HOME="$1/home" XDG_RUNTIME_DIR="$1/home" sh -c "! test -e /proc/1 && ringback demo"')
-    ran = subprocess.run(["unshare", "--mount", "sh", "-c", line, "sh", place, str(STRANGER)],
-                         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    ran = run("unshare", "--mount", "sh", "-c", line, "sh", place, str(STRANGER), timeout=120)
     said = (ran.stdout + ran.stderr).strip().splitlines()[-3:]
     report.note(ran.returncode == 0, "hidepid: a sign-in where /proc hides the processes of others", " / ".join(said))
 

@@ -3,6 +3,7 @@ and the report: progress on standard error, tables and the last line, "N passed,
 """
 
 import argparse
+import base64
 import contextlib
 import http.client
 import json
@@ -29,7 +30,13 @@ class Died(Trouble):
     """The daemon went away in the middle of a request."""
 
 
-# MARK: a campaign
+class Refuted(Exception):
+    """Something is not as it has to be: what was asked, what came."""
+
+
+def expect(is_right, otherwise):
+    if not is_right:
+        raise Refuted(otherwise)
 
 
 def options(description, **more):
@@ -65,7 +72,6 @@ class Places(contextlib.ExitStack):
 
     @property
     def why(self):
-        """The end of the logs of what has one."""
         return " ".join(f"({place.why()})" for place in self.spoken if place.why())
 
 
@@ -144,12 +150,7 @@ def table(title, head, rows):
         print("  " + "  ".join(cells).rstrip(), flush=True)
 
 
-# MARK: requests
-
-
 class UnixHTTP(http.client.HTTPConnection):
-    """HTTP over a Unix socket."""
-
     def __init__(self, path, timeout=30):
         super().__init__("ringback", timeout=timeout)
         self.path = path
@@ -158,6 +159,14 @@ class UnixHTTP(http.client.HTTPConnection):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(self.timeout)
         self.sock.connect(self.path)
+
+
+def unix_connection(path, timeout=None):
+    """A connection to a Unix socket. With a timeout it would not wait for its turn to be accepted: that is set afterwards."""
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(path)
+    connection.settimeout(timeout)
+    return connection
 
 
 class Kept:
@@ -178,6 +187,19 @@ class Kept:
         answer = self.connection.getresponse()
         content = answer.read()
         return answer.status, json.loads(content) if answer.headers.get("Content-Type", "").endswith("json") else content
+
+
+def claims_of(token):
+    payload = token.split(".")[1]
+    return json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+
+
+def must(answer, what):
+    """The document of an answer (status, document) that must be a success."""
+    status, document = answer
+    if status != 200:
+        raise Trouble(f"{what} answered {status}: {document}")
+    return document
 
 
 def tcp_request(url, method="GET", body=None, headers=None):
@@ -231,9 +253,7 @@ class Relay:
     def connect(self):
         if isinstance(self.target, int):
             return socket.create_connection(("127.0.0.1", self.target))
-        far = socket.socket(socket.AF_UNIX)
-        far.connect(self.target)
-        return far
+        return unix_connection(self.target)
 
     def serve(self):
         while True:
@@ -242,10 +262,13 @@ class Relay:
             except OSError:
                 return
             try:
-                carry(near, self.connect())
+                self.carry(near, self.connect())
             except OSError:
                 # As where nobody listens.
                 near.close()
+
+    def carry(self, near, far):
+        carry(near, far)
 
     def close(self):
         # Who waits for a connection stops waiting.
@@ -261,9 +284,6 @@ def free_ports(count):
     for each in sockets:
         each.close()
     return ports
-
-
-# MARK: processes and files
 
 
 def begun(words, log, **more):
@@ -283,6 +303,25 @@ def memory(pid, field="RssAnon"):
         return next(int(line.split()[1]) for line in file if line.startswith(field + ":"))
 
 
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        return [int(child) for child in file.read().split()]
+
+
+def run(*words, **more):
+    """A program to its end: what became of it, with both outputs as text. Without an `input` it has none."""
+    given = {} if "input" in more else {"stdin": subprocess.DEVNULL}
+    return subprocess.run(words, **given | {"capture_output": True, "text": True} | more)
+
+
+def output(*words, **more):
+    """What a program writes that must succeed."""
+    done = run(*words, **more)
+    if done.returncode:
+        raise Trouble(f"{' '.join(map(str, words))[:120]} ended with {done.returncode}: {done.stderr[-800:].strip()}")
+    return done.stdout
+
+
 def stop(process):
     """Ends a process that was started here, gently at first."""
     if process.poll() is None:
@@ -296,15 +335,29 @@ def stop(process):
         process.stdout.close()
 
 
-def until(what, look, seconds=20):
-    """The first answer that is something."""
+def soon(look, seconds=20):
+    """The first answer that is something, or the last one when the time is up."""
     deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        found = look()
-        if found:
-            return found
+    while not (found := look()) and time.monotonic() < deadline:
         time.sleep(0.02)
-    raise Trouble(f"waited in vain for {what}")
+    return found
+
+
+def until(what, look, seconds=20):
+    """The first answer that is something; there must be one in time."""
+    found = soon(look, seconds)
+    if not found:
+        raise Trouble(f"waited in vain for {what}")
+    return found
+
+
+def within(seconds, items, what):
+    """The items one after the other until the time is up; all of them without a bound."""
+    deadline = time.monotonic() + seconds if seconds else None
+    for number, item in enumerate(items):
+        if deadline and time.monotonic() > deadline:
+            return progress(f"time is up: {number} of {len(items)} {what}")
+        yield item
 
 
 def write(path, text, mode=0o600):
@@ -327,15 +380,10 @@ def certificate(directory, name="server", host="localhost"):
     """A certificate for 127.0.0.1 and a host that is its own authority: its path and its key's."""
     paths = [os.path.join(directory, f"{name}.{kind}") for kind in ["pem", "key"]]
     try:
-        ran = subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
-             "-subj", f"/CN={name}", "-addext", f"subjectAltName=IP:127.0.0.1,DNS:{host}", "-out", paths[0],
-             "-keyout", paths[1]],
-            capture_output=True, text=True)
+        output("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
+               f"/CN={name}", "-addext", f"subjectAltName=IP:127.0.0.1,DNS:{host}", "-out", paths[0], "-keyout", paths[1])
     except FileNotFoundError:
         raise Trouble("there is no openssl command") from None
-    if ran.returncode != 0:
-        raise Trouble(f"openssl made no certificate: {ran.stderr[-200:]}")
     os.chmod(paths[1], 0o600)
     return paths
 
@@ -355,9 +403,6 @@ def put_away(directory, keeps=False):
         progress(f"everything is in {directory}")
     else:
         shutil.rmtree(directory, ignore_errors=True)
-
-
-# MARK: the daemon
 
 
 class Daemon:
@@ -390,7 +435,6 @@ class Daemon:
         return os.path.join(self.binaries, name)
 
     def empty(self):
-        """Everything that was kept goes."""
         shutil.rmtree(self.kept, ignore_errors=True)
         for name in ["kept", "kept/state", "kept/data"]:
             os.mkdir(self.place(name), 0o700)
@@ -405,7 +449,6 @@ class Daemon:
 
     @property
     def command(self):
-        """What starts it."""
         return [
             self.program("ringbackd"), "--config", self.configuration, "--socket", self.socket,
             "--state", self.place("kept/state"), "--log-level", self.log_level]
@@ -453,7 +496,6 @@ class Daemon:
         return self.daemon is not None and self.daemon.poll() is None
 
     def why(self, lines=5):
-        """The end of the daemon's log."""
         return " | ".join(line.strip() for line in read(self.log_path).splitlines()[-lines:])
 
     def api(self, method, path, body=None, timeout=40):
@@ -472,6 +514,13 @@ class Daemon:
 
     def account(self, name="work"):
         return self.api("GET", f"/v1/accounts/{name}")[1]
+
+    def new_flow(self, account="work", **body):
+        """A sign-in that a program has asked for: the flow, which waits for the browser."""
+        status, flow = self.api("POST", f"/v1/accounts/{account}/sign-in", {"method": "browser"} | body)
+        if "authorization_url" not in flow:
+            raise Trouble(f"a sign-in of {account} did not begin: {status} {flow}")
+        return flow
 
     def api_in_background(self, method, path, body, timeout=30):
         """Sends a request whose answer nobody waits for. Returns the connection."""

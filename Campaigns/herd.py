@@ -12,15 +12,14 @@ import json
 import mmap
 import os
 import resource
-import socket
 import struct
 import sys
 import time
 import urllib.parse
 
-from harness import Died, Trouble, play, progress, table, tcp_request
+from harness import Died, Trouble, must, play, progress, table, tcp_request, unix_connection
 from house import House
-from operations import must
+from kinds import CLIENT
 from shim import build
 
 CLIENTS = 500
@@ -86,16 +85,12 @@ class Client:
     REQUEST = f"GET {PATH} HTTP/1.1\r\nHost: ringback\r\n\r\n".encode()
 
     def __init__(self, path):
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        # Waits where the daemon has not yet taken the others.
-        self.socket.connect(path)
-        self.socket.settimeout(PATIENCE)
+        self.socket = unix_connection(path, PATIENCE)
 
     def ask(self):
         self.socket.sendall(Client.REQUEST)
 
     def read(self):
-        """(status, document)."""
         data = b""
         while b"\r\n\r\n" not in data:
             data += self.more(data)
@@ -122,35 +117,37 @@ def requests(house):
 
 
 def revoke(house, token):
-    body = urllib.parse.urlencode(
-        {"token": token, "token_type_hint": "access_token", "client_id": "ringback-demo"})
+    body = urllib.parse.urlencode({"token": token, "token_type_hint": "access_token", "client_id": CLIENT})
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     if tcp_request(house.sandbox.issuer + "/revoke", "POST", body, headers)[0] != 200:
         raise Trouble("the sandbox revokes no token")
 
 
 def ask_all(clients):
-    """Everybody's (status, document)."""
+    """Everybody's (status, document), and the seconds until the last one had it."""
+    started = time.monotonic()
     for client in clients:
         client.ask()
-    return [client.read() for client in clients]
+    return [client.read() for client in clients], time.monotonic() - started
 
 
 def expire(house, clients, report, number, former):
     """One expiry. Returns the new token and the seconds until the last client had it."""
     house.clock.advance(STEP)
     before = requests(house)
-    started = time.monotonic()
-    answers = ask_all(clients)
-    elapsed = time.monotonic() - started
+    answers, elapsed = ask_all(clients)
+    return judge_expiry(report, number, answers, requests(house) - before, former), elapsed
+
+
+def judge_expiry(report, number, answers, made, former):
+    """One refresh request, and one new token for all callers, which is returned."""
     tokens = {document.get("access_token") for status, document in answers if status == 200}
-    wrong = [status for status, _ in answers if status != 200]
-    made = requests(house) - before
+    wrong = sorted({f"{status} {document.get('code')}" for status, document in answers if status != 200})
     where = f"expiry {number}"
     report.note(made == 1, where, f"{made} refresh requests")
-    report.note(not wrong, where, f"{len(wrong)} clients were refused: {sorted(set(wrong))}")
+    report.note(not wrong, where, f"callers were refused: {wrong}")
     report.note(len(tokens) == 1 and former not in tokens, where, f"{len(tokens)} tokens were handed out")
-    return next(iter(tokens), former), elapsed
+    return next(iter(tokens), former)
 
 
 def campaign(chosen, report, places):
@@ -163,7 +160,7 @@ def campaign(chosen, report, places):
     clients = [places.add(Client(house.socket)) for _ in range(chosen.clients)]
     first = requests(house)
     # Held as long as it lives: it is the clock that makes it expire, nothing else.
-    same = {document.get("access_token") for _, document in ask_all(clients)}
+    same = {document.get("access_token") for _, document in ask_all(clients)[0]}
     report.note(same == {token} and requests(house) == first, "a token that lives", "it was not simply handed out")
     for number in range(1, expiries + 1):
         token, elapsed = expire(house, clients, report, number, token)

@@ -8,9 +8,8 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 
-from harness import ROOT, Trouble, read, until
+from harness import ROOT, Trouble, output, read, run, until, write
 from hosts_database import PRIMARY, Database
 from hosts_place import Fleet, Host
 
@@ -25,26 +24,20 @@ BROKEN = [("    restart: unless-stopped", "    restarts: unless-stopped"), ("   
 
 def composed(text, directory):
     """What Compose says against a file; "" if nothing."""
-    path = os.path.join(directory, "compose.yaml")
-    with open(path, "w") as file:
-        file.write(text)
-    done = subprocess.run(["docker-compose", "-f", path, "config", "-q"], capture_output=True, text=True, cwd=directory)
+    path = write(os.path.join(directory, "compose.yaml"), text)
+    done = run("docker-compose", "-f", path, "config", "-q", cwd=directory)
     return done.stderr.strip() or done.returncode
 
 
 def parsed(text):
     """The file's content. The parser is the system's Python's, which need not be this one."""
     program = "import json, sys, yaml; json.dump(yaml.safe_load(sys.stdin), sys.stdout)"
-    done = subprocess.run(["/usr/bin/python3", "-c", program], input=text, capture_output=True, text=True)
-    if done.returncode:
-        raise Trouble(f"compose.yaml: {done.stderr[-300:]}")
-    return json.loads(done.stdout)
+    return json.loads(output("/usr/bin/python3", "-c", program, input=text))
 
 
 def documented(verb):
     """The arguments of a command that the document prints for an administrator."""
-    with open(DOCUMENT) as file:
-        lines = re.findall(rf"^ringback vault {verb} (postgresql://.*)$", file.read(), re.M)
+    lines = re.findall(rf"^ringback vault {verb} (postgresql://.*)$", read(DOCUMENT), re.M)
     if len(lines) != 1:
         raise Trouble(f"{DOCUMENT} has {len(lines)} commands that begin with `ringback vault {verb} postgresql:`")
     return shlex.split(lines[0])
@@ -83,7 +76,6 @@ class Composed(Database):
 
 
 def compose(chosen, report, places):
-    """The part of the campaign."""
     if not shutil.which("docker-compose"):
         return report.skip("compose.yaml", "there is no docker-compose")
     text = read(FILE)
@@ -131,8 +123,8 @@ def used(report, fleet, service):
 
     given = database.password + "\n"
     probe = service["healthcheck"]["test"]
-    done = subprocess.run(database.user + [database.program(probe[1]), *probe[2:]], capture_output=True,
-                          env=database.environment | {"PGHOST": database.socket(PRIMARY)}, text=True)
+    done = run(*database.user, database.program(probe[1]), *probe[2:],
+               env=database.environment | {"PGHOST": database.socket(PRIMARY)})
     report.note(probe[0] == "CMD" and done.returncode == 0, "the health check", f"{done.returncode} {done.stderr}")
     for name in ["ssl", "data_checksums", "password_encryption"]:
         value = database.sql(f"show {name}", database="postgres")

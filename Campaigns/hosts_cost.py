@@ -1,10 +1,10 @@
 """What the database costs: a hand-out and a refresh, beside those of a vault of one host, with many rows in the database."""
 
 import os
-import time
+from statistics import median
 
 from harness import Kept, table
-from hosts_place import SESSION, Fleet, Host
+from hosts_place import SESSION, Fleet, Host, measured
 
 ROWS, SHORT_ROWS = 10_000, 1_000
 # Milliseconds that a refresh may take longer than with a vault of one host. Times are shown beside what is aimed at and
@@ -19,24 +19,8 @@ analyze ringback.rows;
 """
 
 
-def median(values):
-    return sorted(values)[len(values) // 2]
-
-
 def hand_out_seconds(client, count):
-    spans = []
-    for _ in range(count):
-        started = time.perf_counter()
-        client.get(SESSION)
-        spans.append(time.perf_counter() - started)
-    return median(spans)
-
-
-def refresh_seconds(host):
-    started = time.perf_counter()
-    status, answer = host.refresh()
-    assert status == 200, f"{host.name}: a refresh answered {status} {answer}"
-    return time.perf_counter() - started
+    return median([measured(lambda: client.get(SESSION))[1] for _ in range(count)])
 
 
 def cost(chosen, report, places):
@@ -56,7 +40,7 @@ def cost(chosen, report, places):
     # By turns, so that what else the machine does falls on both.
     for _ in range(rounds):
         for index, host in enumerate([shared, alone]):
-            spans[index].append(refresh_seconds(host))
+            spans[index].append(measured(host.refresh_surely)[1])
             hand_outs[index].append(hand_out_seconds(callers[index], 50))
     served = [median(each) for each in hand_outs]
     taken = [median(each) for each in spans]

@@ -1,5 +1,6 @@
 """A daemon is killed at the calls of a refresh that write, while another host asks for the same session."""
 
+import contextlib
 import time
 
 from harness import Died, Trouble, table, until
@@ -17,14 +18,6 @@ MOVE_STRIDE, SHORT_MOVE, MOST_CALLS = 4, 12, 300
 # Rows of an owner, but for the one that has the mark of the hosts' key.
 COUNT = """select count(*) from ringback.rows join ringback.owners using (owner)
     where name = '{}' and key <> decode(repeat('00', 32), 'hex')"""
-
-
-def attempt(host, work):
-    """What a host that may be killed meanwhile does; what became of it does not matter."""
-    try:
-        return work()
-    except Died:
-        return None
 
 
 def settled(host):
@@ -64,7 +57,8 @@ def point(fleet, mode, number):
     before = fleet.rotations
     settled(victim)
     victim.shim.arm(mode, number)
-    attempt(victim, victim.refresh)
+    with contextlib.suppress(Died):
+        victim.refresh()
     settled(victim)
     fired = victim.shim.has_fired
     rotated = fleet.rotations > before
@@ -123,9 +117,6 @@ def crash(chosen, report, places):
           [["calls", calls], *([name, count] for name, count in row.items())])
 
 
-# MARK: from a file to the database
-
-
 def move(chosen, report, places):
     """A host that has two sessions in its own vault gets a database, and is killed on the way."""
     fleet = places.add(Fleet(chosen.bin, 1, accounts=(ACCOUNT, OTHER)), chosen.keep)
@@ -166,13 +157,17 @@ def moved(fleet, mode, number):
         host.start()
         host.shim.arm(mode, number, KEPT)
         words = ("vault", "join", "--name", name, "--no-wait", "--json")
-        type_anyway(host, *words, given=invitation["password"] + "\n")
-        attempt(host, lambda: host.api("POST", "/v1/vault/unlock", {}))
+        # The daemon may be killed at each of these.
+        with contextlib.suppress(Trouble):
+            host.type(*words, given=invitation["password"] + "\n")
+        with contextlib.suppress(Died):
+            host.api("POST", "/v1/vault/unlock", {})
         settled(host)
         fired = host.shim.has_fired
         host.restart()
         if host.vault.get("locked"):
-            type_anyway(host, *words, given=invitation["password"] + "\n")
+            with contextlib.suppress(Trouble):
+                host.type(*words, given=invitation["password"] + "\n")
             host.api("POST", "/v1/vault/unlock", {})
             until("the vault", lambda: host.vault.get("locked") is False, 30)
         if not all(held) or [host.session(account) for account in fleet.accounts] != held:
@@ -188,11 +183,3 @@ def moved(fleet, mode, number):
     finally:
         fleet.hosts.remove(host)
         host.close()
-
-
-def type_anyway(host, *words, given):
-    """A command that may fail, since the daemon may be killed meanwhile."""
-    try:
-        host.type(*words, given=given)
-    except Trouble:
-        pass

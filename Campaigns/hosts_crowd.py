@@ -4,14 +4,14 @@ import random
 import re
 import threading
 import time
+from statistics import median
 
 from harness import Kept, Trouble, memory, progress, table, until
-from hosts_cost import median
 from hosts_database import DATABASE
 from hosts_place import LOOPBACK, STEP, Fleet, Host, measured
 from hosts_tap import Tap
 from house import ACCOUNT
-from kinds import CLIENT
+from kinds import openid_account
 
 # Accounts of each of the two owners; and how many of them a host has that is configured with some.
 ACCOUNTS, SHORT_ACCOUNTS = 5_000, 40
@@ -44,8 +44,7 @@ class Crowd(Fleet):
             host.tap = Tap(host, self.database)
             store = re.sub(r"@.*", f"@{LOOPBACK}/{DATABASE}", invitation["store"])
             invitation = invitation | {"store": store}
-        more = "".join(f'[accounts.{each}]\nissuer = "{self.sandbox.issuer}"\nclient_id = "{CLIENT}"\nscopes = ["openid"]\n'
-                       for each in names(count)[1:])
+        more = "".join(openid_account(each, self.sandbox.issuer, ["openid"]) for each in names(count)[1:])
         self.join(host, invitation, more, by)
         return host
 

@@ -1,5 +1,6 @@
 """The database of many hosts: real PostgreSQL with TLS in a private directory, its standby, and pgbouncer before it."""
 
+import contextlib
 import glob
 import os
 import re
@@ -7,7 +8,7 @@ import shutil
 import signal
 import subprocess
 
-from harness import Trouble, stop, until
+from harness import Trouble, children, output, read, run, stop, until
 from project import PostgreSQL
 
 DATABASE = "vault"
@@ -110,17 +111,14 @@ class Database(PostgreSQL):
 
     def processes(self, address=PRIMARY):
         first = self.servers[address].pid
-        children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(first)], capture_output=True, text=True).stdout.split()
-        return [first, *map(int, children)]
+        return [first, *children(first)]
 
     def signal(self, number, address=PRIMARY):
         """To every process of a server. The first one is stopped meanwhile, so that it starts no other."""
         os.kill(self.servers[address].pid, signal.SIGSTOP)
         for process in self.processes(address):
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(process, number)
-            except ProcessLookupError:
-                pass
 
     def kill(self, address=PRIMARY):
         self.signal(signal.SIGKILL, address)
@@ -128,12 +126,8 @@ class Database(PostgreSQL):
 
     def sql(self, text, database=DATABASE, address=PRIMARY):
         """What a superuser reads or changes."""
-        done = subprocess.run(
-            [self.program("psql"), "-XAtq", "-v", "ON_ERROR_STOP=1", "-h", self.socket(address),
-             "-U", "postgres", "-d", database], env=self.environment, input=text, capture_output=True, text=True, timeout=120)
-        if done.returncode:
-            raise Trouble(f"psql: {done.stderr[:400]}")
-        return done.stdout.strip()
+        return output(self.program("psql"), "-XAtq", "-v", "ON_ERROR_STOP=1", "-h", self.socket(address), "-U", "postgres",
+                      "-d", database, env=self.environment, input=text, timeout=120).strip()
 
     def end_leases(self, address=PRIMARY):
         """As if a lease's minute had gone by."""
@@ -156,8 +150,6 @@ class Database(PostgreSQL):
                     found[text].append(os.path.basename(path))
         return found, size
 
-    # MARK: URLs
-
     def administrator(self, address=PRIMARY):
         return f"postgresql://postgres@{self.socket(address).replace('/', '%2F')}/{DATABASE}"
 
@@ -166,8 +158,6 @@ class Database(PostgreSQL):
         if all(place.startswith("127.") for place in places):
             return f"postgresql://any@{','.join(places)}/{DATABASE}"
         return f"postgresql://any@{','.join(places)}/{DATABASE}?sslrootcert={self.authority}"
-
-    # MARK: The standby and the pooler
 
     def start_standby(self, address=STANDBY, of=PRIMARY):
         """A copy that follows; what it does not have yet when the other one ends is lost. A former one is replaced."""
@@ -191,8 +181,7 @@ class Database(PostgreSQL):
 
     def hold_standby(self):
         """It is sent nothing from now on."""
-        lines = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(self.servers[PRIMARY].pid)], capture_output=True,
-                               text=True).stdout.splitlines()
+        lines = run("ps", "-o", "pid=,args=", "--ppid", str(self.servers[PRIMARY].pid)).stdout.splitlines()
         senders = [int(line.split()[0]) for line in lines if "walsender" in line]
         if len(senders) != 1:
             raise Trouble(f"the primary has {len(senders)} senders")
@@ -231,8 +220,7 @@ class Database(PostgreSQL):
         until("pgbouncer", lambda: os.path.exists(os.path.join(directory, f".s.PGSQL.{PORT}"))
               or self.pooler.poll() is not None)
         if self.pooler.poll() is not None:
-            with open(os.path.join(directory, "log"), errors="replace") as file:
-                raise Trouble("pgbouncer ended: " + file.read()[-500:])
+            raise Trouble("pgbouncer ended: " + read(os.path.join(directory, "log"))[-500:])
 
     def close(self, keep=False):
         if self.pooler:

@@ -8,9 +8,9 @@ import threading
 import time
 
 from harness import UnixHTTP, progress, table, until
-from herd import Client
+from herd import Client, ask_all, judge_expiry
 from hosts_database import POOLER, pooler as pooler_program
-from hosts_outage import gate, release
+from hosts_outage import held_refresh, release
 from hosts_place import SESSION, STEP, Fleet, measured
 from house import ACCOUNT
 from kinds import CLIENT
@@ -25,28 +25,13 @@ SIGN_OUTS = 20
 PROMISED, LONGEST = 1, 10
 
 
-def ask_all(clients):
-    """Everybody's (status, document), and the seconds until the last one had it. All ask before the first reads."""
-    started = time.monotonic()
-    for client in clients:
-        client.ask()
-    return [client.read() for client in clients], time.monotonic() - started
-
-
 def expire(fleet, clients, report, number, former):
     """One expiry. Returns the new token and the seconds until the last caller had it."""
     fleet.settle()
     before = fleet.requests
     fleet.clock.advance(STEP)
     answers, elapsed = ask_all(clients)
-    tokens = {document.get("access_token") for status, document in answers if status == 200}
-    wrong = sorted({f"{status} {document.get('code')}" for status, document in answers if status != 200})
-    made = fleet.requests - before
-    where = f"expiry {number}"
-    report.note(made == 1, where, f"{made} refresh requests")
-    report.note(not wrong, where, f"callers were refused: {wrong}")
-    report.note(len(tokens) == 1 and former not in tokens, where, f"{len(tokens)} tokens were handed out")
-    return next(iter(tokens), former), elapsed
+    return judge_expiry(report, number, answers, fleet.requests - before, former), elapsed
 
 
 def run_herd(fleet, report, callers, expiries, title):
@@ -133,9 +118,7 @@ def sign_out_meanwhile(fleet, report):
     first, other = fleet.hosts[:2]
     fleet.sign_in(first)
     before = revocations(fleet)
-    gate(fleet)
-    waits = other.refresh_in_background()
-    fleet.sandbox.look("wait?endpoint=token&count=1")
+    waits = held_refresh(fleet, other)
     status, answer = first.api("DELETE", SESSION)
     report.note(status == 200, where, f"{status} {answer}")
     release(fleet)

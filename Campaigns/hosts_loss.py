@@ -4,9 +4,8 @@ import shutil
 import time
 
 from harness import progress, table, until
-from herd import Client
+from herd import Client, ask_all
 from hosts_database import PORT
-from hosts_herd import ask_all
 from hosts_place import SESSION, STEP, Fleet
 
 SHARE = 0.2

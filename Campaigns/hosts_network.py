@@ -11,7 +11,7 @@ import struct
 import subprocess
 import threading
 
-from harness import Trouble, stop
+from harness import Trouble, output, run, stop
 
 CLONE_NEWNET = 0x40000000
 NETWORK = "10.77.0"
@@ -22,7 +22,7 @@ def is_possible():
     """"" or why there can be no such network."""
     if os.geteuid() != 0:
         return "only root can make network namespaces"
-    tried = subprocess.run(["unshare", "-n", "ip", "link", "add", BRIDGE, "type", "bridge"], capture_output=True, text=True)
+    tried = run("unshare", "-n", "ip", "link", "add", BRIDGE, "type", "bridge")
     return "" if tried.returncode == 0 else f"no bridge can be made: {tried.stderr.strip()}"
 
 
@@ -49,10 +49,7 @@ class Namespace:
         return ["nsenter", f"--net=/proc/{self.holder.pid}/ns/net"]
 
     def run(self, *words):
-        done = subprocess.run([*self.prefix, *words], capture_output=True, text=True)
-        if done.returncode:
-            raise Trouble(f"{' '.join(words)}: {done.stderr.strip()}")
-        return done.stdout
+        return output(*self.prefix, *words)
 
     def ip(self, *words):
         return self.run("ip", *words)

@@ -22,6 +22,14 @@ def release(fleet):
     fleet.sandbox.control(release=True)
 
 
+def held_refresh(fleet, host):
+    """A refresh that the provider has done, and does not answer until `release`. Returns the caller's connection."""
+    gate(fleet)
+    waits = host.refresh_in_background()
+    fleet.sandbox.look("wait?endpoint=token&count=1")
+    return waits
+
+
 def refreshes(fleet, report, where, host=None):
     """One refresh on one host, which all get."""
     before = fleet.requests
@@ -63,7 +71,7 @@ def until_sent(fleet, host):
     """Until the database has what the host received. If the row was taken meanwhile, the token is a candidate: the next
     refresh presents it."""
     def is_sent():
-        database = host.vault.get("database") or {}
+        database = host.database
         return database.get("reachable") and database.get("unsent") == 0 and fleet.database.sql(
             "select count(*) from ringback.attempts where ended_at is null") == "0"
 
@@ -71,16 +79,15 @@ def until_sent(fleet, host):
 
 
 def killed(fleet, report, rows):
-    """The database's processes are killed."""
     where = "the database killed"
     fleet.database.kill()
     # Before anybody asks for anything.
-    until("the hosts to know that the database is away", lambda: not any(
-        (host.vault.get("database") or {}).get("reachable") for host in fleet.hosts), 30)
+    until("the hosts to know that the database is away",
+          lambda: not any(host.database.get("reachable") for host in fleet.hosts), 30)
     serves(fleet, report, where)
     fleet.clock.advance(STEP)
     asks_in_vain(fleet, report, where)
-    known = [(host.vault.get("database") or {}).get("reachable") for host in fleet.hosts]
+    known = [host.database.get("reachable") for host in fleet.hosts]
     report.note(not any(known), where, f"the status says that it is reachable: {known}")
     fleet.database.start()
     before = fleet.requests
@@ -170,9 +177,7 @@ def cut_off(fleet, report, rows):
     """A host's packets are dropped while its refresh is on its way: what it received is served, and sent later."""
     where = "a host cut off with a refresh on its way"
     host, other = fleet.hosts[:2]
-    gate(fleet)
-    waits = host.refresh_in_background()
-    fleet.sandbox.look("wait?endpoint=token&count=1")
+    waits = held_refresh(fleet, host)
     fleet.hub.cut(host.wire)
     former = other.token
     release(fleet)
@@ -206,9 +211,7 @@ def stopped(fleet, report, rows):
     """A host is stopped with a request on its way, beyond its lease, and wakes up."""
     where = "a host stopped beyond its lease"
     host, other = fleet.hosts[:2]
-    gate(fleet)
-    waits = host.refresh_in_background()
-    fleet.sandbox.look("wait?endpoint=token&count=1")
+    waits = held_refresh(fleet, host)
     host.daemon.send_signal(signal.SIGSTOP)
     release(fleet)
     asks = asks_meanwhile(fleet, report, where, other)

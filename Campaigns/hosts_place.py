@@ -1,6 +1,7 @@
 """Hosts that share a vault: each a daemon with a state of its own in a network of its own, joined by the commands that a
 person types."""
 
+import contextlib
 import json
 import os
 import re
@@ -9,13 +10,13 @@ import tempfile
 import time
 import uuid
 
-from harness import Daemon, Died, Kept, Relay, Trouble, put_away, until, write
+from harness import Daemon, Died, Kept, Relay, Trouble, must, put_away, read, until, write
 from herd import Clock
 from hosts_database import ADDRESSES, POOLER, PRIMARY, Database
 from hosts_network import Hub, Namespace
 from hosts_tap import Tap
 from house import ACCOUNT, Sandbox
-from kinds import CLIENT
+from kinds import openid_account
 from shim import Shim, build
 
 OWNER = "ada"
@@ -50,9 +51,7 @@ class Host(Daemon):
 
     def configure(self, store=None, more=""):
         vault = '[vault]\nkey_source = "key-file"\n' + (f'store = "{store}"\n' if store else "")
-        text = "".join(
-            f'[accounts.{name}]\nissuer = "{self.fleet.sandbox.issuer}"\nclient_id = "{CLIENT}"\n'
-            'scopes = ["openid", "email", "offline_access"]\n' for name in self.fleet.accounts)
+        text = "".join(openid_account(name, self.fleet.sandbox.issuer) for name in self.fleet.accounts)
         write(self.configuration, text + vault + more)
 
     @property
@@ -88,11 +87,14 @@ class Host(Daemon):
             raise Trouble(f"{self.name}: ringback {' '.join(words)} ended with {done.returncode}: {done.stdout} {done.stderr}")
         return done.stdout
 
-    # MARK: what there is
-
     @property
     def vault(self):
         return self.api("GET", "/v1/status")[1].get("vault", {})
+
+    @property
+    def database(self):
+        """What it knows of the database."""
+        return self.vault.get("database") or {}
 
     def metric(self, name):
         """The sum over all accounts."""
@@ -116,21 +118,14 @@ class Host(Daemon):
 
     def sign_in(self, account=ACCOUNT):
         """A sign-in in a browser that is elsewhere: its callback URL is typed here."""
-        status, flow = self.api("POST", f"/v1/accounts/{account}/sign-in", {"method": "browser"})
-        if "authorization_url" not in flow:
-            raise Trouble(f"{self.name}: the sign-in answered {status}: {flow}")
-        callback = self.fleet.sandbox.approve(flow["authorization_url"])
-        status, answer = self.api("POST", "/v1/callbacks", {"url": callback})
-        if status != 200:
-            raise Trouble(f"{self.name}: the callback answered {status}: {answer}")
+        callback = self.fleet.sandbox.approve(self.new_flow(account)["authorization_url"])
+        must(self.api("POST", "/v1/callbacks", {"url": callback}), f"{self.name}: the callback")
 
     def refresh(self, account=ACCOUNT):
         return self.api("POST", f"/v1/accounts/{account}/refresh", {"force": True})
 
     def refresh_surely(self):
-        status, answer = self.refresh()
-        if status != 200:
-            raise Trouble(f"{self.name}: a refresh answered {status} {answer}")
+        must(self.refresh(), f"{self.name}: a refresh")
 
     def refresh_in_background(self):
         return self.api_in_background("POST", f"/v1/accounts/{ACCOUNT}/refresh", {"force": True}, timeout=90)
@@ -206,8 +201,6 @@ class Fleet:
         host.api("POST", "/v1/vault/unlock", {})
         until(f"{host.name}'s vault", lambda: host.vault.get("locked") is False, 60)
 
-    # MARK: what the provider counted
-
     @property
     def requests(self):
         """Refresh requests that the provider has had."""
@@ -254,8 +247,8 @@ class Fleet:
         """What the hosts' audit logs say of sessions that the provider has ended."""
         found = []
         for host in self.hosts:
-            with open(host.place("kept/state/audit.jsonl"), errors="replace") as log:
-                found += [json.loads(line) for line in log if '"session_ended"' in line]
+            log = read(host.place("kept/state/audit.jsonl")).splitlines()
+            found += [json.loads(line) for line in log if '"session_ended"' in line]
         return found
 
     def is_honoured(self, token):
@@ -263,10 +256,8 @@ class Fleet:
 
     def close(self, keep=False):
         for host in self.hosts:
-            try:
+            with contextlib.suppress(OSError, Died):
                 host.close()
-            except (OSError, Died):
-                pass
         if self.database:
             self.database.close(keep)
         if self.hub:

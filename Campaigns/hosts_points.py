@@ -19,6 +19,7 @@ SHORT_STRIDE = 11
 # The statements of the short form: the row is taken; the first content is appended.
 SHORT_STATEMENTS = [(1, EXECUTED), (1, COMMITTED), (2, COMMITTED)]
 SECONDS = 60
+HEAD = ["point", "the refresh", "other's requests"]
 
 
 class AtCall:
@@ -116,7 +117,7 @@ class Interruption:
         asks.close()
         self.sent = self.fleet.requests - self.requests
         self.received = self.victim.token
-        self.unsent = (self.victim.vault.get("database") or {}).get("unsent")
+        self.unsent = self.victim.database.get("unsent")
         return True
 
     def comes(self, asks):
@@ -178,7 +179,6 @@ class Interruption:
 
     @property
     def outcome(self):
-        """What became of the refresh."""
         if not self.sent:
             return f"not sent ({self.status})"
         return "received, sent to the row later" if self.unsent else "received, in the row"
@@ -205,10 +205,6 @@ def interrupt(fleet, report, point, rows, where):
         fleet.database.end_leases()
 
 
-def shown(title, rows):
-    table(title, ["point", "the refresh", "other's requests"], rows)
-
-
 def points(chosen, report, places):
     calls(chosen, report, places)
     statements(chosen, report, places)
@@ -221,7 +217,7 @@ def calls(chosen, report, places):
     for number in range(1, count + 1, SHORT_STRIDE if chosen.short else 1):
         interrupt(fleet, report, AtCall(fleet.hosts[0], number), rows, "before call")
     report.note(len(rows) > 2, "the database killed at calls", f"{len(rows)} points were reached")
-    shown(f"The database killed before a call of the host that writes ({count} in a refresh)", rows)
+    table(f"The database killed before a call of the host that writes ({count} in a refresh)", HEAD, rows)
 
 
 def statements(chosen, report, places):
@@ -239,4 +235,4 @@ def statements(chosen, report, places):
     for number, how in SHORT_STATEMENTS if chosen.short else every:
         interrupt(fleet, report, AtStatement(victim, number, how), rows, "at statement")
     report.note(len(rows) > 2, "the database killed at statements", f"{len(rows)} points were reached")
-    shown(f"The database killed at a statement of the host ({len(names)} in a refresh)", rows)
+    table(f"The database killed at a statement of the host ({len(names)} in a refresh)", HEAD, rows)

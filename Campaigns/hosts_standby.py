@@ -5,7 +5,7 @@ import threading
 
 from harness import Died, table, until
 from hosts_database import PRIMARY, STANDBY
-from hosts_outage import asks_in_vain, gate, refreshes, release, serves, until_sent
+from hosts_outage import asks_in_vain, held_refresh, refreshes, release, serves, until_sent
 from hosts_place import STEP, Fleet, measured
 
 # How often the primary is killed, and how many refreshes there are before that at least.
@@ -95,7 +95,7 @@ def replaced(fleet, report, primary, standby, least):
         report.note(status == 200, where, f"{host.name}: a refresh afterwards answered {status} {answer.get('code')}")
         fleet.await_token(host.token, 30)
         report.note(fleet.requests == before + 1, where, f"{fleet.requests - before} requests afterwards")
-    return took, sum(before_each for before_each in [each.succeeded for each in workers]), made
+    return took, sum(each.succeeded for each in workers), made
 
 
 def standby(chosen, report, places):
@@ -139,9 +139,7 @@ def gone(fleet, report, rows):
     backends = "select count(*) from pg_stat_activity where usename like 'ringback_%'"
     # A refresh whose answer comes when the standby is gone.
     host = fleet.hosts[0]
-    gate(fleet)
-    waits = host.refresh_in_background()
-    fleet.sandbox.look("wait?endpoint=token&count=1")
+    waits = held_refresh(fleet, host)
     former = host.token
     fleet.database.signal(signal.SIGSTOP, STANDBY)
     release(fleet)

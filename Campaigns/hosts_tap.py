@@ -12,7 +12,7 @@ import socket
 import struct
 import threading
 
-from harness import until
+from harness import Relay, read, until
 from hosts_database import PORT, PRIMARY
 
 # What the database has done when it is killed, and what the host knows of it.
@@ -32,24 +32,19 @@ def stop(process):
 def is_stopped(process):
     states = []
     for thread in os.listdir(f"/proc/{process}/task"):
-        try:
-            with open(f"/proc/{process}/task/{thread}/stat") as file:
-                states.append(file.read().rpartition(")")[2].split()[0])
-        except FileNotFoundError:
-            pass
+        stat = read(f"/proc/{process}/task/{thread}/stat")
+        states += stat.rpartition(")")[2].split()[:1]
     return set(states) == {"T"}
 
 
-class Tap:
+class Tap(Relay):
     """All connections of one host to the database."""
 
     def __init__(self, host, database):
         self.host = host
-        self.server = os.path.join(database.socket(PRIMARY), f".s.PGSQL.{PORT}")
         self.lock = threading.Lock()
         self.arm()
-        self.listener = host.namespace.listen(PORT)
-        threading.Thread(target=self.accept, daemon=True).start()
+        super().__init__(host.namespace.listen(PORT), os.path.join(database.socket(PRIMARY), f".s.PGSQL.{PORT}"))
 
     def arm(self, number=0, how=""):
         """Counts the statements from now on, and holds the one of that number."""
@@ -65,31 +60,11 @@ class Tap:
             self.names.append(name)
             return self.how if len(self.names) == self.number else ""
 
-    def accept(self):
-        while True:
-            try:
-                near, _ = self.listener.accept()
-            except OSError:
-                return
-            far = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            try:
-                far.connect(self.server)
-            except OSError:
-                # As where nobody listens.
-                near.close()
-                far.close()
-                continue
-            Line(self, near, far)
-
-    def close(self):
-        with contextlib.suppress(OSError):
-            self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
+    def carry(self, near, far):
+        Line(self, near, far)
 
 
 class Line:
-    """One connection."""
-
     def __init__(self, tap, near, far):
         self.tap, self.near, self.far = tap, near, far
         self.held = self.name = ""
@@ -97,15 +72,11 @@ class Line:
             threading.Thread(target=self.carry, args=(work,), daemon=True).start()
 
     def carry(self, work):
-        try:
+        with contextlib.suppress(OSError, EOFError):
             work()
-        except (OSError, EOFError):
-            pass
         for each in [self.near, self.far]:
-            try:
+            with contextlib.suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
 
     def up(self):
         """What the host says."""

@@ -75,8 +75,6 @@ class Sandbox(Issuer):
 
 
 class House(Daemon):
-    """A daemon and its provider."""
-
     def __init__(self, binaries, accounts=(ACCOUNT,), sandbox_arguments=(), shimmed=True, log_level="info"):
         super().__init__(binaries, tempfile.mkdtemp(prefix="ringback-campaign-"))
         self.accounts = list(accounts)
@@ -121,7 +119,6 @@ class House(Daemon):
         return (200, flow) if flow.get("status") == "completed" else (status, flow.get("error", flow))
 
     def unlock(self):
-        """Opens a vault that is locked, by the campaign's passphrase."""
         if self.api("GET", "/v1/status")[1].get("vault", {}).get("locked"):
             return self.api("POST", "/v1/vault/unlock", {"passphrase": PASSPHRASE})
         return 200, {}

@@ -8,12 +8,11 @@ of it where the daemon had the time; a service has its session from its configur
 import base64
 import hashlib
 import hmac
-import json
 import os
 import struct
 import time
 
-from harness import Trouble
+from harness import Trouble, claims_of, soon
 from house import ACCOUNT
 from kinds import NOT_KEPT, PASSWORD, SERVICE_ACCOUNT, SUPABASE_V1, SUPABASE_V2
 from operations import (
@@ -25,9 +24,6 @@ REST = f"/v1/accounts/{ACCOUNT}"
 NEW_EMAIL = "new@example.org"
 # A daemon looks every 30 seconds for what its projects have yet to be told.
 SECONDS_TO_TELL = 45
-
-
-# MARK: users
 
 
 def totp(secret):
@@ -99,7 +95,6 @@ def is_linked(house):
 
 
 def offered(house):
-    """Another program has a session of the user's."""
     signed_out(house)
     house.proof = house.kind.other_session(house)
 
@@ -109,13 +104,8 @@ def hand_in(house):
     return house.api("POST", f"{REST}/sign-in", {"method": "session"} | tokens)
 
 
-# MARK: sessions that another one replaces
-
-
 def session_of(token):
-    """The name of the session that an access token is of."""
-    payload = token.split(".")[1]
-    return json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["session_id"]
+    return claims_of(token)["session_id"]
 
 
 def held_token(house):
@@ -123,7 +113,6 @@ def held_token(house):
 
 
 def signed_in_before(house):
-    """A session that is about to be replaced."""
     signed_in(house)
     house.former = held_token(house)
 
@@ -139,7 +128,6 @@ def switch(house):
 
 
 def signed_in_with_deaf_project(house):
-    """The project is away when it is to be told."""
     signed_in_before(house)
     house.sandbox.project.control(faults=[{"endpoint": "supabase_logout", "kind": "status", "status": 503}])
 
@@ -152,11 +140,8 @@ def former_is_over(house):
     """The former session is over at the project, if another one has taken its place here."""
     if session_of(held_token(house)) == session_of(house.former):
         return ""
-    deadline = time.monotonic() + SECONDS_TO_TELL
-    while time.monotonic() < deadline:
-        if not house.kind.honours(house, house.former):
-            return ""
-        time.sleep(0.05)
+    if soon(lambda: not house.kind.honours(house, house.former), SECONDS_TO_TELL):
+        return ""
     return "the session was replaced, and the former one lives on at the project"
 
 
@@ -173,7 +158,6 @@ def is_replaced(house):
 
 
 def supabase(kind):
-    """What is done to a session that is kept."""
     return [
         Operation(f"{kind.name}: {name}", run, kind=kind, **more)
         for name, run, more in [
@@ -202,11 +186,7 @@ def supabase(kind):
     ]
 
 
-# MARK: sessions that are not kept
-
-
 def kept(house):
-    """Signed in, in a session that is kept."""
     signed_out(house)
     must(house.kind.sign_in(house, ACCOUNT, is_kept=True), "the sign-in before")
 
@@ -237,9 +217,6 @@ def not_kept():
     ]
 
 
-# MARK: services
-
-
 def is_not_kept(house):
     """Nothing of a service is in the vault."""
     found = os.listdir(house.place("kept/state/vault"))
@@ -247,7 +224,6 @@ def is_not_kept(house):
 
 
 def fetched(house):
-    """Its token is there."""
     signed_out(house)
     must(house.api("GET", SESSION), "the first token")
 

@@ -5,12 +5,27 @@ of its tokens.
 import json
 import os
 
-from harness import Trouble, tcp_request, write
+from harness import must, tcp_request, write
 
 CLIENT = "ringback-demo"
 KEY = "sb_publishable_sandbox"
 EMAIL, PASSWORD = "mira@example.org", "secret12"
 SERVICE, SERVICE_SECRET = "robot", "robot-secret"
+SCOPES = ["openid", "email", "offline_access"]
+
+
+def account(name, **keys):
+    """An account's lines in the configuration: texts, numbers and lists by the name of their key."""
+    return f"[accounts.{name}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in keys.items())
+
+
+def openid_account(name, issuer, scopes=SCOPES, **more):
+    return account(name, issuer=issuer, **{"client_id": CLIENT, "scopes": scopes} | more)
+
+
+def supabase_account(name, issuer, **more):
+    """An account at the project of the sandbox with this issuer."""
+    return account(name, provider="supabase", url=f"{issuer}/supabase", **{"api_key": KEY} | more)
 
 
 class OpenID:
@@ -23,17 +38,12 @@ class OpenID:
     forgives_one = False
 
     def issuer(self, house):
-        """The issuer of the sandbox that this is about."""
         return house.sandbox
 
     def configuration(self, house, name, client):
-        return (
-            f'[accounts.{name}]\nissuer = "{house.sandbox.issuer}"\nclient_id = "{client}"\n'
-            'scopes = ["openid", "email", "offline_access"]\n'
-        )
+        return openid_account(name, house.sandbox.issuer, client_id=client)
 
     def reset(self, house, **switches):
-        """The provider as new."""
         house.sandbox.control(reset=True, auto_approve="alice", algorithm="ES256", **switches)
 
     def sign_in(self, house, name):
@@ -69,9 +79,9 @@ class Supabase(OpenID):
     forgives_one = True
 
     def __init__(self, refresh_tokens, is_kept=True, through=""):
-        """`through`: the origin of a proxy that all requests go through."""
-        self.refresh_tokens = refresh_tokens
+        # The origin of a proxy that all requests go through.
         self.through = through
+        self.refresh_tokens = refresh_tokens
         self.is_kept = is_kept
         self.name = f"Supabase {refresh_tokens}" + ("" if is_kept else ", persist = false")
 
@@ -79,13 +89,11 @@ class Supabase(OpenID):
         return house.sandbox.project
 
     def configuration(self, house, name, client):
-        key = KEY if client == CLIENT else "sb_publishable_other"
-        url = house.sandbox.project.issuer
-        text = f'[accounts.{name}]\nprovider = "supabase"\napi_key = "{key}"\n'
-        if not self.through:
-            return text + f'url = "{url}"\n'
-        # The tokens are the project's own all the same.
-        return text + f'url = "{self.through}/supabase"\ntoken_issuer = "{url}/auth/v1"\n'
+        # Through a proxy the tokens are the project's own all the same.
+        more = {"token_issuer": house.sandbox.project.issuer + "/auth/v1"} if self.through else {}
+        if client != CLIENT:
+            more["api_key"] = "sb_publishable_other"
+        return supabase_account(name, self.through or house.sandbox.issuer, **more)
 
     def reset(self, house, reuse_grace=0, access_token_lifetime=3_600, **switches):
         project = {
@@ -120,11 +128,8 @@ class Supabase(OpenID):
 
     def other_session(self, house):
         """A session that another program has of the same user."""
-        status, document = self.call(
-            house, "POST", "token?grant_type=password", {"email": EMAIL, "password": PASSWORD})
-        if status != 200:
-            raise Trouble(f"another program's sign-in answered {status}: {document}")
-        return document
+        return must(self.call(house, "POST", "token?grant_type=password", {"email": EMAIL, "password": PASSWORD}),
+                    "another program's sign-in")
 
 
 class Service(OpenID):
@@ -136,10 +141,8 @@ class Service(OpenID):
         path = house.place("config/secret")
         if not os.path.exists(path):
             write(path, SERVICE_SECRET + "\n")
-        return (
-            f'[accounts.{name}]\nissuer = "{house.sandbox.issuer}"\nclient_id = "{SERVICE}"\n'
-            f'client_secret_file = "{path}"\ngrant = "client_credentials"\nscopes = ["openid"]\n'
-        )
+        return openid_account(name, house.sandbox.issuer, ["openid"], client_id=SERVICE, client_secret_file=path,
+                              grant="client_credentials")
 
     def reset(self, house, **switches):
         super().reset(house, **switches)

@@ -13,11 +13,10 @@ import subprocess
 import sys
 import urllib.parse
 
-from harness import ROOT, Trouble, free_ports, play, read, stop, tcp_request, until
+from harness import HERE, ROOT, Trouble, free_ports, play, read, run, stop, tcp_request, until
 from house import House
 from venv_programs import installed
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 REQUIREMENTS = os.path.join(HERE, "mcp_requirements.txt")
 PYTHON = os.path.join(ROOT, ".build/mcp-venv/bin/python")
 
@@ -50,13 +49,12 @@ class Server:
 
     def count(self, path):
         """How many requests to the path have succeeded."""
-        with open(self.log) as log:
-            return sum(1 for line in log if line.split()[1:2] == [path] and line.split()[2][:1] in "23")
+        words = [line.split() for line in read(self.log).splitlines()]
+        return sum(1 for line in words if line[1:2] == [path] and line[2][:1] in "23")
 
     def lines(self, start):
         """How many lines of the log begin so."""
-        with open(self.log) as log:
-            return sum(1 for line in log if line.startswith(start))
+        return sum(1 for line in read(self.log).splitlines() if line.startswith(start))
 
 
 def ringback(house, *words):
@@ -100,9 +98,7 @@ def for_resource(page):
 
 def notes(url, token):
     """What the tool counts, by a client of fastmcp with the token."""
-    done = subprocess.run(
-        [PYTHON, "-I", os.path.join(HERE, "mcp_servers.py"), "client", url], input=token, capture_output=True, text=True,
-        timeout=60)
+    done = run(PYTHON, "-I", os.path.join(HERE, "mcp_servers.py"), "client", url, input=token, timeout=60)
     return done.stdout.strip() or done.stderr[-300:]
 
 
@@ -114,10 +110,8 @@ def use(house, server, report, kind, name):
             # A token that is only seconds old is not refreshed again: the daemon forgets when it was made.
             house.restart()
             before, lines = server.count("/token"), server.lines("TOOL forever")
-            done = subprocess.run(
-                [PYTHON, "-I", os.path.join(HERE, "mcp_servers.py"), "stdio", package, mode,
-                 house.program(), "mcp", name],
-                env=house.environment, capture_output=True, text=True, timeout=90)
+            done = run(PYTHON, "-I", os.path.join(HERE, "mcp_servers.py"), "stdio", package, mode, house.program(), "mcp", name,
+                       env=house.environment, timeout=90)
             try:
                 found = json.loads(done.stdout)
             except ValueError:

@@ -145,8 +145,6 @@ class Run:
         seen = [request for request in self.server.requests if request.path == "/mcp" and request.method == "POST"]
         return [request for request in seen if method in (None, request.json.get("method"))]
 
-    # MARK: steps
-
     def without_sign_in(self):
         client = Client(self.house)
         found = client.begin()
@@ -156,11 +154,19 @@ class Run:
         self.note(not client.strays, "nothing but messages is on standard output", client.strays)
         client.close()
 
+    def begin(self, client, what):
+        found = client.begin()
+        self.note(found.get("result", {}).get("protocolVersion") == "2025-06-18", what, found)
+
+    def stream(self, client, what):
+        found = client.ask("tools/call", modern=False, name="slow", arguments={"a": 1, "b": 2})
+        told = [seen.get("method") for seen in client.before]
+        self.note("result" in found and told == ["notifications/progress"], what, (client.before, found))
+
     def older(self):
         self.server.has_sessions = True
         client = Client(self.house)
-        found = client.begin()
-        self.note(found.get("result", {}).get("protocolVersion") == "2025-06-18", "initialize", found)
+        self.begin(client, "initialize")
         found = client.ask("tools/list", modern=False)
         self.note("result" in found, "a request of the session", found)
         sent = self.messages("tools/list")[-1]
@@ -170,10 +176,7 @@ class Run:
         found = client.ask("tools/list", modern=False)
         self.note("result" in found and not client.before, "a forgotten session is begun again", (found, client.before))
         self.note(len(self.messages("initialize")) == before + 1, "with one initialize")
-        found = client.ask("tools/call", modern=False, name="slow", arguments={"a": 1, "b": 2})
-        self.note(
-            "result" in found and [seen.get("method") for seen in client.before] == ["notifications/progress"],
-            "a stream is passed on in order", (client.before, found))
+        self.stream(client, "a stream is passed on in order")
         found = client.ask("tools/call", modern=False, name="cut", arguments={"a": 1, "b": 2})
         resumed = [seen.headers.get("Last-Event-ID") for seen in self.server.requests if seen.method == "GET"]
         self.note("result" in found and "e1" in resumed, "a stream that broke is resumed", (found, resumed))
@@ -273,8 +276,7 @@ class Run:
         socket = os.path.join(found.get("directory", ""), "socket")
         self.server.has_sessions = True
         client = Client(self.house, socket=socket)
-        found = client.begin()
-        self.note(found.get("result", {}).get("protocolVersion") == "2025-06-18", "an exposed socket: initialize", found)
+        self.begin(client, "an exposed socket: initialize")
         found = client.ask("tools/list", modern=False)
         self.note(found.get("result", {}).get("tools") == [], "a tool that is not allowed is not listed", found)
         before = len(self.messages("tools/call"))
@@ -284,10 +286,7 @@ class Run:
         found = client.ask("resources/read", modern=False, uri="file:///")
         self.note("error" in found, "a method that is not allowed is an error", found)
         self.note(len(self.messages("tools/call")) == before, "neither was sent")
-        found = client.ask("tools/call", modern=False, name="slow", arguments={"a": 1, "b": 2})
-        self.note(
-            "result" in found and [seen.get("method") for seen in client.before] == ["notifications/progress"],
-            "a stream of an allowed tool is passed on", (client.before, found))
+        self.stream(client, "a stream of an allowed tool is passed on")
         found = client.ask("tools/call", modern=False, name="tell_token", arguments={})
         self.note(
             found.get("error", {}).get("data", {}).get("code") == "response_withheld", "the token does not come back",
@@ -308,8 +307,6 @@ class Run:
         self.note("error" in found, "a revoked socket serves nothing", found)
         client.close()
         self.server.has_sessions = False
-
-    # MARK: what ends in the middle
 
     def relay_memory(self):
         return memory(relays(self.house)[0])

@@ -9,7 +9,7 @@ import subprocess
 import time
 import urllib.parse
 
-from harness import tcp_request, write
+from harness import run, tcp_request, write
 from mcp import ringback
 from mcp_parties import REVISION, Issuer, MCPServer
 
@@ -45,9 +45,7 @@ class Extensions:
         self.run, self.note, self.house = run, run.note, run.house
 
     def file(self, name, content):
-        path = self.house.place(name)
-        write(path, content)
-        return path
+        return write(self.house.place(name), content)
 
     def play(self, title, grant, method, settings, taken):
         """A token for the server, and a request there. The account's name; its issuer and server stay open for the caller."""
@@ -78,8 +76,6 @@ class Extensions:
         ringback(self.house, "reload")
         issuer.close()
         server.close()
-
-    # MARK: scenarios
 
     def client_credentials_basic(self):
         secret = self.file("robot-secret", SECRET + "\n")
@@ -137,9 +133,7 @@ class Extensions:
         signature = self.house.place("signature")
         with open(signature, "wb") as file:
             file.write(bytes([0x30, len(body)]) + body)
-        done = subprocess.run(
-            ["openssl", "dgst", "-sha256", "-verify", public, "-signature", signature],
-            input=".".join(parts[:2]).encode(), capture_output=True)
+        done = run("openssl", "dgst", "-sha256", "-verify", public, "-signature", signature, input=".".join(parts[:2]))
         return json.loads(decoded[0]), json.loads(decoded[1]), done.returncode == 0
 
     def wif(self):

@@ -52,20 +52,16 @@ class Messages:
     def __init__(self, run):
         self.run, self.note = run, run.note
 
-    def play(self, title, test, signs_in=True, **habits):
+    def play(self, title, test, **habits):
         issuer = Issuer()
         server = Server([issuer], **habits)
         scenario = self.run.scenario(title, issuer, server)
-        if signs_in:
-            found = scenario.sign_in()
-            self.note(found == "completed", "sign-in", f"{found} {scenario.problem}")
+        self.run.completes(scenario)
         client = Client(self.run.house, scenario.name)
         test(scenario, server, client)
         self.note(not client.strays, "nothing but messages on standard output", client.strays)
         self.note(client.close() == 0, "the bridge ends with its client")
         self.note(not scenario.mistakes, "no mistake", str(scenario.mistakes))
-
-    # MARK: scenarios
 
     def scope_retry_limit(self, scenario, server, client):
         server.rule = lambda _: (403, {"WWW-Authenticate": server.challenge("mcp:write", "insufficient_scope")}, {})
@@ -74,8 +70,7 @@ class Messages:
         self.note(all(command in text and "mcp:write" in text for text in texts), "each error has the command", texts[0])
         self.note(len(server.posts()) == 5, "each message is sent once", len(server.posts()))
         self.note(len(scenario.authorizations) == 1, "no sign-in by itself", len(scenario.authorizations))
-        found = scenario.sign_in(scopes="mcp:write")
-        self.note(found == "completed", "the command's sign-in", f"{found} {scenario.problem}")
+        self.run.completes(scenario, "the command's sign-in", scopes="mcp:write")
         texts = [json.dumps(client.ask("tools/list")) for _ in range(5)]
         self.note(all("insufficient_scope" in text for text in texts), "the server refuses for ever", texts[0])
         asked = [set(seen.query.get("scope", "").split()) for seen in scenario.authorizations]
@@ -314,7 +309,6 @@ class Messages:
 
 
 def decoded(value):
-    """The text of a field's value."""
     if value and value.startswith("=?base64?") and value.endswith("?="):
         return base64.b64decode(value[9:-2]).decode()
     return value

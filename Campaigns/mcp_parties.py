@@ -217,7 +217,6 @@ class MCPServer(Party):
         self.mistakes = []
 
     def secure(self, certificate, key, protocols=("http/1.1",)):
-        """Puts it behind TLS."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(certificate, key)
         context.set_alpn_protocols(list(protocols))
@@ -290,8 +289,6 @@ class MCPServer(Party):
             numbers = body["params"]["arguments"]
             return {"content": [{"type": "text", "text": str(numbers["a"] + numbers["b"])}]}
         return {}
-
-    # MARK: sessions and streams
 
     EVENTS = {"Content-Type": "text/event-stream"}
 

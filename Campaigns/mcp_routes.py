@@ -12,13 +12,12 @@ import socket
 import socketserver
 import struct
 import sys
-import threading
 
 from harness import Trouble, carry, certificate, play, progress, read, write
 from mcp import mcp_house, ringback, sign_in
 from mcp_bridge import Client, end_relays
 from mcp_parties import Issuer, MCPServer
-from web import Request
+from web import Request, Served
 
 NAME = "mcp.internal.test"
 # Percent signs, colons and spaces belong to a password.
@@ -120,7 +119,7 @@ class ClosingServer(MCPServer):
         self.server.RequestHandlerClass = Once
 
 
-class Tunnel:
+class Tunnel(Served):
     """A proxy that knows CONNECT alone, and leads to one place whatever host is asked for."""
 
     def __init__(self, credentials=None):
@@ -147,15 +146,7 @@ class Tunnel:
                     for thread in carry(server, self.connection):
                         thread.join()
 
-        self.server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.server.handle_error = lambda *_: None
-        self.origin = f"http://127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
+        super().__init__(Handler, socketserver.ThreadingTCPServer)
 
 
 class Routes:
@@ -166,23 +157,27 @@ class Routes:
     def note(self, is_right, what, why=""):
         self.report.note(is_right, f"{self.title}: {what}", str(why))
 
+    def parties(self, kind=MCPServer, **habits):
+        """A server with an issuer of its own."""
+        return self.places.add(kind([self.places.add(Issuer(**habits))]))
+
+    def place(self, name):
+        return os.path.join(os.path.dirname(self.house.configuration), f"accounts.d/{name}.toml")
+
     def account(self, title, server, *settings):
-        """An account at a server, from a file of its own."""
+        """Signed in at a server, from a file of its own."""
         progress(title)
         self.title = title
         self.number += 1
         name = f"r{self.number}"
-        place = os.path.join(os.path.dirname(self.house.configuration), f"accounts.d/{name}.toml")
-        os.makedirs(os.path.dirname(place), exist_ok=True)
-        write(place, "\n".join([f"[accounts.{name}]", f'mcp = "{server.url}"', *settings, ""]))
+        os.makedirs(os.path.dirname(self.place(name)), exist_ok=True)
+        write(self.place(name), "\n".join([f"[accounts.{name}]", f'mcp = "{server.url}"', *settings, ""]))
         status, said, errors = ringback(self.house, "reload")
         if status != 0:
             raise Trouble(f"{title}: {said} {errors}")
-        return name
-
-    def sign_in(self, name, issuer):
         # The user's browser is led to the authorization server without the way that is tested.
-        sign_in(self.house, name, lambda page: issuer.authorize(Request("GET", page, {}, b""))[1]["Location"])
+        sign_in(self.house, name, lambda page: server.issuers[0].authorize(Request("GET", page, {}, b""))[1]["Location"])
+        return name
 
     def calls(self, name, count=3):
         """Calls over one bridge, and that each is answered."""
@@ -194,23 +189,17 @@ class Routes:
         self.note(not client.strays, "nothing but messages is on standard output", client.strays)
         self.note(client.close() == 0, "the bridge ends with its client")
 
-    # MARK: ways
-
     def private_authority(self):
         files = certificate(self.house.directory, "own", NAME)
-        issuer = self.places.add(Issuer())
-        server = self.places.add(MCPServer([issuer]))
+        server = self.parties()
         server.secure(*files)
         name = self.account("a private authority", server, f'ca_file = "{files[0]}"')
-        self.sign_in(name, issuer)
         self.calls(name)
         self.title = "another authority"
         other = certificate(self.house.directory, "other", NAME)
-        place = os.path.join(os.path.dirname(self.house.configuration), f"accounts.d/{name}.toml")
-        text = read(place)
         client = Client(self.house, name)
         client.ask("tools/list")
-        write(place, text.replace(files[0], other[0]))
+        write(self.place(name), read(self.place(name)).replace(files[0], other[0]))
         ringback(self.house, "reload")
         before = len(server.requests)
         found = client.ask("tools/list")
@@ -220,11 +209,9 @@ class Routes:
 
     def second_generation(self):
         files = certificate(self.house.directory, "h2", NAME)
-        issuer = self.places.add(Issuer())
-        server = self.places.add(ModernServer([issuer]))
+        server = self.parties(ModernServer)
         server.secure(*files, ["h2", "http/1.1"])
         name = self.account("HTTP/2", server, f'ca_file = "{files[0]}"')
-        self.sign_in(name, issuer)
         self.calls(name, 5)
         counts = (server.connections, server.streams)
         self.note(counts == (1, 5), "one connection for all calls", counts)
@@ -246,7 +233,6 @@ class Routes:
             write(path, f"user:{PASSWORD}\n")
             settings.append(f'proxy_credentials_file = "{path}"')
         name = self.account("a proxy with a password" if has_password else "a proxy", server, *settings)
-        self.sign_in(name, issuer)
         before = len(tunnel.asked)
         self.calls(name)
         self.note(tunnel.asked[before:] == [("CONNECT", f"{NAME}:443")], "one tunnel for all calls", tunnel.asked[before:])
@@ -258,22 +244,15 @@ class Routes:
         class Server(http.server.ThreadingHTTPServer):
             address_family = socket.AF_INET6
 
-        issuer = self.places.add(Issuer())
-        server = self.places.add(MCPServer([issuer]))
-        server.server.shutdown()
-        server.server.server_close()
-        server.server = Server(("::1", 0), server.server.RequestHandlerClass)
-        server.server.daemon_threads = True
-        threading.Thread(target=server.server.serve_forever, daemon=True).start()
-        server.origin = f"http://[::1]:{server.server.server_address[1]}"
+        server = self.parties()
+        server.close()
+        server.listen(Server, "::1", server.server.RequestHandlerClass)
         server.url = server.resource = server.origin + "/mcp"
         name = self.account("IPv6 loopback", server)
-        self.sign_in(name, issuer)
         self.calls(name)
 
     def redirects(self, status):
-        issuer = self.places.add(Issuer())
-        server = self.places.add(MCPServer([issuer]))
+        server = self.parties()
         inner = server.respond
 
         def respond(request):
@@ -286,7 +265,6 @@ class Routes:
         slashed = []
         server.respond = respond
         name = self.account(f"{status} to the last slash", server)
-        self.sign_in(name, issuer)
         self.calls(name)
         self.note(len(slashed) == 3, "each message reaches the place with the slash", len(slashed))
         straight = [seen for seen in server.requests if seen not in slashed and "Authorization" in seen.headers]
@@ -303,10 +281,8 @@ class Routes:
             client.close()
 
     def closed_connections(self):
-        issuer = self.places.add(Issuer())
-        server = self.places.add(ClosingServer([issuer]))
+        server = self.parties(ClosingServer)
         name = self.account("a server that closes kept connections", server)
-        self.sign_in(name, issuer)
         self.calls(name, 20)
         sent = [seen.json["id"] for seen in server.requests if seen.path == "/mcp" and b"tools/call" in seen.body]
         self.note(len(sent) == len(set(sent)) == 20, "each call is sent once", sent)
@@ -328,10 +304,10 @@ class Routes:
         client.close()
 
     def refused_after_refresh(self):
-        issuer = self.places.add(Issuer())
-        server = self.places.add(MCPServer([issuer]))
+        server = self.parties()
         name = self.account("a token refused right after its refresh", server)
-        self.sign_in(name, issuer)
+
+        issuer = server.issuers[0]
 
         def refreshes():
             return sum(seen.form.get("grant_type") == "refresh_token" for seen in issuer.sent(issuer.endpoint("token")))

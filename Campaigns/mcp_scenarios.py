@@ -41,7 +41,7 @@ REQUIRED = """
 class Scenario:
     """One scenario: its parties, an account from the server's URL, and what came of a sign-in."""
 
-    def __init__(self, house, name, issuer, server, settings="", words=("--offline",)):
+    def __init__(self, house, name, issuer, server, settings, words):
         self.house, self.name, self.issuer, self.server = house, name, issuer, server
         self.added = self.add(*words)
         if settings:
@@ -82,8 +82,6 @@ class Scenario:
         }
         return tcp_request(self.server.url, "POST", body, headers)[0]
 
-    # What the authorization server has seen.
-
     @property
     def authorizations(self):
         return self.issuer.sent(self.issuer.endpoint("authorize"))
@@ -123,7 +121,10 @@ class Run:
         self.played |= set(title.split(", "))
         return f"s{self.number}"
 
-    def scenario(self, title, issuer, server, settings="", words=("--offline",)):
+    def scenario(self, title, issuer=None, server=None, settings="", words=("--offline",), **habits):
+        """The habits are those of the server, if none is given."""
+        issuer = issuer or Issuer()
+        server = server or MCPServer([issuer], **habits)
         self.current = Scenario(self.house, self.begin(title), issuer, server, settings, words)
         return self.current
 
@@ -135,11 +136,14 @@ class Run:
     def note(self, is_right, what, why=""):
         self.report.note(is_right, f"{self.title}: {what}", why)
 
-    def whole(self, scenario, calls=True):
+    def completes(self, scenario, what="sign-in", **body):
+        found = scenario.sign_in(**body)
+        self.note(found == "completed", what, f"{found} {scenario.problem}")
+        return found == "completed"
+
+    def whole(self, scenario):
         """A sign-in that must be complete, without a mistake that either server saw."""
-        found = scenario.sign_in()
-        self.note(found == "completed", "sign-in", f"{found} {scenario.problem if found != 'completed' else ''}")
-        if calls and found == "completed":
+        if self.completes(scenario):
             self.note(scenario.call() == 200, "the token is taken by the server")
         self.note(not scenario.mistakes, "no mistake", str(scenario.mistakes))
 
@@ -150,18 +154,15 @@ class Run:
         self.note(len(scenario.authorizations) == authorizations, "authorization requests", len(scenario.authorizations))
         self.note(not scenario.redemptions, "no token request", str(scenario.redemptions))
 
-    # MARK: metadata
-
     def metadata_default(self):
-        issuer = Issuer()
-        scenario = self.scenario("metadata-default", issuer, MCPServer([issuer]))
+        scenario = self.scenario("metadata-default")
         self.whole(scenario)
         root = scenario.server.count("/.well-known/oauth-protected-resource")
         self.note(root == 0, "the stated location is the only one asked", root)
 
     def metadata_var1(self):
         issuer = Issuer(places=["openid-configuration"])
-        scenario = self.scenario("metadata-var1", issuer, MCPServer([issuer], says_place=False))
+        scenario = self.scenario("metadata-var1", issuer, says_place=False)
         self.whole(scenario)
         asked = [seen.path for seen in issuer.requests if "well-known" in seen.path]
         self.note(asked[:2] == [ROOT, OPENID], "both forms are asked, in order", asked)
@@ -180,7 +181,7 @@ class Run:
 
     def metadata_var3(self):
         issuer = Issuer("/tenant1", places=["appended"])
-        scenario = self.scenario("metadata-var3", issuer, MCPServer([issuer], place="/custom/metadata.json"))
+        scenario = self.scenario("metadata-var3", issuer, place="/custom/metadata.json")
         self.whole(scenario)
         self.note(issuer.count(ROOT) == 0, "the root of the authorization server is not asked")
         asked = [seen.path for seen in issuer.requests if "well-known" in seen.path]
@@ -190,33 +191,26 @@ class Run:
         self.note(not others, "only the stated location is asked", others)
 
     def resource_mismatch(self):
-        issuer = Issuer()
-        scenario = self.scenario(
-            "resource-mismatch", issuer, MCPServer([issuer], resource="https://elsewhere.example.org/mcp"))
+        scenario = self.scenario("resource-mismatch", resource="https://elsewhere.example.org/mcp")
         self.stopped(scenario, authorizations=0)
         self.note("elsewhere.example.org" in str(scenario.problem), "it is said", scenario.problem)
 
     def metadata_issuer_mismatch(self):
         issuer = Issuer(stated_issuer="http://127.0.0.1:9/other")
-        scenario = self.scenario("metadata-issuer-mismatch", issuer, MCPServer([issuer]))
+        scenario = self.scenario("metadata-issuer-mismatch", issuer)
         self.stopped(scenario, authorizations=0)
         self.note(issuer.count(ROOT) > 0 and not scenario.registrations, "metadata asked, nothing registered")
 
     def no_pkce(self):
-        issuer = Issuer()
-        scenario = self.scenario("no S256", issuer, MCPServer([issuer]))
+        scenario = self.scenario("no S256")
         honest = Issuer.metadata.fget
-        issuer.__class__ = type("Plain", (Issuer,), {
+        scenario.issuer.__class__ = type("Plain", (Issuer,), {
             "metadata": property(lambda self: {
                 name: value for name, value in honest(self).items() if name != "code_challenge_methods_supported"})})
         self.stopped(scenario, authorizations=0)
 
-    # MARK: clients
-
     def basic_document(self):
-        issuer = Issuer(documents=True)
-        scenario = self.scenario(
-            "basic-cimd", issuer, MCPServer([issuer]), settings=f'client_id_metadata_url = "{DOCUMENT}"')
+        scenario = self.scenario("basic-cimd", Issuer(documents=True), settings=f'client_id_metadata_url = "{DOCUMENT}"')
         self.whole(scenario)
         clients = [seen.query.get("client_id") for seen in scenario.authorizations]
         self.note(clients == [DOCUMENT], "the client id is the document's URL", clients)
@@ -225,7 +219,7 @@ class Run:
     def token_endpoint_auth(self, method):
         issuer = Issuer(methods=[method])
         title = "token-endpoint-auth-" + method.removeprefix("client_secret_")
-        scenario = self.scenario(title, issuer, MCPServer([issuer]))
+        scenario = self.scenario(title, issuer)
         self.whole(scenario)
         ways = [("Authorization" in seen.headers, "client_secret" in seen.form)
                 for seen in issuer.sent(issuer.endpoint("token"))]
@@ -243,9 +237,8 @@ class Run:
             clients={"given": ("client_secret_basic", "given-secret", [])})
         secret = self.house.place("given-secret")
         write(secret, "given-secret\n")
-        server = MCPServer([issuer])
         scenario = self.scenario(
-            "pre-registration", issuer, server,
+            "pre-registration", issuer,
             settings=f'client_id = "given"\nissuer = "{issuer.issuer}"\nclient_secret_file = "{secret}"')
         self.whole(scenario)
         self.note(not scenario.registrations, "nothing is registered")
@@ -261,8 +254,7 @@ class Run:
         scenario.issuer = second
         self.note(scenario.call() == 401, "the old token is refused")
         server.mistakes.clear()
-        found = scenario.sign_in()
-        self.note(found == "completed", "sign-in at the second server", f"{found} {scenario.problem}")
+        self.completes(scenario, "sign-in at the second server")
         self.note(server.count(server.place) > looked, "the server's metadata are read again")
         self.note(len(scenario.registrations) == 1, "a client is registered there")
         shown = {seen.query["client_id"] for seen in scenario.authorizations}
@@ -273,12 +265,9 @@ class Run:
         self.note(scenario.call() == 200, "the new token is taken")
         first.close()
 
-    # MARK: servers that need an option of `account add`
-
     def documents_only(self):
-        issuer = Issuer(registers=False, documents=True, hosted={})
         title = "an authorization server that takes only client-id metadata documents"
-        scenario = self.scenario(title, issuer, MCPServer([issuer]), words=())
+        scenario = self.scenario(title, Issuer(registers=False, documents=True, hosted={}), words=())
         self.note("client-id metadata document" in scenario.added[1], "the error says what is taken", scenario.added)
         self.as_printed(scenario)
 
@@ -286,7 +275,7 @@ class Run:
         issuer = Issuer(registers=False, documents=True, hosted={}, announces_iss=False, iss=None)
         title = "only documents, and authorization_response_iss_parameter_supported is not announced"
         words = ["--client-id-metadata-url", DOCUMENT]
-        scenario = self.scenario(title, issuer, MCPServer([issuer]), words=words)
+        scenario = self.scenario(title, issuer, words=words)
         self.note("(iss, RFC 9207)" in scenario.added[1], "account add is refused with the reason", scenario.added)
         scenario.add(*words, "--offline")
         self.stopped(scenario, authorizations=0)
@@ -317,7 +306,7 @@ class Run:
             registers=False, clients={"given": ("none", None, [])}, refuses_resource_at=place, resource_required=False)
         title = f"an authorization server that refuses the parameter resource, as Entra does, at its endpoint {place}"
         words = ["--issuer", issuer.issuer, "--client-id", "given"]
-        scenario = self.scenario(title, issuer, MCPServer([issuer]), words=words)
+        scenario = self.scenario(title, issuer, words=words)
         if place == "authorize":
             status, text = scenario.added
             self.note(status != 0 and "--no-resource-parameter" in text, "account add names the option", text)
@@ -340,10 +329,9 @@ class Run:
         self.note(len(sent) > 2 and not named, "no request has the parameter", sent)
 
     def without_sign_in(self):
-        issuer = Issuer()
         server = MCPServer([], place=None)
         server.needs_sign_in = False
-        scenario = self.scenario("a server that needs no sign-in", issuer, server, words=())
+        scenario = self.scenario("a server that needs no sign-in", None, server, words=())
         status, text = scenario.added
         self.note(status == 0, "account add", text)
         place = os.path.join(os.path.dirname(self.house.configuration), f"accounts.d/{scenario.name}.toml")
@@ -359,11 +347,8 @@ class Run:
         named = [seen.path for seen in server.requests if "Authorization" in seen.headers]
         self.note(not named and not scenario.mistakes, "no request has a token", named or scenario.mistakes)
 
-    # MARK: scopes
-
     def scopes(self, title, challenged, listed, expected):
-        issuer = Issuer()
-        scenario = self.scenario(title, issuer, MCPServer([issuer], challenged=challenged, listed=listed))
+        scenario = self.scenario(title, challenged=challenged, listed=listed)
         self.whole(scenario)
         asked = [seen.query.get("scope") for seen in scenario.authorizations]
         self.note([set((text or "").split()) for text in asked] == [expected], "the scopes requested", str(asked))
@@ -378,8 +363,7 @@ class Run:
         self.whole(scenario)
         call = {"name": "add_numbers", "arguments": {"a": 2, "b": 3}}
         self.note(scenario.call("tools/call", **call) == 403, "the tool needs more")
-        found = scenario.sign_in(scopes="mcp:write")
-        self.note(found == "completed", "a second sign-in", f"{found} {scenario.problem}")
+        self.completes(scenario, "a second sign-in", scopes="mcp:write")
         asked = [set(seen.query.get("scope", "").split()) for seen in scenario.authorizations]
         self.note(asked == [{"mcp:basic"}, {"mcp:basic", "mcp:write"}], "the union is requested", str(asked))
         self.note(scenario.call("tools/call", **call) == 200, "the tool is called")
@@ -387,7 +371,7 @@ class Run:
     def offline_access(self, is_listed):
         issuer = Issuer(scopes=["mcp:basic", "offline_access"] if is_listed else ["mcp:basic"], documents=True)
         title = "offline-access-scope" if is_listed else "offline-access-not-supported"
-        scenario = self.scenario(title, issuer, MCPServer([issuer], listed=["mcp:basic"]))
+        scenario = self.scenario(title, issuer, listed=["mcp:basic"])
         self.whole(scenario)
         asked = [set(seen.query.get("scope", "").split()) for seen in scenario.authorizations]
         expected = {"mcp:basic", "offline_access"} if is_listed else {"mcp:basic"}
@@ -396,18 +380,14 @@ class Run:
         registered = [True] == ["refresh_token" in grant for grant in grants]
         self.note(registered, "one client is registered, with refresh_token", str(grants))
 
-    # MARK: the issuer in the response
-
     def iss(self, title, announces, sent, is_taken):
         issuer = Issuer(announces_iss=announces)
         issuer.habits["iss"] = sent(issuer) if callable(sent) else sent
-        scenario = self.scenario(title, issuer, MCPServer([issuer]))
+        scenario = self.scenario(title, issuer)
         if is_taken:
             self.whole(scenario)
         else:
             self.stopped(scenario, authorizations=1)
-
-    # MARK: servers of 2025-03-26
 
     def without_resource_metadata(self, has_metadata):
         issuer = Issuer(endpoints="/oauth" if has_metadata else "", resource_required=False)
@@ -418,18 +398,14 @@ class Run:
             issuer.places = []
         title = "2025-03-26-oauth-metadata-backcompat" if has_metadata else "2025-03-26-oauth-endpoint-fallback"
         scenario = self.scenario(title, issuer, server)
-        found = scenario.sign_in()
-        self.note(found == "completed", "sign-in", f"{found} {scenario.problem}")
+        self.completes(scenario)
         for name in ["register", "authorize", "token"]:
             self.note(server.count(issuer.endpoint(name)) == 1, f"{issuer.endpoint(name)} is asked once")
         self.note(not scenario.mistakes, "no mistake", str(scenario.mistakes))
 
     def all(self):
-        self.metadata_default()
-        self.metadata_var1()
-        self.metadata_var2()
-        self.metadata_var3()
-        self.basic_document()
+        for part in [self.metadata_default, self.metadata_var1, self.metadata_var2, self.metadata_var3, self.basic_document]:
+            part()
         self.scopes("scope-from-www-authenticate", "mcp:basic", ["mcp:basic", "mcp:read"], {"mcp:basic"})
         listed = ["mcp:basic", "mcp:read", "mcp:write"]
         self.scopes("scope-from-scopes-supported", None, listed, set(listed))

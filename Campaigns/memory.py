@@ -10,15 +10,13 @@ part, as it is, decoded, in hexadecimal, Base64 or UTF-16. Before that they must
 """
 
 import sys
-import time
 
-from harness import Kept, Trouble, play, progress, table
+from harness import Kept, Trouble, children, must, play, progress, table
 from house import PASSPHRASE
 from kinds import SERVICE_SECRET
 from memory_relay import Relays
-from memory_search import CHUNK, Search, data_key, place, stacks, surroundings
+from memory_search import CHUNK, Search, data_key, look_until, place, stacks, surroundings
 from memory_stage import ACCOUNTS, OPENID_NAME, PAGED, PROJECT, SERVICE_NAME, crowd, stage, unread
-from operations import must
 
 # Seconds after which nothing may be left.
 PATIENCE = 10
@@ -46,10 +44,7 @@ class Walk:
 
     @property
     def pids(self):
-        """The daemon and its helper."""
-        pid = self.house.daemon.pid
-        with open(f"/proc/{pid}/task/{pid}/children") as file:
-            return [pid, *map(int, file.read().split())]
+        return [self.house.daemon.pid, *children(self.house.daemon.pid)]
 
     @property
     def secrets(self):
@@ -62,8 +57,6 @@ class Walk:
                 if isinstance(value, str) and len(value) >= CHUNK:
                     found[value.encode()] = kind
         return found
-
-    # MARK: use
 
     def start(self):
         self.house.start()
@@ -118,8 +111,6 @@ class Walk:
         self.house.api("POST", f"{rest}/refresh", {"force": True})
         must(self.house.api("POST", f"{rest}/refresh", {"force": True}), "a refresh after bad answers")
 
-    # MARK: looking
-
     def look(self):
         """The copies of what is known, by kind."""
         secrets = self.secrets
@@ -129,22 +120,18 @@ class Walk:
             found[copy.kind].append(copy)
         return found
 
-    def shows(self, kinds, when):
-        """The search finds what is there."""
+    def shows(self, when, names=ACCOUNTS):
+        """These sign in, all are used, and their secrets are in memory."""
+        self.sign_in(names)
+        self.use()
         found = self.look()
-        for kind in kinds:
+        for kind in TOKEN_KINDS + KEY_KINDS[:1]:
             self.report.note(found[kind], f"{when}: the search finds each {kind}", "nothing found that must be there")
         self.rows.append([when, found, 0.0])
 
     def is_clean(self, kinds, when):
         """Within ten seconds nothing of these kinds is left."""
-        started = time.monotonic()
-        while True:
-            found = self.look()
-            elapsed = time.monotonic() - started
-            if not any(found[kind] for kind in kinds) or elapsed >= PATIENCE:
-                break
-            time.sleep(min(1, max(0.1, PATIENCE - elapsed)))
+        found, elapsed = look_until(self.look, lambda found: not any(found[kind] for kind in kinds), PATIENCE)
         self.rows.append([when, found, elapsed])
         held = stacks(self.pids)
         for kind in kinds:
@@ -155,23 +142,17 @@ class Walk:
             progress(f"{copy.kind}, {copy.form}: {copy.length} of {copy.whole} bytes at {copy.address:x} in "
                      f"{place(copy, held)} of {copy.pid}: {surroundings(copy)}")
 
-    # MARK: rounds
-
     def lock(self, when):
         must(self.house.api("POST", "/v1/vault/lock", {}), "locking")
         self.is_clean([*TOKEN_KINDS, *KEY_KINDS], when)
 
     def round(self, number):
         house = self.house
-        self.sign_in()
-        self.use()
-        self.shows(TOKEN_KINDS + KEY_KINDS[:1], f"{number}: in use")
+        self.shows(f"{number}: in use")
         self.lock(f"{number}: locked")
         must(house.api("POST", "/v1/vault/unlock", {}), "unlocking")
         # What was not to be kept went with the lock.
-        self.sign_in(["unkept"])
-        self.use()
-        self.shows(TOKEN_KINDS + KEY_KINDS[:1], f"{number}: unlocked")
+        self.shows(f"{number}: unlocked", ["unkept"])
         for name in ACCOUNTS:
             if name != SERVICE_NAME:
                 must(house.api("DELETE", f"/v1/accounts/{name}/session"), f"signing out of {name}")
@@ -187,9 +168,7 @@ class Walk:
         must(self.house.api("POST", "/v1/vault/rekey", body), "a change to a passphrase")
         self.lock("rekeyed and locked")
         must(self.kept.post("/v1/vault/unlock", {"passphrase": PASSPHRASE}), "unlocking with a passphrase")
-        self.sign_in()
-        self.use()
-        self.shows(TOKEN_KINDS + KEY_KINDS[:1], "unlocked with a passphrase")
+        self.shows("unlocked with a passphrase")
         self.lock("locked with a passphrase")
 
 

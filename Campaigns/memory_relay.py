@@ -7,15 +7,13 @@ out, or the vault locked: within ten seconds no relay and no bridge may hold a t
 
 import os
 import threading
-import time
 
-from harness import Trouble, certificate
+from harness import Trouble, certificate, must
 from house import House
 from mcp import sign_in
 from mcp_bridge import Client, relays
 from mcp_parties import Issuer, MCPServer
-from memory_search import Search, place, stacks
-from operations import must
+from memory_search import Search, look_until, place, stacks
 
 PATIENCE = 10
 KINDS = {"access_token": "access token", "refresh_token": "refresh token"}
@@ -103,13 +101,7 @@ class Relays:
         return self.search.copies(self.issuer.every, self.pids)
 
     def is_clean(self, when):
-        started = time.monotonic()
-        while True:
-            found = self.look()
-            elapsed = time.monotonic() - started
-            if not found or elapsed >= PATIENCE:
-                break
-            time.sleep(0.5)
+        found, elapsed = look_until(self.look, lambda found: not found, PATIENCE)
         held = stacks(self.pids)
         places = sorted({f"{copy.kind} in {self.name(copy.pid)}, {place(copy, held)} ({copy.form})" for copy in found})
         self.report.note(not found, f"{when}: no token in {len(self.pids)} processes",

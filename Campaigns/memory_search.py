@@ -8,6 +8,7 @@ import os
 import re
 import struct
 import subprocess
+import time
 from typing import NamedTuple
 
 from harness import HERE, Trouble, compiled
@@ -123,6 +124,17 @@ class Search:
             yield Copy(found[0][2], form, pid, base + first, last - first, whole, found[0][3])
 
 
+def look_until(look, is_clean, seconds):
+    """What is found when it is clean or the time is up, and after how many seconds that was."""
+    started = time.monotonic()
+    while True:
+        found = look()
+        elapsed = time.monotonic() - started
+        if is_clean(found) or elapsed >= seconds:
+            return found, elapsed
+        time.sleep(min(0.5, max(0.1, seconds - elapsed)))
+
+
 def place(copy, stacks):
     """What the memory is for that a copy is in, in a word or two."""
     low, high = (int(word, 16) for word in copy.mapping.split()[0].split("-"))
@@ -161,9 +173,6 @@ def surroundings(copy, before=64, after=64):
         file.seek(copy.address - before)
         text = file.read(before + copy.length + after)
     return "".join(chr(byte) if 32 <= byte < 127 else "." for byte in text)
-
-
-# MARK: the vault's key
 
 
 def data_key(state, keys):

@@ -1,14 +1,13 @@
 """The stage of memory.py: accounts of all kinds, whose providers' answers go through a recorder that knows every token."""
 
+import contextlib
 import json
-import socket
 import ssl
 import threading
 
-from harness import certificate
+from harness import certificate, must, unix_connection
 from house import House
 from kinds import OPENID, SERVICE_ACCOUNT, Supabase
-from operations import must
 from proxy import Answer, Proxy, read_request
 
 OPENID_NAME, SERVICE_NAME, PAGED = "openid", "robot", "paged"
@@ -146,14 +145,11 @@ def stage(binaries):
 
 def unread(house, name, count=2_000):
     """A client that asks often and reads nothing: more than the kernel holds. Returns its connection."""
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    connection.connect(house.socket)
+    connection = unix_connection(house.socket)
     request = f"GET /v1/accounts/{name}/session HTTP/1.1\r\nHost: ringback\r\n\r\n".encode()
     connection.setblocking(False)
-    try:
+    with contextlib.suppress(BlockingIOError):
         connection.send(request * count)
-    except BlockingIOError:
-        pass
     return connection
 
 

@@ -9,12 +9,13 @@ import os
 import resource
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 
-from harness import ROOT, Trouble, begun, play, progress, stop, tcp_request, until, write
+from harness import (
+    ROOT, Trouble, begun, play, progress, read, stop, tcp_request, unix_connection, until, write)
 from house import House
+from kinds import openid_account, supabase_account
 from user_manager import UserManager
 
 SCHEME = "org.example.swisscoin"
@@ -71,11 +72,19 @@ class Desktop:
         return [(entry["summary"]["data"], entry["body"]["data"]) for entry in entries]
 
     def opened(self):
-        try:
-            with open(self.pages) as file:
-                return file.read().split("\n")[:-1]
-        except FileNotFoundError:
-            return []
+        return read(self.pages).split("\n")[:-1]
+
+    def act(self):
+        """The first action of the notice: the page that it opens."""
+        before = len(self.opened())
+        self.control("action", "0")
+        return until("the page", lambda: self.opened()[before:])[0]
+
+    def told(self, notice="a notice"):
+        """What was shown, with what is shown next."""
+        until(notice, lambda: self.displayed)
+        self.control("close-all")
+        return until("a history", self.history)
 
     def close(self):
         for process in [self.dunst, self.bus, self.screen]:
@@ -103,10 +112,7 @@ class Callers:
                    "Connection: close\r\n\r\n").encode()
         self.connections = []
         for _ in range(count):
-            connection = socket.socket(socket.AF_UNIX)
-            # With a timeout it would not wait for its turn to be accepted.
-            connection.connect(house.socket)
-            connection.settimeout(60)
+            connection = unix_connection(house.socket, 60)
             connection.sendall(request)
             self.connections.append(connection)
 
@@ -131,8 +137,7 @@ def one_for_all(house, desktop, report, count):
     until("all callers", lambda: len(flows(house)) == 1)
     report.note(desktop.displayed == 1, "one notice for all", f"{desktop.displayed} are shown for {count} callers")
     report.note(not desktop.opened(), "nothing opens by itself", f"{desktop.opened()}")
-    desktop.control("action", "0")
-    page = until("the page", desktop.opened)[0]
+    page = desktop.act()
     pending = flows(house)
     report.note(len(pending) == 1 and pending[0]["open_urls"][-1]["url"] == page, "its action opens the flow's page", page)
     callback = house.sandbox.approve(page)
@@ -187,9 +192,7 @@ def another_server(house, desktop, report):
     desktop.dunst.wait()
     desktop.start()
     until("the notice at the next server", lambda: desktop.displayed)
-    before = len(desktop.opened())
-    desktop.control("action", "0")
-    page = until("the page", lambda: desktop.opened()[before:])[0]
+    page = desktop.act()
     callback = house.sandbox.approve(page)
     tcp_request(callback)
     report.note(callers.statuses() == {200: 1}, "its action is heard there")
@@ -199,20 +202,15 @@ def another_server(house, desktop, report):
 def by_link(house, desktop, report):
     """Whoever comes by a link of a custom scheme sees what came of it."""
     desktop.control("history-clear")
-    flow = house.api("POST", "/v1/accounts/coin/sign-in", {})[1]
+    flow = house.new_flow("coin")
     callback = house.sandbox.approve(flow["authorization_url"])
     opened = house.ringback("open", callback)
     report.note(opened.returncode == 0, "ringback open", f"{opened.stdout}{opened.stderr}")
-    until("a notice", lambda: desktop.displayed)
-    desktop.control("close-all")
-    shown = until("a history", desktop.history)
+    shown = desktop.told()
     report.note(("Signed in to coin", "As alice@example.org.") in shown, "a link is told of", f"{shown}")
     used = house.ringback("open", REDIRECT + "?state=none&code=none")
     report.note(used.returncode != 0, "a link of no use")
-    until("a notice", lambda: desktop.displayed)
-    desktop.control("close-all")
-    report.note(any("This link belongs to no sign-in" == summary for summary, _ in until("a history", desktop.history)),
-                "a link of no use is told of")
+    report.note(any("This link belongs to no sign-in" == summary for summary, _ in desktop.told()), "a link of no use is told of")
 
 
 def walk(chosen, report, places):
@@ -221,10 +219,8 @@ def walk(chosen, report, places):
     house.desktop = desktop = places.add(Desktop(house))
     desktop.start()
     house.fresh()
-    house.configure(f'[accounts.coin]\nissuer = "{house.sandbox.issuer}"\nclient_id = "ringback-demo"\n'
-                    f'scopes = ["openid", "email"]\nredirect_uri = "{REDIRECT}"\n'
-                    f'[accounts.app]\nprovider = "supabase"\nurl = "{house.sandbox.issuer}/supabase"\n'
-                    'api_key = "sb_publishable_sandbox"\n')
+    house.configure(openid_account("coin", house.sandbox.issuer, ["openid", "email"], redirect_uri=REDIRECT)
+                    + supabase_account("app", house.sandbox.issuer))
     house.start()
     one_for_all(house, desktop, report, 100 if chosen.short else 1_000)
     left_alone(house, desktop, report)
@@ -245,14 +241,10 @@ def own_page(house, desktop, report):
     project(supabase={"end_sessions": True})
     house.api("POST", "/v1/accounts/app/refresh", {"force": True})
     until("a notice", lambda: desktop.displayed)
-    before = len(desktop.opened())
-    desktop.control("action", "0")
-    page = until("the page", lambda: desktop.opened()[before:])[0]
+    page = desktop.act()
     flow = next(flow for flow in flows(house) if flow["account"] == "app" and flow["status"] == "pending")
     report.note(flow["waiting_for"] == "page" and flow["open_urls"][-1]["url"] == page, "its action opens our page", page)
-    until("the notice with the words", lambda: desktop.displayed)
-    desktop.control("close-all")
-    shown = until("a history", desktop.history)
+    shown = desktop.told("the notice with the words")
     report.note((f"The sign-in page of app shows: {flow['words']}", "Enter nothing on a page that shows other words.")
                 in shown, "a notice says the two words", f"{flow['words']}: {shown}")
     report.note(not any(page in body or page in summary for summary, body in shown), "no notice has the address")
@@ -299,8 +291,8 @@ def apps(chosen, report, places):
                   f'[schemes."{SCHEME}"]\ncommand = ["{app}", "{out}", "{{url}}"]\n')
     # The unit as it is installed, with all of its directives.
     for unit in ["ringback.socket", "ringback.service"]:
-        with open(os.path.join(ROOT, "systemd", unit)) as file:
-            manager.write(f".config/systemd/user/{unit}", file.read().replace("/usr/bin/", place + "/"))
+        text = read(os.path.join(ROOT, "systemd", unit))
+        manager.write(f".config/systemd/user/{unit}", text.replace("/usr/bin/", place + "/"))
     manager.systemctl("daemon-reload")
     begun = manager.systemctl("start", "ringback.service")
     if begun.returncode != 0:
@@ -308,8 +300,7 @@ def apps(chosen, report, places):
     opened = manager.run(os.path.join(place, "ringback"), "open", LINK, DBUS_SESSION_BUS_ADDRESS=bus)
     report.note(opened.returncode == 0, "ringback open under a user manager", opened.stdout + opened.stderr)
     until("the app", lambda: os.path.exists(out))
-    with open(out) as file:
-        seen = json.load(file)
+    seen = json.loads(read(out))
     report.note(seen["link"] == LINK, "the link is one word, as it was", seen["link"])
     report.note("app-ringback-" in seen["group"] and "ringback.service" not in seen["group"],
                 "the app is a service of its own", seen["group"])

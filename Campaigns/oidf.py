@@ -10,9 +10,9 @@ import traceback
 
 import oidf_beyond  # noqa: F401
 import oidf_renewal  # noqa: F401
-from harness import Died, Trouble, play, table
+from harness import Died, Refuted, Trouble, play, table
 from oidf_modules import BASIC, BEYOND, CONFIG, FORM_POST, MODULES, REFRESH
-from oidf_party import Party, Refuted
+from oidf_party import Party
 
 # The profiles, and how many modules each has in the suite's plans.
 PLANS = {BASIC: 14, FORM_POST: 14, CONFIG: 6, REFRESH: 3, BEYOND: None}

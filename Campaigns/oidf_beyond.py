@@ -3,8 +3,8 @@
 Where they ask for what ours never does (fetching claims from an address in an answer), not doing it is asked for.
 """
 
+from harness import expect
 from oidf_modules import BEYOND, SECRET, module
-from oidf_party import expect
 
 
 @module(BEYOND)

@@ -43,9 +43,6 @@ class Front(Party):
         return status, {name: headers[name] for name in ["Content-Type", "Location", "Cache-Control"] if name in headers}, content
 
 
-# MARK: the browser
-
-
 class Form(html.parser.HTMLParser):
     """The form of a page that submits itself."""
 
@@ -101,9 +98,6 @@ def browse(authorization_url):
         if not url.startswith(provider):
             return Callback("GET", url)
     raise Trouble("the provider redirects to itself for ever")
-
-
-# MARK: keys that only look like keys
 
 
 def noise(count, first=None):

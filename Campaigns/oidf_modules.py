@@ -9,9 +9,8 @@ either of two behaviours, ours is one of them and is asked for here.
 import inspect
 import json
 
-from harness import tcp_request
+from harness import expect, tcp_request
 from oidf_front import encryption_keys, koblitz
-from oidf_party import expect
 
 BASIC, FORM_POST, CONFIG, REFRESH, BEYOND = "Basic", "Form Post", "Config", "Refresh", "beyond"
 SECRET = "a secret: 100 % + colon/slash & \u00fcmlaut"
@@ -76,9 +75,6 @@ def document(party, path):
 def published(party, front):
     """The keys as the relying party sees them."""
     return front.changes["jwks"](document(party, "/jwks"))["keys"]
-
-
-# MARK: Basic and Form Post
 
 
 def more_keys(party, times=1):

@@ -1,28 +1,17 @@
 """The relying party under test, from outside: a daemon at a provider that lies, and what can be seen of the two."""
 
-import base64
-import json
 import re
 
-from harness import Trouble, until, write
+from harness import Trouble, claims_of, expect, until, write
 from house import ACCOUNT, House
+from kinds import SCOPES, openid_account
 from oidf_front import Front, browse
 from operations import REFRESH, SESSION, opened
 
-SCOPES = ["openid", "email", "offline_access"]
 # RFC 9700 wants both unguessable. The state is 256 random bits as base64url. The nonce is the SHA-256 of 256 random bits
 # in hexadecimal, because Supabase compares an ID token's nonce with such a digest of the value that it is sent.
 STATE = re.compile(r"[A-Za-z0-9_-]{43}\Z")
 NONCE = re.compile(r"[0-9a-f]{64}\Z")
-
-
-class Refuted(Exception):
-    """The relying party did not do what the module asks for."""
-
-
-def expect(holds, otherwise):
-    if not holds:
-        raise Refuted(otherwise)
 
 
 class Outcome:
@@ -59,15 +48,11 @@ class Party(House):
 
     def configure(self, more="", client=None):
         identity, secret = self.client
-        lines = [
-            f"[accounts.{ACCOUNT}]", f'issuer = "{self.sandbox.issuer}"', f"client_id = {json.dumps(identity)}",
-            f"scopes = {json.dumps(self.scopes)}",
-        ]
-        if secret:
-            lines.append(f"client_secret = {json.dumps(secret)}")
+        keys = {"client_secret": secret} if secret else {}
         if self.response_mode != "query":
-            lines.append(f'response_mode = "{self.response_mode}"')
-        write(self.configuration, "\n".join(lines) + "\n" + self.extra + more)
+            keys["response_mode"] = self.response_mode
+        account = openid_account(ACCOUNT, self.sandbox.issuer, self.scopes, client_id=identity, **keys)
+        write(self.configuration, account + self.extra + more)
 
     def begin(self, algorithm="RS256", **switches):
         """A new daemon without a session, at a provider with new keys."""
@@ -96,8 +81,6 @@ class Party(House):
         self.sandbox.control(endpoints={name: front.url(name) for name in [*endpoints, *changes]})
         return front
 
-    # MARK: the provider
-
     def lie(self, perturbation):
         """In the next answer, and in no other."""
         self.sandbox.control(perturb=[{"name": perturbation, "count": 1}])
@@ -112,8 +95,6 @@ class Party(House):
 
     def count(self, endpoint):
         return self.sandbox.counters["requests"][endpoint]
-
-    # MARK: the relying party
 
     def attempt(self, **request):
         """A sign-in from its beginning to its end, whatever that is."""
@@ -143,8 +124,7 @@ class Party(House):
         status, document = self.session("?include=id_token")
         if status != 200 or "id_token" not in document:
             return None
-        payload = document["id_token"].split(".")[1]
-        return json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        return claims_of(document["id_token"])
 
     def end(self):
         self.kill()
@@ -152,8 +132,6 @@ class Party(House):
             front.close()
         self.fronts = []
         self.reset()
-
-    # MARK: what every module asks for
 
     def accepts(self, **request):
         """The sign-in completes, and the userinfo was read with the new token. Returns the outcome."""

@@ -1,10 +1,8 @@
 """The modules of the profiles Config and Refresh: where things are, which keys hold, and what a refresh may bring."""
 
+from harness import expect
 from house import ACCOUNT
 from oidf_modules import CONFIG, REFRESH, module
-from oidf_party import expect
-
-# MARK: Config
 
 
 @module(CONFIG)
@@ -79,9 +77,6 @@ def oidcc_client_test_signing_key_rotation(party):
     party.sandbox.control(rotate_keys=True)
     party.accepts()
     expect(party.count("jwks") == 2, f"the keys were asked for {party.count('jwks')} times")
-
-
-# MARK: Refresh
 
 
 def ready(party):

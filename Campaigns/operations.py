@@ -5,7 +5,7 @@ import subprocess
 import threading
 import time
 
-from harness import Died, Trouble
+from harness import Died, Trouble, must, soon
 from house import ACCOUNT, PASSPHRASE
 from kinds import OPENID
 
@@ -48,13 +48,11 @@ class Operation:
         self.is_two_behind = is_two_behind
         # Of a house with the session: "" or what is missing of what it changed, when it has run through.
         self.shows = shows or (lambda house: "")
-
         # Of a house with the session, after a restart: "" or what is wrong with the session that was there before it.
         self.replaces = replaces or (lambda house: "")
 
     @property
     def ends(self):
-        """What there may be at any time, while the daemon lives."""
         return {self.before, self.after}
 
     @property
@@ -66,13 +64,6 @@ class Operation:
         """The beginning of a point: no state, a provider that forgives reuse for so many seconds."""
         house.kind = self.kind
         house.fresh(reuse_grace=grace)
-
-
-def must(answer, what):
-    status, document = answer
-    if status != 200:
-        raise Trouble(f"{what} answered {status}: {document}")
-    return document
 
 
 def nothing(house):
@@ -281,12 +272,7 @@ def refusal(house, status, document):
 
 def is_revoked(house, seconds=10):
     """True once the provider has heard of the sign-out."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if house.kind.revocations(house) > 0:
-            return True
-        time.sleep(0.05)
-    return False
+    return soon(lambda: house.kind.revocations(house) > 0, seconds)
 
 
 def reconnoitre(house, operation, grace, scope):

@@ -4,9 +4,8 @@ import glob
 import os
 import re
 import shutil
-import subprocess
 
-from harness import ROOT
+from harness import ROOT, output, read, run, write
 
 DOC = "usr/share/doc/ringback/"
 # Debian's own places for what `make install` puts elsewhere, and what its tools make of files.
@@ -22,25 +21,16 @@ NAMES = ["keyring", "oidc-token"]
 LICENCES = ["Apache License", "Runtime Library Exception", "GNU LESSER GENERAL PUBLIC LICENSE", "The ServiceLifecycle Project"]
 
 
-def run(*words, **more):
-    return subprocess.run(words, capture_output=True, text=True, **more)
-
-
 def make(script, binaries, directory, **variables):
     """A package of the executables; its path."""
-    done = run(os.path.join(ROOT, "Scripts", script), binaries, directory, env=os.environ | variables)
-    if done.returncode != 0:
-        raise OSError(f"Scripts/{script}: {done.stderr[-800:]}")
-    return done.stdout.strip()
+    return output(os.path.join(ROOT, "Scripts", script), binaries, directory, env=os.environ | variables).strip()
 
 
 def installed(binaries, directory):
     """The list of files by Scripts/install itself."""
     root = os.path.join(directory, "by-make-install")
-    done = run(os.path.join(ROOT, "Scripts/install"), "install", binaries, env=os.environ | {
+    output(os.path.join(ROOT, "Scripts/install"), "install", binaries, env=os.environ | {
         "DESTDIR": root, "PREFIX": "/usr", "UNITDIR": "/usr/lib/systemd/user", "INSTALL_STRIP": ""})
-    if done.returncode != 0:
-        raise OSError(done.stderr)
     return {os.path.relpath(os.path.join(place, name), root) for place, _, names in os.walk(root) for name in names}
 
 
@@ -75,7 +65,7 @@ def check_package(report, package, binaries, directory):
     check_paths(report, place, "the package")
     scripts = {name for name in os.listdir(os.path.join(place, "DEBIAN"))} - {"control", "md5sums"}
     report.note(scripts == {"postinst", "postrm"}, "scripts of the package", scripts)
-    commands = "".join(open(os.path.join(place, "DEBIAN", name)).read() for name in scripts)
+    commands = "".join(read(os.path.join(place, "DEBIAN", name)) for name in scripts)
     # Neither a comment nor a text that is printed does anything.
     commands = re.sub(r"(?m)^#.*$|^\s*echo .*$", "", commands)
     starts = re.findall(r"systemctl|deb-systemd-invoke|restart|kill|adduser|update-rc", commands)
@@ -142,9 +132,7 @@ def check_tarball(report, path, directory):
     for number, word in [("glibc 2.31", "glibc 2.31"), ("musl 1.2", "is not glibc")]:
         tools = os.path.join(directory, "tools")
         os.makedirs(tools, exist_ok=True)
-        with open(os.path.join(tools, "getconf"), "w") as file:
-            file.write(f"#!/bin/sh\necho {number}\n")
-        os.chmod(file.name, 0o755)
+        write(os.path.join(tools, "getconf"), f"#!/bin/sh\necho {number}\n", 0o755)
         done = run(top + "/install", "--prefix", prefix, env=os.environ | {"PATH": f"{tools}:{os.environ['PATH']}"})
         report.note(done.returncode == 1 and word in done.stderr and "2.36" in done.stderr and not
                     os.path.exists(prefix), f"a machine with {number} is refused in words", done)
@@ -174,8 +162,7 @@ def check_old_libc(report, programs, directory):
     has the name of one of glibc's and the versions of an old one."""
     place = os.path.join(directory, "old-libc")
     os.mkdir(place)
-    with open(os.path.join(place, "versions"), "w") as file:
-        file.write("GLIBC_2.2.5 { *; };\n")
+    write(os.path.join(place, "versions"), "GLIBC_2.2.5 { *; };\n")
     made = run("cc", "-shared", "-fPIC", "-nostdlib", "-Wl,-soname,libm.so.6", "-Wl,--version-script=versions", "-o",
                "libm.so.6", "-x", "c", os.devnull, cwd=place)
     environment = os.environ | {"LD_LIBRARY_PATH": place, "HOME": place, "XDG_RUNTIME_DIR": place}

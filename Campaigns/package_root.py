@@ -8,8 +8,8 @@ import os
 import shutil
 import subprocess
 
-from harness import Trouble
-from user_manager import NAME, PYTHON, UID, UserManager
+from harness import Trouble, run
+from user_manager import NAME, UID, UserManager
 
 INCLUDED = ["ca-certificates", "curl", "dbus", "libstdc++6", "libsystemd0", "man-db", "systemd"]
 # By version: the suite, and the libraries that are named after their ABI there.
@@ -61,8 +61,7 @@ def base(version, directory, say):
     say(f"debootstrap makes a Debian {version} once, in {path}: two minutes")
     root = path + ".root"
     shutil.rmtree(root, ignore_errors=True)
-    done = subprocess.run(["debootstrap", "--variant=minbase", "--include=" + ",".join(INCLUDED + libraries), suite, root],
-                          capture_output=True, text=True)
+    done = run("debootstrap", "--variant=minbase", "--include=" + ",".join(INCLUDED + libraries), suite, root)
     if done.returncode != 0:
         shutil.rmtree(root, ignore_errors=True)
         raise Trouble(f"debootstrap could not make a Debian {version}: {(done.stdout + done.stderr)[-300:]}")
@@ -88,37 +87,22 @@ class RootedManager(UserManager):
         self.home, self.runtime = f"/home/{NAME}", f"/run/user/{UID}"
         subprocess.run(["chroot", self.root, "/usr/sbin/useradd", "--create-home", "--uid", str(UID), NAME],
                        check=True, capture_output=True)
-        self.environment = {
-            "HOME": self.home, "XDG_RUNTIME_DIR": self.runtime, "USER": NAME, "LOGNAME": NAME, "LANG": "C.UTF-8",
-            "PATH": "/usr/local/bin:/usr/bin:/bin",
-        }
-        with open(os.path.join(self.root, "environment"), "w") as file:
-            file.write("".join(f"{name}={value}\n" for name, value in self.environment.items()))
+        self.know(self.root, "/usr/local/bin:/usr/bin:/bin")
 
     def start(self):
-        self.make_groups()
-        self.process = subprocess.Popen(
-            ["unshare", "--mount", "--pid", "--net", "--fork", "--kill-child", PYTHON, "-c", INIT, self.root, str(UID),
-             os.path.join(self.directory, "manager.log")],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/", preexec_fn=self.enter_groups)
-        if self.process.stdout.readline() != b"begun\n":
-            raise Trouble(f"the namespaces were not made: {self.why()}")
-        with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as children:
-            self.pid = int(children.read().split()[0])
+        self.begin(INIT, self.root, os.path.join(self.directory, "manager.log"), namespaces=["--net"])
 
     def log_in(self):
         self.process.stdin.write(b"x")
         self.process.stdin.flush()
-        self.until("the user manager", lambda: self.systemctl("show", "--property=Version").returncode == 0)
+        self.until("the user manager", self.answers)
         self.until("its sockets", lambda: self.show("basic.target", "ActiveState") == "active")
 
     def inside(self, words, user, variables, timeout):
         environment = [f"{name}={value}" for name, value in variables.items()]
         who = ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups"] if user else []
-        return subprocess.run(
-            ["nsenter", f"--target={self.pid}", "--mount", "--pid", "--net", "chroot", self.root, *who, "env", "-i",
-             *environment, *words],
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, cwd="/")
+        return run("nsenter", f"--target={self.pid}", "--mount", "--pid", "--net", "chroot", self.root, *who, "env", "-i",
+                   *environment, *words, timeout=timeout, cwd="/")
 
     def run(self, *words, timeout=60, **variables):
         """A program of the person's."""

@@ -11,11 +11,10 @@ by `make vendor`, in a checkout that is moved, without network.
 import json
 import os
 import shutil
-import subprocess
 import sys
 import time
 
-from harness import ROOT, play, progress
+from harness import ROOT, play, progress, run
 from package_contents import (PACKAGER, check_lintian, check_package, check_python_package,
                               check_tarball, commit_of, make, of_another_commit)
 from package_root import DEBIANS, RootedManager, base
@@ -33,8 +32,7 @@ class Walk:
         self.commit, self.former_commit = commits
 
     def go(self):
-        for part in [self.install, self.sign_in, self.as_root, self.upgrade, self.remove, self.purge,
-                     self.unpack]:
+        for part in [self.install, self.sign_in, self.as_root, self.upgrade, self.remove, self.purge, self.unpack]:
             part()
 
     @property
@@ -49,9 +47,21 @@ class Walk:
         shutil.copy(package, self.system.path("/tmp/ringback.deb"))
         return "/tmp/ringback.deb"
 
+    def works(self, done, what, is_right=True):
+        self.expect(done.returncode == 0 and is_right, what, done)
+
+    def has_token(self, run, what, program="ringback"):
+        done = run(program, "token", "play")
+        self.works(done, what, done.stdout.strip())
+
     def expect_token(self, when):
-        done = self.system.run("ringback", "token", "play")
-        self.expect(done.returncode == 0 and done.stdout.strip(), f"the session is there {when}", done)
+        self.has_token(self.system.run, f"the session is there {when}")
+
+    def add_and_log_in(self, run, who=""):
+        self.works(run("ringback", "account", "add", "play", "--issuer", "http://127.0.0.1:8123", "--client-id", "ringback-demo"),
+                   "ringback account add" + who)
+        done = run("env", f"BROWSER={BROWSER}", "ringback", "login", "play")
+        self.works(done, "ringback login" + who, "alice@example.org" in done.stdout + done.stderr)
 
     def daemons(self):
         return self.system.as_root("sh", "-c", "cat /proc/[0-9]*/comm | grep -c ^ringbackd").stdout.strip()
@@ -62,7 +72,7 @@ class Walk:
         self.expect(done.returncode != 0 and "superuser" in done.stderr, "a user cannot install it", done)
         self.began = time.monotonic()
         done = self.dpkg("-i", "/tmp/ringback.deb")
-        self.expect(done.returncode == 0 and "rror" not in done.stderr, "dpkg -i", done)
+        self.works(done, "dpkg -i", "rror" not in done.stderr)
         self.expect(os.path.islink(self.system.path(LINK)), "the socket unit is enabled for users")
         links = self.system.as_root("find", "/etc", "-lname", "*ringback*").stdout.split()
         self.expect(links == [LINK], "and no other unit", links)
@@ -70,8 +80,7 @@ class Walk:
         files = self.system.as_root("find", "/home", "/root", "-name", "*ringback*", "-mindepth", "2").stdout
         self.expect(not files, "and nothing is written in a home directory", files)
         for page in ["ringback", "ringbackd", "ringback.toml", "ringback-relay", "ringback-sandbox"]:
-            done = self.system.run("man", "--where", page)
-            self.expect(done.returncode == 0, f"man {page}", done)
+            self.works(self.system.run("man", "--where", page), f"man {page}")
 
     def sign_in(self):
         system = self.system
@@ -80,35 +89,22 @@ class Walk:
         self.expect(enabled == "enabled" and system.show(SOCKET, "SubState") == "listening",
                     "after the log-in the socket listens", enabled)
         self.expect(self.daemon == "0", "and the daemon does not run yet", self.daemon)
-        done = system.run("ringback", "demo", timeout=90)
-        self.expect(done.returncode == 0, "ringback demo", done)
-        done = system.run("systemd-run", "--user", "--unit=sandbox", "/usr/bin/ringback-sandbox", "--port", "8123",
-                          "--auto-approve", "alice")
-        self.expect(done.returncode == 0, "the sandbox starts", done)
+        self.works(system.run("ringback", "demo", timeout=90), "ringback demo")
+        self.works(system.run("systemd-run", "--user", "--unit=sandbox", "/usr/bin/ringback-sandbox", "--port", "8123",
+                              "--auto-approve", "alice"), "the sandbox starts")
         system.until("the sandbox", lambda: system.run("curl", "-sf", "http://127.0.0.1:8123/").returncode == 0)
-        done = system.run("ringback", "account", "add", "play", "--issuer", "http://127.0.0.1:8123", "--client-id",
-                          "ringback-demo")
-        self.expect(done.returncode == 0, "ringback account add", done)
-        done = system.run("ringback", "login", "play", BROWSER=BROWSER)
-        self.expect(done.returncode == 0 and "alice@example.org" in done.stdout + done.stderr, "ringback login", done)
+        self.add_and_log_in(system.run)
         self.expect_token("after the sign-in")
         print(f"from dpkg -i to the first token: {time.monotonic() - self.began:.1f} s", flush=True)
 
     def as_root(self):
         """A daemon that root has started by hand, with a place of its own for the sessions."""
         system = self.system
-        done = system.as_root("ringback", "demo", timeout=90)
-        self.expect(done.returncode == 0, "ringback demo as root", done)
+        self.works(system.as_root("ringback", "demo", timeout=90), "ringback demo as root")
         system.as_root("sh", "-c", "ringbackd --state /root/sessions >/root/ringbackd.log 2>&1 &")
         system.until("root's daemon", lambda: system.as_root("ringback", "status").returncode == 0)
-        done = system.as_root("ringback", "account", "add", "play", "--issuer", "http://127.0.0.1:8123", "--client-id",
-                              "ringback-demo")
-        self.expect(done.returncode == 0, "ringback account add as root", done)
-        done = system.as_root("env", f"BROWSER={BROWSER}", "ringback", "login", "play")
-        self.expect(done.returncode == 0 and "alice@example.org" in done.stdout + done.stderr, "ringback login as root",
-                    done)
-        done = system.as_root("ringback", "token", "play")
-        self.expect(done.returncode == 0 and done.stdout.strip(), "root has a token", done)
+        self.add_and_log_in(system.as_root, " as root")
+        self.has_token(system.as_root, "root has a token")
         there = os.listdir(system.path("/root/sessions"))
         self.expect("vault" in there, "and its session in its place", there)
 
@@ -131,20 +127,18 @@ class Walk:
         self.expect(self.commit in text and self.former_commit in text, f"{who}: ringback names both commits", text)
         self.expect(command.startswith(wanted) and (wanted != "kill " or "--state /root/sessions" in command),
                     f"{who}: and the command that restarts the daemon", command or text)
-        done = run("sh", "-c", f"exec >/dev/null 2>&1; {command}")
-        self.expect(done.returncode == 0, f"{who}: the command works", done)
+        self.works(run("sh", "-c", f"exec >/dev/null 2>&1; {command}"), f"{who}: the command works")
         self.system.until("the new daemon", lambda: run("ringback", "status").returncode == 0)
         after = self.daemon_of(run)
         self.expect(after["pid"] != before["pid"] and self.commit in after["build"], f"{who}: it is the new daemon", after)
         text, command = self.overview(run)
         self.expect(not command and self.former_commit not in text, f"{who}: nothing differs any more", text)
-        done = run("ringback", "token", "play")
-        self.expect(done.returncode == 0 and done.stdout.strip(), f"{who}: the session is there in the new daemon", done)
+        self.has_token(run, f"{who}: the session is there in the new daemon")
 
     def upgrade(self):
         before = self.daemon
         done = self.dpkg("-i", self.put(self.package))
-        self.expect(done.returncode == 0 and "Unpacking ringback" in done.stdout, "an upgrade", done)
+        self.works(done, "an upgrade", "Unpacking ringback" in done.stdout)
         self.expect(before != "0" and self.daemon == before and self.system.show(SERVICE, "NRestarts") == "0",
                     "restarts no daemon", f"{before} {self.daemon}")
         self.expect_token("during the upgrade's daemon")
@@ -158,7 +152,7 @@ class Walk:
 
     def remove(self):
         done = self.dpkg("--remove", "ringback")
-        self.expect(done.returncode == 0 and not done.stderr, "removal", done)
+        self.works(done, "removal", not done.stderr)
         named = [line for line in done.stdout.splitlines() if "still runs" in line]
         self.expect(len(named) == 1 and f"the daemon of {NAME} still runs (process {self.daemon})" in named[0],
                     "which names the daemon that still runs, once", done)
@@ -167,7 +161,7 @@ class Walk:
         self.system.systemctl("stop", SOCKET, SERVICE)
         self.system.systemctl("daemon-reload")
         done = self.dpkg("-i", "/tmp/ringback.deb")
-        self.expect(done.returncode == 0 and os.path.islink(self.system.path(LINK)), "installed again", done)
+        self.works(done, "installed again", os.path.islink(self.system.path(LINK)))
         self.system.systemctl("daemon-reload")
         self.system.systemctl("start", SOCKET)
         self.expect_token("after a removal and a new installation")
@@ -178,13 +172,11 @@ class Walk:
 
     def purge(self):
         state = self.system.path(f"{self.system.home}/.local/state/ringback")
-        done = self.dpkg("--purge", "ringback")
-        self.expect(done.returncode == 0, "purge", done)
+        self.works(self.dpkg("--purge", "ringback"), "purge")
         left = self.system.as_root("find", "/etc", "/usr", "/var/lib/systemd", "/var/lib/dpkg/info", "-name",
                                    "*ringback*").stdout
         self.expect(not left, "nothing of it is left in the system", left)
         self.expect(os.listdir(state), "sessions are left to their user")
-
 
     def unpack(self):
         """The tarball, as the user; the session of the package's daemon goes on."""
@@ -197,20 +189,18 @@ class Walk:
         fragment = system.show(SERVICE, "FragmentPath")
         self.expect(fragment == f"{system.home}/.local/share/systemd/user/{SERVICE}", "its unit is found", fragment)
         self.expect(system.systemctl("enable", "--now", SOCKET).returncode == 0, "and enabled")
-        done = system.run(f"{system.home}/.local/bin/ringback", "token", "play")
-        self.expect(done.returncode == 0 and done.stdout.strip(), "its daemon has the session", done)
+        self.has_token(system.run, "its daemon has the session", f"{system.home}/.local/bin/ringback")
 
 
 def try_sources(report, directory):
     """`make vendor` in a checkout, which is then moved; from there the sources come without network."""
     before, after = os.path.join(directory, "checkout"), os.path.join(directory, "moved")
 
-    def run(*words, where):
+    def run_in(where, *words):
         # With a cache of its own: what this machine has fetched before is not used.
-        return subprocess.run(words, cwd=where, capture_output=True, text=True, timeout=900,
-                              env=os.environ | {"XDG_CACHE_HOME": os.path.join(directory, "cache")})
+        return run(*words, cwd=where, timeout=900, env=os.environ | {"XDG_CACHE_HOME": os.path.join(directory, "cache")})
 
-    done = run("git", "clone", "--quiet", "--no-hardlinks", ROOT, before, where=directory)
+    done = run_in(directory, "git", "clone", "--quiet", "--no-hardlinks", ROOT, before)
     for name in ["Package.resolved", "vendor"]:
         source = os.path.join(ROOT, name)
         if os.path.isdir(source):
@@ -221,7 +211,7 @@ def try_sources(report, directory):
     fetched = os.path.join(ROOT, ".build/repositories")
     if os.path.isdir(fetched):
         shutil.copytree(fetched, os.path.join(before, ".build/repositories"))
-    done = run("Scripts/vendor", where=before)
+    done = run_in(before, "Scripts/vendor")
     report.note(done.returncode == 0, "make vendor", done.stderr[-800:])
     shutil.rmtree(os.path.join(before, ".build"), ignore_errors=True)
     os.rename(before, after)
@@ -229,9 +219,9 @@ def try_sources(report, directory):
     swift = os.environ.get("SWIFT", "swift")
     # The package manager keeps nothing of these for the user.
     cache = ["--cache-path", os.path.join(directory, "cache"), "--security-path", os.path.join(directory, "security")]
-    done = run(*alone, swift, "package", *cache, "resolve", where=after)
+    done = run_in(after, *alone, swift, "package", *cache, "resolve")
     report.note(done.returncode == 0, "the sources in a moved checkout without network", done.stderr[-800:])
-    done = run(*alone, swift, "build", *cache, "--target", "ArgumentParserToolInfo", where=after)
+    done = run_in(after, *alone, swift, "build", *cache, "--target", "ArgumentParserToolInfo")
     report.note(done.returncode == 0, "are built there", (done.stdout + done.stderr)[-800:])
 
 

@@ -21,25 +21,10 @@ from browsers.driving import Gone, Tab
 from browsers.firefox import Firefox
 from harness import ROOT, Trouble, play, progress, read, table, until, write
 from house import House
+from kinds import openid_account
 
 AXE = "axe-playwright-python==0.1.8"
 LONG = "a-long-name." * 5 + "abcd"
-ACCOUNTS = """
-[accounts.work]
-issuer = "{issuer}"
-client_id = "ringback-demo"
-scopes = ["openid"]
-
-[accounts.home]
-issuer = "{issuer}"
-client_id = "ringback-demo"
-scopes = ["openid"]
-
-[accounts."{long}"]
-issuer = "{issuer}"
-client_id = "ringback-demo"
-scopes = ["openid"]
-"""
 LANGUAGES = {"en": "en-US,en;q=0.9", "ru": "ru-RU,ru;q=0.9,en;q=0.8"}
 SIZES = [(320, 640), (768, 1024), (1280, 900)]
 MEASURE = """(() => {
@@ -52,8 +37,6 @@ MEASURE = """(() => {
 
 
 class Headless(Chromium):
-    """Chromium without a display."""
-
     flags = [*Chromium.flags, "--headless=new", "--hide-scrollbars"]
 
     def begin(self, url="about:blank"):
@@ -164,12 +147,6 @@ class Walk:
     def __init__(self, house, browser, report):
         self.house, self.browser, self.report = house, browser, report
 
-    def begin(self, account, **more):
-        status, flow = self.house.api("POST", f"/v1/accounts/{account}/sign-in", {"method": "browser", **more})
-        if "authorization_url" not in flow:
-            raise Trouble(f"a sign-in of {account} did not begin: {status} {flow}")
-        return flow
-
     def error(self, flow, error):
         """The callback with which the provider says no."""
         asked = urllib.parse.parse_qs(urllib.parse.urlsplit(flow["authorization_url"]).query)
@@ -178,24 +155,24 @@ class Walk:
 
     def pages(self):
         """(name, address, account that is named) of each page; the port stays open, since a sign-in waits there."""
-        waiting = self.begin("home")
+        waiting = self.house.new_flow("home")
         base = waiting["redirect_uri"].split("/callback")[0]
         self.browser.wear(1280, 900, "light", "en")
-        approve, flow = self.house.sandbox.approve, self.begin("work")
+        approve, flow = self.house.sandbox.approve, self.house.new_flow("work")
         code = approve(flow["authorization_url"])
         yield "done", self.follow(code, "Signed in"), "work"
         self.house.api("DELETE", "/v1/accounts/work/session")
-        yield "denied", self.follow(self.error(self.begin("work"), "access_denied"), "Sign-in declined"), "work"
-        yield "failed", self.follow(self.error(self.begin("work"), "server_error"), "Sign-in failed"), "work"
-        flow = self.begin("work", timeout=1)
+        yield "denied", self.follow(self.error(self.house.new_flow("work"), "access_denied"), "Sign-in declined"), "work"
+        yield "failed", self.follow(self.error(self.house.new_flow("work"), "server_error"), "Sign-in failed"), "work"
+        flow = self.house.new_flow("work", timeout=1)
         code = approve(flow["authorization_url"])
         self.house.api("GET", f"/v1/flows/{flow['id']}?wait=20", timeout=40)
         yield "expired", self.follow(code, "The sign-in took too long"), "work"
-        flow = self.begin(LONG)
+        flow = self.house.new_flow(LONG)
         yield "long-name", self.follow(approve(flow["authorization_url"]), "Signed in"), LONG
         yield "noted", base + "/noted", None
         yield "older", base + "/older", None
-        spent = self.begin("work")["open_url"]
+        spent = self.house.new_flow("work")["open_url"]
         self.browser.visit(spent)
         yield "used", spent, None
         yield "not-found", self.follow(base + "/other?code=secret#access_token=secret", "No sign-in here"), None
@@ -247,7 +224,8 @@ def check(walk, name, url, account, chosen, script):
 
 def campaign(chosen, report, places):
     house = places.add(House(chosen.bin, shimmed=False), chosen.keep)
-    write(house.configuration, ACCOUNTS.format(issuer=house.sandbox.issuer, long=LONG))
+    write(house.configuration, "".join(
+        openid_account(name, house.sandbox.issuer, ["openid"]) for name in ["work", "home", f'"{LONG}"']))
     house.sandbox.control(reset=True, auto_approve="alice")
     house.start()
     if chosen.pictures:

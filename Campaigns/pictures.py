@@ -24,6 +24,7 @@ import time
 
 from harness import write
 from house import House
+from kinds import supabase_account
 from pages import Headless
 
 COLUMNS, ROWS = 100, 60
@@ -115,19 +116,11 @@ def picture(lines):
     return "\n".join(out + ["</svg>", ""])
 
 
-PROJECT = """
-[accounts.app]
-provider = "supabase"
-url = "{issuer}/supabase"
-api_key = "sb_publishable_sandbox"
-"""
-
-
 def photographs(binaries, out):
     """The sign-in page that the daemon serves for an account at a Supabase project, light and dark; their paths."""
     house, browser, paths = House(binaries, shimmed=False), None, []
     try:
-        write(house.configuration, PROJECT.format(issuer=house.sandbox.issuer))
+        write(house.configuration, supabase_account("app", house.sandbox.issuer))
         house.start()
         status, flow = house.api("POST", "/v1/accounts/app/sign-in", {"method": "page"})[:2]
         if status != 201:

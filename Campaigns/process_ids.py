@@ -25,7 +25,7 @@ import subprocess
 import sys
 import time
 
-from harness import HERE, Trouble, compiled, play, stop, table, until
+from harness import HERE, Trouble, compiled, must, play, read, stop, table, until
 from house import House
 
 ROUNDS = 500
@@ -34,7 +34,6 @@ TRIES = 50
 
 
 class Programs:
-    """One program under two names."""
 
     def __init__(self, directory, socket):
         self.socket = socket
@@ -105,8 +104,7 @@ def stopped(programs, house):
     other = programs.start_as(number, "alpha", "wait", "get")
     house.daemon.send_signal(signal.SIGCONT)
     # It is answered after the request of beta, which came before.
-    if house.api("GET", "/v1/status")[0] != 200:
-        raise Trouble("the daemon gives no status")
+    must(house.api("GET", "/v1/status"), "the status")
     finish(other)
 
 
@@ -128,14 +126,11 @@ def counted(house, total):
     def look():
         counts = {}
         for path in glob.glob(house.place("kept/**/audit*"), recursive=True):
-            if not os.path.isfile(path):
-                continue
-            with open(path) as file:
-                for line in file:
-                    entry = json.loads(line)
-                    if entry.get("event") == "issued_token":
-                        key = os.path.basename(entry.get("executable", "")), entry["verified"]
-                        counts[key] = counts.get(key, 0) + entry["count"]
+            for line in read(path).splitlines():
+                entry = json.loads(line)
+                if entry.get("event") == "issued_token":
+                    key = os.path.basename(entry.get("executable", "")), entry["verified"]
+                    counts[key] = counts.get(key, 0) + entry["count"]
         return counts if sum(counts.values()) >= total else None
 
     return until(f"{total} issued tokens in the audit log", look)
@@ -145,8 +140,7 @@ def race(house, programs, report, run, limits, requests, part, rounds):
     rounds = max(1, int(part * rounds))
     house.fresh()
     house.start()
-    if house.sign_in()[0] != 200:
-        raise Trouble("the sign-in failed")
+    must(house.sign_in(), "the sign-in")
     for _ in range(rounds):
         run(programs, house)
     stop(house.daemon)

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import tempfile
 
-from harness import ROOT, Trouble, read, until
+from harness import ROOT, Trouble, output, read, until
 
 # Who the server runs as when this is root's: PostgreSQL refuses root.
 SERVERS = ["postgres", "nobody"]
@@ -125,11 +125,7 @@ class PostgreSQL:
         return os.path.join(self.programs, name)
 
     def run(self, words):
-        done = subprocess.run(words, cwd=self.directory, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True,
-                              text=True)
-        if done.returncode:
-            raise Trouble(f"{words[-1][:80]}: {done.stderr[-800:]}")
-        return done.stdout
+        return output(*words, cwd=self.directory, env=self.environment)
 
     def tool(self, name, *arguments):
         return self.run([*self.user, self.program(name), *arguments])

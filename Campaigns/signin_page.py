@@ -7,14 +7,13 @@ No password may stand in an address, in the page that follows, in the daemon's l
 
 import os
 import sys
-import time
 
 from browsers.chromium import Chromium
 from browsers.desk import Desk
-from browsers.driving import Gone
+from browsers.driving import Gone, walks
 from browsers.everyday import Walk
 from browsers.firefox import Firefox
-from harness import Trouble, play, progress, until
+from harness import play, soon, until
 from kind_operations import totp
 from pages import MEASURE, axe, look
 
@@ -32,16 +31,16 @@ class PageWalk(Walk):
         super().__init__(desk, browser, report)
         self.script, self.measured = script, set()
 
-    # MARK: parts of a walk
-
-    def begin(self):
+    def before(self, name):
         """The page in a tab of its own, opened by `ringback`."""
+        if not self.browser.is_running:
+            self.browser.begin()
         self.desk.forget("app")
         project = self.desk.sandbox.project
         project.control(reset=True)
         project.control(supabase={"users": [{"email": EMAIL, "password": PASSWORD}], "autoconfirm": False})
         self.browser.close_all()
-        return self.open()
+        self.open()
 
     def open(self):
         opened = len(self.browser.opened)
@@ -103,8 +102,10 @@ class PageWalk(Walk):
             self.browser.write(tab, f"{form} input[name={name}]", text)
         self.browser.click(tab, f"{form} button")
 
-    def follow(self, tab, path):
-        self.browser.click(tab, f"a[href='{path}']")
+    def follow(self, path, name, heading):
+        """The link of the first screen, and the screen behind it."""
+        self.browser.click(self.page("Sign in"), f"a[href='{path}']")
+        return self.screen(name, heading)
 
     def letter(self):
         return self.desk.sandbox.project.look("mailbox")["letters"][-1]
@@ -127,8 +128,6 @@ class PageWalk(Walk):
         history = self.browser.history(tab)
         told = [url for url in history if any(secret in url for secret in (PASSWORD, WRONG, NEW)) or "/enter/" in url]
         self.note(not told, f"{where}: the history", str(told))
-
-    # MARK: walks
 
     def password(self):
         tab = self.screen("sign in", "Sign in")
@@ -157,20 +156,13 @@ class PageWalk(Walk):
             except Gone:
                 return None
         until("a page", loaded)
-        try:
-            seen = until("the end", lambda: (lambda one: one if one and DONE in one.text else None)(loaded()), 5)
-        except Trouble:
-            seen = loaded()
+        soon(lambda: (seen := loaded()) and DONE in seen.text, 5)
+        seen = loaded()
         self.note(seen and DONE in seen.text, where, str(seen))
 
     def sign_up(self):
-        tab = self.page("Sign in")
-        self.follow(tab, "/sign-up")
-        tab = self.screen("sign-up", "Create an account")
-        self.browser.back(tab)
-        tab = self.page("Sign in")
-        self.follow(tab, "/sign-up")
-        tab = self.page("Create an account")
+        self.browser.back(self.follow("/sign-up", "sign-up", "Create an account"))
+        tab = self.follow("/sign-up", "sign-up", "Create an account")
         self.send(tab, "sign_up", email="noor@example.org", password="x")
         tab = self.screen("weak password", "Create an account", "assword")
         until("the complaint", lambda: self.browser.run(tab.handle, "!!document.querySelector('[aria-invalid]')"))
@@ -184,9 +176,7 @@ class PageWalk(Walk):
         self.ends("sign-up", "noor@example.org")
 
     def forgotten(self):
-        tab = self.page("Sign in")
-        self.follow(tab, "/forgotten")
-        tab = self.screen("forgotten", "Forgotten password")
+        tab = self.follow("/forgotten", "forgotten", "Forgotten password")
         self.send(tab, "forgotten", email=EMAIL)
         tab = self.screen("code", "Enter the code", EMAIL)
         self.send(tab, "code", code=self.letter()["code"])
@@ -195,12 +185,10 @@ class PageWalk(Walk):
         self.ends("forgotten")
 
     def code_by_mail(self):
-        tab = self.page("Sign in")
-        self.follow(tab, "/mail")
-        tab = self.screen("mail", "Sign in by mail")
+        tab = self.follow("/mail", "mail", "Sign in by mail")
         self.send(tab, "mail", email=EMAIL)
         tab = self.page("Enter the code", EMAIL)
-        self.follow(tab, "/resend")
+        self.browser.click(tab, "a[href='/resend']")
         tab = self.screen("resend", "Send the message again")
         count = "parseInt((document.querySelector('main').innerText.match(/(\\d+) seconds/) || [0, 0])[1])"
         first = self.browser.run(tab.handle, count)
@@ -224,9 +212,7 @@ class PageWalk(Walk):
         self.ends("code by mail")
 
     def magic_link(self):
-        tab = self.page("Sign in")
-        self.follow(tab, "/mail")
-        self.send(self.page("Sign in by mail"), "mail", email=EMAIL)
+        self.send(self.follow("/mail", "mail", "Sign in by mail"), "mail", email=EMAIL)
         first = self.page("Enter the code", EMAIL)
         self.browser.open_tab(self.letter()["link"])
         last = self.browser.find("the link's tab", lambda tab: tab.handle != first.handle and DONE in tab.text)
@@ -241,8 +227,7 @@ class PageWalk(Walk):
         self.browser.approve(self.browser.sign_in_page())
         status = self.login.end()
         self.note(status == 0 and "alice@example.org" in self.login.out, "provider: the terminal", str(self.login))
-        last = self.browser.page(DONE)
-        self.look_back(last, "provider")
+        self.look_back(self.browser.page(DONE), "provider")
 
     def second_factor(self):
         tab = self.page("Sign in")
@@ -317,18 +302,7 @@ def campaign(chosen, report, places):
             continue
         browser, before = kind(desk, kind.name.lower()), report.passed
         walk = PageWalk(desk, browser, report, script)
-        for name in WALKS:
-            if chosen.only not in name or chosen.short and name not in SHORT:
-                continue
-            started = time.monotonic()
-            try:
-                if not browser.is_running:
-                    browser.begin()
-                walk.begin()
-                getattr(walk, name)()
-            except (Trouble, Gone) as trouble:
-                report.note(False, f"{kind.name}: {name}", str(trouble))
-            progress(f"{kind.name}, {name.replace('_', ' ')}: {time.monotonic() - started:.0f} s")
+        walks(chosen, report, walk, WALKS, short=SHORT)
         browser.quit()
         kept(browser, report)
         print(f"{kind.name}: {report.passed - before} passed")

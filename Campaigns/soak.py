@@ -15,12 +15,12 @@ import sys
 import threading
 import time
 import urllib.parse
+from statistics import mean
 
 from answers import HTML
-from harness import Died, Trouble, memory, play, progress, table
+from harness import Died, Trouble, memory, must, play, progress, table
 from house import House
 from kinds import OPENID, PASSWORD, SERVICE, SERVICE_ACCOUNT, OpenID, Supabase
-from operations import must
 from proxy import Answer, Cut, Instead, Plan, Proxy, compose
 
 USERS = [f"user{number:02}" for number in range(50)]
@@ -153,10 +153,6 @@ def measure(pid):
         # The daemon lets nobody look but root: the size of its table, then, which is a bound.
         descriptors = memory(pid, "FDSize")
     return memory(pid), memory(pid, "VmRSS"), descriptors
-
-
-def mean(values):
-    return sum(values) / len(values)
 
 
 def prepare(house, proxy):

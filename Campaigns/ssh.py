@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 
-from harness import Relay, Trouble, free_ports, play, stop, table, until, write
+from harness import Relay, Trouble, free_ports, play, read, run, stop, table, until, write
 from house import House
 
 EXPOSE = '[[expose]]\nname = "durable"\naccount = "work"\nscope = "openid"\n'
@@ -32,14 +32,12 @@ class Server:
         for key in ["host", "user"]:
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.place(key)], check=True)
         shutil.copyfile(self.place("user.pub"), self.place("authorized"))
-        with open(self.place("host.pub")) as key, open(self.place("known"), "w") as known:
-            known.write(f"ringback-far {key.read()}")
-        with open(self.place("config"), "w") as config:
-            config.write(
-                f"ListenAddress 127.0.0.1\nPort {self.port}\nHostKey {self.place('host')}\nPidFile none\n"
-                f"AuthorizedKeysFile {self.place('authorized')}\nUsePAM no\nPasswordAuthentication no\n"
-                f"KbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\nStrictModes no\n"
-                f"AllowStreamLocalForwarding yes\nStreamLocalBindUnlink {'yes' if unlinks else 'no'}\nPrintMotd no\n")
+        write(self.place("known"), f"ringback-far {read(self.place('host.pub'))}")
+        write(self.place("config"), (
+            f"ListenAddress 127.0.0.1\nPort {self.port}\nHostKey {self.place('host')}\nPidFile none\n"
+            f"AuthorizedKeysFile {self.place('authorized')}\nUsePAM no\nPasswordAuthentication no\n"
+            f"KbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\nStrictModes no\n"
+            f"AllowStreamLocalForwarding yes\nStreamLocalBindUnlink {'yes' if unlinks else 'no'}\nPrintMotd no\n"))
         if os.getuid() == 0:
             # Where sshd locks up what it does before anybody is known.
             os.makedirs("/run/sshd", mode=0o755, exist_ok=True)
@@ -54,8 +52,7 @@ class Server:
 
     def answers(self):
         if self.process.poll() is not None:
-            with open(self.place("log")) as log:
-                raise Trouble(f"sshd ended: {log.read()[-500:]}")
+            raise Trouble(f"sshd ended: {read(self.place('log'))[-500:]}")
         try:
             with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
                 return connection.recv(4) == b"SSH-"
@@ -64,14 +61,11 @@ class Server:
 
     def client(self, more=""):
         """A configuration file of ssh in which this server is everybody."""
-        path = self.place("ssh_config")
-        with open(path, "w") as config:
-            config.write(
-                f"Host *\n  HostKeyAlias ringback-far\n  UserKnownHostsFile {self.place('known')}\n"
-                f"  GlobalKnownHostsFile /dev/null\n  StrictHostKeyChecking yes\n  IdentityFile {self.place('user')}\n"
-                f"  IdentitiesOnly yes\n  IdentityAgent none\n  BatchMode yes\n  ConnectTimeout 15\n"
-                f"  ControlMaster no\n  Port {self.port}\n{more}")
-        return path
+        return write(self.place("ssh_config"), (
+            f"Host *\n  HostKeyAlias ringback-far\n  UserKnownHostsFile {self.place('known')}\n"
+            f"  GlobalKnownHostsFile /dev/null\n  StrictHostKeyChecking yes\n  IdentityFile {self.place('user')}\n"
+            f"  IdentitiesOnly yes\n  IdentityAgent none\n  BatchMode yes\n  ConnectTimeout 15\n"
+            f"  ControlMaster no\n  Port {self.port}\n{more}"))
 
     def ssh(self, *arguments):
         return ["ssh", "-F", self.client(), *arguments]
@@ -95,9 +89,8 @@ class Far:
         """`ringback` there, over a connection that ends with it: (status, output, errors)."""
         program = self.house.program()
         command = f"env -i PATH=/usr/bin:/bin RINGBACK_SOCK={self.socket} {program} {' '.join(words)}"
-        done = subprocess.run(
-            self.server.ssh("-o", "ExitOnForwardFailure=yes", "-R", f"{self.socket}:{exposed}", "127.0.0.1", command),
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout)
+        done = run(*self.server.ssh("-o", "ExitOnForwardFailure=yes", "-R", f"{self.socket}:{exposed}", "127.0.0.1", command),
+                   timeout=timeout)
         return done.returncode, done.stdout, done.stderr
 
     def expect(self, where, done, status, wanted=""):
@@ -146,8 +139,7 @@ def forwarding(house, report, rows):
             program = house.program()
 
             def token():
-                return subprocess.run([program, "token", "work"], env=environment, stdin=subprocess.DEVNULL,
-                                      capture_output=True, text=True, timeout=60)
+                return run(program, "token", "work", env=environment, timeout=60)
             report.note(token().stdout.strip() == downscoped(house), "a connection that stays", f"{token()}")
             house.kill()
             report.note(token().returncode in (1, 2), "while the daemon is dead", f"{token()}")
@@ -245,24 +237,19 @@ def callback(house, report, rows):
         report.note(url.startswith(house.sandbox.issuer), "the address is the first line", repr(url))
 
         def printed():
-            with open(house.place("login.errors"), errors="replace") as errors:
-                return re.search(r"ssh -L \S+ \S+(?: -p \d+)?", errors.read())
+            return re.search(r"ssh -L \S+ \S+(?: -p \d+)?", read(house.place("login.errors")))
         line = until("the line that login prints", printed).group(0)
         report.note(f"{getpass.getuser()}@127.0.0.1" in line, "the line names user and host", line)
         port = int(re.search(r"-L (?:\S+?:)?(\d+):", line).group(1))
-        way = server.place("stdio.py")
-        write(way, STDIO)
+        way = write(server.place("stdio.py"), STDIO)
         # What the person has in ~/.ssh/config: how to reach the far machine from theirs.
         shim = house.place("bin")
         os.makedirs(shim, exist_ok=True)
-        with open(os.path.join(shim, "ssh"), "w") as file:
-            config = server.client(f"  ProxyCommand python3 {way} {server.place('relay')}\n")
-            file.write(f'#!/bin/sh\nexec {shutil.which("ssh")} -F {config} "$@"\n')
-        os.chmod(os.path.join(shim, "ssh"), 0o700)
+        config = server.client(f"  ProxyCommand python3 {way} {server.place('relay')}\n")
+        write(os.path.join(shim, "ssh"), f'#!/bin/sh\nexec {shutil.which("ssh")} -F {config} "$@"\n', 0o700)
         environment = {"PATH": f"{shim}:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": house.place("home")}
-        done = subprocess.run(
-            [*unshared, sys.executable, "-B", "-c", LAPTOP, line, str(port)], env=environment,
-            input=house.sandbox.approve(url) + "\n", capture_output=True, text=True, timeout=60)
+        done = run(*unshared, sys.executable, "-B", "-c", LAPTOP, line, str(port), env=environment,
+                   input=house.sandbox.approve(url) + "\n", timeout=60)
         report.note(done.returncode == 0 and "/done" in done.stdout and done.stdout.endswith(" 200\n"), "the browser's page", f"{done}")
         rest = login.communicate(timeout=30)[0]
         report.note(login.returncode == 0 and "Signed in to other" in rest, "the sign-in", f"{login.returncode} {rest!r}")

@@ -14,9 +14,9 @@ import sys
 import time
 
 from disk import Disk
-from harness import Trouble, play, progress, table
+from harness import Trouble, must, play, progress, table
 from house import House
-from operations import OPERATIONS, SESSION, attempt, ending, is_revoked, must, settle
+from operations import OPERATIONS, SESSION, attempt, ending, is_revoked, settle
 from order import SEQUENCES, SYNCS, complaints
 from shim import COUNT, KILL_AFTER, SWALLOW_DIRECTORIES, SWALLOW_FILES, Call
 
@@ -172,7 +172,7 @@ def syncs(house, report, is_short):
         except Trouble as trouble:
             report.note(False, f"{operation.name}: the order", str(trouble))
     seen = check_examiner(house, report, disk)
-    deadline = time.monotonic() + SHORT_SECONDS if is_short else None
+    deadline = time.monotonic() + SHORT_SECONDS if is_short else float("inf")
     for index, operation in enumerate(STORING):
         row = rows[operation.name]
         # Where it ran through nothing is forgiven: an answer that was given is kept.
@@ -180,12 +180,10 @@ def syncs(house, report, is_short):
             cut_at(house, report, disk, operation, row, MOST, grace=0)
         step = 3 if is_short else 1
         for target in range(1 + index % step, MOST, step):
-            if deadline and time.monotonic() > deadline:
-                break
-            if not cut_at(house, report, disk, operation, row, target):
+            if time.monotonic() > deadline or not cut_at(house, report, disk, operation, row, target):
                 break
         for target in range(1 + index % step, MOST, step) if operation.name in RESTARTED else []:
-            if deadline and time.monotonic() > deadline:
+            if time.monotonic() > deadline:
                 break
             fired, is_right = cut_after_restart(house, report, disk, operation, target)
             if not fired:

@@ -7,12 +7,12 @@ installed is taken away again. Needs root (user_manager.py says why); no manager
 """
 
 import os
-import subprocess
 import sys
 import tempfile
 
-from harness import ROOT, Trouble, play
+from harness import ROOT, output, play, read, run, write
 from house import Sandbox
+from package_contents import make
 from unit_claims import Claims
 from unit_walk import Walk
 from user_manager import UserManager
@@ -27,17 +27,12 @@ def check_units(report, directory, binaries):
     os.makedirs(os.path.join(place, "run"), mode=0o700)
     units = []
     for name in ["ringback.socket", "ringback.service"]:
-        with open(os.path.join(ROOT, "systemd", name)) as unit:
-            text = unit.read().replace("/usr/bin/", binaries + "/")
-        units.append(os.path.join(place, name))
-        with open(units[-1], "w") as unit:
-            unit.write(text)
+        text = read(os.path.join(ROOT, "systemd", name)).replace("/usr/bin/", binaries + "/")
+        units.append(write(os.path.join(place, name), text))
     environment = {"PATH": "/usr/bin:/bin", "HOME": place, "XDG_RUNTIME_DIR": os.path.join(place, "run")}
-    done = subprocess.run(["systemd-analyze", "verify", "--user", *units], capture_output=True, text=True,
-                          env=environment)
+    done = run("systemd-analyze", "verify", "--user", *units, env=environment)
     report.note(done.returncode == 0 and not done.stderr, "systemd-analyze verify", done.stderr.strip())
-    done = subprocess.run(["systemd-analyze", "security", "--offline=true", "--user", "--no-pager", units[1]],
-                          capture_output=True, text=True, env=environment)
+    done = run("systemd-analyze", "security", "--offline=true", "--user", "--no-pager", units[1], env=environment)
     lines = [line for line in done.stdout.splitlines() if "exposure level" in line]
     print(lines[0].replace("\u2192 ", "").strip() if lines else "systemd-analyze security: no score", flush=True)
     report.note(bool(lines), "systemd-analyze security", done.stderr.strip())
@@ -45,25 +40,20 @@ def check_units(report, directory, binaries):
 
 def check_completions(report, binaries):
     for shell, words in SHELLS.items():
-        made = subprocess.run([os.path.join(binaries, "ringback"), "--generate-completion-script", shell],
-                              capture_output=True, text=True)
+        made = run(os.path.join(binaries, "ringback"), "--generate-completion-script", shell)
         with tempfile.NamedTemporaryFile("w", suffix="." + shell) as script:
             script.write(made.stdout)
             script.flush()
-            read = subprocess.run([*words, script.name], capture_output=True, text=True)
-        report.note(made.returncode == 0 and read.returncode == 0 and not read.stderr, f"{shell} reads its completions",
-                    made.stderr + read.stderr)
+            taken = run(*words, script.name)
+        report.note(made.returncode == 0 and taken.returncode == 0 and not taken.stderr, f"{shell} reads its completions",
+                    made.stderr + taken.stderr)
 
 
 def unpacked(binaries, directory):
     """The tarball, unpacked where the person can read it."""
     place = os.path.join(directory, "unpacked")
     os.mkdir(place)
-    made = subprocess.run([os.path.join(ROOT, "Scripts/dist"), binaries, place], capture_output=True, text=True,
-                          env=os.environ | {"COMPRESS": "gzip -1"})
-    if made.returncode:
-        raise Trouble(f"Scripts/dist: {made.stderr[-500:]}")
-    subprocess.run(["tar", "--no-same-owner", "-C", place, "-xf", made.stdout.strip()], check=True)
+    output("tar", "--no-same-owner", "-C", place, "-xf", make("dist", binaries, place, COMPRESS="gzip -1"))
     [top] = [entry.path for entry in os.scandir(place) if entry.is_dir()]
     return top
 

@@ -173,15 +173,14 @@ def try_git_bearer(tools, server):
 
 def try_curl(tools, server):
     url = f"https://127.0.0.1:{server.port}/curl"
-    netrc = tools.house.place("netrc")
-    write(netrc, tools.ringback("token", "--origin", url, "--format", "netrc"))
+    netrc = write(tools.house.place("netrc"), tools.ringback("token", "--origin", url, "--format", "netrc"))
     certificate = tools.house.place("server.pem")
     status, said = tools.run("curl", "-sSf", "--netrc-file", netrc, "--cacert", certificate, url)
     word = base64.b64encode(f"oauth2:{tools.ringback('token', '--origin', url)}".encode()).decode()
     tools.note(status == 0 and f"/curl Basic {word}" in server.text, "curl reads a netrc file", said)
     # The line that docs/tools.md prints.
-    with open(os.path.join(ROOT, "docs/tools.md")) as page:
-        line = next(line for line in page if line.startswith("curl -sSf -H @<("))
+    page = read(os.path.join(ROOT, "docs/tools.md")).splitlines()
+    line = next(line for line in page if line.startswith("curl -sSf -H @<("))
     line = line.replace("https://files.example.org", f"https://127.0.0.1:{server.port}")
     tools.run_traced("curl reads the field of --format header", "bash", "-c", line, CURL_CA_BUNDLE=certificate)
     tools.note(f"/a.txt Bearer {tools.ringback('token', 'work')}" in server.text, "the printed line of curl sends the token")

@@ -121,8 +121,6 @@ class Walk:
             for scheme, server in [("http", self.git), ("https", self.images), ("https", self.api)])
         return text + authority(self.house.place("registry/server.pem"))
 
-    # MARK: the crowds
-
     def crowds(self):
         """The account is signed in: git clones."""
         return [crowd for crowd in [self.gits(), self.kubectls(), self.skopeos()] if crowd]
@@ -153,8 +151,6 @@ class Walk:
         image = f"docker://{place}/team/app:1"
         command = ["skopeo", "inspect", "--authfile", path, "--tls-verify=false", "--raw", image]
         return Crowd(self.tools, "skopeo", lambda number: command, lambda: self.images.text.count(" refused"))
-
-    # MARK: what is tried
 
     def expire(self, crowds, where):
         """All runs of these at once, after the token has expired: how many refresh requests there were."""
@@ -209,9 +205,7 @@ class Walk:
             self.report.note(len(pending) == 1, where, f"{len(pending)} sign-ins")
             self.report.note(desktop.displayed == 1, where, f"{desktop.displayed} notices")
             self.report.note(len(desktop.opened()) == before, where, "a page opened by itself")
-            desktop.control("action", "0")
-            page = until("the page", lambda: desktop.opened()[before:])[0]
-            tcp_request(self.house.sandbox.approve(page))
+            tcp_request(self.house.sandbox.approve(desktop.act()))
             failed = crowd.finish(processes)
         finally:
             for process in processes:

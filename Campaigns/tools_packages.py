@@ -99,8 +99,7 @@ class Packages:
     def write(self, name, text):
         path = self.house.place(name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        write(path, text)
-        return path
+        return write(path, text)
 
     def try_cargo(self):
         if not self.tools.has("cargo"):

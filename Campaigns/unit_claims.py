@@ -6,10 +6,9 @@ failure: nothing may stand in the unit that nobody has seen to work.
 import json
 import os
 
-from harness import progress
+from harness import HERE, progress, read
 from user_manager import PYTHON, UID
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 # Shown by what happens to the daemon (unit_walk.py).
 WALKED = {"Type", "ExecStart", "ExecReload", "Restart", "RestartPreventExitStatus", "WatchdogSec"}
 # What the manager has understood, in its own words.
@@ -22,8 +21,8 @@ ALLOWED_FAMILIES = {"AF_UNIX", "AF_INET", "AF_INET6", "AF_NETLINK"}
 class Claims:
     def __init__(self, report, manager):
         self.report, self.manager = report, manager
-        with open(os.path.join(manager.home, ".local/share/systemd/user/ringback.service")) as unit:
-            lines = unit.read().split("[Service]\n")[1].split("[Install]")[0].splitlines()
+        unit = read(os.path.join(manager.home, ".local/share/systemd/user/ringback.service"))
+        lines = unit.split("[Service]\n")[1].split("[Install]")[0].splitlines()
         self.directives = [tuple(line.split("=", 1)) for line in lines if line and not line.startswith("#")]
 
     def go(self):
@@ -54,7 +53,7 @@ class Claims:
     def probe(self, unit, directives):
         """Runs the probe as a unit with these directives."""
         output = os.path.join(self.manager.home, unit + ".json")
-        script = self.manager.write(f"{unit}.py", open(os.path.join(HERE, "unit_probe.py")).read())
+        script = self.manager.write(f"{unit}.py", read(os.path.join(HERE, "unit_probe.py")))
         lines = "".join(f"{name}={value}\n" for name, value in directives)
         self.manager.write(
             f".config/systemd/user/{unit}.service",
@@ -62,8 +61,7 @@ class Claims:
         self.manager.systemctl("daemon-reload")
         done = self.manager.systemctl("start", unit + ".service")
         try:
-            with open(output) as file:
-                found = json.load(file)
+            found = json.loads(read(output))
         except ValueError:
             raise OSError(f"{unit} said nothing: {done.stderr} {self.manager.why()}") from None
         for path in [output, script]:

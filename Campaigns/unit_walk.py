@@ -6,14 +6,9 @@ import time
 
 from frozen import freeze, has_ended
 from harness import ROOT, read
+from kinds import openid_account
 
 SERVICE, SOCKET = "ringback.service", "ringback.socket"
-ACCOUNT = """
-[accounts.%s]
-issuer = "%s"
-client_id = "ringback-demo"
-scopes = ["openid", "email", "offline_access"]
-"""
 SCHEME = "org.example.unit"
 VAULT = '[vault]\nkey_source = "%s"\n'
 
@@ -26,7 +21,7 @@ class Walk:
         return self.manager.run("ringback", *words, **variables)
 
     def configure(self, more="", key_source="key-file"):
-        text = VAULT % key_source + ACCOUNT % ("work", self.sandbox.issuer) + f'[schemes."{SCHEME}"]\n' + more
+        text = VAULT % key_source + openid_account("work", self.sandbox.issuer) + f'[schemes."{SCHEME}"]\n' + more
         self.manager.write(".config/ringback/config.toml", text)
 
     def drop_in(self, name, text):
@@ -50,6 +45,9 @@ class Walk:
     def state(self):
         return self.manager.show(SERVICE, "ActiveState")
 
+    def works(self, done, what, is_right=True):
+        self.expect(done.returncode == 0 and is_right, what, done)
+
     def expect_session(self, when):
         """The session is there, and its provider honours its token."""
         token = self.ringback("token", "work")
@@ -70,12 +68,11 @@ class Walk:
         self.drop_in("notes", f"StandardError=append:{self.manager.home}/notes\n"
                      f"ExecStopPost=/bin/sh -c 'echo ended: $$SERVICE_RESULT >>{self.manager.home}/notes'\n")
         done = self.manager.run(f"{tarball}/install")
-        self.expect(done.returncode == 0 and not done.stdout, "./install", done)
+        self.works(done, "./install", not done.stdout)
         # The line that it prints.
         line = "systemctl --user daemon-reload && systemctl --user enable --now ringback.socket"
         self.expect(line in done.stderr, "which says what to type", done)
-        done = self.manager.run("sh", "-c", line)
-        self.expect(done.returncode == 0, "the line that it says", done)
+        self.works(self.manager.run("sh", "-c", line), "the line that it says")
         for unit in [SOCKET, SERVICE]:
             shown = self.manager.show(unit, "FragmentPath")
             self.expect(shown == f"{self.manager.home}/.local/share/systemd/user/{unit}", f"{unit} is ours", shown)
@@ -85,25 +82,23 @@ class Walk:
         directory = os.path.join(self.manager.runtime, "ringback")
         modes = [oct(os.stat(path).st_mode & 0o777) for path in [directory, directory + "/ringback.sock"]]
         self.expect(modes == ["0o700", "0o600"], "socket and directory are the person's alone", modes)
-        again = self.manager.run(f"{tarball}/install")
-        self.expect(again.returncode == 0, "./install, once more", again)
+        self.works(self.manager.run(f"{tarball}/install"), "./install, once more")
 
     def first_request(self):
         done = self.ringback("status", "--json")
         status = json.loads(done.stdout) if done.returncode == 0 else {}
         self.expect(status.get("pid") == self.pid and self.pid, "the first request starts the daemon", done)
         self.expect(self.state == "active", "which says when it is ready", self.state)
-        done = self.ringback("login", "work", BROWSER="curl -sSL -o /dev/null")
-        self.expect(done.returncode == 0, "a sign-in", done)
+        self.works(self.ringback("login", "work", BROWSER="curl -sSL -o /dev/null"), "a sign-in")
         self.expect_session("after the sign-in")
 
     def stop_and_start(self):
-        self.expect(self.manager.systemctl("stop", SERVICE).returncode == 0, "systemctl stop")
+        self.works(self.manager.systemctl("stop", SERVICE), "systemctl stop")
         self.expect(self.manager.show(SERVICE, "Result") == "success" and self.state == "inactive", "a clean end",
                     self.manager.show(SERVICE, "Result"))
         self.expect_session("after a stop and a request")
         before = self.pid
-        self.expect(self.manager.systemctl("restart", SERVICE).returncode == 0, "systemctl restart")
+        self.works(self.manager.systemctl("restart", SERVICE), "systemctl restart")
         self.expect(self.pid not in (0, before), "another process", self.pid)
         self.expect_session("after a restart")
 
@@ -111,18 +106,16 @@ class Walk:
         """A link wakes the daemon, though not even its socket is there."""
         self.manager.systemctl("stop", SOCKET, SERVICE)
         self.expect(self.pid == 0 and self.manager.show(SOCKET, "ActiveState") == "inactive", "socket and service stop")
-        done = self.ringback("open", f"{SCHEME}:x")
-        self.expect(done.returncode == 0 and self.pid, "ringback open starts the daemon through its socket unit", done)
+        self.works(self.ringback("open", f"{SCHEME}:x"), "ringback open starts the daemon through its socket unit", self.pid)
         self.expect(self.manager.show(SOCKET, "ActiveState") == "active", "and the socket is there")
 
     def environment(self):
         """environment.d: the example as systemd's own generator reads it."""
-        with open(os.path.join(ROOT, "systemd/environment.d/50-ringback.conf")) as file:
-            self.manager.write(".config/environment.d/50-ringback.conf", file.read())
+        text = read(os.path.join(ROOT, "systemd/environment.d/50-ringback.conf"))
+        self.manager.write(".config/environment.d/50-ringback.conf", text)
         made = self.manager.run("/usr/lib/systemd/user-environment-generators/30-systemd-environment-d-generator")
         wanted = f"RINGBACK_SOCK={self.manager.runtime}/ringback/ringback.sock"
-        self.expect(made.returncode == 0 and wanted in made.stdout.splitlines() and not made.stderr,
-                    "systemd reads environment.d", made)
+        self.works(made, "systemd reads environment.d", wanted in made.stdout.splitlines() and not made.stderr)
         os.unlink(os.path.join(self.manager.home, ".config/environment.d/50-ringback.conf"))
         os.rmdir(os.path.join(self.manager.home, ".config/environment.d"))
 
@@ -143,12 +136,15 @@ class Walk:
         self.manager.systemctl("start", SOCKET)
         self.expect_session("after another daemon has ended")
 
+    @property
+    def names(self):
+        return [each["name"] for each in json.loads(self.ringback("accounts", "--json").stdout)["accounts"]]
+
     def reload(self):
         before = self.pid
-        self.configure(ACCOUNT % ("home", self.sandbox.issuer))
+        self.configure(openid_account("home", self.sandbox.issuer))
         done = self.manager.systemctl("reload", SERVICE)
-        names = [each["name"] for each in json.loads(self.ringback("accounts", "--json").stdout)["accounts"]]
-        self.expect(done.returncode == 0 and names == ["home", "work"], "systemctl reload", f"{done} {names}")
+        self.works(done, "systemctl reload", self.names == ["home", "work"])
         self.configure('[accounts.bad]\nissur = "https://id.example.org"\n')
         done = self.manager.systemctl("reload", SERVICE)
         self.expect(done.returncode != 0, "systemctl reload reports a bad configuration", done)
@@ -156,10 +152,9 @@ class Walk:
         self.expect("active (running)" in status.stdout and "status=78" in status.stdout, "systemctl status says so",
                     status.stdout)
         self.expect("issur" in self.notes, "the journal names the mistake", self.notes)
-        names = [each["name"] for each in json.loads(self.ringback("accounts", "--json").stdout)["accounts"]]
-        self.expect(names == ["home", "work"] and self.pid == before, "and nothing has changed", names)
+        self.expect(self.names == ["home", "work"] and self.pid == before, "and nothing has changed", self.names)
         self.configure()
-        self.expect(self.manager.systemctl("reload", SERVICE).returncode == 0, "mended, it is reloaded")
+        self.works(self.manager.systemctl("reload", SERVICE), "mended, it is reloaded")
         self.expect_session("after reloads")
 
     def restarted(self, before, what):
@@ -214,7 +209,7 @@ class Walk:
 
     def credential(self):
         """LoadCredential=: the vault's key from systemd's hands."""
-        self.manager.write("vault-key", os.urandom(32).hex(), 0o600)
+        self.manager.write("vault-key", os.urandom(32).hex())
         line = f"LoadCredential=ringback-vault-key:{self.manager.home}/vault-key\n"
         self.drop_in("credential", line)
         self.manager.systemctl("restart", SERVICE)
@@ -239,8 +234,7 @@ class Walk:
     def undo(self):
         home = self.manager.home
         kept = os.path.join(home, ".local/state/ringback")
-        done = self.manager.run(f"{home}/.local/share/ringback/install", "--undo")
-        self.expect(done.returncode == 0, "./install --undo", done)
+        self.works(self.manager.run(f"{home}/.local/share/ringback/install", "--undo"), "./install --undo")
         left = [os.path.relpath(os.path.join(place, name), home) for place, _, names in os.walk(home) for name in names]
         own = [".config/ringback/", ".local/state/ringback/", ".local/share/ringback/keys/", "vault-key", "notes",
                f".config/systemd/user/{SERVICE}.d/", ".config/systemd/user/ringback-"]

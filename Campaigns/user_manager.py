@@ -5,11 +5,12 @@ is one. Everything runs in a pid namespace whose end takes all of it along, in c
 what it finds in its group), and with a home directory below the campaign's.
 """
 
+import contextlib
 import os
 import subprocess
 import time
 
-from harness import Trouble, read, until
+from harness import Trouble, children, read, run, until, write
 
 UID = 60_123
 NAME = "ringback-person"
@@ -46,9 +47,7 @@ class UserManager:
         self.directory = directory
         self.home = os.path.join(directory, "home")
         self.runtime = os.path.join(directory, "runtime")
-        self.groups = []
-        self.process = None
-        self.pid = None
+        self.groups, self.process, self.pid = [], None, None
         # The person must reach the home through it.
         os.chmod(directory, 0o711)
         for path in [self.home, self.runtime]:
@@ -57,23 +56,30 @@ class UserManager:
         with open("/etc/passwd") as known, open(os.path.join(directory, "passwd"), "w") as passwd:
             passwd.write(f"{NAME}:x:{UID}:{UID}:A Person:{self.home}:/bin/sh\n" + known.read())
         os.chmod(os.path.join(directory, "passwd"), 0o644)
+        self.know(directory, f"{self.home}/.local/bin:/usr/local/bin:/usr/bin:/bin")
+
+    def know(self, place, path):
+        """The person's environment, which the first process reads at that place."""
         self.environment = {
-            "HOME": self.home, "XDG_RUNTIME_DIR": self.runtime, "USER": NAME, "LOGNAME": NAME, "LANG": "C.UTF-8",
-            "PATH": f"{self.home}/.local/bin:/usr/local/bin:/usr/bin:/bin",
-        }
-        with open(os.path.join(directory, "environment"), "w") as file:
-            file.write("".join(f"{name}={value}\n" for name, value in self.environment.items()))
+            "HOME": self.home, "XDG_RUNTIME_DIR": self.runtime, "USER": NAME, "LOGNAME": NAME, "LANG": "C.UTF-8", "PATH": path}
+        write(os.path.join(place, "environment"), "".join(f"{name}={value}\n" for name, value in self.environment.items()))
 
     def start(self):
+        self.begin(INIT, self.directory)
+        self.until("the user manager", self.answers)
+
+    def begin(self, program, place, *more, namespaces=()):
+        """The first process of new namespaces."""
         self.make_groups()
         self.process = subprocess.Popen(
-            ["unshare", "--mount", "--pid", "--fork", "--kill-child", PYTHON, "-c", INIT, self.directory, str(UID)],
+            ["unshare", "--mount", "--pid", *namespaces, "--fork", "--kill-child", PYTHON, "-c", program, place, str(UID), *more],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/", preexec_fn=self.enter_groups)
         if self.process.stdout.readline() != b"begun\n":
             raise Trouble(f"the namespaces of the user manager were not made: {self.why()}")
-        with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as children:
-            self.pid = int(children.read().split()[0])
-        self.until("the user manager", lambda: self.systemctl("show", "--property=Version").returncode == 0)
+        self.pid = children(self.process.pid)[0]
+
+    def answers(self):
+        return self.systemctl("show", "--property=Version").returncode == 0
 
     def make_groups(self):
         """A control group in each hierarchy, the person's own: the manager puts its units there, and limits them."""
@@ -98,11 +104,8 @@ class UserManager:
                 if number == "0":
                     # Where this may be: limits of memory and tasks can be shown then.
                     for controller in ["+memory", "+pids"]:
-                        try:
-                            with open(above + "/cgroup.subtree_control", "w") as file:
-                                file.write(controller)
-                        except OSError:
-                            pass
+                        with contextlib.suppress(OSError):
+                            write(above + "/cgroup.subtree_control", controller)
                 os.mkdir(group)
             except OSError:
                 continue
@@ -113,21 +116,16 @@ class UserManager:
 
     def enter_groups(self):
         for group in self.groups:
-            try:
-                with open(group + "/cgroup.procs", "w") as file:
-                    file.write(str(os.getpid()))
-            except OSError:
-                # A hierarchy that wants more said first, as cpuset does; nobody but root moves anything there.
-                pass
+            # A hierarchy may want more said first, as cpuset does; nobody but root moves anything there.
+            with contextlib.suppress(OSError):
+                write(group + "/cgroup.procs", str(os.getpid()))
 
     def run(self, *words, text=None, timeout=60, **variables):
         """A program of the person's, beside the manager."""
         environment = self.environment | variables
-        return subprocess.run(
-            ["nsenter", f"--target={self.pid}", "--mount", "--pid", "setpriv", f"--reuid={UID}", f"--regid={UID}",
-             "--clear-groups", "env", "-i", *[f"{name}={value}" for name, value in environment.items()], *words],
-            input=text, stdin=None if text is not None else subprocess.DEVNULL, capture_output=True, text=True,
-            timeout=timeout, cwd=self.home)
+        return run("nsenter", f"--target={self.pid}", "--mount", "--pid", "setpriv", f"--reuid={UID}", f"--regid={UID}",
+                   "--clear-groups", "env", "-i", *[f"{name}={value}" for name, value in environment.items()], *words,
+                   **({} if text is None else {"input": text}), timeout=timeout, cwd=self.home)
 
     def systemctl(self, *words):
         return self.run("systemctl", "--user", "--no-pager", *words)
@@ -144,8 +142,7 @@ class UserManager:
             if not os.path.isdir(directory):
                 os.mkdir(directory, 0o700)
                 os.chown(directory, UID, UID)
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w") as file:
-            file.write(text)
+        write(path, text, mode)
         os.chown(path, UID, UID)
         return path
 

@@ -9,8 +9,6 @@ import urllib.parse
 
 
 class Request:
-    """One request as it was received."""
-
     def __init__(self, method, target, headers, body):
         parts = urllib.parse.urlsplit(target)
         self.method, self.target = method, target
@@ -28,8 +26,27 @@ class Request:
         return json.loads(self.body)
 
 
-class Party:
-    """A server on a free port of 127.0.0.1. `respond` gives (status, headers, document or bytes)."""
+class Served:
+    def __init__(self, handler, kind=http.server.ThreadingHTTPServer):
+        # With the usual five, a burst of connections overflows the queue, and the kernel resets some of them.
+        kind.request_queue_size = 128
+        self.listen(kind, "127.0.0.1", handler)
+
+    def listen(self, kind, host, handler):
+        self.server = kind((host, 0), handler)
+        self.server.daemon_threads = True
+        # A client that goes away is no error of the server.
+        self.server.handle_error = lambda *_: None
+        self.origin = f"http://{f'[{host}]' if ':' in host else host}:{self.server.server_address[1]}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class Party(Served):
+    """`respond` gives (status, headers, document or bytes)."""
 
     def __init__(self):
         self.requests = []
@@ -66,14 +83,7 @@ class Party:
             def log_message(self, *_):
                 pass
 
-        # With the usual five, a burst of connections overflows the queue, and the kernel resets some of them.
-        http.server.ThreadingHTTPServer.request_queue_size = 128
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        # A client that goes away is no error of the server.
-        self.server.handle_error = lambda *_: None
-        self.origin = f"http://127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        super().__init__(Handler)
 
     def respond(self, request):
         raise NotImplementedError
@@ -83,7 +93,3 @@ class Party:
 
     def sent(self, path):
         return [seen for seen in self.requests if seen.path == path]
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()

@@ -3,54 +3,24 @@
 import os
 import subprocess
 
-from harness import Trouble, begun, read, stop, until, write
+from harness import Trouble, begun, read, soon, stop, write
 from house import House
+from kinds import openid_account, supabase_account
 from web import Party
 
 SCHEME = "org.example.ringback-browsers"
 # Whose browser is not ours, as in a container whose users are mapped.
 STRANGER = 54_321
 
-ACCOUNTS = """
-[accounts.work]
-issuer = "{issuer}"
-client_id = "ringback-demo"
-scopes = ["openid", "email", "offline_access"]
 
-[accounts.home]
-issuer = "{issuer}"
-client_id = "ringback-demo"
-scopes = ["openid", "email"]
-
-[accounts.local]
-issuer = "{issuer}"
-client_id = "ringback-demo"
-scopes = ["openid", "email"]
-redirect_uri = "http://localhost:{{port}}/signed-in"
-
-[accounts.form]
-issuer = "{issuer}"
-client_id = "ringback-demo"
-scopes = ["openid", "email"]
-response_mode = "form_post"
-
-[accounts.scheme]
-issuer = "{issuer}"
-client_id = "ringback-demo"
-scopes = ["openid", "email"]
-redirect_uri = "{scheme}:/callback"
-
-[accounts.peer]
-issuer = "{issuer}"
-client_id = "ringback-demo"
-scopes = ["openid", "email"]
-callback_peer_uids = [{stranger}]
-
-[accounts.app]
-provider = "supabase"
-url = "{issuer}/supabase"
-api_key = "sb_publishable_sandbox"
-"""
+def accounts(issuer):
+    few, demo = ["openid", "email"], openid_account
+    return "".join([
+        demo("work", issuer), demo("home", issuer, few),
+        demo("local", issuer, few, redirect_uri="http://localhost:{port}/signed-in"),
+        demo("form", issuer, few, response_mode="form_post"),
+        demo("scheme", issuer, few, redirect_uri=SCHEME + ":/callback"),
+        demo("peer", issuer, few, callback_peer_uids=[STRANGER]), supabase_account("app", issuer)])
 
 
 class Desk:
@@ -63,7 +33,7 @@ class Desk:
         os.chmod(self.house.directory, 0o711)
         self.programs, self.elsewhere = [], None
         self.ringback = self.house.program()
-        write(self.house.configuration, ACCOUNTS.format(issuer=self.sandbox.issuer, scheme=SCHEME, stranger=STRANGER))
+        write(self.house.configuration, accounts(self.sandbox.issuer))
         try:
             self.display = self.first_line(["Xvfb", "-displayfd", "1", "-screen", "0", "1280x900x24", "-ac",
                                             "-nolisten", "tcp"])
@@ -103,10 +73,7 @@ class Desk:
 
     def begin(self, account):
         """A sign-in that a program has asked for: the flow."""
-        status, flow = self.house.api("POST", f"/v1/accounts/{account}/sign-in", {"method": "browser"})
-        if "open_url" not in flow:
-            raise Trouble(f"a sign-in of {account} did not begin: {status} {flow}")
-        return flow
+        return self.house.new_flow(account)
 
     def flow(self, flow, seconds=0):
         return self.house.api("GET", f"/v1/flows/{flow['id']}?wait={seconds}", timeout=seconds + 40)[1]
@@ -157,10 +124,7 @@ class Run:
 
     def says(self, text, seconds=30):
         """Everything on standard error, once the text is there."""
-        try:
-            until(text, lambda: text in self.errors or self.process.poll() is not None, seconds)
-        except Trouble:
-            pass
+        soon(lambda: text in self.errors or self.process.poll() is not None, seconds)
         if text not in self.errors:
             raise Trouble(f"`ringback {' '.join(self.words)}` did not say “{text}” but: {self.out!r} {self.errors!r}")
         return self.errors

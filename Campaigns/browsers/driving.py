@@ -1,10 +1,12 @@
 """What can be done with a browser that a program has started: look at its tabs, click, go back. See chromium.py, firefox.py."""
 
+import contextlib
 import os
 import socket
 import subprocess
+import time
 
-from harness import Trouble, until
+from harness import Trouble, progress, read, until, write
 
 # A name that strict browsers find here.
 ELSEWHERE = "elsewhere.example"
@@ -56,10 +58,8 @@ class Browser:
                     f"TMPDIR={self.path('home')}", *line]
         if self.inside is not None:
             line = ["nsenter", f"--net=/proc/{self.inside}/ns/net", *line]
-        with open(path, "w") as file:
-            file.write(f"#!/bin/sh\ncd /\nprintf '%s\\n' \"$1\" >>'{self.log}'\n{self.preparation()}"
-                       f"exec {' '.join(line)} \"$@\" >>'{self.log}.said' 2>&1\n")
-        os.chmod(path, 0o700)
+        write(path, f"#!/bin/sh\ncd /\nprintf '%s\\n' \"$1\" >>'{self.log}'\n{self.preparation()}"
+              f"exec {' '.join(line)} \"$@\" >>'{self.log}.said' 2>&1\n", 0o700)
 
     @property
     def is_running(self):
@@ -68,11 +68,7 @@ class Browser:
     @property
     def opened(self):
         """The URLs that it was started with so far."""
-        try:
-            with open(self.log) as log:
-                return log.read().splitlines()
-        except FileNotFoundError:
-            return []
+        return read(self.log).splitlines()
 
     def begin(self, url="about:blank"):
         """Starts the browser as a person does who opens it before anything else."""
@@ -87,16 +83,12 @@ class Browser:
             return socket.create_connection(("127.0.0.1", port), timeout=5)
         return self.desk.elsewhere.connect(port)
 
-    # MARK: tabs
-
     def tabs(self):
         """What every tab shows; those that are on their way to a page are left out."""
         found = []
         for handle in self.handles():
-            try:
+            with contextlib.suppress(Gone):
                 found.append(self.look(handle))
-            except Gone:
-                pass
         return found
 
     def find(self, what, test, seconds=30):
@@ -112,7 +104,6 @@ class Browser:
             raise Trouble(f"{self.name} waited in vain for {what}; it shows {[str(tab) for tab in seen]}") from None
 
     def page(self, text, seconds=30):
-        """The tab whose page holds the text."""
         return self.find(f"“{text}”", lambda tab: text in tab.text, seconds)
 
     def sign_in_page(self, beside=()):
@@ -131,6 +122,25 @@ class Browser:
             if handle != keep:
                 self.close_tab(handle)
         until("the tabs to close", lambda: len(self.handles()) == 1)
+
+
+def walks(chosen, report, walk, names, left_out=(), short=()):
+    """Each walk of a browser that is wanted. `left_out`: those that are not made here, and why."""
+    browser = walk.browser
+    for name in names:
+        if chosen.only not in name or chosen.short and name not in short:
+            continue
+        where = f"{browser.name}, {name.replace('_', ' ')}"
+        if name in left_out:
+            report.skip(where, left_out[name])
+            continue
+        started = time.monotonic()
+        try:
+            walk.before(name)
+            getattr(walk, name)()
+        except (Trouble, Gone) as trouble:
+            report.note(False, f"{browser.name}: {name}", str(trouble))
+        progress(f"{where}: {time.monotonic() - started:.0f} s")
 
 
 def is_alive(pid):

@@ -58,14 +58,6 @@ class Eavesdropper:
 
 
 class Attacks(Walk):
-    def as_bob(self, authorization_url):
-        """The attacker goes through the provider's page: where it would send them."""
-        self.desk.sandbox.control(auto_approve="bob")
-        try:
-            return self.desk.sandbox.approve(authorization_url)
-        finally:
-            self.desk.sandbox.control(auto_approve=False)
-
     def own_request(self, redirect_uri, state):
         """An authorization request of the attacker's own making."""
         challenge = base64.urlsafe_b64encode(hashlib.sha256(b"v" * 43).digest()).rstrip(b"=").decode()
@@ -88,12 +80,11 @@ class Attacks(Walk):
 
     def known_address(self):
         """The control: whoever has the authorization URL, which only a person is shown, wins by the very same attack."""
-        self.desk.forget("work")
-        self.browser.close_all()
+        self.clear("work")
         run = self.desk.start("login", "work", "--no-browser", browser=self.browser)
         url = until("the address", lambda: run.out.split("\n")[0])
         before = len(self.browser.opened)
-        tab = self.lure(self.as_bob(url))
+        tab = self.lure(self.callback(url, "bob"))
         self.note(run.end() == 0 and self.desk.subject("work") == "bob", "the control: with the authorization URL", str(run))
         self.note("Signed in" in tab.text and len(self.browser.opened) == before, "the control's tab", str(tab))
         self.desk.forget("work")
@@ -122,7 +113,7 @@ class Attacks(Walk):
             # The redirect URI is known: it says where the provider's answer goes.
             redirect_uri = urllib.parse.parse_qs(urllib.parse.urlsplit(page.url).query)["redirect_uri"][0]
             for state in ["A" * 43, opened.rsplit("/", 1)[1]]:
-                tab = self.lure(self.as_bob(self.own_request(redirect_uri, state)))
+                tab = self.lure(self.callback(self.own_request(redirect_uri, state), "bob"))
                 self.note(NOTHING in tab.text and "code=" not in tab.url, f"{where}: a forged callback", str(tab))
                 self.browser.close_tab(tab.handle)
             # The person is led to the address that was seen, which is spent.
@@ -136,8 +127,7 @@ class Attacks(Walk):
 
     def led_ahead(self):
         """A page that knows the address makes the person's browser spend it: the person signs in as themselves, or again."""
-        self.desk.forget("work")
-        self.browser.close_all()
+        self.clear("work")
         flow = self.desk.begin("work")
         tab = self.lure(flow["open_url"])
         self.note("Sign in as" in tab.text, "the address as a link", str(tab))
@@ -149,11 +139,10 @@ class Attacks(Walk):
         """The answer comes by a link of another scheme: the provider's redirect, the browser's question, xdg-open."""
         from .handlers import registered
         with registered(self.desk, self.browser) as agree:
-            self.desk.forget("scheme")
-            self.browser.close_all()
+            self.clear("scheme")
             before = self.requests("authorize", "sign_in", "token")
-            run = self.desk.start("login", "scheme", browser=self.browser)
-            self.browser.approve(self.browser.sign_in_page())
+            run, page = self.log_in("scheme")
+            self.browser.approve(page)
             agree()
             self.note(run.end() == 0 and "Signed in to scheme as alice" in run.out, "a custom scheme", str(run))
             made = [after - former for former, after in zip(before, self.requests("authorize", "sign_in", "token"))]

@@ -61,7 +61,23 @@ class Walk:
         self.rows.append((f"{self.browser.name}, {where}", f"{shown:.1f}"))
         return last
 
-    # MARK: walks
+    def clear(self, *accounts):
+        """Nobody is signed in to these, and one tab is left: the tabs."""
+        self.desk.forget(*accounts)
+        self.browser.close_all()
+        return self.browser.tabs()
+
+    def callback(self, authorization_url, user="alice"):
+        """Where the provider would send this user."""
+        self.desk.sandbox.control(auto_approve=user)
+        try:
+            return self.desk.sandbox.approve(authorization_url)
+        finally:
+            self.desk.sandbox.control(auto_approve=False)
+
+    def log_in(self, account="work"):
+        run = self.desk.start("login", account, browser=self.browser)
+        return run, self.browser.sign_in_page()
 
     def cold(self):
         """A browser that does not run yet opens the page and nothing else."""
@@ -76,9 +92,7 @@ class Walk:
 
     def running(self):
         """A browser with tabs of its own gets one more; two accounts one after another."""
-        self.browser.close_all()
-        former = self.browser.tabs()
-        self.desk.forget("work", "home")
+        former = self.clear("work", "home")
         last = self.sign_in("running", "work", beside=former)
         again = self.sign_in("another account", "home", user="bob", beside=[*former, last])
         self.note(self.desk.subject("work") == "alice" and self.desk.subject("home") == "bob", "two accounts",
@@ -96,9 +110,7 @@ class Walk:
         self.note(all("Signed in" in tab.text for tab in tabs), "both tabs", str([*map(str, tabs)]))
 
     def private(self):
-        self.desk.forget("work")
-        self.browser.close_all()
-        former = self.browser.tabs()
+        former = self.clear("work")
         self.sign_in("private window", "work", private=True, beside=former)
         self.desk.forget("work")
         self.browser.quit()
@@ -109,36 +121,29 @@ class Walk:
 
     def verbs(self):
         """The other verbs that open a page."""
-        self.desk.forget("work", "app")
         self.desk.sandbox.project.control(reset=True)
-        self.browser.close_all()
-        former = self.browser.tabs()
+        former = self.clear("work", "app")
         self.sign_in("login", "work", beside=former)
         opened, run = len(self.browser.opened), self.desk.start("logout", "work", "--browser", browser=self.browser)
         self.note(run.end() == 0 and "Signed out of work" in run.out, "logout --browser", str(run))
         self.desk.keep(self.browser, self.browser.page("Signed out"), "the provider's page after logout --browser")
         self.note(len(self.browser.opened) == opened + 1, "logout --browser: starts", str(self.browser.opened[opened:]))
-        self.browser.close_all()
-        former = self.browser.tabs()
+        former = self.clear()
         self.sign_in("token --sign-in", "work", words=("token", "--sign-in"), beside=former, printed="at-")
         asks = ("supabase_authorize", "supabase_callback", "supabase_token")
-        self.browser.close_all()
-        former = self.browser.tabs()
+        former = self.clear()
         # The project is asked for each of the two entrances by the daemon, so that its no can be told; the browser goes
         # on to the provider behind it.
         self.sign_in("a project", "app", words=("login", "--with", "github"), beside=former, asks=asks, asked=[2, 1, 1])
-        self.browser.close_all()
-        former = self.browser.tabs()
+        former = self.clear()
         self.sign_in("supabase link", "app", words=("supabase", "link", "--with", "google"), beside=former,
                      printed="Linked google to app", asks=asks[1:2])
         self.desk.forget("app")
 
     def second_tab(self):
         """The address in a second tab, the sign-in page in two tabs, and the tab that comes too late."""
-        self.desk.forget("work")
-        self.browser.close_all()
-        run = self.desk.start("login", "work", browser=self.browser)
-        page = self.browser.sign_in_page()
+        self.clear("work")
+        run, page = self.log_in()
         url = self.browser.opened[-1]
         again = self.browser.open_tab(url)
         used = self.browser.page(USED)
@@ -156,10 +161,8 @@ class Walk:
         self.note(self.desk.subject("work") == "alice", "it changes nothing", f"{self.desk.subject('work')}")
 
     def back_and_reload(self):
-        self.desk.forget("work")
-        self.browser.close_all()
-        run = self.desk.start("login", "work", browser=self.browser)
-        page = self.browser.sign_in_page()
+        self.clear("work")
+        run, page = self.log_in()
         self.browser.reload(page)
         page = self.browser.sign_in_page()
         self.browser.approve(page)
@@ -184,10 +187,9 @@ class Walk:
                   "it changes nothing", f"{self.desk.subject('work')}")
 
     def denial(self):
-        self.desk.forget("work")
-        self.browser.close_all()
-        run = self.desk.start("login", "work", browser=self.browser)
-        self.browser.click(self.browser.sign_in_page(), "button[value=deny]")
+        self.clear("work")
+        run, page = self.log_in()
+        self.browser.click(page, "button[value=deny]")
         last = self.browser.page("Sign-in declined")
         self.desk.keep(self.browser, last, "a denial")
         self.note(run.end() == 4 and "/failed/" in last.url, "a denial", f"{run} {last}")
@@ -195,17 +197,14 @@ class Walk:
     def other_redirects(self):
         """A redirect URI of localhost, and an answer that the browser posts."""
         for account, where in [("local", "localhost"), ("form", "form_post")]:
-            self.desk.forget(account)
-            self.browser.close_all()
-            former = self.browser.tabs()
+            former = self.clear(account)
             last = self.sign_in(where, account, beside=former)
             self.note("code=" not in last.url, f"{where}: the address", last.url)
 
     def fragments(self):
         """What stands behind `#` in a callback's address is told to no server, but a redirect hands it on to the next page,
         and the history keeps it: a project that is set up badly puts tokens there."""
-        self.desk.forget("work")
-        self.browser.close_all()
+        self.clear("work")
         flow = self.desk.begin("work")
         redirect_uri = flow["redirect_uri"]
         for where, url in [("alone", redirect_uri), ("with a query", redirect_uri + "?a=b")]:
@@ -215,17 +214,14 @@ class Walk:
             tab = self.browser.find("the answer", lambda tab: tab.handle == handle and NOTHING in tab.text)
             kept = [url for url in [tab.url, *self.browser.history(tab)] if "access_token" in url]
             self.note(not kept, f"a token behind #, {where}, leaves address bar and history", str(kept))
-        self.desk.sandbox.control(auto_approve="alice")
-        callback = self.desk.sandbox.approve(flow["authorization_url"])
-        self.desk.sandbox.control(auto_approve=False)
+        callback = self.callback(flow["authorization_url"])
         self.browser.open_tab(callback + "#error=server_error")
         last = self.browser.page("Signed in")
         self.note("#error" not in last.url, "the last page's address is its own", last.url)
 
     def looking_ahead(self):
         """A web page that knows the address makes the browser load it in every way but one: nothing is spent."""
-        self.desk.forget("work")
-        self.browser.close_all()
+        self.clear("work")
         flow, site = self.desk.begin("work"), Website()
         url = flow["open_url"]
         own = site.origin + "/own"
@@ -240,17 +236,13 @@ class Walk:
             tab = self.browser.open_tab(site.origin + "/")
             self.browser.find("the page", lambda tab: "Somebody else" in tab.text)
             until("the page to be done", lambda: site.asked("/over"))
-            for name in ["Purpose", "Sec-Purpose", "X-Moz"]:
-                if any(name in fields for fields in site.asked("/own")):
-                    break
-            else:
+            marks = ["Purpose", "Sec-Purpose", "X-Moz"]
+            if not any(name in fields for fields in site.asked("/own") for name in marks):
                 self.note(False, "the control: the browser looks ahead", str(site.asked("/own")))
             self.note(len(site.asked("/own")) >= 3, "the control: the page's other requests", str(len(site.asked("/own"))))
             self.note(self.desk.visits(flow) == ["unused"], "looking ahead spends nothing", str(self.desk.visits(flow)))
             # The genuine callback, looked ahead at: the code is not spent either.
-            self.desk.sandbox.control(auto_approve="alice")
-            callback = self.desk.sandbox.approve(flow["authorization_url"])
-            self.desk.sandbox.control(auto_approve=False)
+            callback = self.callback(flow["authorization_url"])
             site.pages["/callback"] = "<title>Ahead</title><h1>Ahead</h1>" + ways.format(callback.replace("&", "&amp;"))
             self.browser.close_tab(tab)
             self.browser.open_tab(site.origin + "/callback")
@@ -262,5 +254,4 @@ class Walk:
             self.browser.approve(page)
             self.note(self.desk.flow(flow, 20)["status"] == "completed", "the person's own opening", str(self.desk.flow(flow)))
         finally:
-            self.desk.sandbox.control(auto_approve=False)
             site.close()

@@ -32,16 +32,26 @@ def allowed(browser):
     # Chromium's question is no page. Its policy answers it, which only root can write.
     if os.geteuid() != 0:
         raise Trouble("only root can write Chromium's policy, which answers its question")
+    with policy(SCHEME):
+        browser.quit()
+        browser.begin()
+        yield lambda: None
+
+
+@contextlib.contextmanager
+def policy(*schemes):
+    """Chromium's managed policy, by which links of these schemes start their program without a question."""
+    if os.path.exists(POLICY):
+        raise Trouble(f"{POLICY} is there already: look at it and remove it")
     made, parent = [], os.path.dirname(POLICY)
     while not os.path.isdir(parent):
         made.append(parent)
         parent = os.path.dirname(parent)
     os.makedirs(os.path.dirname(POLICY), exist_ok=True)
     try:
-        write(POLICY, json.dumps({"AutoLaunchProtocolsFromOrigins": [{"protocol": SCHEME, "allowed_origins": ["*"]}]}), 0o644)
-        browser.quit()
-        browser.begin()
-        yield lambda: None
+        allowed = [{"protocol": scheme, "allowed_origins": ["*"]} for scheme in schemes]
+        write(POLICY, json.dumps({"AutoLaunchProtocolsFromOrigins": allowed}), 0o644)
+        yield
     finally:
         os.unlink(POLICY)
         for directory in made:

@@ -19,9 +19,7 @@ MimeType=x-scheme-handler/http;x-scheme-handler/https;
 class Settings(Walk):
     def by_xdg_open(self):
         """No BROWSER: the desktop's default browser, by its desktop file."""
-        self.desk.forget("work")
-        self.browser.close_all()
-        former = self.browser.tabs()
+        former = self.clear("work")
         environment = self.desk.environment
         applications = os.path.join(environment["XDG_DATA_HOME"], "applications")
         configuration = os.path.join(environment["HOME"], ".config")
@@ -71,8 +69,7 @@ class Settings(Walk):
 
     def container_tabs(self):
         """A container of Firefox's, which has cookies of its own: the sign-in is the same."""
-        self.desk.forget("work")
-        self.browser.close_all()
+        self.clear("work")
         flow = self.desk.begin("work")
         handle = self.browser.open_container_tab(flow["open_url"])
         self.browser.approve(self.browser.find("the provider's page", lambda tab: tab.handle == handle and "Sign in as" in tab.text))

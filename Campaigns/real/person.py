@@ -3,18 +3,11 @@
 import json
 import subprocess
 
+from harness import Refuted, expect
+
 # Of a verb, in seconds; a sign-in waits for the pages.
 VERB_SECONDS = 60
 SIGN_IN_SECONDS = 120
-
-
-class Refuted(Exception):
-    """Something is not as it has to be: what was asked, what came."""
-
-
-def expect(is_right, text):
-    if not is_right:
-        raise Refuted(text)
 
 
 class Ringback:

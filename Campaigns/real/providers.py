@@ -11,7 +11,7 @@ import sys
 import time
 import urllib.parse
 
-from harness import Trouble, stop, tcp_request, until
+from harness import Trouble, output, read, stop, tcp_request, until, write
 
 PERSON = "alice"
 EMAIL = "alice@example.org"
@@ -54,8 +54,7 @@ class Provider:
         self.metadata = until(f"{command[0]} to answer", metadata, START_SECONDS)
 
     def why(self, lines=12):
-        with open(os.path.join(self.directory, "log"), errors="replace") as log:
-            return "".join(log.readlines()[-lines:]).strip()
+        return "\n".join(read(os.path.join(self.directory, "log")).splitlines()[-lines:])
 
     def userinfo(self, token):
         """What the provider says of a token: (status, claims)."""
@@ -93,13 +92,11 @@ class Canaille(Provider):
         super().__init__(directory, port, "canaille")
         configuration = os.path.join(self.directory, "canaille.toml")
         self.environment["CANAILLE_CONFIG"] = configuration
-        with open(configuration, "w") as file:
-            file.write(
-                f'SECRET_KEY = "of-a-provider-under-test"\nSERVER_NAME = "127.0.0.1:{port}"\n'
-                'PREFERRED_URL_SCHEME = "http"\n'
-                f'[CANAILLE_SQL]\nDATABASE_URI = "sqlite:///{self.directory}/canaille.db"\n'
-                f"[CANAILLE_OIDC]\nDYNAMIC_CLIENT_REGISTRATION_OPEN = true\nACTIVE_JWKS = [{self.keys()}]\n"
-            )
+        write(configuration, (
+            f'SECRET_KEY = "of-a-provider-under-test"\nSERVER_NAME = "127.0.0.1:{port}"\n'
+            'PREFERRED_URL_SCHEME = "http"\n'
+            f'[CANAILLE_SQL]\nDATABASE_URI = "sqlite:///{self.directory}/canaille.db"\n'
+            f"[CANAILLE_OIDC]\nDYNAMIC_CLIENT_REGISTRATION_OPEN = true\nACTIVE_JWKS = [{self.keys()}]\n"))
 
     def keys(self):
         """A key of each kind, as TOML."""
@@ -113,10 +110,7 @@ class Canaille(Provider):
         return ", ".join("{ " + table + " }" for table in tables)
 
     def manage(self, *arguments):
-        done = subprocess.run([self.program("canaille"), *arguments], env=self.environment, cwd=self.directory,
-                              stdin=subprocess.DEVNULL, capture_output=True, timeout=START_SECONDS)
-        if done.returncode:
-            raise Trouble(f"canaille {arguments[0]} failed: {done.stderr.decode(errors='replace')[-500:]}")
+        output(self.program("canaille"), *arguments, env=self.environment, cwd=self.directory, timeout=START_SECONDS)
 
     def start(self):
         self.manage("install")
@@ -130,7 +124,6 @@ class Canaille(Provider):
             client_name=f"Ringback {algorithm}", redirect_uris=[redirect_uri], token_endpoint_auth_method=method,
             grant_types=["authorization_code", "refresh_token"], response_types=["code"], application_type="native",
             scope="openid profile email", id_token_signed_response_alg=algorithm)
-
 
     def service(self):
         """A client that gets tokens for itself."""

@@ -9,13 +9,14 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
-from harness import Trouble, free_ports, play, progress, write  # noqa: E402
+from harness import Refuted, Trouble, free_ports, play, progress, write  # noqa: E402
 from house import House  # noqa: E402
+from kinds import openid_account  # noqa: E402
 
 from pages import Chromium  # noqa: E402
 from playwright.sync_api import Error as BrowserError  # noqa: E402
 from providers import Canaille  # noqa: E402
-from person import Refuted, Ringback  # noqa: E402
+from person import Ringback  # noqa: E402
 from walks import CANAILLE, CLIENTS, SERVICE  # noqa: E402
 
 
@@ -34,11 +35,9 @@ def accounts(house, canaille, port):
 
 
 def account(name, issuer, client, redirect_uri, secret=None):
-    text = f'[accounts.{name}]\nissuer = "{issuer}"\nclient_id = "{client}"\nredirect_uri = "{redirect_uri}"\n'
-    if secret:
-        # How it is sent is left to the metadata: canaille lists four ways.
-        text += f'client_secret = "{secret}"\n'
-    return text + 'scopes = ["openid", "email"]\n'
+    # How the secret is sent is left to the metadata: canaille lists four ways.
+    more = {"client_secret": secret} if secret else {}
+    return openid_account(name, issuer, ["openid", "email"], client_id=client, redirect_uri=redirect_uri, **more)
 
 
 def services(house, canaille):

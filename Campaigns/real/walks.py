@@ -6,9 +6,8 @@ import secrets
 import time
 import urllib.parse
 
-from harness import until, write
+from harness import expect, until, write
 
-from person import expect
 from providers import EMAIL, PERSON
 
 # Clients at canaille, and what their ID tokens are signed with: one for each kind of key, and more because a consent is
@@ -45,9 +44,6 @@ def refreshed(stage, token):
 
 def header(token):
     return json.loads(base64.urlsafe_b64decode(token.split(".")[0] + "==="))
-
-
-# MARK: canaille
 
 
 def whole_life(stage):
@@ -116,9 +112,6 @@ def strict(stage):
     expect(status == 400 and b"code_verifier" in body, f"a code without a verifier: {status} {body[:200]!r}")
     answer = stage.person.page.goto(endpoint + "?" + urllib.parse.urlencode(query))
     expect(answer.status == 400, f"another redirect URI: {answer.status} at {stage.person.page.url}")
-
-
-# MARK: canaille, without a person
 
 
 def service_life(stage):

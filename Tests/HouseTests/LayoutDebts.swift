@@ -9,6 +9,6 @@ enum LayoutDebts {
         // With what `SupabaseSignIn` asks in a session's lane.
         "BrokerCore.SessionManager": 900,
         // The routes of the imitation, an extension for each subject.
-        "Sandbox.SupabaseProject": 1_350,
+        "Sandbox.SupabaseProject": 1_300,
     ]
 }

@@ -2,7 +2,6 @@ public import Cryptography
 public import RingbackBase
 
 /// A client the sandbox knows, and where its authorization responses may go.
-///
 /// Redirect URIs are compared byte for byte (RFC 9700 section 2.1), with the one exception of RFC 8252 section 7.3:
 /// the port of a loopback IP literal, which a native app learns only when it starts to listen.
 public struct SandboxClient: Sendable {
@@ -29,7 +28,6 @@ public struct SandboxClient: Sendable {
     public let secret: Secret?
     public var redirectURIs: [String]
     public var loopback: LoopbackRule
-    /// The methods that the client may use.
     public var authentications: [Authentication]
     /// The public keys of a client with `private_key_jwt`.
     public var keys: [PublicKey]

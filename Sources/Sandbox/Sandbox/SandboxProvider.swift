@@ -22,7 +22,6 @@ final class SandboxProvider: Sendable {
         try state.withLock(body)
     }
 
-    /// Responds to a request to a path below the issuer's.
     func respond(to request: ServerRequest, path: String) async -> ServerResponse {
         let request = SandboxRequest(request, path: path)
         if path.hasPrefix("/sandbox/") { return await control(request, path: path) }
@@ -63,7 +62,7 @@ final class SandboxProvider: Sendable {
             return fault.supabaseResponse(to: request, endpoint) ?? fault.answer(insteadOf: honest?.response)
         }
         guard let honest else { return Responses.text("There is no answer.", status: 500) }
-        if honest.hasRotated { withState { $0.server.issuer.counters.rotationsAnswered += 1 } }
+        if honest.hasRotated { withState { $0.server.issuer.counters[.rotationsAnswered] += 1 } }
         return honest.response
     }
 
@@ -73,11 +72,15 @@ final class SandboxProvider: Sendable {
     ) -> (response: ServerResponse, hasRotated: Bool)? {
         guard fault?.isProcessed ?? true else { return nil }
         let (response, hasRotated, sent, announce) = withState { state in
-            let before = state.server.issuer.counters.rotations
+            let before = state.server.issuer.counters[.rotations]
             let last = state.supabase.mail.messages.last?.number ?? 0
-            let response = state.answer(request, endpoint, at: clock() + state.clockOffset)
+            let now = clock() + state.clockOffset
+            let response =
+                endpoint.isSupabase
+                ? state.supabase.answer(request, endpoint, upstream: &state.server, at: now)
+                : state.server.answer(request, endpoint, at: now)
             let sent = state.supabase.mail.messages(after: last).map(\.line)
-            return (response, state.server.issuer.counters.rotations > before, sent, state.options.announce)
+            return (response, state.server.issuer.counters[.rotations] > before, sent, state.options.announce)
         }
         sent.forEach(announce)
         return (response, hasRotated)
@@ -93,7 +96,6 @@ struct ProviderState {
     var supabase: SupabaseProject
     var faults = Faults()
     var log = RequestLog()
-    /// Seconds that the issuer's clock is ahead.
     var clockOffset = 0
 
     init(origin: String, prefix: String, options: SandboxOptions) {
@@ -102,13 +104,6 @@ struct ProviderState {
         self.options = options
         server = AuthorizationServer(origin: origin, prefix: prefix, options: options)
         supabase = SupabaseProject(url: server.issuer.name)
-    }
-
-    /// The correct response of an endpoint.
-    mutating func answer(_ request: SandboxRequest, _ endpoint: Endpoint, at now: Int) -> ServerResponse {
-        endpoint.isSupabase
-            ? supabase.answer(request, endpoint, upstream: &server, at: now)
-            : server.answer(request, endpoint, at: now)
     }
 
     /// As it was started. The keys are kept: making them takes time, and no test can tell the difference.
@@ -120,10 +115,8 @@ struct ProviderState {
     }
 }
 
-/// A development identity provider: one server with an issuer at its root and others below path prefixes.
-///
-/// Written from the standards, independently of the client that is tested against it. Everything it knows is in memory,
-/// its users have no passwords, and it shows its secrets to everybody: it must listen on loopback only.
+/// One server with an issuer at its root and others below path prefixes. Everything it knows is in memory, its users
+/// have no passwords, and it shows its secrets to everybody: it must listen on loopback only.
 public final class SandboxSite: Sendable {
     private struct Place {
         let authorities: Set<String>
@@ -135,9 +128,7 @@ public final class SandboxSite: Sendable {
     private let clock: @Sendable () -> Int
     private let place = Mutex<Place?>(nil)
 
-    /// - Parameters:
-    ///   - options: users, clients, issuers and the switches at the start.
-    ///   - clock: Unix seconds.
+    /// - Parameter clock: Unix seconds.
     public init(
         options: SandboxOptions = SandboxOptions(), clock: @escaping @Sendable () -> Int = SandboxSite.systemTime
     ) {
@@ -147,9 +138,7 @@ public final class SandboxSite: Sendable {
 
     /// Starts to respond. The issuers' URLs begin with the origin (`http://127.0.0.1:8080`, no final slash), which is
     /// known only once the server listens.
-    ///
-    /// - Parameter publicOrigin: the issuers' URLs begin with this one instead, because a server in front of this one
-    ///   passes requests on (`https://provider.test`).
+    /// - Parameter publicOrigin: the URLs begin with this one instead, that of a server in front of this one.
     public func open(at origin: String, publicOrigin: String? = nil) {
         let first = publicOrigin ?? origin
         let providers = options.issuerPaths.map { prefix in
@@ -164,14 +153,11 @@ public final class SandboxSite: Sendable {
         place.withLock { $0 = opened }
     }
 
-    /// The issuers' URLs; none before ``open(at:)``.
     public var issuers: [String] { place.withLock { $0?.issuers ?? [] } }
 
-    /// Responds to a request: the handler of an `HTTPServer`.
     public func respond(to request: ServerRequest) async -> ServerResponse {
         guard let place = place.withLock({ $0 }) else { return Responses.text("Not open yet.", status: 503) }
-        // If an attacker lets a name point to loopback (DNS rebinding), the attacker's web page must not reach the
-        // sandbox.
+        // DNS rebinding: a web page whose name an attacker leads to loopback must not reach the sandbox.
         if let host = request.fields["Host"], !place.authorities.contains(host.lowercased()) {
             return Responses.text("The Host is not this server's.", status: 421)
         }
@@ -183,7 +169,6 @@ public final class SandboxSite: Sendable {
         return await provider.respond(to: request, path: path)
     }
 
-    /// The issuer's prefix, and the path below it.
     private func route(_ path: String, _ place: Place) -> (prefix: String, path: String) {
         // RFC 8414 section 3.1 puts the well-known part between host and path.
         let inserted = "/.well-known/oauth-authorization-server"
@@ -194,7 +179,7 @@ public final class SandboxSite: Sendable {
         return (prefix ?? "", String(path.dropFirst(prefix?.count ?? 0)))
     }
 
-    /// The system's time in Unix seconds.
+    /// Unix seconds.
     public static func systemTime() -> Int {
         var now = timespec()
         unsafe clock_gettime(CLOCK_REALTIME, &now)

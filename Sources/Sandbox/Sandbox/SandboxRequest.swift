@@ -7,7 +7,6 @@ struct SandboxRequest: Sendable {
     let path: String
     let fields: HTTPFields
     let query: [FormEncoding.Pair]
-    /// Undecoded; empty without one.
     let rawQuery: String
     /// Nil unless the body is a form that can be read.
     let form: [FormEncoding.Pair]?
@@ -30,9 +29,7 @@ struct SandboxRequest: Sendable {
         isWellFormed = query != nil && (form != nil || !isForm)
     }
 
-    /// Everything that was sent, for the log.
     var pairs: [FormEncoding.Pair] { query + (form ?? []) }
-
     /// The parameters of an endpoint that browsers open: those of the form in a POST, else those of the query.
     var parameters: Parameters { Parameters(method == "POST" ? form ?? [] : query) }
 
@@ -54,17 +51,12 @@ struct SandboxRequest: Sendable {
         return String(words[1])
     }
 
-    /// The `grant_type`, for faults that apply to one grant.
     var grantType: String? { (form ?? query).first { $0.name == "grant_type" }?.value }
 }
 
-/// The parameters of a request to an OAuth endpoint.
-///
-/// A parameter without a value counts as omitted, and one that occurs twice makes the request invalid (RFC 6749
-/// sections 3.1 and 3.2).
+/// Empty parameters count as omitted, repeated ones make the request invalid (RFC 6749 sections 3.1 and 3.2).
 struct Parameters: Sendable {
     private let values: [String: String]
-    /// Names that occurred more than once.
     let repeated: Set<String>
 
     init(_ pairs: [FormEncoding.Pair]) {
@@ -80,15 +72,12 @@ struct Parameters: Sendable {
         return value
     }
 
-    func required(_ name: String) throws -> String {
-        try unwrap(self[name], "invalid_request", "\(name) is missing")
-    }
+    func required(_ name: String) throws -> String { try unwrap(self[name], "invalid_request", "\(name) is missing") }
 
     func requireUnrepeated() throws {
         if let name = repeated.min() { throw OAuthError("invalid_request", "\(name) is repeated") }
     }
 
-    /// The scopes of a request; nil if it names none.
     var scopes: [String]? { self["scope"]?.split(separator: " ").map(String.init) }
 }
 
@@ -108,17 +97,12 @@ struct OAuthError: Error, Equatable {
     }
 }
 
-/// Throws an error unless the condition is met.
 func require(_ isMet: Bool, _ code: String, _ description: String, status: Int = 400, challenge: String? = nil) throws {
     if !isMet { throw OAuthError(code, description, status: status, challenge: challenge) }
 }
 
-/// Throws an error if an endpoint is switched off.
-func requireOffer(_ isOffered: Bool) throws {
-    try require(isOffered, "invalid_request", "not offered", status: 404)
-}
+func requireOffer(_ isOffered: Bool) throws { try require(isOffered, "invalid_request", "not offered", status: 404) }
 
-/// The value; throws an error if there is none.
 func unwrap<Value>(
     _ value: Value?, _ code: String, _ description: String, status: Int = 400, challenge: String? = nil
 ) throws -> Value {
@@ -132,8 +116,7 @@ enum Responses {
         answer(status, "application/json", object.jsonValue.serialized(), fields)
     }
 
-    /// A page. The policy names no `form-action`: browsers also apply it to the redirect that follows the form, and
-    /// that goes to the client.
+    /// No `form-action`: browsers also apply it to the redirect after the form, which goes to the client.
     static func page(_ html: String, status: Int = 200, scriptHash: String? = nil) -> ServerResponse {
         let script = scriptHash.map { "; script-src 'sha256-\($0)'" } ?? ""
         let policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'" + script
@@ -142,14 +125,10 @@ enum Responses {
             [("Content-Security-Policy", policy), ("X-Frame-Options", "DENY")])
     }
 
-    /// 303, since the browser may have sent credentials in the request (RFC 9700 section 4.12).
-    static func redirect(to location: String) -> ServerResponse {
-        answer(303, "text/plain", [], [("Location", location)])
-    }
-
-    /// The same, with parameters after those that the URL has.
+    /// 303, as the request may have had credentials (RFC 9700 4.12). The parameters come after the URL's own.
     static func redirect(to location: String, adding pairs: [(String, String)]) -> ServerResponse {
-        redirect(to: location + (location.contains("?") ? "&" : "?") + FormEncoding.encode(pairs))
+        let mark = pairs.isEmpty ? "" : location.contains("?") ? "&" : "?"
+        return answer(303, "text/plain", [], [("Location", location + mark + FormEncoding.encode(pairs))])
     }
 
     static var nothing: ServerResponse { text("There is nothing here.", status: 404) }
@@ -162,7 +141,6 @@ enum Responses {
         answer(status, "text/plain; charset=utf-8", Array((text + "\n").utf8), fields)
     }
 
-    /// The response that the endpoint makes, or that of the error that it throws.
     static func catching(_ answer: () throws -> ServerResponse) -> ServerResponse {
         do {
             return try answer()

@@ -1,12 +1,10 @@
 internal import RingbackBase
 
-/// What `POST /sandbox/control` does.
 extension ProviderState {
     /// These keys come first, in this order, wherever they are in the document: the other keys build on them.
     private static let first = ["reset", "clear", "users", "advance_clock"]
 
-    /// Applies a document to a copy of the state, so that a mistake in it changes nothing. Returns the copy, and the
-    /// requests to release.
+    /// Applies a document to a copy, so that a mistake changes nothing. Returns it, and the requests to release.
     func changed(by body: [UInt8], at now: Int) throws -> (state: ProviderState, releases: [Release]) {
         let document: JSON
         do {
@@ -73,7 +71,7 @@ extension ProviderState {
             let name = member.value.bool == true ? nil : try member.userName(users)
             var count = server.issuer.ledger.endAll { name == nil || $0.user.name == name }
             if name == nil { count += supabase.sessions.end { _ in true } }
-            server.issuer.counters.endedSessions += count
+            server.issuer.counters[.endedSessions] += count
         case "release":
             if let isAll = member.value.bool {
                 if isAll { releases.append(Release()) }
@@ -91,7 +89,6 @@ extension ProviderState {
     }
 }
 
-/// Which requests that are held go on.
 struct Release {
     /// Nil for every endpoint.
     var endpoint: Endpoint?

@@ -11,20 +11,15 @@ struct Fault {
         case html
         /// 307: a client that follows it sends its secrets on.
         case redirect
-        /// Never responds.
         case hang
-        /// Responds when it is released.
         case gate
-        /// Announces more than it sends, and closes the connection.
         case truncated
-        /// A correct response, with padding.
         case oversize
         case invalidJSON = "invalid_json"
         case duplicateMembers = "duplicate_members"
         case empty
         /// An OAuth error (RFC 6749 section 5.2).
         case error
-
         /// True for faults that change a correct response.
         var isProcessed: Bool { [.truncated, .oversize, .invalidJSON, .duplicateMembers].contains(self) }
     }
@@ -35,16 +30,12 @@ struct Fault {
     /// Applies only to this path below the issuer's.
     let path: String?
     let kind: Kind
-    /// Nil for the kind's usual one.
     let status: Int?
     let retryAfter: String?
-    /// Where a redirect leads.
     let target: String?
     /// Bytes of padding.
     let size: Int
-    /// The code of an error.
     let code: String
-    /// The description in an error response.
     let message: String?
     /// The body of a Supabase project's error response, in place of its usual form.
     let body: JSON?
@@ -65,8 +56,7 @@ struct Fault {
         let text = "This is a fault."
         switch kind {
         case .status:
-            return Responses.text(
-                text, status: status ?? 503, fields: retryAfter.map { [("Retry-After", $0)] } ?? [])
+            return Responses.text(text, status: status ?? 503, fields: retryAfter.map { [("Retry-After", $0)] } ?? [])
         case .html: return Pages.error(text, status: status ?? 200)
         case .redirect: return Responses.text(text, status: 307, fields: [("Location", target ?? "")])
         case .empty: return ServerResponse(status: status ?? 400)
@@ -101,23 +91,18 @@ struct Fault {
     }
 }
 
-/// The faults that are on.
 struct Faults {
     private var all: [Fault] = []
-
     var count: Int { all.count }
-
     mutating func add(_ faults: [Fault]) { all += faults }
 
     /// Takes the faults of a request: at most one that holds it, and at most one that replaces its response.
     mutating func take(for request: SandboxRequest, _ endpoint: Endpoint) -> (hold: Fault?, answer: Fault?) {
-        (take(request, endpoint) { $0.isHold }, take(request, endpoint) { !$0.isHold })
+        (take(request, endpoint, isHold: true), take(request, endpoint, isHold: false))
     }
 
-    private mutating func take(
-        _ request: SandboxRequest, _ endpoint: Endpoint, where isWanted: (Fault) -> Bool
-    ) -> Fault? {
-        guard let index = all.firstIndex(where: { isWanted($0) && $0.concerns(request, endpoint) }) else {
+    private mutating func take(_ request: SandboxRequest, _ endpoint: Endpoint, isHold: Bool) -> Fault? {
+        guard let index = all.firstIndex(where: { $0.isHold == isHold && $0.concerns(request, endpoint) }) else {
             return nil
         }
         let fault = all[index]
@@ -129,8 +114,7 @@ struct Faults {
     }
 }
 
-/// Wakes tasks that wait for a change. A waiter registers first and then checks its condition, and checks it again
-/// after each signal. So a change between the check and the wait is not missed.
+/// Wakes tasks that wait for a change. A waiter registers before it checks its condition, so no change is missed.
 final class Signal: Sendable {
     private struct State {
         var waiters: [Int: AsyncStream<Void>.Continuation] = [:]
@@ -138,9 +122,7 @@ final class Signal: Sendable {
     }
     private let state = Mutex(State())
 
-    func send() {
-        for waiter in state.withLock({ Array($0.waiters.values) }) { waiter.yield() }
-    }
+    func send() { for waiter in state.withLock({ Array($0.waiters.values) }) { waiter.yield() } }
 
     /// Returns true once the condition holds, false if the task is cancelled before.
     func wait(until condition: @Sendable () -> Bool) async -> Bool {

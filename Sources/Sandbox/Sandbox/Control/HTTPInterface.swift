@@ -2,7 +2,6 @@ internal import LocalHTTP
 internal import RingbackBase
 
 /// `/sandbox/…` below an issuer: how tests switch it and observe it. No part of any protocol.
-///
 /// - `POST control`: one JSON object, applied completely or not at all. The response is, like that of `GET control`,
 ///   the switches as they are. `reset` and `clear` (faults, perturbations, latency, held requests) come first. Settings
 ///   have the names that the response shows under `settings`. `perturb` starts ``Perturbation``s: `["callback_no_iss"]`
@@ -11,20 +10,17 @@ internal import RingbackBase
 ///   limits one to a grant, `path` to a path below the issuer's; with `processed` the request takes effect all the
 ///   same. `release` opens gates: `true`, an endpoint's name, or `{"endpoint": …, "count": …}`. `revoke_all` ends
 ///   sessions (a user's, or `true`), `rotate_keys` makes new keys (with `"keep"` the old ones stay published),
-///   `advance_clock` adds seconds, `users` and `clients` add some, `forget_clients` removes
-///   clients by id. `supabase` is for the project below the issuer, see
-///   ``SupabaseProject/apply(_:at:)``.
-///   `device` decides for the user whose device waits: `{"decision": "allow", "user": "bob"}`, see
-///   ``DeviceDecision``; `device_answer` replaces members of the device authorization response.
+///   `advance_clock` adds seconds, `users` and `clients` add some, `forget_clients` removes clients by id. `supabase`
+///   is for the project below the issuer, see ``SupabaseProject/apply(_:at:)``. `device` decides for the user whose
+///   device waits, see ``DeviceDecision``; `device_answer` replaces members of the device authorization response.
 /// - `GET counters`, `GET log`: what happened.
 /// - `GET mailbox`, `GET messages`: what the project sent by mail, and by phone. `GET inbox`: a page with both.
 /// - `POST assertion`: a token as a platform gives it to its workloads, see ``makeAssertion(_:)``.
 /// - `GET wait`: responds when requests have come, see ``wait(_:)``.
 ///
-/// A web page must not be able to switch a sandbox that is running: requests that a browser made for another site's
-/// page are refused.
+/// Requests that a browser made for another site's page are refused: no web page may switch a sandbox.
 extension SandboxProvider {
-    /// The longest a `wait` may take.
+    /// Seconds.
     private static let maxWait = 60
 
     func control(_ request: SandboxRequest, path: String) async -> ServerResponse {
@@ -50,9 +46,7 @@ extension SandboxProvider {
         }
     }
 
-    private func refuse(_ text: String) -> ServerResponse {
-        Responses.refusal(OAuthError("invalid_request", text))
-    }
+    private func refuse(_ text: String) -> ServerResponse { Responses.refusal(OAuthError("invalid_request", text)) }
 
     private func change(_ request: SandboxRequest) throws -> ServerResponse {
         let now = clock()
@@ -89,7 +83,6 @@ extension SandboxProvider {
         withState { $0.server.issuer.counters.requests[endpoint.rawValue] ?? 0 }
     }
 
-    /// The switches as they stand.
     private func overview() -> JSONObject {
         let waiting = JSONObject(Endpoint.allCases.map { .init($0.rawValue, heldRequests.count($0).jsonValue) })
         return withState { state in

@@ -1,11 +1,8 @@
 internal import RingbackBase
 internal import Synchronization
 
-/// What an issuer has issued, and what happened to it.
-///
-/// A sign-in starts a family: the code, its refresh tokens and its access tokens. If a code or a replaced refresh token
-/// is presented again, the whole family ends, since somebody else may hold a copy (RFC 6749 section 4.1.2, RFC 9700
-/// section 4.14.2).
+/// What an issuer has issued. A sign-in starts a family: the code, its refresh and access tokens. If a code or a
+/// replaced refresh token comes again, the family ends: there may be a copy (RFC 6749 4.1.2, RFC 9700 4.14.2).
 struct Ledger {
     struct Family {
         let clientID: String
@@ -22,7 +19,6 @@ struct Ledger {
         let redirectURI: String
         let challenge: String
         let nonce: String?
-        /// The user was asked for consent.
         let hasConsent: Bool
         let expiresAt: Int
         var isUsed = false
@@ -33,7 +29,6 @@ struct Ledger {
         let expiresAt: Int?
         /// What it is good for, where that is less than its family's scopes.
         var scopes: [String]?
-        /// What replaced it, and when.
         var successor: (token: String, at: Int)?
     }
 
@@ -46,26 +41,17 @@ struct Ledger {
         var isRevoked = false
     }
 
-    private(set) var families: [Family] = []
+    var families: [Family] = []
     var codes: [String: CodeGrant] = [:]
     var refreshTokens: [String: RefreshGrant] = [:]
     var accessTokens: [String: AccessGrant] = [:]
     /// The families of ID tokens, which may come back as a hint.
     var idTokens: [String: Int] = [:]
-
     /// Above this number, expired access tokens and the hints are removed: a benchmark must not fill the memory.
     private static let maxTokens = 50_000
 
-    mutating func open(_ family: Family) -> Int {
-        families.append(family)
-        return families.count - 1
-    }
+    mutating func end(_ family: Int) { families[family].isEnded = true }
 
-    mutating func end(_ family: Int) {
-        families[family].isEnded = true
-    }
-
-    /// Ends the families that match. Returns how many it ended.
     mutating func endAll(where isPicked: (Family) -> Bool) -> Int {
         var count = 0
         for index in families.indices where !families[index].isEnded && isPicked(families[index]) {
@@ -75,7 +61,6 @@ struct Ledger {
         return count
     }
 
-    /// The grant of an access token that is valid now.
     func access(_ token: String, at now: Int) -> AccessGrant? {
         guard let grant = accessTokens[token], !grant.isRevoked, now < grant.expiresAt, !families[grant.family].isEnded
         else { return nil }
@@ -90,68 +75,58 @@ struct Ledger {
 
 /// What an issuer has done so far, for tests that must prove that something happened once, or not at all.
 struct Counters {
-    /// By endpoint.
     var requests: [String: Int] = [:]
     /// Token requests by grant type, refused ones included.
     var tokenRequests: [String: Int] = [:]
-    var signIns = 0
-    var denials = 0
-    var codesIssued = 0
-    var codeReuses = 0
-    var tokensIssued = 0
-    var refreshes = 0
-    var rotations = 0
-    /// Rotations whose response was passed on completely to be sent: no fault of this sandbox kept it back.
-    var rotationsAnswered = 0
-    var reuseDetections = 0
-    var revocations = 0
-    var endedSessions = 0
-    var deviceCodesIssued = 0
-    /// Token requests of devices that came before their interval had passed.
-    var earlyDeviceQuestions = 0
-    var registrations = 0
-    var registrationsDeleted = 0
+    /// How often each event has happened.
+    private var events: [Event: Int] = [:]
+
+    enum Event: String, CaseIterable {
+        case signIns = "sign_ins", denials, codesIssued = "codes_issued", codeReuses = "code_reuses"
+        case tokensIssued = "tokens_issued", refreshes, rotations
+        /// Rotations whose response was passed on completely to be sent: no fault of this sandbox kept it back.
+        case rotationsAnswered = "rotations_answered"
+        case reuseDetections = "reuse_detections", revocations, endedSessions = "ended_sessions"
+        case deviceCodesIssued = "device_codes_issued"
+        /// Token requests of devices that came before their interval had passed.
+        case earlyDeviceQuestions = "early_device_questions"
+        case registrations, registrationsDeleted = "registrations_deleted"
+    }
+
+    subscript(event: Event) -> Int {
+        get { events[event] ?? 0 }
+        set { events[event] = newValue }
+    }
 
     var members: JSONObject {
         var every = requests
         for endpoint in Endpoint.allCases { every[endpoint.rawValue, default: 0] += 0 }
-        return [
+        var members: JSONObject = [
             "requests": JSONObject(sorted: every), "token_requests": JSONObject(sorted: tokenRequests),
-            "sign_ins": signIns, "denials": denials,
-            "codes_issued": codesIssued, "code_reuses": codeReuses, "tokens_issued": tokensIssued,
-            "refreshes": refreshes, "rotations": rotations, "rotations_answered": rotationsAnswered,
-            "reuse_detections": reuseDetections, "revocations": revocations, "ended_sessions": endedSessions,
-            "device_codes_issued": deviceCodesIssued, "early_device_questions": earlyDeviceQuestions,
-            "registrations": registrations, "registrations_deleted": registrationsDeleted,
-        ] as JSONObject
+        ]
+        for event in Event.allCases { members[event.rawValue] = .integer(self[event]) }
+        return members
     }
 }
 
 /// Holds the requests that a gate or a hang keeps back.
 final class HeldRequests: Sendable {
-    private struct HeldRequest {
-        let endpoint: Endpoint
-        /// A request at a gate can be released. One at a hang goes only when all are.
-        let isReleasable: Bool
-    }
-
     private struct State {
-        var requests: [Int: HeldRequest] = [:]
+        /// A request at a gate can be released. One at a hang goes only when all are.
+        var requests: [Int: (endpoint: Endpoint, isReleasable: Bool)] = [:]
         var nextNumber = 0
     }
 
     let signal: Signal
     private let state = Mutex(State())
 
-    init(signal: Signal) {
-        self.signal = signal
-    }
+    init(signal: Signal) { self.signal = signal }
 
     /// Waits until released. Returns false if the client closed its connection before.
     func hold(_ endpoint: Endpoint, isReleasable: Bool) async -> Bool {
         let number = state.withLock { state in
             state.nextNumber += 1
-            state.requests[state.nextNumber] = HeldRequest(endpoint: endpoint, isReleasable: isReleasable)
+            state.requests[state.nextNumber] = (endpoint, isReleasable)
             return state.nextNumber
         }
         signal.send()
@@ -161,7 +136,6 @@ final class HeldRequests: Sendable {
         return isReleased
     }
 
-    /// Lets the first of the requests go that it is about.
     func release(_ release: Release) {
         state.withLock { state in
             let picked = state.requests.filter { _, request in
@@ -173,14 +147,12 @@ final class HeldRequests: Sendable {
         signal.send()
     }
 
-    /// How many wait at the endpoint, or at any.
-    func count(_ endpoint: Endpoint? = nil) -> Int {
-        state.withLock { state in state.requests.values.count { endpoint == nil || $0.endpoint == endpoint } }
+    func count(_ endpoint: Endpoint) -> Int {
+        state.withLock { state in state.requests.values.count { $0.endpoint == endpoint } }
     }
 }
 
-/// The requests that an issuer has seen, with everything in them. The secrets of a sandbox need no protection, and a
-/// test must be able to prove that a server never saw a token.
+/// The requests that an issuer has seen, with their secrets: a test must be able to prove that a token never came.
 struct RequestLog {
     struct Entry {
         let number: Int
@@ -190,7 +162,6 @@ struct RequestLog {
         let path: String
         let fields: HTTPFields
         let pairs: [FormEncoding.Pair]
-        /// A body that is JSON.
         let document: JSON?
         /// Nil while the request is held.
         var status: Int?
@@ -198,7 +169,6 @@ struct RequestLog {
 
     private(set) var entries: [Entry] = []
     private var nextNumber = 1
-    /// When there are more, the oldest are removed.
     private static let maxEntries = 10_000
 
     /// Returns the entry's number.

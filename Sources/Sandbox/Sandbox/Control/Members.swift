@@ -36,7 +36,6 @@ extension Bool: SettingValue {
 extension JSONObject: SettingValue {
     init(reading member: JSONObject.Member) throws { self = try member.object() }
 
-    /// In the order of the names.
     init(sorted values: [String: some JSONConvertible]) {
         self.init(values.sorted { $0.key < $1.key }.map { .init($0.key, $0.value.jsonValue) })
     }
@@ -47,7 +46,6 @@ extension Array: SettingValue where Element: SettingValue {
     var shown: JSON { .array(map(\.shown)) }
 }
 
-/// Null for none.
 extension Optional: SettingValue where Wrapped: SettingValue {
     init(reading member: JSONObject.Member) throws { self = try member.isNull ? nil : Wrapped(reading: member) }
     var shown: JSON { self?.shown ?? .null }
@@ -58,20 +56,14 @@ extension Dictionary: SettingValue where Key == String, Value: SettingValue {
     var shown: JSON { .object(JSONObject(sorted: mapValues(\.shown))) }
 }
 
-/// One setting: its name in the control document, how it is changed, and how it is shown.
 struct Setting<Settings> {
     let name: String
     private(set) var set: (inout Settings, JSONObject.Member) throws -> Void
     let shown: (Settings) -> JSON
 
-    init<Value: SettingValue>(_ name: String, _ path: WritableKeyPath<Settings, Value>) {
-        self.init(name, path, Value.init(reading:))
-    }
-
-    /// One that is read with a rule of its own.
     init<Value: SettingValue>(
         _ name: String, _ path: WritableKeyPath<Settings, Value>,
-        _ read: @escaping (JSONObject.Member) throws -> Value
+        _ read: @escaping (JSONObject.Member) throws -> Value = { try Value(reading: $0) }
     ) {
         self.name = name
         set = { $0[keyPath: path] = try read($1) }
@@ -89,20 +81,15 @@ struct Setting<Settings> {
     }
 }
 
-/// Settings that a control document changes by name.
-protocol NamedSettings {
-    static var all: [Setting<Self>] { get }
-}
+protocol NamedSettings { static var all: [Setting<Self>] { get } }
 
 extension NamedSettings {
-    /// False for a name that no setting has.
     mutating func set(_ name: String, to member: JSONObject.Member) throws -> Bool {
         guard let setting = Self.all.first(where: { $0.name == name }) else { return false }
         try setting.set(&self, member)
         return true
     }
 
-    /// All of them, by name.
     var shown: JSONObject { JSONObject(Self.all.map { .init($0.name, $0.shown(self)) }) }
 }
 
@@ -113,7 +100,6 @@ extension JSONObject.Member {
     }
 
     var isUnknown: OAuthError { OAuthError("invalid_request", "\(name) is not a key of this document") }
-
     var isNull: Bool { value == .null }
 
     func bool() throws -> Bool {
@@ -143,13 +129,11 @@ extension JSONObject.Member {
         return object
     }
 
-    /// The elements of an array, read one by one.
     func each<Value>(_ read: (JSONObject.Member) throws -> Value) throws -> [Value] {
         guard let array = value.array else { throw mistake("an array") }
         return try array.enumerated().map { try read(.init("\(name)[\($0.offset)]", $0.element)) }
     }
 
-    /// The members of an object, read one by one.
     func table<Value>(_ read: (JSONObject.Member) throws -> Value) throws -> [String: Value] {
         var values: [String: Value] = [:]
         for member in try object().members {
@@ -158,7 +142,6 @@ extension JSONObject.Member {
         return values
     }
 
-    /// The same for members that have the names of endpoints.
     func byEndpoint<Value>(_ read: (JSONObject.Member) throws -> Value) throws -> [String: Value] {
         for member in try object().members { _ = try member.endpoint(member.name) }
         return try table(read)
@@ -169,9 +152,7 @@ extension JSONObject.Member {
         return member
     }
 
-    func optional(_ key: String) throws -> JSONObject.Member? {
-        try object()[key].map { .init("\(name).\(key)", $0) }
-    }
+    func optional(_ key: String) throws -> JSONObject.Member? { try object()[key].map { .init("\(name).\(key)", $0) } }
 
     func allow(_ keys: Set<String>) throws {
         if let unknown = try object().names.first(where: { !keys.contains($0) }) {

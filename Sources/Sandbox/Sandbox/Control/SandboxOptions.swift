@@ -4,14 +4,11 @@ internal import RingbackBase
 public struct SandboxOptions: Sendable {
     /// The users who can sign in, in the order of the sign-in page. At least one.
     public var users: [SandboxUser]
-    /// The clients that every issuer knows.
     public var clients: [SandboxClient]
-    /// Path prefixes of the issuers on this server: `""` is the server's root. Each issuer has its own keys, codes,
-    /// tokens, counters, log and control endpoint.
+    /// Path prefixes of the issuers, `""` for the root. Each has its own keys, tokens, log and control endpoint.
     public var issuerPaths: [String]
     /// Gets a text for each mail and each message to a phone.
     public var announce: @Sendable (String) -> Void = { _ in }
-    /// The switches at the start.
     public var settings: SandboxSettings
 
     public init(
@@ -32,9 +29,7 @@ public struct SandboxUser: Sendable, Equatable {
     public let name: String
     /// The `sub` claim.
     public let subject: String
-    /// The `name` claim.
     public let displayName: String
-    /// The `email` claim.
     public let email: String
 
     /// A user whose claims are made from the name: `alice` is Alice, alice@example.org, with the subject `alice`.
@@ -83,18 +78,15 @@ public struct SandboxSettings: Sendable, Equatable {
     public var idTokenLifetime = 3_600
     /// RFC 6749 section 4.1.2 recommends at most ten minutes. With one minute, clients that are too slow are found.
     public var codeLifetime = 60
-    /// How long refresh tokens are valid; nil for ever.
     public var refreshTokenLifetime: Int?
     /// Token responses state in `refresh_expires_in` how long the refresh token lasts, if it ends (as Keycloak does).
     public var statesRefreshLifetime = false
-    /// Leaves `expires_in` out of token responses.
     public var omitsExpiresIn = false
     public var refreshTokens = RefreshTokens.always
     /// Each refresh replaces the refresh token, and using a replaced one ends its whole family (RFC 9700 4.14.2).
     public var rotates = true
     /// For so long a replaced refresh token gets the token that replaced it, and does not end the family.
     public var reuseGrace = 0
-    /// Responses to refreshes contain an ID token.
     public var renewsIDToken = true
     /// A refresh with fewer scopes brings a refresh token of these scopes alone, against RFC 6749 section 6.
     public var downscopesRefreshTokens = false
@@ -113,26 +105,22 @@ public struct SandboxSettings: Sendable, Equatable {
     public var registration = Registration.open
     /// The token that ``Registration/token`` requires.
     public var initialAccessToken = "initial-access-token"
-    /// How registered clients authenticate, whatever they asked for.
     public var registeredAuthentication: SandboxClient.Authentication?
     /// How long their secrets are valid after the registration; nil for ever.
     public var registeredSecretLifetime: Int?
     public var algorithm = SandboxAlgorithm.rs256
     /// The name of the user who is signed in without a page; nil shows the page.
     public var autoApprovedUser: String?
-    /// Authorization requests without a nonce are refused.
     public var requiresNonce = false
-    /// Keys are published, and tokens signed, without a `kid`.
     public var omitsKeyIDs = false
-    /// The URLs of endpoints in the metadata, by the endpoint's name, in place of this server's: for a proxy that
-    /// changes responses on their way.
+    /// URLs in the metadata by endpoint, in place of this server's: for a proxy that changes responses.
     public var endpointURLs: [String: String] = [:]
     /// Milliseconds that every request to an endpoint waits first, by the endpoint's name.
     public var latency: [String: Int] = [:]
 
     public init() {}
 
-    /// The same latency at every endpoint, in milliseconds.
+    /// Sets the same latency, in milliseconds, for every endpoint.
     public mutating func setLatency(_ milliseconds: Int) {
         for endpoint in Endpoint.allCases { latency[endpoint.rawValue] = milliseconds }
     }

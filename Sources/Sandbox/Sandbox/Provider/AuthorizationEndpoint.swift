@@ -10,13 +10,11 @@ struct Interaction {
     let nonce: String?
     /// The client asked that the user be asked for consent (`prompt=consent`).
     let asksConsent: Bool
-    /// The user that the page proposes.
     let loginHint: String?
     let expiresAt: Int
 }
 
 /// The authorization endpoint (RFC 6749 section 4.1.1, OpenID Connect Core section 3.1.2).
-///
 /// Nothing is sent to a redirect URI that the client may not use: an error of the URI, or of the client, is shown on a
 /// page. Every other error goes to the client, with `state` and `iss` (RFC 9207 section 2).
 extension AuthorizationServer {
@@ -72,6 +70,7 @@ extension AuthorizationServer {
         // An absent method means plain (RFC 7636 section 4.3), which protects nothing.
         let challenge = parameters["code_challenge_method"] == "S256" ? parameters["code_challenge"] ?? "" : ""
         try check(!challenge.isEmpty, "a code_challenge with the method S256 is required")
+        // RFC 7636 section 4.1
         let isDigest = challenge.utf8.count == 43 && challenge.utf8.allSatisfy(\.isUnreserved)
         try check(isDigest, "code_challenge is not a SHA-256 in base64url")
         let scopes = parameters.scopes ?? []
@@ -94,7 +93,12 @@ extension AuthorizationServer {
         }
         let name = Issuer.newToken("page")
         interactions[name] = interaction
-        return Pages.signIn(interaction, named: name, users: issuer.users, action: issuer.prefix + Endpoint.signIn.path)
+        return signInPage(interaction, named: name)
+    }
+
+    private func signInPage(_ interaction: Interaction, named name: String, problem: String? = nil) -> ServerResponse {
+        let action = issuer.prefix + Endpoint.signIn.path
+        return Pages.signIn(interaction, named: name, users: issuer.users, action: action, problem: problem)
     }
 
     /// The form of the sign-in page: `interaction`, `user`, and `decision` (`allow` or `deny`).
@@ -104,20 +108,17 @@ extension AuthorizationServer {
         else { return Pages.error("This sign-in page was used already, or stood open too long. Start again.") }
         if parameters["decision"] == "deny" {
             interactions[name] = nil
-            issuer.counters.denials += 1
+            issuer.counters[.denials] += 1
             return issuer.send(OAuthError("access_denied", "The user said no."), to: interaction.destination)
         }
         guard parameters["decision"] == "allow", let user = issuer.user(named: parameters["user"] ?? "") else {
-            return Pages.signIn(
-                interaction, named: name, users: issuer.users, action: issuer.prefix + Endpoint.signIn.path,
-                problem: "Choose who signs in.")
+            return signInPage(interaction, named: name, problem: "Choose who signs in.")
         }
         interactions[name] = nil
         return issuer.approve(interaction, as: user, at: now)
     }
 }
 
-/// Where an authorization response goes.
 struct AuthorizationDestination {
     let redirectURI: String
     let usesFormPost: Bool
@@ -131,8 +132,8 @@ extension Issuer {
         ledger.codes[code] = Ledger.CodeGrant(
             family: family, redirectURI: interaction.destination.redirectURI, challenge: interaction.challenge,
             nonce: interaction.nonce, hasConsent: interaction.asksConsent, expiresAt: now + settings.codeLifetime)
-        counters.signIns += 1
-        counters.codesIssued += 1
+        counters[.signIns] += 1
+        counters[.codesIssued] += 1
         return send(["code": code], to: interaction.destination)
     }
 
@@ -151,21 +152,7 @@ extension Issuer {
     }
 }
 
-extension UInt8 {
-    /// The alphabet of verifiers and challenges (RFC 7636 section 4.1).
-    var isUnreserved: Bool {
-        switch self {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-            UInt8(ascii: "~"):
-            true
-        default: false
-        }
-    }
-}
-
-/// Authorization requests that clients push (RFC 9126). A reference is valid for one client, for a minute and for one
-/// use.
+/// Authorization requests that clients push (RFC 9126). A reference is for one client, a minute and one use.
 struct PushedRequest {
     let clientID: String
     let pairs: [FormEncoding.Pair]
@@ -189,11 +176,9 @@ extension AuthorizationServer {
         pushedRequests = pushedRequests.filter { $0.value.expiresAt > now }
         let name = Self.prefixOfReferences + Issuer.newToken("par")
         let pairs = (request.form ?? []).filter { !Self.credentials.contains($0.name) }
-        pushedRequests[name] = PushedRequest(
-            clientID: client.id, pairs: pairs, expiresAt: now + Self.pushedLifetime)
+        pushedRequests[name] = PushedRequest(clientID: client.id, pairs: pairs, expiresAt: now + Self.pushedLifetime)
         return Responses.json(
-            ["request_uri": name, "expires_in": Self.pushedLifetime],
-            status: issuer.settings.pushedStatus)
+            ["request_uri": name, "expires_in": Self.pushedLifetime], status: issuer.settings.pushedStatus)
     }
 
     /// The parameters of an authorization request, wherever they are; nil if they had to be pushed, or if a reference

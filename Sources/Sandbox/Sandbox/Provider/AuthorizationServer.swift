@@ -2,12 +2,11 @@ internal import Cryptography
 internal import LocalHTTP
 internal import RingbackBase
 
-/// The endpoints of one issuer (RFC 6749 section 1.1), without time and waiting: a request and the clock go in, a response
-/// comes out. Most are extensions in files of their own.
+/// The endpoints of one issuer (RFC 6749 section 1.1), without time and waiting: a request and the clock go in, a
+/// response comes out. Most are extensions in files of their own.
 struct AuthorizationServer {
     var issuer: Issuer
     var clients: Clients
-    /// By the client's id.
     var registrations: [String: Registration] = [:]
     /// Sign-in pages without a decision, by their unguessable name.
     var interactions: [String: Interaction] = [:]
@@ -73,8 +72,7 @@ struct AuthorizationServer {
     }
 }
 
-// MARK: What the Supabase project asks of its external provider
-
+/// What the Supabase project asks of its external provider.
 extension AuthorizationServer {
     /// The client that the project is here.
     static let projectClient = SandboxClient(id: "supabase")
@@ -118,7 +116,6 @@ extension AuthorizationServer {
 /// The endpoints of an issuer: their paths, and their names in switches, counters and the log.
 enum Endpoint: String, CaseIterable, Sendable {
     case discovery, jwks, authorize
-    /// Where the page of `authorize` sends its form.
     case signIn = "sign_in"
     case token, userinfo, revocation
     /// RFC 9126.
@@ -154,7 +151,6 @@ enum Endpoint: String, CaseIterable, Sendable {
     case supabaseOther = "supabase_other"
     case supabaseREST = "supabase_rest"
 
-    /// The path below the issuer's, and the methods.
     private var place: (path: String, methods: [String]) {
         switch self {
         case .discovery: ("/.well-known/openid-configuration", ["GET"])
@@ -178,7 +174,6 @@ enum Endpoint: String, CaseIterable, Sendable {
     var path: String { place.path }
     var methods: [String] { place.methods }
 
-    /// The endpoint at a path below the issuer's.
     init?(path: String) {
         let isOurs = { (endpoint: Endpoint) in !endpoint.isSupabase && endpoint.path == path }
         guard let found = Endpoint(supabasePath: path) ?? Endpoint.allCases.first(where: isOurs) else { return nil }
@@ -188,12 +183,11 @@ enum Endpoint: String, CaseIterable, Sendable {
     static var names: String { allCases.map(\.rawValue).joined(separator: ", ") }
 }
 
-/// What issues tokens: its name, its users and settings, its keys, and what it has issued so far. The endpoints that need
-/// nothing else are extensions in files of their own.
+/// What issues tokens: its name, its users and settings, its keys, and what it has issued so far. The endpoints that
+/// need nothing else are extensions in files of their own.
 struct Issuer {
     /// The URL that names the issuer, without a final slash.
     let name: String
-    /// The prefix of every path.
     let prefix: String
     var users: [SandboxUser]
     var settings: SandboxSettings
@@ -210,7 +204,6 @@ struct Issuer {
     }
 
     func url(_ endpoint: Endpoint) -> String { settings.endpointURLs[endpoint.rawValue] ?? name + endpoint.path }
-
     func user(named name: String) -> SandboxUser? { users.first { $0.name == name } }
 
     /// Unguessable, and recognisable in a log: `at-…`, `rt-…`, `code-…`.
@@ -254,7 +247,6 @@ struct Issuer {
         return Responses.json(document)
     }
 
-    /// The key set (RFC 7517).
     mutating func publishedKeys() throws -> JSONObject {
         try keys.published(for: settings.algorithm, omitsIDs: settings.omitsKeyIDs)
     }

@@ -6,9 +6,7 @@ struct Clients {
     private(set) var all: [SandboxClient]
     private var assertions = ClientAssertions()
 
-    init(_ clients: [SandboxClient]) {
-        all = clients
-    }
+    init(_ clients: [SandboxClient]) { all = clients }
 
     subscript(id: String) -> SandboxClient? {
         all.first { $0.id == id } ?? [AuthorizationServer.projectClient].first { $0.id == id }
@@ -20,9 +18,7 @@ struct Clients {
         all.append(client)
     }
 
-    mutating func remove(_ id: String) {
-        all.removeAll { $0.id == id }
-    }
+    mutating func remove(_ id: String) { all.removeAll { $0.id == id } }
 
     /// The client, if it authenticated with the method, and only the method, that it is registered with.
     mutating func authenticate(
@@ -33,9 +29,9 @@ struct Clients {
             guard let assertion = parameters["client_assertion"] else { return try authenticateByForm(parameters) }
             return try assertions.client(assertion, parameters, among: all, issuer, at: now)
         }
-        try require(parameters["client_assertion"] == nil, "invalid_request", "the client authenticates in two ways")
         try require(lines.count == 1, "invalid_request", "Authorization is repeated")
-        try require(parameters["client_secret"] == nil, "invalid_request", "the client authenticates in two ways")
+        let isOneWay = parameters["client_assertion"] == nil && parameters["client_secret"] == nil
+        try require(isOneWay, "invalid_request", "the client authenticates in two ways")
         let failure = OAuthError(
             "invalid_client", "the client is not known by this secret", status: 401, challenge: "Basic")
         guard let (id, secret) = Clients.basicCredentials(header) else { throw failure }
@@ -55,8 +51,7 @@ struct Clients {
         return client
     }
 
-    /// The client of a request for a service's token. With an assertion it need neither authenticate nor name itself
-    /// (RFC 7521 section 4.1).
+    /// A service's client. With an assertion it need neither authenticate nor name itself (RFC 7521 section 4.1).
     mutating func authenticateService(
         _ request: SandboxRequest, _ parameters: Parameters, _ issuer: String, at now: Int
     ) throws -> SandboxClient {
@@ -84,14 +79,13 @@ struct Clients {
     }
 }
 
-/// The signed JWTs with which clients authenticated (RFC 7523 section 3, OpenID Connect Core section 9). The audience must
-/// be the issuer, as a single string, and each JWT is accepted once.
+/// The signed JWTs with which clients authenticated (RFC 7523 section 3, OpenID Connect Core section 9). The audience
+/// must be the issuer, as a single string, and each JWT is accepted once.
 struct ClientAssertions {
     private static let type = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
     /// The longest lifetime of such a JWT, and how far clocks may differ; in seconds.
     private static let maxLifetime = 300
     private static let clockLeeway = 30
-
     /// The client and the `jti` of each that was accepted, and when it expires.
     private var used: [String: Int] = [:]
 
@@ -129,8 +123,7 @@ struct ClientAssertions {
 }
 
 extension SandboxClient {
-    /// The public keys in a set of JSON Web Keys (RFC 7517 section 5); nil if one cannot be read, or contains its
-    /// private part.
+    /// The public keys in a key set (RFC 7517 section 5); nil if one cannot be read, or has its private part.
     static func keys(in set: JSON) -> [PublicKey]? {
         guard let entries = set["keys"]?.array else { return nil }
         let keys = entries.compactMap { $0["d"] == nil ? key(in: $0) : nil }

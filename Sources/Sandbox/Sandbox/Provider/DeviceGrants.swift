@@ -12,7 +12,6 @@ struct DeviceGrant {
     }
 
     let clientID: String
-    /// As it is shown.
     let userCode: String
     let scopes: [String]
     let expiresAt: Int
@@ -24,7 +23,6 @@ struct DeviceGrant {
 }
 
 /// The device authorization endpoint, its grant and its page (RFC 8628 sections 3.1 to 3.5).
-///
 /// A client that asks too early is told to slow down, every time, and has to. The sandbox tests whether clients do.
 extension AuthorizationServer {
     static let deviceGrant = "urn:ietf:params:oauth:grant-type:device_code"
@@ -39,21 +37,18 @@ extension AuthorizationServer {
         try requireOffer(settings.offersDevices)
         let (parameters, client) = try authenticate(request, at: now)
         devices = devices.filter { now < $0.value.expiresAt + settings.deviceCodeLifetime }
-        try require(
-            devices.count < Self.maxDevices, "temporarily_unavailable", "too many devices wait", status: 503)
+        try require(devices.count < Self.maxDevices, "temporarily_unavailable", "too many devices wait", status: 503)
         let deviceCode = Issuer.newToken("device")
         let grant = DeviceGrant(
-            clientID: client.id, userCode: Self.newUserCode(),
-            scopes: parameters.scopes ?? [], expiresAt: now + settings.deviceCodeLifetime,
-            interval: settings.deviceInterval, answeredAt: now)
+            clientID: client.id, userCode: Self.newUserCode(), scopes: parameters.scopes ?? [],
+            expiresAt: now + settings.deviceCodeLifetime, interval: settings.deviceInterval, answeredAt: now)
         devices[deviceCode] = grant
-        issuer.counters.deviceCodesIssued += 1
+        issuer.counters[.deviceCodesIssued] += 1
         var answer: JSONObject = [
             "device_code": deviceCode, "user_code": grant.userCode, "verification_uri": issuer.url(.device),
             "verification_uri_complete": "\(issuer.url(.device))?user_code=\(grant.userCode)",
             "expires_in": settings.deviceCodeLifetime, "interval": settings.deviceInterval,
         ]
-        // Members that replace the correct ones; null leaves one out.
         for member in settings.deviceResponse.members {
             answer[member.name] = nil
             if member.value != .null { answer[member.name] = member.value }
@@ -72,7 +67,7 @@ extension AuthorizationServer {
         grant.answeredAt = now
         if isEarly {
             grant.interval += Self.slowing
-            issuer.counters.earlyDeviceQuestions += 1
+            issuer.counters[.earlyDeviceQuestions] += 1
         }
         devices[code] = grant
         guard now < grant.expiresAt else { throw OAuthError("expired_token", "the device code has expired") }
@@ -85,26 +80,20 @@ extension AuthorizationServer {
         case .allowed(let user):
             devices[code]?.state = .used
             let family = issuer.open(client, user, grant.scopes, at: now)
-            // A user who enters a device's code has consented.
             return try issuer.firstAnswer(client, family: family, hasConsent: true, at: now)
         }
     }
 
-    // MARK: The user
-
     /// The page where a user enters the code of another device (section 3.3).
-    ///
-    /// If the address contains the code, the page shows it all the same and asks whether the device shows the same one: a
-    /// link that an attacker sent looks the same (section 5.4).
+    /// An address with the code shows the page all the same: a link of an attacker looks the same (section 5.4).
     mutating func devicePage(_ request: SandboxRequest, at now: Int) -> ServerResponse {
         guard issuer.settings.offersDevices else { return Pages.error("Devices are not signed in here.", status: 404) }
         let parameters = request.parameters
         let action = issuer.prefix + Endpoint.device.path
         guard let typed = parameters["user_code"] else { return Pages.deviceCode(action: action) }
         guard let code = self.code(forUserCode: typed, at: now), let grant = devices[code] else {
-            return Pages.deviceCode(
-                action: action,
-                problem: "No device waits with this code. It may be mistyped, used or expired.")
+            let problem = "No device waits with this code. It may be mistyped, used or expired."
+            return Pages.deviceCode(action: action, problem: problem)
         }
         let isPosted = request.method == "POST"
         let isDenied = isPosted && parameters["decision"] == "deny"
@@ -127,14 +116,13 @@ extension AuthorizationServer {
         }?.key
     }
 
-    /// Allows the device for a user, or denies it (nil).
     private mutating func decide(device code: String, as user: SandboxUser?) {
         if let user {
             devices[code]?.state = .allowed(user)
-            issuer.counters.signIns += 1
+            issuer.counters[.signIns] += 1
         } else {
             devices[code]?.state = .denied
-            issuer.counters.denials += 1
+            issuer.counters[.denials] += 1
         }
     }
 
@@ -142,16 +130,12 @@ extension AuthorizationServer {
     mutating func decide(_ decision: DeviceDecision, at now: Int) {
         for (code, grant) in devices {
             guard case .pending = grant.state, now < grant.expiresAt else { continue }
-            if let wanted = decision.userCode, Self.plain(wanted) != Self.plain(grant.userCode) {
-                continue
-            }
+            if let wanted = decision.userCode, Self.plain(wanted) != Self.plain(grant.userCode) { continue }
             decide(device: code, as: decision.user.flatMap { issuer.user(named: $0) })
         }
     }
 
-    private static func plain(_ code: String) -> String {
-        String(code.uppercased().filter { letters.contains($0) })
-    }
+    private static func plain(_ code: String) -> String { code.uppercased().filter { letters.contains($0) } }
 
     private static func newUserCode() -> String {
         let picked = RandomToken.bytes(8).map { Self.letters[Int($0) % Self.letters.count] }
@@ -178,9 +162,7 @@ struct DeviceDecision {
     }
 }
 
-/// The pages where a user enters the code of another device (RFC 8628 section 3.3).
 extension Pages {
-    /// Asks for the code.
     static func deviceCode(action: String, problem: String? = nil) -> ServerResponse {
         let body = """
             <h1>Sign in on a device</h1>
@@ -194,7 +176,6 @@ extension Pages {
         return Responses.page(document("Sign in on a device", body), status: problem == nil ? 200 : 422)
     }
 
-    /// Shows which client requests what, and the code for the user to compare.
     static func deviceConfirmation(
         _ grant: DeviceGrant, users: [SandboxUser], action: String, problem: String? = nil
     ) -> ServerResponse {

@@ -20,7 +20,6 @@ struct IDTokenWriter {
         var claims = honestClaims(algorithm)
         perturbations.change(.idTokenHeader, &header)
         perturbations.change(.idTokenClaims, &claims)
-
         return try JSONWebToken.signed(header, claims) { message in
             var signature: [UInt8]
             switch header["alg"]?.string {
@@ -62,6 +61,16 @@ extension SandboxAlgorithm {
     }
 }
 
+extension SignatureAlgorithm {
+    var family: PrivateKey.Family {
+        switch self {
+        case .es256: .p256
+        case .edDSA: .ed25519
+        default: .rsa2048
+        }
+    }
+}
+
 /// RFC 2104.
 enum HMAC {
     static func sha256(_ message: [UInt8], key: [UInt8]) -> [UInt8] { code(message, key) { Digest.sha256($0) } }
@@ -79,7 +88,6 @@ struct JSONWebToken {
     let header: JSONObject
     let claims: JSONObject
     let signature: [UInt8]
-    /// What was signed.
     let message: [UInt8]
 
     /// Nil for anything but three parts, of which the first two are objects.
@@ -94,15 +102,12 @@ struct JSONWebToken {
         message = Array("\(parts[0]).\(parts[1])".utf8)
     }
 
-    /// Nil for one that is not known here.
     var algorithm: SignatureAlgorithm? { header["alg"]?.string.flatMap(SignatureAlgorithm.init(rawValue:)) }
 
-    /// Never by an algorithm that is not known here.
     func isSigned(by key: PublicKey, _ algorithm: SignatureAlgorithm?) -> Bool {
         algorithm.map { key.verify(signature: signature, message: message, algorithm: $0) } ?? false
     }
 
-    /// A token in its compact form.
     static func signed(
         _ header: JSONObject, _ claims: JSONObject, by sign: ([UInt8]) throws -> [UInt8]
     ) rethrows -> String {
@@ -115,10 +120,8 @@ struct JSONWebToken {
     }
 }
 
-/// An issuer's signing keys and the key set it publishes.
-///
-/// The set always contains keys that a careful client ignores: one for encryption, one on an uncommon curve, one of an
-/// unknown type. Nobody has a private key of any of them.
+/// An issuer's signing keys and the key set it publishes, which always contains keys that a careful client ignores: for
+/// encryption, on an uncommon curve, of an unknown type. Nobody has a private key of any of them.
 struct SigningKeys {
     struct Key {
         let id: String
@@ -135,14 +138,6 @@ struct SigningKeys {
             case .edDSA: self = .okp
             }
         }
-
-        var family: PrivateKey.Family {
-            switch self {
-            case .rsa: .rsa2048
-            case .ec: .p256
-            case .okp: .ed25519
-            }
-        }
     }
 
     private var current: [Kind: Key] = [:]
@@ -155,7 +150,7 @@ struct SigningKeys {
     mutating func key(for algorithm: SandboxAlgorithm) throws -> Key {
         let kind = Kind(algorithm)
         if let key = current[kind] { return key }
-        let key = Key(id: "\(kind.rawValue)-\(generation)", key: try .generate(kind.family))
+        let key = Key(id: "\(kind.rawValue)-\(generation)", key: try .generate(algorithm.signatureAlgorithm.family))
         current[kind] = key
         return key
     }
@@ -193,11 +188,9 @@ struct SigningKeys {
             [
                 "kty": "RSA", "use": "enc", "kid": "encryption", "alg": "RSA-OAEP", "n": Base64URL.encode(modulus),
                 "e": "AQAB",
-            ] as JSONObject,
-            [
-                "kty": "EC", "use": "sig", "kid": "koblitz", "crv": "secp256k1", "x": random(32), "y": random(32),
-            ] as JSONObject,
-            ["kty": "AKP", "use": "sig", "kid": "lattice", "alg": "ML-DSA-44", "pub": random(64)] as JSONObject,
+            ],
+            ["kty": "EC", "use": "sig", "kid": "koblitz", "crv": "secp256k1", "x": random(32), "y": random(32)],
+            ["kty": "AKP", "use": "sig", "kid": "lattice", "alg": "ML-DSA-44", "pub": random(64)],
         ]
     }
 }

@@ -5,7 +5,6 @@ internal import RingbackBase
 /// The pages that users see: plain HTML that works without scripts, without a mouse and with a screen reader. Every
 /// text from outside is escaped.
 enum Pages {
-    /// Shows which client requests what, and lets a user allow or deny it.
     static func signIn(
         _ interaction: Interaction, named name: String, users: [SandboxUser], action: String, problem: String? = nil
     ) -> ServerResponse {
@@ -20,7 +19,6 @@ enum Pages {
         return Responses.page(document("Sign in to \(interaction.client.id)", body), status: problem == nil ? 200 : 422)
     }
 
-    /// A form with a hidden field, in which a user is chosen and allows or denies.
     static func decision(
         _ action: String, _ field: (String, String), _ users: [SandboxUser], hinted: SandboxUser?
     ) -> String {
@@ -45,7 +43,6 @@ enum Pages {
             """
     }
 
-    /// What a client requests.
     static func list(of scopes: [String]) -> String {
         scopes.isEmpty
             ? "<p>It asks for nothing but the sign-in itself.</p>"
@@ -75,7 +72,6 @@ enum Pages {
         return Responses.page(document("One moment", body), scriptHash: Base64.encode(Digest.sha256(script)))
     }
 
-    /// Shows an error, where no redirect is allowed.
     static func error(_ text: String, status: Int = 400) -> ServerResponse {
         let body = "<h1>This does not work</h1>\n<p role=\"alert\">\(escape(text))</p>"
         return Responses.page(document("Error", body), status: status)
@@ -85,7 +81,6 @@ enum Pages {
         Responses.page(document("Signed out", "<h1>Signed out</h1>\n<p>You can close this page.</p>"))
     }
 
-    /// An overview for a user who opens the server's root.
     static func index(issuers: [String], users: [SandboxUser], clients: [SandboxClient]) -> ServerResponse {
         let links = issuers.map { issuer in
             let url = escape(issuer + Endpoint.discovery.path)
@@ -106,7 +101,6 @@ enum Pages {
         return Responses.page(document("Sandbox", body))
     }
 
-    /// The mails and messages that a project has sent.
     static func inbox(_ messages: [SentMessage]) -> ServerResponse {
         let items = messages.map { message in
             let link = message.link.map { "<br><a href=\"\(escape($0))\">\(escape($0))</a>" } ?? ""

@@ -1,17 +1,14 @@
 internal import Cryptography
 internal import RingbackBase
 
-/// Checks an authenticator's response as a relying party has to (Web Authentication level 3, sections 7.1 and 7.2): the
-/// type, the challenge, the origin, the relying party, the user, and the signature. Keys are P-256 and not attested:
-/// that is all that the options ask for.
+/// Checks an authenticator's response as a relying party has to (Web Authentication level 3, sections 7.1 and 7.2).
+/// Keys are P-256 and not attested: that is all that the options ask for.
 struct PasskeyCeremony {
-    /// The relying party.
     struct Party: Equatable {
         let id: String
         let origins: [String]
     }
 
-    /// A key that was made.
     struct Credential {
         let id: [UInt8]
         let key: PublicKey
@@ -20,16 +17,11 @@ struct PasskeyCeremony {
     }
 
     let party: Party
-    /// As it was sent.
     let challenge: [UInt8]
-
     /// The algorithm's name in COSE (RFC 9053 section 2.1).
     static let es256 = -7
     private static let maxCredentialID = 1_023
 
-    // MARK: Making a key
-
-    /// Nil if anything is wrong with it.
     func creation(_ credential: JSONObject) -> Credential? {
         guard let id = PasskeyCeremony.identifier(credential), let response = credential["response"]?.object,
             clientData(response, type: "webauthn.create") != nil,
@@ -50,8 +42,6 @@ struct PasskeyCeremony {
         return try? PublicKey(curve: .p256, x: x, y: y)
     }
 
-    // MARK: Using a key
-
     /// The credential and the user's handle that the response claims, before anything is proved.
     static func claim(_ credential: JSONObject) -> (credentialID: [UInt8], handle: String)? {
         guard let id = identifier(credential), let handle = bytes(credential["response"]?["userHandle"]),
@@ -60,8 +50,7 @@ struct PasskeyCeremony {
         return (id, text)
     }
 
-    /// The key's new counter; nil if anything is wrong with the assertion. A counter that does not grow shows that the
-    /// key was copied.
+    /// The key's new counter; nil if anything is wrong. One that does not grow shows that the key was copied.
     func assertion(_ credential: JSONObject, by known: Credential) -> Int? {
         guard let response = credential["response"]?.object,
             let clientData = clientData(response, type: "webauthn.get"),
@@ -74,8 +63,6 @@ struct PasskeyCeremony {
         let isCounting = data.signCount != 0 || known.signCount != 0
         return !isCounting || data.signCount > known.signCount ? data.signCount : nil
     }
-
-    // MARK: What both have
 
     /// The client data as bytes, if they are about this challenge.
     private func clientData(_ response: JSONObject, type: String) -> [UInt8]? {
@@ -151,9 +138,8 @@ struct AuthenticatorData {
     }
 }
 
-/// The part of CBOR (RFC 8949) that an authenticator's response uses: integers, byte strings, text strings, arrays and
-/// maps. It is strict (CTAP 2.1 section 8): every length is stated, and in its shortest form, and no key occurs twice.
-/// Deeper nesting is refused, and so is a length beyond the end of the data.
+/// The part of CBOR (RFC 8949) that an authenticator's response uses, and strictly (CTAP 2.1 section 8): lengths are
+/// stated in their shortest form and end within the data, no key occurs twice, and deeper nesting is refused.
 enum PasskeyCBOR: Equatable {
     case integer(Int)
     case bytes([UInt8])
@@ -167,21 +153,18 @@ enum PasskeyCBOR: Equatable {
         let value: PasskeyCBOR
     }
 
-    /// Authenticators nest four levels at most.
     private static let maxDepth = 4
     private static let maxItems = 64
 
     /// The first item, which is removed from `rest`; nil for anything that is not as above.
     static func take(from rest: inout ArraySlice<UInt8>) -> PasskeyCBOR? { item(&rest, 0) }
 
-    /// The bytes as exactly one item.
     init?(parsing bytes: [UInt8]) {
         var rest = bytes[...]
         guard let item = PasskeyCBOR.take(from: &rest), rest.isEmpty else { return nil }
         self = item
     }
 
-    /// A map's value; nil for no map, and if it has no such key.
     subscript(key: PasskeyCBOR) -> PasskeyCBOR? {
         guard case .map(let pairs) = self else { return nil }
         return pairs.first { $0.key == key }?.value

@@ -1,8 +1,7 @@
 internal import RingbackBase
 
-/// A wrong response that the sandbox can send: well-formed and wrong in one point, as a broken or hostile provider would
-/// send it. Each is off until it is switched on, for a number of responses or until it is cleared.
-///
+/// A wrong response that the sandbox can send: well-formed and wrong in one point, as a broken or hostile provider
+/// would send it. Each is off until it is switched on, for a number of responses or until it is cleared.
 /// Names begin with what they change. Some have beside them the module of the OpenID conformance suite for relying
 /// parties that sends the same wrong response: `…` is `oidcc-client-test`.
 struct Perturbation: Sendable {
@@ -168,7 +167,6 @@ extension JSONObject {
     }
 }
 
-/// Which perturbations are on.
 struct Perturbations {
     /// By name: how many responses are left; nil for all of them.
     private(set) var active: [String: Int?] = [:]

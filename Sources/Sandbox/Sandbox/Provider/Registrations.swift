@@ -14,8 +14,7 @@ extension AuthorizationServer {
         try require(
             settings.registration == .open || request.bearer == settings.initialAccessToken, "invalid_token",
             "an initial access token is needed", status: 401, challenge: "Bearer")
-        try require(
-            registrations.count < Self.maxRegistrations, "server_error", "too many clients", status: 503)
+        try require(registrations.count < Self.maxRegistrations, "server_error", "too many clients", status: 503)
         let asked = try unwrap(
             (try? JSON(parsing: request.body))?.object, "invalid_client_metadata", "the body is not a JSON object")
         let redirectURIs = try Self.redirectURIs(asked)
@@ -29,7 +28,7 @@ extension AuthorizationServer {
         for member in asked.members where document[member.name] == nil { document[member.name] = member.value }
         document["token_endpoint_auth_method"] = .string(way.rawValue)
         registrations[id] = Registration(token: token, document: document)
-        issuer.counters.registrations += 1
+        issuer.counters[.registrations] += 1
         return Responses.json(document, status: 201)
     }
 
@@ -38,20 +37,16 @@ extension AuthorizationServer {
         guard let id = Parameters(request.query)["client_id"], let registration = registrations[id],
             request.bearer == registration.token
         else { throw Self.wrongToken }
-        switch request.method {
-        case "DELETE": break
-        case "PUT": return try update(id, registration, request, at: now)
-        default: return Responses.json(registration.document)
-        }
+        if request.method == "PUT" { return try update(id, registration, request, at: now) }
+        guard request.method == "DELETE" else { return Responses.json(registration.document) }
         registrations[id] = nil
         clients.remove(id)
-        issuer.counters.endedSessions += issuer.ledger.endAll { $0.clientID == id }
-        issuer.counters.registrationsDeleted += 1
+        issuer.counters[.endedSessions] += issuer.ledger.endAll { $0.clientID == id }
+        issuer.counters[.registrationsDeleted] += 1
         return Responses.text("", status: 204)
     }
 
-    /// RFC 7592 section 2.2. A client that has a secret gets a new one, and what the registration is managed with is
-    /// new as well.
+    /// RFC 7592 section 2.2. The secret, if there is one, and the registration access token are new.
     private mutating func update(
         _ id: String, _ registration: Registration, _ request: SandboxRequest, at now: Int
     ) throws -> ServerResponse {
@@ -67,8 +62,6 @@ extension AuthorizationServer {
         registrations[id] = Registration(token: token, document: document)
         return Responses.json(document)
     }
-
-    // MARK: What may be asked for
 
     /// OpenID Connect Dynamic Client Registration section 2: native clients have custom schemes, or http on loopback;
     /// RFC 8252 section 7.2 adds https.
@@ -110,8 +103,7 @@ extension AuthorizationServer {
 }
 
 extension Clients {
-    /// Adds or replaces a registered client. Its document gets a new secret, if the client has one, and the new
-    /// registration access token, which is returned.
+    /// Adds or replaces a client, with new secrets in its document. Returns its registration access token.
     fileprivate mutating func enter(
         _ id: String, _ redirectURIs: [String], _ authentications: [SandboxClient.Authentication], hasSecret: Bool,
         _ document: inout JSONObject, _ settings: SandboxSettings, at now: Int
@@ -133,14 +125,11 @@ extension Clients {
     }
 }
 
-/// What a client has registered.
 struct Registration {
-    /// The registration access token.
     var token: String
     /// The response to the registration, or to its last update.
     var document: JSONObject
 
-    /// What an update asks for (RFC 7592 section 2.2).
     fileprivate func update(_ id: String, in body: [UInt8]) throws -> JSONObject {
         let asked = (try? JSON(parsing: body))?.object ?? JSONObject()
         try require(asked["client_id"]?.string == id, "invalid_request", "the body does not name this client")

@@ -65,7 +65,6 @@ extension Issuer {
             subject: claims["sub"]?.string, at: now)
     }
 
-    /// What is checked of every assertion. Returns its subject.
     private func check(
         _ isOurs: Bool, audience: String?, expiry: Int?, subject: String?, at now: Int
     ) throws -> String {
@@ -77,7 +76,7 @@ extension Issuer {
     }
 
     /// An assertion, as a workload finds it in a file of its platform.
-    mutating func makeAssertion(subject: String, audience: String?, lifetime: Int, at now: Int) throws -> String {
+    mutating func makeAssertion(_ subject: String, _ audience: String?, lifetime: Int, at now: Int) throws -> String {
         let key = try keys.key(for: .es256)
         let header: JSONObject = ["alg": "ES256", "typ": "JWT", "kid": key.id]
         let claims: JSONObject = [
@@ -88,7 +87,6 @@ extension Issuer {
     }
 
     /// A token without a refresh token: a client that can get this one can get the next.
-    ///
     /// - Parameter whole: its scopes in place of the requested ones.
     private mutating func answer(
         _ parameters: Parameters, _ client: SandboxClient, subject: String, whole: [String]? = nil,
@@ -123,26 +121,24 @@ extension SandboxProvider {
             let audience = object["audience"]?.string
             let lifetime = object["lifetime"]?.integer ?? 300
             let time = now + state.clockOffset
-            return try object["format"]?.string == "saml2"
-                ? state.server.issuer.makeSAMLAssertion(
-                    subject: subject, audience: audience, lifetime: lifetime, at: time)
-                : state.server.issuer.makeAssertion(subject: subject, audience: audience, lifetime: lifetime, at: time)
+            return object["format"]?.string == "saml2"
+                ? try state.server.issuer.makeSAMLAssertion(subject, audience, lifetime: lifetime, at: time)
+                : try state.server.issuer.makeAssertion(subject, audience, lifetime: lifetime, at: time)
         }
         return Responses.json(["assertion": assertion])
     }
 }
 
-/// SAML assertions for services (RFC 7522). The sandbox trusts only those that it made itself. They have issuer, subject
-/// and audience as SAML 2.0 has them, but no XML signature: an element of the sandbox's own holds an ES256 signature of
-/// everything before it, so that any changed byte is noticed.
+/// SAML assertions for services (RFC 7522), of the sandbox itself only. There is no XML signature: an element of its
+/// own holds an ES256 signature of everything before it, so that any changed byte is noticed.
 extension Issuer {
     static let samlBearer = "urn:ietf:params:oauth:grant-type:saml2-bearer"
     private static let sealStart = "<sandbox:Seal xmlns:sandbox=\"urn:ringback:sandbox\">"
     private static let end = "</sandbox:Seal></saml:Assertion>"
 
-    /// An assertion, as a workload finds it in a file of its platform.
-    mutating func makeSAMLAssertion(subject: String, audience: String?, lifetime: Int, at now: Int) throws -> String {
-        let expiry = now + lifetime
+    mutating func makeSAMLAssertion(
+        _ subject: String, _ audience: String?, lifetime: Int, at now: Int
+    ) throws -> String {
         let text = """
             <saml:Assertion xmlns:saml="urn:oasis:names:tc:SAML:2.0:assertion" Version="2.0" \
             ID="_\(RandomToken.identifier(bits: 128))">
@@ -151,7 +147,7 @@ extension Issuer {
               <saml:Conditions><saml:AudienceRestriction>\
             <saml:Audience>\(Markup.escaped(audience ?? name))</saml:Audience>\
             </saml:AudienceRestriction></saml:Conditions>
-              <sandbox:Expiry xmlns:sandbox="urn:ringback:sandbox">\(expiry)</sandbox:Expiry>
+              <sandbox:Expiry xmlns:sandbox="urn:ringback:sandbox">\(now + lifetime)</sandbox:Expiry>
 
             """
         let signature = try keys.key(for: .es256).key.sign(message: Array(text.utf8), algorithm: .es256)

@@ -2,8 +2,7 @@ internal import Cryptography
 internal import LocalHTTP
 internal import RingbackBase
 
-/// Tokens for users: the grants of codes (RFC 6749 section 4.1.3, RFC 7636 section 4.6) and of refresh tokens (section 6),
-/// and the response of all grants.
+/// Codes (RFC 6749 section 4.1.3, RFC 7636 section 4.6), refresh tokens (section 6), the response of all grants.
 extension Issuer {
     mutating func exchange(_ parameters: Parameters, _ client: SandboxClient, at now: Int) throws -> ServerResponse {
         let code = try parameters.required("code")
@@ -11,7 +10,7 @@ extension Issuer {
             throw OAuthError("invalid_grant", "the code is not known")
         }
         guard !grant.isUsed else {
-            counters.codeReuses += 1
+            counters[.codeReuses] += 1
             ledger.end(grant.family)
             throw OAuthError("invalid_grant", "the code was used before; what it yielded is revoked")
         }
@@ -32,7 +31,6 @@ extension Issuer {
         return try firstAnswer(client, family: grant.family, grant.nonce, hasConsent: grant.hasConsent, at: now)
     }
 
-    /// The response to a sign-in.
     mutating func firstAnswer(
         _ client: SandboxClient, family: Int, _ nonce: String? = nil, hasConsent: Bool, at now: Int
     ) throws -> ServerResponse {
@@ -58,7 +56,7 @@ extension Issuer {
         try require(!family.isEnded, "invalid_grant", "the session has ended")
         try require(now < grant.expiresAt ?? .max, "invalid_grant", "the refresh token has expired")
         if let successor = grant.successor, !isWithinGrace(successor, at: now) {
-            counters.reuseDetections += 1
+            counters[.reuseDetections] += 1
             ledger.end(grant.family)
             throw OAuthError("invalid_grant", "the refresh token was used before; the session is ended")
         }
@@ -69,22 +67,17 @@ extension Issuer {
             throw OAuthError("invalid_target", "the resource is not known here")
         }
         let refreshToken = rotate(token, grant, at: now)
-        let lasting = downscoped(scopes, of: family, grant)
+        let isLess = settings.downscopesRefreshTokens && Set(scopes) != Set(family.scopes)
+        let lasting = isLess ? scopes : grant.scopes
         if let refreshToken { ledger.refreshTokens[refreshToken]?.scopes = lasting }
-        counters.refreshes += 1
+        counters[.refreshes] += 1
         let given = perturbations.take(.tokenWholeScope) ? family.scopes : scopes
         return try answer(
             client, family: grant.family, scopes: given, refreshToken: refreshToken, held: token, nonce: nil,
             hasIDToken: settings.renewsIDToken, at: now)
     }
 
-    /// The scopes of a refresh token that comes with a token of these scopes; nil for the family's.
-    private func downscoped(_ scopes: [String], of family: Ledger.Family, _ grant: Ledger.RefreshGrant) -> [String]? {
-        settings.downscopesRefreshTokens && Set(scopes) != Set(family.scopes) ? scopes : grant.scopes
-    }
-
-    /// If the token that replaced it was used, the first response has arrived: a correct client has no reason to repeat
-    /// the request.
+    /// If its successor was used, the first response has arrived: a correct client does not repeat the request.
     private func isWithinGrace(_ successor: (token: String, at: Int), at now: Int) -> Bool {
         settings.reuseGrace > 0 && now - successor.at <= settings.reuseGrace
             && ledger.refreshTokens[successor.token]?.successor == nil
@@ -98,7 +91,7 @@ extension Issuer {
         guard isForced || (settings.rotates && !isPrevented) else { return nil }
         let successor = newRefreshToken(of: grant.family, at: now)
         ledger.refreshTokens[token]?.successor = (successor, now)
-        counters.rotations += 1
+        counters[.rotations] += 1
         return successor
     }
 
@@ -109,15 +102,14 @@ extension Issuer {
         return token
     }
 
-    /// A new session of a user.
     mutating func open(_ client: SandboxClient, _ user: SandboxUser, _ scopes: [String], at now: Int) -> Int {
-        ledger.open(
+        ledger.families.append(
             Ledger.Family(
                 clientID: client.id, user: user, scopes: scopes, authenticatedAt: now,
                 sessionID: Issuer.newToken("sid")))
+        return ledger.families.count - 1
     }
 
-    /// The members of a response with a new access token.
     mutating func newAccessToken(
         of family: Int, for user: SandboxUser, _ scopes: [String], at now: Int
     ) -> (token: String, members: JSONObject) {
@@ -125,7 +117,7 @@ extension Issuer {
         let lifetime = settings.accessTokenLifetime
         ledger.accessTokens[token] = Ledger.AccessGrant(
             family: family, user: user, scopes: scopes, expiresAt: now + lifetime)
-        counters.tokensIssued += 1
+        counters[.tokensIssued] += 1
         let members: JSONObject = [
             "access_token": token, "token_type": "Bearer", "scope": scopes.joined(separator: " "),
             "expires_in": settings.omitsExpiresIn ? nil : lifetime,
@@ -160,10 +152,8 @@ extension Issuer {
     }
 }
 
-/// What can be done with an issued token: read its user's claims, revoke it, end the session.
 extension Issuer {
-    /// OpenID Connect Core section 5.3. The token comes in the header and nowhere else (RFC 6750 section 2,
-    /// RFC 9700 section 4.3.2).
+    /// OpenID Connect Core section 5.3. The token comes in the header only (RFC 6750 section 2, RFC 9700 4.3.2).
     mutating func userinfo(_ request: SandboxRequest, at now: Int) throws -> ServerResponse {
         guard !request.pairs.contains(where: { $0.name == "access_token" }) else {
             throw OAuthError("invalid_request", "the token belongs into the header", challenge: "Bearer")
@@ -193,11 +183,11 @@ extension Issuer {
         let token = try parameters.required("token")
         if let grant = ledger.refreshTokens[token] {
             try checkOwner(client, of: grant.family)
-            if !ledger.families[grant.family].isEnded { counters.revocations += 1 }
+            if !ledger.families[grant.family].isEnded { counters[.revocations] += 1 }
             ledger.end(grant.family)
         } else if let grant = ledger.accessTokens[token] {
             try checkOwner(client, of: grant.family)
-            if !grant.isRevoked { counters.revocations += 1 }
+            if !grant.isRevoked { counters[.revocations] += 1 }
             ledger.accessTokens[token]?.isRevoked = true
         }
         return Responses.text("", status: 200)
@@ -227,14 +217,13 @@ extension Issuer {
             clientID = family.clientID
             if !family.isEnded, !family.scopes.contains("offline_access") {
                 ledger.end(index)
-                counters.endedSessions += 1
+                counters[.endedSessions] += 1
             }
         }
         guard let target = parameters["post_logout_redirect_uri"] else { return Pages.signedOut() }
         guard let client = clientID.flatMap({ clients[$0] }), client.accepts(redirectURI: target) else {
             return Pages.error("The request's redirect URI is not one that the client may use.")
         }
-        guard let state = parameters["state"] else { return Responses.redirect(to: target) }
-        return Responses.redirect(to: target, adding: [("state", state)])
+        return Responses.redirect(to: target, adding: parameters["state"].map { [("state", $0)] } ?? [])
     }
 }

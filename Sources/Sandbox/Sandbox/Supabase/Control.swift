@@ -2,7 +2,6 @@ internal import RingbackBase
 
 /// What a control document says under `supabase`: settings by the names that the response shows, and actions.
 /// `configuration` comes first and sets everything to the values of A or B.
-///
 /// Actions: `users` adds users (`email`, `phone`, `password`, `data`, `confirmed`), `ban`, `unban` and `delete_users`
 /// take addresses, `end_sessions` takes `true` or addresses, `tables` replaces tables (`{"profiles": {"key": "id",
 /// "rows": […]}}`). `bind_sessions` (`true` or addresses) makes sessions belong to a client of the project's own OAuth
@@ -61,7 +60,6 @@ extension SupabaseProject {
             scopes: try item.optional("scopes").map([String].init(reading:)) ?? ["email"])
     }
 
-    /// Picks all sessions, or those of some users.
     private func picked(_ member: JSONObject.Member) throws -> (SupabaseSession) -> Bool {
         if member.value.bool == true { return { _ in true } }
         let ids = try users.ids(member)
@@ -149,12 +147,7 @@ extension SupabaseError: SettingValue, JSONConvertible {
     init(reading member: JSONObject.Member) throws {
         try member.allow(["status", "code", "message"])
         let code = try member.optional("code")?.string()
-        let usual =
-            switch code {
-            case nil: 500
-            case "hook_payload_invalid_content_type": 400
-            default: 422
-            }
+        let usual = code == nil ? 500 : code == "hook_payload_invalid_content_type" ? 400 : 422
         let status = try member.optional("status")?.integer() ?? usual
         guard (400...599).contains(status) else { throw member.mistake("a status from 400 to 599") }
         self.init(
@@ -168,6 +161,5 @@ extension SupabaseError: SettingValue, JSONConvertible {
         code = try member.optional("code")?.string() ?? ""
     }
 
-    /// As the hook states it.
     var jsonValue: JSON { .object(["status": status, "code": code, "message": message]) }
 }

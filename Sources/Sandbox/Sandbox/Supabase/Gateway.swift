@@ -2,19 +2,15 @@ internal import Cryptography
 internal import LocalHTTP
 internal import RingbackBase
 
-/// What a request passes before it reaches its endpoint.
 extension SupabaseCall {
     /// The gateway's response in place of the server's; nil lets the request pass. Browsers and mail links have no key.
     func gatewayResponse(_ endpoint: Endpoint) -> ServerResponse? {
         let isOpen: [Endpoint] = [.supabaseAuthorize, .supabaseCallback, .supabaseVerify, .supabaseJWKS]
         guard !settings.apiKeys.isEmpty, !isOpen.contains(endpoint) else { return nil }
-        guard let key = field("apikey") ?? query("apikey") else {
-            return SupabaseResponses.json(["message": "No API key found in request"], status: 401)
-        }
-        guard settings.apiKeys.contains(key) else {
-            return SupabaseResponses.json(["message": "Invalid authentication credentials"], status: 401)
-        }
-        return nil
+        let key = field("apikey") ?? query("apikey")
+        if let key, settings.apiKeys.contains(key) { return nil }
+        let message = key == nil ? "No API key found in request" : "Invalid authentication credentials"
+        return SupabaseResponses.json(["message": message], status: 401)
     }
 
     func checkCaptcha(_ route: SupabaseRoute) throws {
@@ -28,9 +24,7 @@ extension SupabaseCall {
 }
 
 /// An error of a Supabase endpoint, in the words of the real server.
-///
-/// The same error has two forms: the older one, and that of the API version 2024-01-01 for clients that ask for it. The
-/// ID-token grant has a third one, whatever the version.
+/// It has two forms, the older one and that of the API version 2024-01-01; the ID-token grant has a third one.
 struct SupabaseError: Error, Equatable {
     var status: Int
     var code: String
@@ -49,24 +43,17 @@ struct SupabaseError: Error, Equatable {
         self.details = details
     }
 
-    /// With the code of most errors in the form of a request.
-    init(_ message: String, status: Int = 400) {
-        self.init(status, "validation_failed", message)
-    }
+    init(_ message: String, status: Int = 400) { self.init(status, "validation_failed", message) }
 
     init(oauth error: String, _ description: String) {
         self.init(400, error, description)
         isOAuth = true
     }
 
-    /// An unexpected error of the server.
     static let failure = SupabaseError(500, "unexpected_failure", "Unexpected failure, please check server logs")
-
-    /// The project's own OAuth server is off.
     static let serverIsOff = SupabaseError(404, "feature_disabled", "OAuth server is disabled")
 
-    /// The value of `error` in a redirect; nil where the redirect has only `error_code`. That depends on whether it
-    /// comes from `/callback`.
+    /// `error` in a redirect, which depends on whether it comes from `/callback`; nil for `error_code` alone.
     func redirectError(isCallback: Bool) -> String? {
         if isCallback, ["signup_disabled", "user_banned", "provider_email_needs_verification"].contains(code) {
             return "access_denied"
@@ -82,7 +69,6 @@ struct SupabaseError: Error, Equatable {
     }
 }
 
-/// Throws an error unless the condition is met.
 func require(_ isMet: Bool, _ status: Int, _ code: String, _ message: String, details: String? = nil) throws {
     if !isMet { throw SupabaseError(status, code, message, details: details) }
 }
@@ -95,7 +81,6 @@ func require(_ isMet: Bool, oauth error: String, _ description: String) throws {
     if !isMet { throw SupabaseError(oauth: error, description) }
 }
 
-/// The value; throws an error if there is none.
 func unwrap<Value>(_ value: Value?, _ status: Int, _ code: String, _ message: String) throws -> Value {
     guard let value else { throw SupabaseError(status, code, message) }
     return value
@@ -126,7 +111,6 @@ enum SupabaseResponses {
         ServerResponse(status: status, fields: HTTPFields([("Location", location)]))
     }
 
-    /// The router's response to a path that it does not know.
     static func unknownPath() -> ServerResponse {
         ServerResponse(
             status: 404, fields: HTTPFields([("Content-Type", "text/plain; charset=utf-8")]),
@@ -154,7 +138,6 @@ enum SupabaseResponses {
         return json(body, status: refusal.status, fields: fields)
     }
 
-    /// An error of the REST endpoint, in its own form.
     static func restRefusal(_ refusal: SupabaseError) -> ServerResponse {
         let body: JSONObject = [
             "code": refusal.code, "details": refusal.details?.jsonValue ?? JSON.null, "hint": JSON.null,
@@ -168,24 +151,23 @@ enum SupabaseResponses {
     static func isCurrent(_ version: String?) -> Bool {
         guard let version else { return false }
         let parts = version.split(separator: "-", omittingEmptySubsequences: false)
-        guard parts.map(\.utf8.count) == [4, 2, 2], parts.joined().utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+        guard parts.map(\.utf8.count) == [4, 2, 2], parts.joined().utf8.allSatisfy(\.isDigit),
             let month = Int(parts[1]), let day = Int(parts[2]), (1...12).contains(month), (1...31).contains(day)
         else { return false }
         return version >= "2024-01-01"
     }
 }
 
-/// What everybody may read of a project.
 extension SupabaseSettings {
-    /// `/settings`.
+    static let listedProviders = [
+        "apple", "azure", "bitbucket", "discord", "facebook", "snapchat", "figma", "fly", "github", "gitlab", "google",
+        "keycloak", "kakao", "linkedin", "linkedin_oidc", "notion", "spotify", "slack", "slack_oidc", "workos",
+        "twitch", "twitter", "zoom",
+    ]
+
     func publicResponse() -> ServerResponse {
-        let external = [
-            "apple", "azure", "bitbucket", "discord", "facebook", "snapchat", "figma", "fly", "github", "gitlab",
-            "google", "keycloak", "kakao", "linkedin", "linkedin_oidc", "notion", "spotify", "slack", "slack_oidc",
-            "workos", "twitch", "twitter", "zoom",
-        ]
         var members: JSONObject = ["anonymous_users": allowsAnonymous, "email": allowsEmail, "phone": allowsPhone]
-        for name in external { members[name] = .bool(providers.contains(name)) }
+        for name in SupabaseSettings.listedProviders { members[name] = .bool(providers.contains(name)) }
         return SupabaseResponses.json([
             "external": members, "disable_signup": !allowsSignUp, "mailer_autoconfirm": autoconfirm,
             "phone_autoconfirm": phoneAutoconfirm, "sms_provider": "twilio", "saml_enabled": !ssoDomains.isEmpty,
@@ -212,7 +194,6 @@ extension SupabaseSettings {
 struct SupabaseCall {
     let request: SandboxRequest
     let settings: SupabaseSettings
-    /// The project's URL, without a final slash.
     let projectURL: String
     let now: Int
     /// The path below `/auth/v1` or `/rest/v1`, decoded.
@@ -235,9 +216,7 @@ struct SupabaseCall {
     }
 
     var method: String { request.method }
-
     var authURL: String { projectURL + "/auth/v1" }
-
     func instant() -> SupabaseInstant { .next(now) }
 
     /// The first value of a query parameter; nil without one and for an empty one.
@@ -246,11 +225,7 @@ struct SupabaseCall {
     }
 
     func field(_ name: String) -> String? { request.fields[name] }
-
-    /// The API version of the request, which selects the form of an error.
     var version: String? { field("X-Supabase-Api-Version") }
-
-    /// The client's address, as proxies report it.
     var address: String { field("X-Forwarded-For")?.split(separator: ",").first.map(String.init) ?? "127.0.0.1" }
 
     /// The token of `Authorization: Bearer …`, whatever the scheme's letter case.
@@ -261,7 +236,6 @@ struct SupabaseCall {
         return String(words[1])
     }
 
-    /// Where the user is redirected in the end.
     var redirectTarget: String {
         let rules = settings.redirectRules
         let asked = field("redirect_to") ?? query("redirect_to") ?? ""
@@ -279,21 +253,17 @@ struct SupabaseCall {
             let reason = request.body.isEmpty ? "unexpected end of JSON input" : "\(error)"
             throw SupabaseError(400, "bad_json", "Could not parse request body as JSON: \(reason)")
         }
-        return SupabaseBody(
-            members: try unwrap(
-                value.object, 400, "bad_json", "Could not parse request body as JSON: it is not an object"))
+        let refusal = "Could not parse request body as JSON: it is not an object"
+        return SupabaseBody(members: try unwrap(value.object, 400, "bad_json", refusal))
     }
 }
 
 /// The members of a JSON body. A wrong type refuses the request, an absent member counts as empty.
 struct SupabaseBody {
     var members: JSONObject
-
     func text(_ name: String) throws -> String { try read(name, "string", \.string) ?? "" }
     func flag(_ name: String) throws -> Bool? { try read(name, "bool", \.bool) }
     func object(_ name: String) throws -> JSONObject? { try read(name, "map", \.object) }
-
-    /// What the caller says about the user.
     func data() throws -> JSONObject { try object("data") ?? JSONObject() }
 
     private func read<Value>(_ name: String, _ type: String, _ path: KeyPath<JSON, Value?>) throws -> Value? {
@@ -315,7 +285,6 @@ struct SupabaseChallenge: Equatable {
     let value: String
     let isPlain: Bool
 
-    /// Nil without a challenge.
     init?(value: String, method: String, isBrowserRequest: Bool) throws {
         if value.isEmpty, method.isEmpty { return nil }
         try require(!value.isEmpty && !method.isEmpty, "PKCE flow requires code_challenge_method and code_challenge")

@@ -2,10 +2,8 @@ internal import LocalHTTP
 internal import RingbackBase
 
 /// A Supabase project: the Auth server and the REST endpoint below `/auth/v1` and `/rest/v1` of an issuer, which is
-/// also every external provider of the project. Written from responses of the real server. Its endpoints are extensions
-/// in files of their own; here each request finds its endpoint.
+/// also every external provider of the project. Written from responses of the real server.
 struct SupabaseProject {
-    /// Without a final slash.
     private let url: String
     var settings = SupabaseSettings()
     var users = SupabaseUsers()
@@ -13,7 +11,6 @@ struct SupabaseProject {
     var keys = SupabaseKeys()
     var mail = SupabaseMail()
     var flows = SupabaseFlows()
-    /// `profiles` exists from the start.
     var tables = ["profiles": SupabaseTable()]
     var factorChallenges: [String: SupabaseFactorChallenge] = [:]
     var passkeyChallenges: [String: SupabasePasskeyChallenge] = [:]
@@ -21,19 +18,15 @@ struct SupabaseProject {
     var consents: [SupabaseConsent]?
     private var limits = SupabaseLimits()
 
-    init(url: String) {
-        self.url = url
-    }
+    init(url: String) { self.url = url }
 
-    /// What the trigger on new users does.
     mutating func runTrigger() {
         let added = users.takeAdded()
         guard settings.profileTrigger else { return }
         for user in added { addProfile(of: user, at: user.updatedAt) }
     }
 
-    /// The path of a request: first the gateway, which requires an API key, then the endpoint. Unknown paths and methods
-    /// get the response of the real server's router.
+    /// First the gateway, which requires an API key. Unknown paths and methods get the response of the real router.
     mutating func answer(
         _ request: SandboxRequest, _ endpoint: Endpoint, upstream: inout AuthorizationServer, at now: Int
     ) -> ServerResponse {
@@ -88,15 +81,12 @@ struct SupabaseRoute {
     let methods: [String]
     /// `*` stands for one part of the path, `**` for all that follow.
     let path: String
-    /// The group of the path in switches, counters and the log.
     let endpoint: Endpoint
-    /// Requests are counted by address.
     let isLimited: Bool
     /// A POST needs a CAPTCHA token, if the project wants one.
     var isGuarded = false
     let answer: ExternalAnswer
 
-    /// One that asks the external provider.
     private static func external(
         _ methods: String, _ path: String, _ endpoint: Endpoint, isLimited: Bool = false,
         _ answer: @escaping ExternalAnswer
@@ -118,6 +108,8 @@ struct SupabaseRoute {
         return route
     }
 
+    private static let off: Answer = { _, _ in throw SupabaseError.serverIsOff }
+
     /// The first path that matches counts.
     static let all: [SupabaseRoute] = [
         .own("GET", "authorize", .supabaseAuthorize) { try $0.authorize($1) },
@@ -131,9 +123,7 @@ struct SupabaseRoute {
         .open("resend", .supabaseResend) { try $0.resend($1) },
         .own("GET", "verify", .supabaseVerify, isLimited: true) { try $0.followLink($1) },
         .own("POST", "verify", .supabaseVerify, isLimited: true) { try $0.verify($1) },
-        .own("GET", "user", .supabaseUser) {
-            SupabaseResponses.json(value: try $0.authenticate($1).user)
-        },
+        .own("GET", "user", .supabaseUser) { SupabaseResponses.json(value: try $0.authenticate($1).user) },
         .own("PUT", "user", .supabaseUser, isLimited: true) { try $0.updateUser($1) },
         .own("GET", "user/identities/authorize", .supabaseIdentities) { try $0.authorizeLinking($1) },
         .own("DELETE", "user/identities/*", .supabaseIdentities) { try $0.unlink($1) },
@@ -165,10 +155,8 @@ struct SupabaseRoute {
                 fields: [("Cache-Control", "public, max-age=600")])
         },
         .own("GET", ".well-known/openid-configuration", .supabaseOther) { $0.settings.metadata($1.authURL) },
-        .own("GET", ".well-known/oauth-authorization-server", .supabaseOther) { _, _ in
-            throw SupabaseError.serverIsOff
-        },
-        .own("GET POST PATCH DELETE", "oauth/**", .supabaseOther) { _, _ in throw SupabaseError.serverIsOff },
+        .own("GET", ".well-known/oauth-authorization-server", .supabaseOther, off),
+        .own("GET POST PATCH DELETE", "oauth/**", .supabaseOther, off),
     ]
 
     func matches(_ parts: [String]) -> Bool {
@@ -178,25 +166,21 @@ struct SupabaseRoute {
     }
 }
 
-/// The settings of a project's dashboard. Durations are seconds. There are two configurations: **A** is that of a
-/// development server, **B** that of a strict project.
+/// The settings of a dashboard; durations in seconds. **A** is a development server, **B** a strict project.
 struct SupabaseSettings: Equatable {
     enum Configuration: String, CaseIterable { case a = "A", b = "B" }
     /// `v0` tokens are those of very old servers. A server that issues other tokens no longer accepts them.
     enum RefreshTokens: String, CaseIterable { case v0, v1, v2 }
     enum Algorithm: String, CaseIterable { case hs256 = "HS256", es256 = "ES256", rs256 = "RS256", edDSA = "EdDSA" }
-
     /// Wrong signatures: by a key that the project does not publish, the same without a key id, or by another secret.
     enum Forgery: String, CaseIterable { case key, nameless, secret }
 
     var configuration = Configuration.a
-    /// New addresses count as confirmed.
     var autoconfirm = true
     var phoneAutoconfirm = false
     var algorithm = Algorithm.hs256
     var refreshTokens = RefreshTokens.v1
-    /// How many of a hundred sessions get a token of the second kind in exchange for one of the first, where the second
-    /// kind is issued.
+    /// Of a hundred sessions so many get a token of the second kind for one of the first, if it is issued.
     var upgradePercentage = 0
     var reuseInterval = 10
     var rotates = true
@@ -205,7 +189,6 @@ struct SupabaseSettings: Equatable {
     var siteURL = "https://app.example.org"
     var allowList: [String] = ["**"]
     var accessTokenLifetime = 3_600
-    /// Access tokens name their issuer.
     var namesIssuer = true
     /// The API keys that are accepted; empty for no gateway at all.
     var apiKeys = ["sb_publishable_sandbox"]
@@ -222,13 +205,11 @@ struct SupabaseSettings: Equatable {
     var allowsLinking = true
     var factors = ["phone", "totp"]
     var allowsPasskeys = false
-    /// The domain that passkeys and second factors of authenticators belong to, and the origins at which they are made
-    /// and used.
+    /// The domain of passkeys and of factors of authenticators, and the origins at which they are made and used.
     var passkeyPartyID = "app.example.org"
     var passkeyOrigins = ["https://app.example.org"]
     var maxPasskeys = 10
     var ssoDomains = ["company.example": "5d0c2b1e-6c34-4b9e-9f5f-0f1a2b3c4d5e"]
-    /// A change of the address has to be confirmed at both addresses.
     var securesEmailChange = true
     /// A password is changed only with a code, unless the session is younger than a day.
     var securesPasswordChange = false
@@ -251,16 +232,13 @@ struct SupabaseSettings: Equatable {
     var singleSession = false
     /// How many requests a bucket allows in five minutes; nil for no limit.
     var requestLimit: Int?
-    /// How many mails are sent in an hour at most.
     var mailLimit: Int?
-    /// The only CAPTCHA token that is valid; nil for no protection.
     var captcha: String?
     /// The error of the hook that is asked before an access token is made; nil if there is no hook, or if it agrees.
     var tokenHook: SupabaseError?
     /// The error of the hook that is asked before a user of an external provider is created. Without a code of its own
     /// the redirect has an empty `error_code`, as the real server's.
     var userHook: SupabaseError?
-    /// Every new user gets a row in `profiles`.
     var profileTrigger = true
 
     init(_ configuration: Configuration = .a) {
@@ -276,11 +254,9 @@ struct SupabaseSettings: Equatable {
     }
 
     var relyingParty: PasskeyCeremony.Party { .init(id: passkeyPartyID, origins: passkeyOrigins) }
-
     var redirectRules: SupabaseRedirectRules { SupabaseRedirectRules(siteURL: siteURL, allowed: allowList) }
 }
 
-/// How many requests are still allowed, of each client and each kind.
 struct SupabaseLimits {
     private struct Bucket {
         var tokens: Double
@@ -289,7 +265,6 @@ struct SupabaseLimits {
 
     private var buckets: [String: Bucket] = [:]
 
-    /// The limit of an endpoint for one address.
     mutating func throttle(_ call: SupabaseCall) throws {
         guard let limit = call.settings.requestLimit else { return }
         let isFactor = call.parts.first == "factors"
@@ -316,26 +291,17 @@ struct SupabaseLimits {
 extension Endpoint {
     static let supabaseRoot = "/auth/v1/"
     static let restRoot = "/rest/v1/"
-
     var isSupabase: Bool { rawValue.hasPrefix("supabase_") }
 
-    /// The endpoint at a path below a project's URL; nil for any other path.
     init?(supabasePath path: String) {
-        if path.hasPrefix(Endpoint.restRoot) {
-            self = .supabaseREST
-            return
-        }
-        guard path.hasPrefix(Endpoint.supabaseRoot) else { return nil }
+        let isAuth = path.hasPrefix(Endpoint.supabaseRoot)
+        guard isAuth || path.hasPrefix(Endpoint.restRoot) else { return nil }
         let below = path.dropFirst(Endpoint.supabaseRoot.utf8.count)
-        if let exact = SupabaseRoute.all.first(where: { $0.path == below }) {
-            self = exact.endpoint
-            return
-        }
-        switch below.split(separator: "/", omittingEmptySubsequences: false).first {
-        case "factors": self = .supabaseFactors
-        case "passkeys": self = .supabasePasskeys
-        case "user": self = .supabaseIdentities
-        default: self = .supabaseOther
-        }
+        let groups: [Substring: Endpoint] = [
+            "factors": .supabaseFactors, "passkeys": .supabasePasskeys, "user": .supabaseIdentities,
+        ]
+        let group = groups[below.split(separator: "/", omittingEmptySubsequences: false).first ?? ""]
+        let exact = SupabaseRoute.all.first { $0.path == below }?.endpoint
+        self = isAuth ? exact ?? group ?? .supabaseOther : .supabaseREST
     }
 }

@@ -47,7 +47,6 @@ struct SupabaseURL {
         path = String(rest)
     }
 
-    /// Without port and brackets.
     var host: String {
         guard let authority else { return "" }
         let place = authority.split(separator: "@").last.map(String.init) ?? authority
@@ -57,7 +56,6 @@ struct SupabaseURL {
         return String(place.prefix { $0 != ":" })
     }
 
-    /// As written; empty without one.
     var port: String {
         guard let authority else { return "" }
         let tail = authority.hasPrefix("[") ? authority.split(separator: "]").last ?? "" : authority[...]
@@ -65,8 +63,7 @@ struct SupabaseURL {
         return String(tail[tail.index(after: colon)...])
     }
 
-    private var hasPlausiblePort: Bool { port.utf8.allSatisfy { (0x30...0x39).contains($0) } }
-
+    private var hasPlausiblePort: Bool { port.utf8.allSatisfy(\.isDigit) }
     var pairs: [FormEncoding.Pair] { SupabaseURL.pairs(of: query) }
 
     /// Pairs with a `;` or a broken escape are dropped, the others stay.
@@ -76,7 +73,6 @@ struct SupabaseURL {
         }
     }
 
-    /// Replaces values, then writes the whole query again.
     mutating func merge(_ changes: [(String, String)]) {
         let names = Set(changes.map(\.0))
         let kept = pairs.filter { !names.contains($0.name) }.map { ($0.name, $0.value) }
@@ -168,7 +164,7 @@ struct SupabaseRedirectRules {
             if url.port == site.port || SupabaseRedirectRules.isLocalName(host) { return true }
         }
         // A host that is one number is an IPv4 address in decimal.
-        if !host.isEmpty, host.utf8.allSatisfy(SupabaseRedirectRules.isDigit) { return false }
+        if !host.isEmpty, host.utf8.allSatisfy(\.isDigit) { return false }
         if let isLoopback = SupabaseRedirectRules.isLoopbackAddress(host) { return isLoopback }
         if ["http", "https"].contains(url.scheme), !SupabaseRedirectRules.isPlainName(host) { return false }
         let upToFragment = String(text.prefix { $0 != "#" })
@@ -179,22 +175,18 @@ struct SupabaseRedirectRules {
         ["localhost", "127.0.0.1", "::1", "0.0.0.0", "::"].contains(host) || host.hasSuffix(".localhost")
     }
 
-    /// Nil if the host is no IP address.
     private static func isLoopbackAddress(_ host: String) -> Bool? {
         if host.contains(":") { return host == "::1" || host == "0:0:0:0:0:0:0:1" }
         let parts = host.split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count == 4, parts.allSatisfy({ (0...255).contains(Int($0) ?? -1) && $0.utf8.allSatisfy(isDigit) })
+        guard parts.count == 4, parts.allSatisfy({ (0...255).contains(Int($0) ?? -1) && $0.utf8.allSatisfy(\.isDigit) })
         else { return nil }
         return parts[0] == "127"
     }
 
     private static func isPlainName(_ host: String) -> Bool {
-        let isWord = { (byte: UInt8) in isDigit(byte) || (0x61...0x7A).contains(byte | 0x20) }
-        guard let first = host.utf8.first, let last = host.utf8.last, isWord(first), isWord(last) else { return false }
-        return host.utf8.allSatisfy { isWord($0) || $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "-") }
+        guard host.utf8.first?.isLetterOrDigit == true, host.utf8.last?.isLetterOrDigit == true else { return false }
+        return host.utf8.allSatisfy { $0.isLetterOrDigit || ".-".utf8.contains($0) }
     }
-
-    private static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
 }
 
 /// The globs of an allow list: `*` matches no `.` and no `/`, `**` matches everything, `?` is one character that is
@@ -204,7 +196,6 @@ enum SupabaseGlob {
         expand(Array(pattern)).contains { match($0[...], Array(text)[...]) }
     }
 
-    /// Expands the alternatives.
     private static func expand(_ pattern: [Character]) -> [[Character]] {
         guard let open = firstIndex(of: "{", in: pattern, from: 0),
             let close = firstIndex(of: "}", in: pattern, from: open)
@@ -216,12 +207,8 @@ enum SupabaseGlob {
     private static func firstIndex(of wanted: Character, in pattern: [Character], from start: Int) -> Int? {
         var index = start
         while index < pattern.count {
-            if pattern[index] == "\\" {
-                index += 1
-            } else if pattern[index] == wanted {
-                return index
-            }
-            index += 1
+            if pattern[index] == wanted { return index }
+            index += pattern[index] == "\\" ? 2 : 1
         }
         return nil
     }
@@ -264,9 +251,8 @@ enum SupabaseGlob {
     private static func isSeparator(_ character: Character) -> Bool { character == "." || character == "/" }
 }
 
-/// The forms in which the real server writes names, times and numbers.
 enum SupabaseText {
-    /// A random UUID (RFC 9562 section 5.4).
+    /// RFC 9562 section 5.4.
     static func uuid() -> String {
         var bytes = RandomToken.bytes(16)
         bytes[6] = bytes[6] & 0x0F | 0x40
@@ -285,7 +271,6 @@ enum SupabaseText {
         return parts.map(\.utf8.count) == [8, 4, 4, 4, 12] && parts.joined().allSatisfy { $0.isASCII && $0.isHexDigit }
     }
 
-    /// The 16 bytes of a UUID.
     static func bytes(ofUUID text: String) -> [UInt8] {
         let digits = text.compactMap(\.hexDigitValue)
         return stride(from: 0, to: digits.count - 1, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
@@ -307,7 +292,7 @@ enum SupabaseText {
     static func phone(_ text: String) -> String? {
         var digits = text.filter { $0 != " " }
         if digits.hasPrefix("+") { digits.removeFirst() }
-        guard (2...15).contains(digits.utf8.count), digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+        guard (2...15).contains(digits.utf8.count), digits.utf8.allSatisfy(\.isDigit),
             !digits.hasPrefix("0")
         else { return nil }
         return digits
@@ -348,7 +333,6 @@ extension SupabaseText {
 struct SupabaseInstant: Sendable, JSONConvertible {
     let seconds: Int
     let nanoseconds: Int
-
     private static let ticks = Atomic(0)
 
     /// A time that keeps the order of events: within one second, each is later than the last.

@@ -18,29 +18,24 @@ extension SupabaseProject {
         }
     }
 
-    /// Nil for a caller who is not signed in.
     private func subject(_ call: SupabaseCall) throws -> String? {
         guard let token = call.bearer, !call.settings.apiKeys.contains(token) else { return nil }
         do {
             return try keys.claims(of: token, at: call.now)["sub"]?.string
         } catch let error as SupabaseError {
-            let isExpired = error.message.hasSuffix("expired")
-            throw isExpired
+            throw error.message.hasSuffix("expired")
                 ? SupabaseError(401, "PGRST303", "JWT expired")
                 : SupabaseError(401, "PGRST301", "No suitable key or wrong key type")
         }
     }
 
     private func filters(_ call: SupabaseCall) throws -> [SupabaseFilter] {
-        var filters: [SupabaseFilter] = []
-        for pair in call.pairs
-        where !["select", "order", "limit", "offset", "apikey", "on_conflict", "columns"].contains(pair.name) {
-            filters.append(
-                try unwrap(
-                    SupabaseFilter(column: pair.name, text: pair.value), 400, "PGRST100",
-                    "\"failed to parse filter (\(pair.value))\" (line 1, column 1)"))
+        let others: Set = ["select", "order", "limit", "offset", "apikey", "on_conflict", "columns"]
+        return try call.pairs.filter { !others.contains($0.name) }.map { pair in
+            try unwrap(
+                SupabaseFilter(column: pair.name, text: pair.value), 400, "PGRST100",
+                "\"failed to parse filter (\(pair.value))\" (line 1, column 1)")
         }
-        return filters
     }
 
     private func select(_ name: String, _ call: SupabaseCall, _ subject: String?) throws -> ServerResponse {
@@ -121,22 +116,18 @@ extension SupabaseProject {
     }
 }
 
-/// A table of the project's own. A row belongs to the user whose id is in the key column, and only that user sees and
-/// changes it.
+/// A table of the project's own. Only the user whose id is in a row's key column sees and changes it.
 struct SupabaseTable {
-    /// The column that names the owner.
     var key = "id"
     var rows: [JSONObject] = []
 }
 
-/// A condition of a request's query: `id=eq.X`.
 struct SupabaseFilter {
     let column: String
     let comparison: String
     let operand: String
     let isNegated: Bool
 
-    /// Nil for an unknown operator.
     init?(column: String, text: String) {
         var rest = text[...]
         isNegated = rest.hasPrefix("not.")
@@ -166,14 +157,11 @@ struct SupabaseFilter {
             }
             return list.contains { $0 == text }
         default:
-            let order = Int(text).flatMap { left in Int(operand).map { left < $0 ? -1 : left > $0 ? 1 : 0 } }
-            let result = order ?? (text < operand ? -1 : text > operand ? 1 : 0)
-            switch comparison {
-            case "gt": return result > 0
-            case "gte": return result >= 0
-            case "lt": return result < 0
-            default: return result <= 0
-            }
+            let numbers = [text, operand].compactMap { Int($0) }
+            let isEqual = numbers.count == 2 ? numbers[0] == numbers[1] : text == operand
+            if isEqual { return comparison == "gte" || comparison == "lte" }
+            let isLess = numbers.count == 2 ? numbers[0] < numbers[1] : text < operand
+            return isLess == comparison.hasPrefix("lt")
         }
     }
 
@@ -226,20 +214,19 @@ extension SupabaseProject {
         _ name: String, _ arguments: JSONObject, _ subject: String?, _ call: SupabaseCall
     ) throws -> ServerResponse {
         let user = try unwrap(subject.flatMap { users[$0] }, 401, "42501", "permission denied for function \(name)")
-        if name == "get_or_create_profile" { addProfile(of: user, at: call.instant()) }
+        let isChange = name != "get_or_create_profile"
+        if !isChange { addProfile(of: user, at: call.instant()) }
         guard var table = tables["profiles"],
             let index = table.rows.firstIndex(where: { $0[table.key]?.string == subject })
         else { throw SupabaseError(400, "P0002", "no profile") }
-        switch name {
-        case "update_profile":
+        if name == "update_profile" {
             for member in arguments.members where member.name != table.key {
                 table.rows[index][member.name] = member.value
             }
-        case "deactivate_account", "reactivate_account":
+        } else if isChange {
             table.rows[index]["is_active"] = .bool(name == "reactivate_account")
-        default: break
         }
-        if name != "get_or_create_profile" { table.rows[index]["updated_at"] = .string(call.instant().text) }
+        if isChange { table.rows[index]["updated_at"] = .string(call.instant().text) }
         tables["profiles"] = table
         return SupabaseResponses.json(table.rows[index])
     }

@@ -27,27 +27,20 @@ struct SupabaseFlow {
     /// What the app gets as `code`.
     let code = SupabaseText.uuid()
     let provider: String
-    /// The method in the session's proof.
     let method: String
     var upstream = Upstream.none
-    /// Nil for the implicit flow.
     let challenge: SupabaseChallenge?
     let redirectTo: String
     let createdAt: Int
-    /// The verifier for the provider's own PKCE.
     var verifier = ""
-    /// The user to whom an identity is to be linked.
     var linkTo: String?
     var userID: String?
-    /// When the link in the mail was opened.
     var openedAt: Int?
     var isUsed = false
     var providerToken: String?
     var providerRefreshToken: String?
-
     /// The company whose provider the user came from; nil without one.
     var company: String? { upstream == .sso ? String(provider.dropFirst(4)) : nil }
-
     static func method(ofMail type: String) -> String { type == "signup" ? "email/signup" : type }
 
     func hasExpired(at now: Int, lifetime: Int) -> Bool {
@@ -56,11 +49,8 @@ struct SupabaseFlow {
     }
 }
 
-/// The sign-ins that a redirect is to finish. Those with an external provider are in files of their own.
 struct SupabaseFlows {
     private static let maxFlows = 10_000
-
-    /// In the order in which they began.
     private var flows: [SupabaseFlow] = []
 
     mutating func add(_ flow: SupabaseFlow) {
@@ -107,10 +97,8 @@ struct SupabaseFlows {
     }
 
     func first(where isWanted: (SupabaseFlow) -> Bool) -> SupabaseFlow? { flows.first(where: isWanted) }
-
     mutating func remove(_ flow: SupabaseFlow) { flows.removeAll { $0.id == flow.id } }
 
-    /// Stores what has changed in a flow.
     mutating func save(_ flow: SupabaseFlow) {
         guard let index = flows.firstIndex(where: { $0.id == flow.id }) else { return }
         flows[index] = flow
@@ -142,8 +130,7 @@ extension SupabaseProject {
         return try signIn(userID, by: flow.method, provider: flow.company, extra: extra, call)
     }
 
-    /// `/callback` of providers, and `/sso/saml/acs` of companies: the code stands for the assertion that a SAML
-    /// provider would post.
+    /// `/callback` of providers, and `/sso/saml/acs` of companies, where the code stands for the SAML assertion.
     mutating func callback(_ call: SupabaseCall, _ upstream: inout AuthorizationServer) throws -> ServerResponse {
         let isManaged = call.parts.first == "sso"
         let siteURL = call.settings.siteURL
@@ -166,12 +153,10 @@ extension SupabaseProject {
             let location = try finish(flow, parameters["code"] ?? "", target, call, &upstream)
             return SupabaseResponses.redirect(to: location, status: 302)
         } catch let error as SupabaseError {
-            guard let app else {
-                return SupabaseResponses.redirect(
-                    to: SupabaseRedirects.siteError(error.code, error.message, at: siteURL), status: 303)
-            }
-            return SupabaseResponses.redirect(
-                to: SupabaseRedirects.refusal(error, at: app, inQuery: true, isCallback: true), status: 302)
+            let location =
+                app.map { SupabaseRedirects.refusal(error, at: $0, inQuery: true, isCallback: true) }
+                ?? SupabaseRedirects.siteError(error.code, error.message, at: siteURL)
+            return SupabaseResponses.redirect(to: location, status: app == nil ? 303 : 302)
         }
     }
 
@@ -207,11 +192,7 @@ extension SupabaseProject {
 /// How a sign-in with an external provider begins. Every provider, also one of an organization, is the issuer of which
 /// the project is a part: its page asks who signs in, unless `auto_approve` is set.
 extension SupabaseProject {
-    private static let known = [
-        "apple", "azure", "bitbucket", "discord", "facebook", "figma", "fly", "github", "gitlab", "google", "kakao",
-        "keycloak", "linkedin", "linkedin_oidc", "notion", "slack", "slack_oidc", "snapchat", "spotify", "twitch",
-        "twitter", "vercel_marketplace", "workos", "x", "zoom",
-    ]
+    private static let known = SupabaseSettings.listedProviders + ["vercel_marketplace", "x"]
 
     mutating func authorize(_ call: SupabaseCall) throws -> ServerResponse {
         SupabaseResponses.redirect(to: try beginExternal(call, linkTo: nil), status: 302)
@@ -227,8 +208,7 @@ extension SupabaseProject {
 
     private mutating func beginExternal(_ call: SupabaseCall, linkTo: String?) throws -> String {
         let provider = (call.query("provider") ?? "").lowercased()
-        try require(
-            Self.known.contains(provider), "Unsupported provider: Provider \(provider) could not be found")
+        try require(Self.known.contains(provider), "Unsupported provider: Provider \(provider) could not be found")
         try require(call.settings.providers.contains(provider), "Unsupported provider: provider is not enabled")
         let challenge = try SupabaseChallenge(
             value: call.query("code_challenge") ?? "", method: call.query("code_challenge_method") ?? "",
@@ -266,8 +246,8 @@ extension SupabaseProject {
         try require(!domain.isEmpty || !named.isEmpty, "A provider_id or domain needs to be provided")
         try require(domain.isEmpty || named.isEmpty, "Only one of provider_id or domain supported")
         try require(named.isEmpty || SupabaseText.isUUID(named), "provider_id must be an UUID")
-        let known =
-            domain.isEmpty ? call.settings.ssoDomains.values.first { $0 == named } : call.settings.ssoDomains[domain]
+        let domains = call.settings.ssoDomains
+        let known = domain.isEmpty ? domains.values.first { $0 == named } : domains[domain]
         let id = try unwrap(
             known, 404, "sso_provider_not_found",
             domain.isEmpty ? "No such SSO provider" : "No SSO provider assigned for this domain")
@@ -286,7 +266,6 @@ extension SupabaseProject {
 }
 
 extension SupabaseCall {
-    /// Where providers, and companies, redirect users back to.
     var callbackURL: String { authURL + "/callback" }
     var assertionURL: String { authURL + "/sso/saml/acs" }
 
@@ -295,9 +274,8 @@ extension SupabaseCall {
     }
 }
 
-/// `POST /token?grant_type=id_token`: an ID token that the app got from the provider itself. Every provider's tokens
-/// are those of the issuer of which the project is a part, for any of its clients. An error of the token has the third
-/// form.
+/// `POST /token?grant_type=id_token`: an ID token of a provider, which is always the issuer of which the project is a
+/// part, for any of its clients. An error of the token has the third form.
 extension SupabaseProject {
     private static let withIDTokens = [
         "apple", "azure", "facebook", "google", "kakao", "keycloak", "snapchat", "vercel_marketplace",
@@ -338,8 +316,7 @@ extension SupabaseProject {
             try require(isNamed, oauth: "invalid request", "provider or client_id and issuer required")
             return "google"
         }
-        try require(
-            Self.withIDTokens.contains(provider), "Custom OIDC provider \"\(provider)\" not allowed")
+        try require(Self.withIDTokens.contains(provider), "Custom OIDC provider \"\(provider)\" not allowed")
         return provider
     }
 

@@ -1,17 +1,14 @@
 internal import Cryptography
 internal import RingbackBase
 
-/// The sessions of a project and their refresh tokens.
 struct SupabaseSessions {
     private var byID: [String: SupabaseSession] = [:]
     /// The session that a refresh token of the first kind belongs to; kept when the session has ended.
     private var rowOwners: [String: String] = [:]
     /// The users of tokens of the first kind that never had a session: very old servers had no sessions.
     private var strayTokens: [String: String] = [:]
-
     subscript(id: String) -> SupabaseSession? { byID[id] }
 
-    /// Returns the new session's id.
     mutating func open(
         _ userID: String, _ proof: SupabaseSession.Proof, _ kind: SupabaseSettings.RefreshTokens, at now: Int
     ) -> String {
@@ -28,7 +25,6 @@ struct SupabaseSessions {
         if !session.isCounted { rowOwners[session.currentToken] = session.id }
     }
 
-    /// Ends the sessions that match. Returns how many.
     @discardableResult
     mutating func end(where isPicked: (SupabaseSession) -> Bool) -> Int {
         let count = byID.count
@@ -60,8 +56,6 @@ struct SupabaseSessions {
         }
     }
 
-    // MARK: What tests switch
-
     mutating func change(where isPicked: (SupabaseSession) -> Bool, _ change: (inout SupabaseSession) -> Void) {
         for (id, var session) in byID where isPicked(session) {
             change(&session)
@@ -78,8 +72,7 @@ struct SupabaseSessions {
     }
 }
 
-/// What happens when a refresh token is presented: the current one, one replaced a moment ago or long ago, one never
-/// issued.
+/// What a presented refresh token is: the current one, one replaced just now or long ago, one never issued.
 extension SupabaseSessions {
     /// The session that a refresh token belongs to, and the token to issue.
     struct Refresh {
@@ -101,6 +94,7 @@ extension SupabaseSessions {
     }
 
     private static let unknown = dead("refresh_token_not_found", "Refresh Token Not Found")
+    private static let banned = dead("user_banned", "User Banned")
     private static let reused = dead("refresh_token_already_used", "Already Used")
 
     mutating func refresh(
@@ -120,7 +114,7 @@ extension SupabaseSessions {
         row token: String, _ users: SupabaseUsers, _ settings: SupabaseSettings, _ now: Int
     ) throws -> Refresh {
         if let user = strayTokens.removeValue(forKey: token).flatMap({ users[$0] }) {
-            try checkBan(user, at: now)
+            if user.isBanned(at: now) { throw Self.banned }
             throw Self.dead("session_not_found", "No Valid Session Found")
         }
         guard let sessionID = rowOwners[token], var session = byID[sessionID],
@@ -181,7 +175,7 @@ extension SupabaseSessions {
         _ session: SupabaseSession, _ users: SupabaseUsers, _ settings: SupabaseSettings, at now: Int
     ) throws {
         guard let user = users[session.userID] else { throw Self.unknown }
-        try checkBan(user, at: now)
+        if user.isBanned(at: now) { throw Self.banned }
         func check(_ end: Int?, _ addition: String = "") throws {
             if now > end ?? .max { throw Self.dead("session_expired", "Session Expired" + addition) }
         }
@@ -200,15 +194,10 @@ extension SupabaseSessions {
         }
         try check(settings.singleSession && isOutdone ? .min : nil, " (Revoked by Newer Login)")
     }
-
-    private func checkBan(_ user: SupabaseUser, at now: Int) throws {
-        if user.isBanned(at: now) { throw Self.dead("user_banned", "User Banned") }
-    }
 }
 
 extension SupabaseSettings {
-    /// Whether a session is among those that get a counted token for a row. For one session the result is always the
-    /// same.
+    /// Whether a session is among those that get a counted token for a row: always the same for one session.
     fileprivate func upgrades(_ session: SupabaseSession) -> Bool {
         guard refreshTokens == .v2, let digest = Digest.sha256(session.id).first else { return false }
         return Int(digest) * 100 < upgradePercentage * 256
@@ -221,13 +210,10 @@ struct SupabaseSession {
         var method: String
         var at: Int
         var provider: String?
-
         var isSecondFactor: Bool { method == "totp" || method.hasPrefix("mfa/") }
-
         var jsonValue: JSON { .object(["method": method, "timestamp": at, "provider": provider]) }
     }
 
-    /// A refresh token of the first kind.
     struct Row {
         let token: String
         let parent: String?
@@ -236,37 +222,34 @@ struct SupabaseSession {
     }
 
     private static let maxRows = 1_000
-
     let id: String
     let userID: String
     let createdAt: Int
     var refreshedAt: Int
-    /// The newest first.
     var proofs: [Proof]
-    /// The factor that raised its level.
     var factorID: String?
     /// Counted tokens (v2) instead of rows (v1).
     var isCounted: Bool
     /// When it ends, whatever is done with it. The external provider may state this.
     var endsAt: Int?
-    /// The client of the server's own OAuth server that the session belongs to. Its tokens are valid at another
-    /// endpoint only.
+    /// The client of the server's own OAuth server whose session it is. Its tokens are valid at another endpoint.
     var clientID: String?
     var rows: [Row] = []
     var counter = 0
     let key = RandomToken.bytes(32)
-
     var level: String { proofs.contains { $0.isSecondFactor } ? "aal2" : "aal1" }
 
-    /// The token to issue now.
+    /// A user with a second factor has to have used it.
+    func checkLevel(of user: SupabaseUser, _ status: Int, _ message: String) throws {
+        try require(level == "aal2" || !user.hasVerifiedFactor, status, "insufficient_aal", message)
+    }
+
     var currentToken: String {
         isCounted ? SupabaseCountedToken(session: id, counter: counter).text(key: key) : rows.last?.token ?? ""
     }
 
-    /// The newest row that is not revoked.
     var activeRow: Row? { rows.last { !$0.isRevoked } }
 
-    /// A new token replaces another.
     mutating func swap(_ token: String?, at now: Int, kind: SupabaseSettings.RefreshTokens = .v1) {
         if let token, let index = rows.firstIndex(where: { $0.token == token }) {
             rows[index].isRevoked = true
@@ -296,7 +279,6 @@ struct SupabaseSession {
         if let last = rows.indices.last, !isCounted { rows[last].isRevoked = false }
     }
 
-    /// Revokes every token that is still valid.
     mutating func revokeFamily(at now: Int) {
         for index in rows.indices where !rows[index].isRevoked {
             rows[index].isRevoked = true
@@ -309,11 +291,6 @@ struct SupabaseSession {
 struct SupabaseCountedToken {
     let session: String
     let counter: Int
-
-    init(session: String, counter: Int) {
-        self.session = session
-        self.counter = counter
-    }
 
     func text(key: [UInt8]) -> String {
         let signed = head + HMAC.sha256(head, key: key).prefix(16)
@@ -330,7 +307,9 @@ struct SupabaseCountedToken {
         }
         return bytes + [UInt8(rest)]
     }
+}
 
+extension SupabaseCountedToken {
     /// Nil if the alphabet, the length or the checksum is wrong. Whether a session signed it is checked elsewhere.
     init?(parsing text: String) {
         guard text.utf8.count >= 51, let bytes = Base64URL.decode(text), bytes.count >= 38, bytes[0] == 0 else {
@@ -371,9 +350,7 @@ struct SupabaseKeys {
 
     mutating func sign(_ claims: JSONObject, with algorithm: SupabaseSettings.Algorithm) throws -> String {
         guard let kind = algorithm.signature else {
-            return JSONWebToken.signed(["alg": "HS256", "typ": "JWT"] as JSONObject, claims) {
-                HMAC.sha256($0, key: secret)
-            }
+            return JSONWebToken.signed(["alg": "HS256", "typ": "JWT"], claims) { HMAC.sha256($0, key: secret) }
         }
         guard let key = currentKey(for: algorithm) else { throw SupabaseError.failure }
         let header: JSONObject = ["alg": algorithm.rawValue, "kid": key.id, "typ": "JWT"]
@@ -385,15 +362,15 @@ struct SupabaseKeys {
         var keys = SupabaseKeys()
         guard forgery == .nameless else { return try keys.sign(claims, with: forgery == .key ? .es256 : .hs256) }
         let key = try PrivateKey.generate(.p256)
-        return try JSONWebToken.signed(["alg": "ES256", "typ": "JWT"] as JSONObject, claims) {
+        return try JSONWebToken.signed(["alg": "ES256", "typ": "JWT"], claims) {
             try key.sign(message: $0, algorithm: .es256)
         }
     }
 
-    /// The present key. If the algorithm has changed, the last key stays published.
+    /// If the algorithm has changed, the last key stays published.
     private mutating func currentKey(for algorithm: SupabaseSettings.Algorithm) -> Key? {
         if let current, current.algorithm != algorithm { rotate(keepsPublished: true) }
-        if current == nil, let family = algorithm.family, let key = try? PrivateKey.generate(family) {
+        if current == nil, let family = algorithm.signature?.family, let key = try? PrivateKey.generate(family) {
             current = Key(id: SupabaseText.uuid(), key: key, algorithm: algorithm)
         }
         return current
@@ -423,7 +400,6 @@ struct SupabaseKeys {
         }
     }
 
-    /// The keys of the key set. A shared secret is not published.
     mutating func published(for algorithm: SupabaseSettings.Algorithm) -> [JSONObject] {
         guard algorithm != .hs256, let current = currentKey(for: algorithm) else { return [] }
         return ([current] + former).map { key in
@@ -438,21 +414,5 @@ struct SupabaseKeys {
 
 extension SupabaseSettings.Algorithm {
     /// Nil for the shared secret.
-    fileprivate var signature: SignatureAlgorithm? {
-        switch self {
-        case .hs256: nil
-        case .es256: .es256
-        case .rs256: .rs256
-        case .edDSA: .edDSA
-        }
-    }
-
-    fileprivate var family: PrivateKey.Family? {
-        switch self {
-        case .hs256: nil
-        case .es256: .p256
-        case .rs256: .rsa2048
-        case .edDSA: .ed25519
-        }
-    }
+    fileprivate var signature: SignatureAlgorithm? { SignatureAlgorithm(rawValue: rawValue) }
 }

@@ -1,9 +1,7 @@
 internal import LocalHTTP
 internal import RingbackBase
 
-/// Who may do what at a project, and what a client gets.
 extension SupabaseProject {
-    /// The user and the session of a request's bearer token.
     func authenticate(_ call: SupabaseCall) throws -> (user: SupabaseUser, session: SupabaseSession) {
         let token = try unwrap(call.bearer, 401, "no_authorization", "This endpoint requires a valid Bearer token")
         let claims = try keys.claims(of: token, at: call.now)
@@ -25,8 +23,6 @@ extension SupabaseProject {
         return (user, session)
     }
 
-    // MARK: Beginning a session
-
     /// Starts a session for a user who has authenticated. Returns its id.
     mutating func open(_ userID: String, by method: String, provider: String? = nil, _ call: SupabaseCall) -> String {
         let id = sessions.open(
@@ -43,8 +39,6 @@ extension SupabaseProject {
         try tokenResponse(open(userID, by: method, provider: provider, call), extra: extra, call)
     }
 
-    /// The token response of a session.
-    ///
     /// - Parameter refreshToken: issued in place of the session's newest.
     mutating func tokenResponse(
         _ sessionID: String, refreshToken: String? = nil, extra: JSONObject = [:],
@@ -89,8 +83,6 @@ extension SupabaseProject {
         ] as JSONObject
     }
 
-    // MARK: Grants
-
     mutating func passwordGrant(_ call: SupabaseCall) throws -> ServerResponse {
         let body = try call.body()
         let (email, phone) = (try body.text("email"), try body.text("phone"))
@@ -112,10 +104,10 @@ extension SupabaseProject {
         try user.checkBan(at: call.now, status: 400)
         try require(email.isEmpty || user.emailConfirmedAt != nil, 400, "email_not_confirmed", "Email not confirmed")
         try require(phone.isEmpty || user.phoneConfirmedAt != nil, 400, "phone_not_confirmed", "Phone not confirmed")
-        let weakness: JSONObject? = call.settings.weakness(of: password).map { error in
-            ["message": error.message, "reasons": error.reasons]
+        let weakness = call.settings.weakness(of: password).map { error in
+            JSON.object(["message": error.message, "reasons": error.reasons])
         }
-        return try signIn(user.id, by: "password", extra: ["weak_password": weakness?.jsonValue ?? JSON.null], call)
+        return try signIn(user.id, by: "password", extra: ["weak_password": weakness ?? JSON.null], call)
     }
 
     mutating func refreshGrant(_ call: SupabaseCall, _ counters: inout Counters) throws -> ServerResponse {
@@ -124,11 +116,11 @@ extension SupabaseProject {
         do {
             let refresh = try sessions.refresh(token, users, call.settings, at: call.now)
             let answer = try tokenResponse(refresh.sessionID, refreshToken: refresh.token, fields: refresh.fields, call)
-            counters.refreshes += 1
-            if answer.fields.contains("sb-auth-refresh-token-rotated") { counters.rotations += 1 }
+            counters[.refreshes] += 1
+            if answer.fields.contains("sb-auth-refresh-token-rotated") { counters[.rotations] += 1 }
             return answer
         } catch let error as SupabaseError {
-            if error.code == "refresh_token_already_used" { counters.reuseDetections += 1 }
+            if error.code == "refresh_token_already_used" { counters[.reuseDetections] += 1 }
             throw error
         }
     }
@@ -163,9 +155,8 @@ extension SupabaseProject {
             try require(
                 !user.isManaged, 422, "user_sso_managed",
                 "Updating email, phone, password of a SSO account only possible via SSO")
-            try require(
-                session.level == "aal2" || !user.hasVerifiedFactor, 401, "insufficient_aal",
-                "AAL2 session is required to update email or password when MFA is enabled.")
+            try session.checkLevel(
+                of: user, 401, "AAL2 session is required to update email or password when MFA is enabled.")
         }
         if changesPassword {
             try change(password: password, of: &user, session, body, isNewcomer: email.isEmpty && phone.isEmpty, call)
@@ -235,20 +226,14 @@ extension SupabaseProject {
     }
 }
 
-/// The users of a project.
 struct SupabaseUsers {
     private var byID: [String: SupabaseUser] = [:]
     /// New users that the trigger of the database has not seen yet, as they were saved first.
     private var added: [SupabaseUser] = []
-
     subscript(id: String) -> SupabaseUser? { byID[id] }
-
     var all: some Collection<SupabaseUser> { byID.values }
-
     func first(where isWanted: (SupabaseUser) -> Bool) -> SupabaseUser? { byID.values.first(where: isWanted) }
-
     func user(email: String) -> SupabaseUser? { first { !email.isEmpty && $0.email == email && !$0.isManaged } }
-
     func user(phone: String) -> SupabaseUser? { first { !phone.isEmpty && $0.phone == phone } }
 
     func user(provider: String, subject: String) -> SupabaseUser? {
@@ -265,9 +250,7 @@ struct SupabaseUsers {
     }
 
     mutating func remove(_ id: String) { byID[id] = nil }
-
     mutating func ban(_ id: String, until end: SupabaseInstant?) { byID[id]?.bannedUntil = end }
-
     mutating func signedIn(_ id: String, at now: Int) { byID[id]?.lastSignInAt = .next(now) }
 
     mutating func takeAdded() -> [SupabaseUser] {

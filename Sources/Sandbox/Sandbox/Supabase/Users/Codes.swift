@@ -4,8 +4,6 @@ internal import RingbackBase
 /// Codes and links that users get by mail or phone. Here are the endpoints that only send one: `/otp`, `/magiclink`,
 /// `/recover`, `/resend`, `/reauthenticate`.
 extension SupabaseProject {
-    // MARK: Sending
-
     /// Mails a code and a link, and stores the user and the challenge with which the app began. Returns the user.
     @discardableResult
     mutating func send(
@@ -18,7 +16,6 @@ extension SupabaseProject {
         return users.save(user, at: call.now)
     }
 
-    /// Sends a code to a phone. Returns the user as stored.
     @discardableResult
     mutating func message(
         _ kind: SentCode.Kind, _ type: String, to user: SupabaseUser, at phone: String, by channel: String = "sms",
@@ -32,8 +29,6 @@ extension SupabaseProject {
     private static func messageSent() -> ServerResponse {
         SupabaseResponses.json(["message_id": "SM" + String(SupabaseText.uuid().prefix(8))])
     }
-
-    // MARK: Endpoints
 
     mutating func sendCode(_ call: SupabaseCall) throws -> ServerResponse {
         let body = try call.body()
@@ -156,7 +151,6 @@ extension SupabaseCall {
 
 /// How users come to be, and what a confirmed address or number changes in them.
 extension SupabaseUser {
-    /// A user with an address that is to be confirmed.
     init(email: String, password: String?, data: JSONObject, at now: Int) {
         self.init(at: .next(now))
         self.email = email
@@ -168,7 +162,6 @@ extension SupabaseUser {
         }
     }
 
-    /// A user with a number that is to be confirmed.
     init(phone: String, password: String?, data: JSONObject, at now: Int) {
         self.init(at: .next(now))
         self.phone = phone
@@ -177,7 +170,6 @@ extension SupabaseUser {
         addOwnIdentity("phone", phone, at: now)
     }
 
-    /// The identity of the user's own address (`email`) or number (`phone`).
     private mutating func addOwnIdentity(_ provider: String, _ value: String, at now: Int) {
         guard !identities.contains(where: { $0.provider == provider }) else { return }
         let data: JSONObject = ["sub": id, provider: value, "email_verified": false, "phone_verified": false]
@@ -205,7 +197,6 @@ extension SupabaseUser {
         setIdentities("phone", "phone_verified", true)
     }
 
-    /// The new address replaces the old one.
     mutating func changeEmail(at now: Int) {
         email = newEmail
         newEmail = ""

@@ -7,7 +7,6 @@ struct SupabaseFactorChallenge {
     let factorID: String
     let address: String
     let expiresAt: Int
-    /// The code in the message.
     let code: String?
     let webAuthn: WebAuthnQuestion?
     var isAnswered = false
@@ -25,9 +24,7 @@ extension SupabaseProject {
         let name = try body.text("friendly_name")
         let kind = try Self.factorKind(body.text("factor_type"), call.settings)
         let phone = kind == .phone ? try SupabaseText.number(body.text("phone")) : ""
-        user.factors.removeAll {
-            !$0.isVerified && call.now > $0.createdAt.seconds + Self.challengeLifetime
-        }
+        user.factors.removeAll { !$0.isVerified && call.now > $0.createdAt.seconds + Self.challengeLifetime }
         try Self.checkEnrolling(user, session, name: name, phone: phone)
         let now = call.instant()
         let factor = SupabaseFactor(
@@ -64,9 +61,7 @@ extension SupabaseProject {
         try require(
             user.factors.count < Self.maxFactors, 422, "too_many_enrolled_mfa_factors",
             "Maximum number of verified factors reached, unenroll to continue")
-        try require(
-            session.level == "aal2" || !user.hasVerifiedFactor, 403, "insufficient_aal",
-            "AAL2 required to enroll a new factor")
+        try session.checkLevel(of: user, 403, "AAL2 required to enroll a new factor")
     }
 
     private static func totp(_ factor: SupabaseFactor, _ issuer: String, _ user: SupabaseUser) -> JSONObject {
@@ -147,8 +142,7 @@ extension SupabaseProject {
             factorChallenges[challengeID] = nil
         } else {
             let isRight =
-                challenge.code.map { $0 == code }
-                ?? SupabaseTOTP.accepts(code, secret: factor.secret, at: call.now)
+                challenge.code.map { $0 == code } ?? SupabaseTOTP.accepts(code, secret: factor.secret, at: call.now)
             try require(
                 isRight, 422, "mfa_verification_failed",
                 factor.kind == .totp ? "Invalid TOTP code entered" : "Invalid MFA Phone code entered")
@@ -179,8 +173,7 @@ extension SupabaseProject {
     }
 }
 
-/// Codes that a user reads from a device (RFC 6238): SHA-1, six digits, 30 seconds; one step before and after is
-/// accepted.
+/// Codes of a device (RFC 6238): SHA-1, six digits, 30 seconds; one step before and after is accepted.
 enum SupabaseTOTP {
     static func accepts(_ code: String, secret: [UInt8], at now: Int) -> Bool {
         (-1...1).contains { code == self.code(secret, counter: now / 30 + $0) }
@@ -215,8 +208,8 @@ enum SupabaseTOTP {
         return text
     }
 
-    /// Takes the place of the QR code, which the real server draws as an SVG of some 300 kB: no code, but a document that
-    /// a page can show, and as long, since a client has to take it.
+    /// Takes the place of the QR code, which the real server draws as an SVG of some 300 kB: no code, but a document
+    /// that a page can show, and as long, since a client has to take it.
     static let picture =
         "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n"
         + "<svg width=\"5\" height=\"5\" xmlns=\"http://www.w3.org/2000/svg\">\n"

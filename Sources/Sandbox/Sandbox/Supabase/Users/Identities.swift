@@ -1,7 +1,6 @@
 internal import LocalHTTP
 internal import RingbackBase
 
-/// A user's claims at an external provider.
 struct SupabaseClaims {
     let provider: String
     let subject: String
@@ -79,7 +78,6 @@ extension SupabaseUsers {
         return user.id
     }
 
-    /// Links a further identity to a signed-in user.
     private mutating func link(_ claims: SupabaseClaims, to userID: String, at now: Int) throws {
         var user = try unwrap(self[userID], 422, "user_not_found", "User from sub claim in JWT does not exist")
         let owner = self.user(provider: claims.provider, subject: claims.subject)
@@ -100,7 +98,6 @@ extension SupabaseUsers {
 }
 
 extension SupabaseProject {
-    /// `DELETE /user/identities/{id}`.
     mutating func unlink(_ call: SupabaseCall) throws -> ServerResponse {
         var user = try authenticate(call).user
         try call.checkLinking()
@@ -113,11 +110,10 @@ extension SupabaseProject {
             user.identities.firstIndex { $0.identityID == id }, 422, "identity_not_found", "Identity doesn't exist")
         let gone = user.identities.remove(at: index)
         user.listProviders()
-        switch gone.provider {
-        case "phone":
+        if gone.provider == "phone" {
             user.phone = ""
             user.phoneConfirmedAt = nil
-        default:
+        } else {
             // The user's address must be that of an identity that is left.
             let addresses = user.identities.compactMap { $0.data["email"]?.string }
             if !user.email.isEmpty, !addresses.contains(user.email) {
@@ -134,8 +130,7 @@ extension SupabaseProject {
     }
 }
 
-/// What a user has allowed a client of the project's own OAuth server. The sandbox has this list of that server, and no
-/// authorization endpoint.
+/// What a user has allowed a client of the project's own OAuth server, of which the sandbox has only this list.
 struct SupabaseConsent: JSONConvertible {
     let userID: String
     let clientID: String
@@ -158,12 +153,8 @@ extension SupabaseProject {
         return consents.filter { $0.userID == user.id }
     }
 
-    /// `GET /user/oauth/grants`.
-    func grants(_ call: SupabaseCall) throws -> ServerResponse {
-        SupabaseResponses.json(value: try ownConsents(call))
-    }
+    func grants(_ call: SupabaseCall) throws -> ServerResponse { SupabaseResponses.json(value: try ownConsents(call)) }
 
-    /// `DELETE /user/oauth/grants`.
     mutating func revokeGrant(_ call: SupabaseCall) throws -> ServerResponse {
         let own = try ownConsents(call)
         let clientID = try unwrap(call.query("client_id"), "client_id query parameter is required").lowercased()

@@ -46,15 +46,11 @@ struct SentMessage: JSONConvertible {
     }
 }
 
-/// What the project sends to its users.
 struct SupabaseMail {
     private static let maxMessages = 10_000
-
-    /// In the order in which they were sent.
     private(set) var messages: [SentMessage] = []
     private var limits = SupabaseLimits()
 
-    /// The messages after the one with this number.
     func messages(after number: Int) -> ArraySlice<SentMessage> {
         messages[(messages.lastIndex { $0.number <= number }.map { $0 + 1 } ?? 0)...]
     }
@@ -74,7 +70,6 @@ struct SupabaseMail {
         SupabaseText.random(call.settings.otpLength, from: "0123456789")
     }
 
-    /// Sends a code for a second factor. Returns it.
     mutating func sendFactorCode(
         to phone: String, by channel: String, since last: SupabaseInstant?, _ call: SupabaseCall
     ) throws -> String {
@@ -105,9 +100,8 @@ struct SupabaseMail {
         let target = call.redirectTarget
         let written = target.contains { "&=#".contains($0) } ? FormEncoding.escape(target, spaceAsPlus: true) : target
         let link = call.authURL + "/verify?token=\(hash)&type=\(type)&redirect_to=\(written)"
-        let hasLink = type != "reauthentication"
-        deliver(
-            code, type, to: address, by: "email", hash: hasLink ? hash : nil, link: hasLink ? link : nil, at: call.now)
+        if type == "reauthentication" { return deliver(code, type, to: address, by: "email", at: call.now) }
+        deliver(code, type, to: address, by: "email", hash: hash, link: link, at: call.now)
     }
 
     /// Sends mail to both addresses, if the project requires that and there are two.
@@ -119,7 +113,6 @@ struct SupabaseMail {
         try mail(.emailChangeNew, type: "email_change", to: user.newEmail, about: &user, isPKCE: isPKCE, call)
     }
 
-    /// Sends a code by `sms` or `whatsapp`.
     mutating func message(
         _ kind: SentCode.Kind, type: String, to phone: String, by channel: String,
         about user: inout SupabaseUser, _ call: SupabaseCall
@@ -141,9 +134,7 @@ struct SupabaseMail {
 /// What a test reads in the user's place, and the form of faults at a project.
 extension SandboxProvider {
     /// `GET inbox`: the same for a person, the newest message first.
-    func inbox() -> ServerResponse {
-        Pages.inbox(withState { $0.supabase.mail.messages.reversed() })
-    }
+    func inbox() -> ServerResponse { Pages.inbox(withState { $0.supabase.mail.messages.reversed() }) }
 
     /// `GET mailbox` and `GET messages`: what was sent by mail, and by phone, in order. `to` and `type` select some.
     func sentMessages(_ request: SandboxRequest, isMail: Bool) -> ServerResponse {
@@ -159,8 +150,7 @@ extension SandboxProvider {
 }
 
 extension Fault {
-    /// An error in the form that the request asked for, or with the given `body`; nil for any other fault, which has no
-    /// form of its own.
+    /// An error in the form that the request asked for, or with the given `body`; nil for faults without a form.
     func supabaseResponse(to request: SandboxRequest, _ endpoint: Endpoint) -> ServerResponse? {
         guard endpoint.isSupabase, kind == .error else { return nil }
         let status = status ?? 400

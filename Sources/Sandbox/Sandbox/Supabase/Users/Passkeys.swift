@@ -2,7 +2,6 @@ internal import Cryptography
 internal import LocalHTTP
 internal import RingbackBase
 
-/// A passkey of a user.
 struct SupabasePasskey: JSONConvertible {
     let id: String
     var credential: PasskeyCeremony.Credential
@@ -27,8 +26,8 @@ struct SupabasePasskeyChallenge {
 
 /// `/passkeys`: signing in with one; adding, listing, naming and removing them.
 extension SupabaseProject {
-    /// Bytes.
-    private static let maxPasskeyName = 120
+    private static let maxPasskeyBytes = 120
+    private static let levelToManage = "AAL2 session is required to manage passkeys"
 
     func passkeys(_ call: SupabaseCall) throws -> ServerResponse {
         SupabaseResponses.json(value: try authenticate(call).user.passkeys)
@@ -38,15 +37,12 @@ extension SupabaseProject {
         PasskeyCeremony(party: call.settings.relyingParty, challenge: challenge.bytes)
     }
 
-    // MARK: Challenges
-
     private mutating func newChallenge(
         for userID: String?, _ call: SupabaseCall
     ) -> (id: String, challenge: SupabasePasskeyChallenge) {
         let limit = call.now - Self.challengeLifetime
         passkeyChallenges = passkeyChallenges.filter { $0.value.expiresAt > limit }
-        let challenge = SupabasePasskeyChallenge(
-            userID: userID, expiresAt: call.now + Self.challengeLifetime)
+        let challenge = SupabasePasskeyChallenge(userID: userID, expiresAt: call.now + Self.challengeLifetime)
         let id = SupabaseText.uuid()
         passkeyChallenges[id] = challenge
         return (id, challenge)
@@ -74,8 +70,6 @@ extension SupabaseProject {
         SupabaseResponses.json(["challenge_id": id, "options": options, "expires_at": challenge.expiresAt])
     }
 
-    // MARK: Signing in
-
     mutating func askPasskey(_ call: SupabaseCall) -> ServerResponse {
         let (id, challenge) = newChallenge(for: nil, call)
         return asking(Self.ceremony(challenge, call).requestOptions(), id, challenge)
@@ -85,8 +79,7 @@ extension SupabaseProject {
         let (challenge, credential) = try consume(of: nil, call)
         guard let claim = PasskeyCeremony.claim(credential), var user = users[claim.handle],
             let index = user.passkeys.firstIndex(where: { $0.credential.id == claim.credentialID }),
-            let count = Self.ceremony(challenge, call).assertion(
-                credential, by: user.passkeys[index].credential)
+            let count = Self.ceremony(challenge, call).assertion(credential, by: user.passkeys[index].credential)
         else { throw Self.unverified }
         let (email, phone) = (user.email, user.phone)
         try require(email.isEmpty || user.emailConfirmedAt != nil, 403, "email_not_confirmed", "Email not confirmed")
@@ -98,19 +91,11 @@ extension SupabaseProject {
         return try signIn(user.id, by: "passkey", call)
     }
 
-    // MARK: Adding
-
     private func authenticateForAdding(_ call: SupabaseCall) throws -> SupabaseUser {
         let (user, session) = try authenticateNamed(call)
         try require(!user.isManaged, "SSO users cannot register passkeys", status: 422)
-        try Self.checkLevel(user, session)
+        try session.checkLevel(of: user, 403, Self.levelToManage)
         return user
-    }
-
-    private static func checkLevel(_ user: SupabaseUser, _ session: SupabaseSession) throws {
-        try require(
-            session.level == "aal2" || !user.hasVerifiedFactor, 403, "insufficient_aal",
-            "AAL2 session is required to manage passkeys")
     }
 
     mutating func askNewPasskey(_ call: SupabaseCall) throws -> ServerResponse {
@@ -127,9 +112,7 @@ extension SupabaseProject {
     mutating func addPasskey(_ call: SupabaseCall) throws -> ServerResponse {
         var user = try authenticateForAdding(call)
         let (challenge, credential) = try consume(of: user.id, call)
-        guard let creation = Self.ceremony(challenge, call).creation(credential) else {
-            throw Self.unverified
-        }
+        guard let creation = Self.ceremony(challenge, call).creation(credential) else { throw Self.unverified }
         let isKnown = users.all.contains { user in user.passkeys.contains { $0.credential.id == creation.id } }
         try require(!isKnown, 422, "webauthn_credential_exists", "This credential is already registered")
         let passkey = SupabasePasskey(id: SupabaseText.uuid(), credential: creation, createdAt: call.instant())
@@ -137,8 +120,6 @@ extension SupabaseProject {
         users.save(user, at: call.now)
         return SupabaseResponses.json(value: passkey)
     }
-
-    // MARK: Managing
 
     private static func passkeyIndex(_ id: String, of user: SupabaseUser) throws -> Int {
         try unwrap(user.passkeys.firstIndex { $0.id == id.lowercased() }, "Passkey not found", status: 404)
@@ -148,7 +129,7 @@ extension SupabaseProject {
         var user = try authenticate(call).user
         let name = try call.body().text("friendly_name")
         try require(!name.isEmpty, "friendly_name is required")
-        try require(name.utf8.count <= Self.maxPasskeyName, "friendly_name must be 120 characters or less")
+        try require(name.utf8.count <= Self.maxPasskeyBytes, "friendly_name must be 120 characters or less")
         let index = try Self.passkeyIndex(call.parts[1], of: user)
         user.passkeys[index].name = name
         users.save(user, at: call.now)
@@ -157,7 +138,7 @@ extension SupabaseProject {
 
     mutating func removePasskey(_ call: SupabaseCall) throws -> ServerResponse {
         var (user, session) = try authenticate(call)
-        try Self.checkLevel(user, session)
+        try session.checkLevel(of: user, 403, Self.levelToManage)
         user.passkeys.remove(at: try Self.passkeyIndex(call.parts[1], of: user))
         users.save(user, at: call.now)
         return SupabaseResponses.empty(204)
@@ -166,7 +147,7 @@ extension SupabaseProject {
 
 /// What an authenticator is asked, as JSON (Web Authentication level 3, sections 5.1.9 and 5.1.10).
 extension PasskeyCeremony {
-    /// For `navigator.credentials.create()`. A resident key can be found without its identifier, as a passkey has to be.
+    /// For `navigator.credentials.create()`. A resident key can be found without its identifier, as passkeys must be.
     func creationOptions(for user: SupabaseUser, except known: [Credential], isResident: Bool) -> JSONObject {
         let name = user.email.isEmpty ? user.phone : user.email
         let selection: JSONObject = [
@@ -191,15 +172,13 @@ extension PasskeyCeremony {
         ] as JSONObject
     }
 
-    /// Nil for none.
     private static func descriptors(_ known: [Credential]) -> [JSONObject]? {
         let all = known.map { ["type": "public-key", "id": Base64URL.encode($0.id)] as JSONObject }
         return all.isEmpty ? nil : all
     }
 }
 
-/// What was asked of an authenticator for a second factor: to make a key for one that is not verified yet, else to use one
-/// of the keys that the user's factors have.
+/// What a second factor was asked: to make a key for one that is not verified yet, else to use one of its keys.
 struct WebAuthnQuestion {
     let ceremony: PasskeyCeremony
     let makesKey: Bool
@@ -222,8 +201,7 @@ struct WebAuthnQuestion {
         ["type": type, "credential_options": ["publicKey": options] as JSONObject] as JSONObject
     }
 
-    /// The credential that has answered: the one that was made, or the one that was used. The server says HTTP 500 of an
-    /// answer that it does not believe.
+    /// The credential that was made or used. The server says HTTP 500 of an answer that it does not believe.
     func credential(by answer: WebAuthnResponse, of user: SupabaseUser) throws -> PasskeyCeremony.Credential {
         guard answer.type == "create" else {
             let known = user.factors.compactMap(\.credential).first { $0.id == answer.id }
@@ -237,7 +215,6 @@ struct WebAuthnQuestion {
     }
 }
 
-/// The member `webauthn` of a verification.
 struct WebAuthnResponse {
     let type: String
     let credential: JSONObject

@@ -39,8 +39,7 @@ extension SupabaseProject {
         if let known, known.emailConfirmedAt != nil { return try answer(signUpOf: known, data: data, call) }
         var user = known ?? SupabaseUser(email: email, password: password, data: data, at: call.now)
         guard call.settings.autoconfirm else {
-            let asked = try send(.confirmation, "signup", to: user, challenge, call)
-            return SupabaseResponses.json(value: asked)
+            return SupabaseResponses.json(value: try send(.confirmation, "signup", to: user, challenge, call))
         }
         user.confirmEmail(at: call.now)
         users.save(user, at: call.now)
@@ -75,9 +74,7 @@ extension SupabaseProject {
 }
 
 extension SupabaseSettings {
-    func check(password: String) throws {
-        if let error = weakness(of: password) { throw error }
-    }
+    func check(password: String) throws { if let error = weakness(of: password) { throw error } }
 
     /// Why a password may not be chosen; a response also says it of a password with which somebody has signed in.
     func weakness(of password: String) -> SupabaseError? {
@@ -88,7 +85,7 @@ extension SupabaseSettings {
             texts.append("Password should be at least \(minPasswordLength) characters.")
             reasons.append("length")
         }
-        if requiresDigit, !password.utf8.contains(where: { (0x30...0x39).contains($0) }) {
+        if requiresDigit, !password.utf8.contains(where: \.isDigit) {
             texts.append("Password should contain at least one character of each: 0123456789.")
             reasons.append("characters")
         }

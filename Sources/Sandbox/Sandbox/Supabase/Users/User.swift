@@ -1,8 +1,7 @@
 internal import RingbackBase
 
-/// A user of a project, with everything that is pending for the user.
 struct SupabaseUser: JSONConvertible {
-    let id: String
+    let id = SupabaseText.uuid()
     /// Lower-cased; empty without one.
     var email = ""
     /// Digits without `+`; empty without one.
@@ -33,23 +32,19 @@ struct SupabaseUser: JSONConvertible {
     var sentAt: [SentCode.Kind: SupabaseInstant] = [:]
 
     init(at now: SupabaseInstant, isAnonymous: Bool = false) {
-        id = SupabaseText.uuid()
         createdAt = now
         updatedAt = now
         self.isAnonymous = isAnonymous
     }
 
     var isConfirmed: Bool { emailConfirmedAt != nil || phoneConfirmedAt != nil }
-
     var hasVerifiedFactor: Bool { factors.contains { $0.isVerified } }
-
     func isBanned(at now: Int) -> Bool { bannedUntil.map { now < $0.seconds } ?? false }
 
     func checkBan(at now: Int, status: Int = 403) throws {
         try require(!isBanned(at: now), status, "user_banned", "User is banned")
     }
 
-    /// Adds an identity, and lists its provider in the app's metadata.
     mutating func addIdentity(_ identity: SupabaseIdentity) {
         identities.append(identity)
         listProviders()
@@ -71,7 +66,6 @@ struct SupabaseUser: JSONConvertible {
         for member in data.members { userMetadata[member.name] = member.isNull ? JSON?.none : member.value }
     }
 
-    /// The user as every response shows it.
     var jsonValue: JSON {
         let confirmedAt = [emailConfirmedAt, phoneConfirmedAt].compactMap(\.self).min { $0.seconds < $1.seconds }
         return JSON.object([
@@ -96,25 +90,20 @@ struct SupabaseUser: JSONConvertible {
             "id": SupabaseText.uuid(), "aud": "authenticated", "role": "", "email": email, "phone": phone,
             "confirmation_sent_at": now,
             "app_metadata": ["provider": provider, "providers": [provider]] as JSONObject, "user_metadata": data,
-            "identities": [String](), "created_at": now, "updated_at": now,
-            "is_anonymous": false,
+            "identities": [String](), "created_at": now, "updated_at": now, "is_anonymous": false,
         ] as JSONObject
     }
 }
 
-/// An identity of a user: a way to sign in.
 struct SupabaseIdentity {
-    /// The id by which it is removed.
-    let identityID: String
+    let identityID = SupabaseText.uuid()
     let provider: String
-    /// The provider's identifier of the user.
     let subject: String
     var data: JSONObject
     let createdAt: SupabaseInstant
     var lastSignInAt: SupabaseInstant
 
     init(provider: String, subject: String, data: JSONObject, at now: SupabaseInstant) {
-        identityID = SupabaseText.uuid()
         self.provider = provider
         self.subject = subject
         self.data = data
@@ -131,7 +120,6 @@ struct SupabaseIdentity {
     }
 }
 
-/// A second factor.
 struct SupabaseFactor: JSONConvertible {
     enum Kind: String {
         case totp, phone
@@ -150,7 +138,6 @@ struct SupabaseFactor: JSONConvertible {
     let kind: Kind
     let name: String
     let phone: String
-    /// The shared secret of a `totp`.
     let secret: [UInt8]
     var isVerified = false
     let createdAt: SupabaseInstant

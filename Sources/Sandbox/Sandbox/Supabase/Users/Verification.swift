@@ -5,10 +5,7 @@ internal import RingbackBase
 extension SupabaseProject {
     private static let deadLink = SupabaseError(403, "otp_expired", "Email link is invalid or has expired")
     private static let deadCode = SupabaseError(403, "otp_expired", "Token has expired or is invalid")
-    private static let halfway =
-        "Confirmation link accepted. Please proceed to confirm link sent to the other email"
-
-    // MARK: Typed
+    private static let halfway = "Confirmation link accepted. Please proceed to confirm link sent to the other email"
 
     mutating func verify(_ call: SupabaseCall) throws -> ServerResponse {
         let body = try call.body()
@@ -22,16 +19,14 @@ extension SupabaseProject {
             let redirect = try body.text("redirect_to")
             try require(
                 email.isEmpty && phone.isEmpty && redirect.isEmpty, "Only the token_hash and type should be provided")
-            let found = find(hash: hash, type: type)
-            return try redeem(found, Self.deadLink, call)
+            return try redeem(find(hash: hash, type: type), Self.deadLink, call)
         }
         let isPhone = ["sms", "phone_change"].contains(type)
         try require(
             isPhone ? !phone.isEmpty && email.isEmpty : !email.isEmpty && phone.isEmpty,
             "Only an email address or phone number should be provided on verify")
         let receiver = try isPhone ? SupabaseText.number(phone) : SupabaseText.address(email, status: 422)
-        let found = find(code: token, type: type, receiver)
-        return try redeem(found, Self.deadCode, call)
+        return try redeem(find(code: token, type: type, receiver), Self.deadCode, call)
     }
 
     private mutating func redeem(
@@ -44,17 +39,13 @@ extension SupabaseProject {
         return try signIn(user.id, by: "otp", call)
     }
 
-    // MARK: By link
-
     mutating func followLink(_ call: SupabaseCall) throws -> ServerResponse {
         let hash = try unwrap(call.query("token"), "Verify requires a token or a token hash")
         let type = try unwrap(call.query("type"), "Verify requires a verification type")
         let target = call.redirectTarget
         let isPKCE = hash.hasPrefix("pkce_")
         do {
-            guard let (user, kind) = find(hash: hash, type: type), kind.isMail else {
-                throw Self.deadLink
-            }
+            guard let (user, kind) = find(hash: hash, type: type), kind.isMail else { throw Self.deadLink }
             guard try use(kind, of: user, Self.deadLink, call) else {
                 return SupabaseResponses.redirect(to: Self.halfwayURL(target, isPKCE: isPKCE), status: 303)
             }
@@ -77,8 +68,6 @@ extension SupabaseProject {
         url.setFragment([("message", Self.halfway), ("sb", "")])
         return url.text
     }
-
-    // MARK: Sent codes
 
     private func find(hash: String, type: String) -> (SupabaseUser, SentCode.Kind)? {
         let kinds = SentCode.Kind.kinds(of: type).filter(\.isMail)
@@ -133,12 +122,7 @@ extension SupabaseProject {
 }
 
 extension SentCode.Kind {
-    var isMail: Bool {
-        switch self {
-        case .confirmation, .recovery, .emailChangeCurrent, .emailChangeNew: true
-        case .phoneConfirmation, .phoneChange, .reauthentication: false
-        }
-    }
+    var isMail: Bool { [.confirmation, .recovery, .emailChangeCurrent, .emailChangeNew].contains(self) }
 
     /// The kinds that a request's `type` may stand for.
     fileprivate static func kinds(of type: String) -> [SentCode.Kind] {
