@@ -83,7 +83,6 @@ package struct ByteQueue: Sendable {
     private static let kept = 512 << 10
 
     package init() {}
-
     package var count: Int { bytes.count - taken }
     package var isEmpty: Bool { count == 0 }
     /// Bytes in memory: those that wait, and some that have been taken.

@@ -161,7 +161,6 @@ public struct HTTPFields: Sendable {
     public private(set) var lines: [Field] = []
 
     public init() {}
-
     public init(_ pairs: [(String, String)]) { for (name, value) in pairs { append(name, value) } }
 
     /// Lines with the same name are kept.
@@ -181,7 +180,6 @@ public struct HTTPFields: Sendable {
 
     /// The first value.
     public subscript(name: String) -> String? { lines.first { HTTPFields.isSame($0.name, name) }?.value }
-
     public func contains(_ name: String) -> Bool { lines.contains { HTTPFields.isSame($0.name, name) } }
 
     /// As ASCII, without regard to letter case.
@@ -256,6 +254,5 @@ public enum HTTPDate {
     }
 
     private static func two(_ number: Int) -> String { number < 10 ? "0\(number)" : String(number) }
-
     private static func number(_ text: Substring) -> Int? { text.utf8.allSatisfy(\.isDigit) ? Int(text) : nil }
 }

@@ -25,9 +25,7 @@ extension JSON {
     /// Reads one JSON text of UTF-8 bytes. Throws ``JSONError``. Duplicate members are rejected: parsers read them
     /// differently, so an attacker could show each reader another value. A byte order mark, UTF-16, lone surrogates,
     /// more than `maxDepth` levels and more than `maxValues` values are rejected too.
-    public init(
-        parsing bytes: some Collection<UInt8>, maxDepth: Int = 32, maxValues: Int = 20_000
-    ) throws(JSONError) {
+    public init(parsing bytes: some Collection<UInt8>, maxDepth: Int = 32, maxValues: Int = 20_000) throws(JSONError) {
         var parser = JSONParser(bytes: Array(bytes), maxDepth: maxDepth, remainingValues: maxValues)
         self = try parser.parseDocument()
     }
@@ -49,7 +47,6 @@ private struct JSONParser {
     }
 
     func failure(_ reason: JSONError.Reason) -> JSONError { JSONError(reason: reason, offset: position) }
-
     var current: UInt8? { position < bytes.count ? bytes[position] : nil }
 
     mutating func skipSpace() {

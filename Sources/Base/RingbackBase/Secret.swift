@@ -11,7 +11,6 @@ public struct Secret: Sendable {
     /// The caller has to erase the source.
     public init(bytes: some Collection<UInt8>) { storage = Storage(bytes) }
     public init(_ text: String) { storage = Storage(text.utf8) }
-
     public var count: Int { storage.count }
     public var isEmpty: Bool { storage.count == 0 }
 

@@ -133,6 +133,7 @@ public struct URLScheme: Hashable, Sendable, Comparable, CustomStringConvertible
         /// One of ``URLScheme/reserved``.
         case reserved(String)
     }
+
     /// In bytes.
     public static let maxLength = 64
 

@@ -146,7 +146,6 @@ public struct Table: Sendable {
     private var rows: [[String]]
 
     public init(columns: [String]) { rows = [columns] }
-
     public mutating func add(_ cells: [String]) { rows.append(cells.map { Sanitizer.line($0) }) }
 
     /// With the column names first, without trailing spaces. If the lines are too wide, the last `count` cells of each

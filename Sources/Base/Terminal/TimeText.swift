@@ -58,6 +58,5 @@ public enum TimeText {
 
     /// In Unix seconds.
     public static func now() -> Int { time(nil) }
-
     private static func twoDigits(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
 }

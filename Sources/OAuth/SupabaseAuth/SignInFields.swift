@@ -12,7 +12,6 @@ public struct FieldError: Error, Sendable, Equatable {
 extension FieldError {
     /// A field without which the request cannot be built.
     public static func missing(_ field: String) -> FieldError { FieldError(field: field, reason: "missing") }
-
     public static func notString(_ field: String) -> FieldError { FieldError(field: field, reason: "must be a string") }
 
     /// The request has both a code and the hash of a link, or neither.

@@ -143,13 +143,8 @@ public enum SupabaseCode {
     }
 
     /// The meaning of each code without context, see ``meaning(of:on:)``.
-    public static let table: [String: Meaning] = [general, flows, people, factors, limits, organizations]
-        .reduce(into: [:]) { table, part in table.merge(part) { first, _ in first } }
-
-    public static let all = Set(table.keys)
-
-    /// Requests, tokens and sessions.
-    private static let general: [String: Meaning] = [
+    public static let table: [String: Meaning] = [
+        // Requests, tokens and sessions.
         "unknown": .init(.providerError, .none),
         "unexpected_failure": .init(.providerUnreachable, .retry, .serviceDown),
         "validation_failed": .init(.validationFailed, .none),
@@ -165,10 +160,7 @@ public enum SupabaseCode {
         "session_expired": .init(.sessionExpired, .signIn, .sessionEnded),
         "refresh_token_not_found": .init(.sessionExpired, .signIn, .sessionEnded),
         "refresh_token_already_used": .init(.sessionExpired, .signIn, .sessionEnded),
-    ]
-
-    /// Browser flows.
-    private static let flows: [String: Meaning] = [
+        // Browser flows.
         "flow_state_not_found": .init(.flowExpired, .signIn, .signInFailed),
         "flow_state_expired": .init(.flowExpired, .signIn, .signInFailed),
         "flow_state_already_used": .init(.flowExpired, .signIn, .signInFailed),
@@ -181,10 +173,7 @@ public enum SupabaseCode {
         "oauth_provider_not_supported": .init(.methodUnsupported, .fixConfiguration, .notOffered),
         "provider_email_needs_verification": .init(.accessDenied, .none, .unconfirmedEmail),
         "provider_disabled": .init(.methodUnsupported, .fixConfiguration, .notOffered),
-    ]
-
-    /// Users, passwords and messages.
-    private static let people: [String: Meaning] = [
+        // Users, passwords and messages.
         "invalid_credentials": .init(.invalidCredentials, .none, .wrongCredentials),
         "email_not_confirmed": .init(.stateConflict, .none, .unconfirmedEmail),
         "phone_not_confirmed": .init(.stateConflict, .none, .unconfirmedPhone),
@@ -206,10 +195,7 @@ public enum SupabaseCode {
         "current_password_required": .init(.validationFailed, .none, .passwordNeeded),
         "current_password_invalid": .init(.invalidCredentials, .none, .wrongPassword),
         "user_sso_managed": .init(.methodUnsupported, .none, .managed),
-    ]
-
-    /// Second factors and identities.
-    private static let factors: [String: Meaning] = [
+        // Second factors and identities.
         "insufficient_aal": .init(.stateConflict, .none, .secondFactorNeeded),
         "mfa_factor_not_found": .init(.notFound, .none),
         "mfa_factor_name_conflict": .init(.stateConflict, .none, .nameTaken),
@@ -231,10 +217,7 @@ public enum SupabaseCode {
         "email_conflict_identity_not_deletable": .init(.stateConflict, .none, .emailTaken),
         "manual_linking_disabled": .init(.methodUnsupported, .fixConfiguration),
         "unexpected_audience": .init(.invalidConfiguration, .fixConfiguration),
-    ]
-
-    /// Limits, messages that cannot be sent, and wallets.
-    private static let limits: [String: Meaning] = [
+        // Limits, messages that cannot be sent, and wallets.
         "captcha_failed": .init(.validationFailed, .retry, .puzzle),
         "over_request_rate_limit": .init(.rateLimited, .retry, .tooManyAttempts),
         "over_email_send_rate_limit": .init(.rateLimited, .retry, .tooManyAttempts),
@@ -246,10 +229,7 @@ public enum SupabaseCode {
         "webauthn_credential_not_found": .init(.notFound, .none),
         "web3_provider_disabled": .init(.methodUnsupported, .fixConfiguration, .notOffered),
         "web3_unsupported_chain": .init(.methodUnsupported, .none, .notOffered),
-    ]
-
-    /// Single sign-on, auth hooks, passkeys, and the project as an OAuth provider.
-    private static let organizations: [String: Meaning] = [
+        // Single sign-on, auth hooks, passkeys, and the project as an OAuth provider.
         "saml_provider_disabled": .init(.methodUnsupported, .fixConfiguration, .notOffered),
         "sso_provider_not_found": .init(.methodUnsupported, .fixConfiguration, .notOffered),
         "sso_provider_disabled": .init(.methodUnsupported, .fixConfiguration, .notOffered),
@@ -280,4 +260,6 @@ public enum SupabaseCode {
         "oauth_authorization_not_found": .init(.flowExpired, .signIn, .signInFailed),
         "oauth_consent_not_found": .init(.notFound, .none),
     ]
+
+    public static let all = Set(table.keys)
 }

@@ -159,9 +159,7 @@ public struct SupabaseRedirect: Sendable, Equatable {
     /// because `.` and `/` are separators in the allow list's patterns. With `isKeyless` the address is sent unchanged,
     /// except on loopback. With `hasFreePort` the allow list entry covers all ports. Throws for `redirect_uri` if it is
     /// not a URL, has a fragment, or has a parameter that the server uses itself.
-    public init(
-        base text: String, key: String, isKeyless: Bool = false, hasFreePort: Bool = false
-    ) throws(FieldError) {
+    public init(base text: String, key: String, isKeyless: Bool = false, hasFreePort: Bool = false) throws(FieldError) {
         guard let base = try? WebURL(parsing: text), base.fragment == nil else {
             throw FieldError(field: "redirect_uri", reason: "not a URL, or one with a fragment")
         }

@@ -78,7 +78,6 @@ public struct SupabaseUser: SupabaseObject, Equatable {
     }
 
     static func outward(_ phone: String) -> String { phone.hasPrefix("+") ? phone : "+\(phone)" }
-
     public static func == (left: SupabaseUser, right: SupabaseUser) -> Bool { left.document == right.document }
 }
 

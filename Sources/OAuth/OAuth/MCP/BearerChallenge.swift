@@ -58,6 +58,7 @@ private struct ChallengeReader {
             }
         }
     }
+
     private var isAtEnd: Bool { place == bytes.count }
 
     private mutating func skip(_ isSkipped: (UInt8) -> Bool) {

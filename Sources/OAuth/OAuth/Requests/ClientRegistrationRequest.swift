@@ -13,9 +13,7 @@ public struct ClientRegistrationRequest: Sendable, Equatable {
     /// - Parameter redirectTemplate: an account's redirect URI, in which `{port}` or port 0 stands for a free port.
     /// - Throws: `.misconfigured` for a redirect URI that a native app must not use (RFC 8252 sections 7 and 8.3), or
     ///   an authentication method that cannot be registered.
-    public init(
-        redirectTemplate: String, scopes: [String], authentication: ClientAuthentication
-    ) throws(OAuthError) {
+    public init(redirectTemplate: String, scopes: [String], authentication: ClientAuthentication) throws(OAuthError) {
         guard let redirectURI = ClientRegistrationRequest.registered(redirectTemplate) else {
             throw .misconfigured(
                 reason: "the redirect URI is neither http on 127.0.0.1, [::1] or localhost, nor https, nor an app's "

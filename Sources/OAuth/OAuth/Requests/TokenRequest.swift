@@ -99,7 +99,8 @@ extension HTTPRequest {
 public enum ServiceGrantType: String, Sendable, Equatable, CaseIterable {
     /// RFC 6749 section 4.4: the client acts for itself and must authenticate.
     case clientCredentials = "client_credentials"
-    /// RFC 7523 section 2.1: an assertion of an issuer that the server trusts, such as a workload's token, is exchanged.
+    /// RFC 7523 section 2.1: an assertion of an issuer that the server trusts, such as a workload's token, is
+    /// exchanged.
     case jwtBearer = "jwt_bearer"
     /// RFC 7522 section 2.1: the same with a SAML assertion.
     case samlBearer = "saml2_bearer"

@@ -130,12 +130,9 @@ public struct DevicePace: Sendable, Equatable {
 
     public mutating func note(_ event: Event) {
         switch event {
-        case .pending:
-            failures = 0
-            retryAfter = .zero
+        case .pending: (failures, retryAfter) = (0, .zero)
         case .slowDown(let stated):
-            failures = 0
-            retryAfter = .zero
+            (failures, retryAfter) = (0, .zero)
             isSlowed = true
             interval = min(max(interval + DevicePace.slowing, stated ?? .zero), DevicePace.longestInterval)
         case .unanswered(let stated):

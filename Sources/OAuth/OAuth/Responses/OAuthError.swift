@@ -40,9 +40,9 @@ public enum OAuthError: Error, Sendable, Equatable {
             self.status = status
         }
 
-        /// True if the grant is not valid any more. Only the token endpoint itself can prove that (RFC 6749 section 5.2;
-        /// some send it with 200). An authorization response in the browser or a status that a proxy may create is no
-        /// proof.
+        /// True if the grant is not valid any more. Only the token endpoint itself can prove that (RFC 6749 section
+        /// 5.2; some send it with 200). An authorization response in the browser or a status that a proxy may create is
+        /// no proof.
         public var endsGrant: Bool { code == "invalid_grant" && [200, 400, 401, 403].contains(status) }
     }
 }

@@ -78,8 +78,8 @@ enum RefreshTokenSalvage {
         }
     }
 
-    /// The object at the end of a text that is not JSON; after it there may be only the end of a call. The name must not
-    /// occur before. An object inside of one that was cut off is never taken: it is not the first one.
+    /// The object at the end of a text that is not JSON; after it there may be only the end of a call. The name must
+    /// not occur before. An object inside of one that was cut off is never taken: it is not the first one.
     private static func surroundedObject(in bytes: [UInt8]) -> JSONObject? {
         let isSpace: (UInt8) -> Bool = { [0x20, 0x09, 0x0A, 0x0D].contains($0) }
         guard bytes.first(where: { !isSpace($0) }) != UInt8(ascii: "["),

@@ -346,7 +346,6 @@ extension JSONObject {
 extension JSON {
     /// The body as a whole is a secret.
     static func secret(_ secret: Secret) -> JSON { .string(secret.revealed()) }
-
     static func optional(_ text: String?) -> JSON? { text.map { .string($0) } }
     static func optional(_ object: JSONObject?) -> JSON? { object.map { .object($0) } }
 }

@@ -19,7 +19,6 @@ public struct UserChanges: Sendable, Equatable {
     public var channel: MessageChannel?
 
     public init() {}
-
     public var isEmpty: Bool { email == nil && phone == nil && password == nil && data == nil }
     /// Changes that need a confirmation.
     public var hasContacts: Bool { email != nil || phone != nil }
