@@ -7,7 +7,6 @@ public import RingbackBase
 public enum Digest {
     /// SHA-1, only for the codes of authenticators (RFC 6238), which are valid for half a minute.
     package static func sha1(_ bytes: [UInt8]) -> [UInt8] { hash(bytes, .sha1) }
-
     public static func sha256(_ bytes: some Collection<UInt8>) -> [UInt8] { hash(Array(bytes), .sha256) }
     public static func sha256(_ text: String) -> [UInt8] { hash(Array(text.utf8), .sha256) }
     public static func sha256(_ secret: Secret) -> [UInt8] { hash(secret, .sha256) }

@@ -135,6 +135,7 @@ enum DER {
         let needsSign = (digits.first ?? 0) >= 0x80 || digits.isEmpty
         return element(0x02, (needsSign ? [0] : []) + digits)
     }
+
     static let null: [UInt8] = [0x05, 0x00]
     static func bitString(_ bytes: [UInt8]) -> [UInt8] { element(0x03, [0] + bytes) }
     static func identifier(_ content: [UInt8]) -> [UInt8] { element(0x06, content) }

@@ -211,7 +211,6 @@ struct ContentDecoder {
     }
 
     private var first: [UInt8] { unsafe input.withFirst(2) { unsafe [UInt8]($0) } }
-
     static func isGzip(_ bytes: [UInt8]) -> Bool { bytes.starts(with: [0x1F, 0x8B]) }
 
     /// Decodes until there is no room or no input. The decoder may also hold bytes of input that it has read.

@@ -78,7 +78,7 @@ final class CurlLoop: Sendable {
         if let refusal { job.reply.give(.failure(refusal)) }
     }
 
-    /// The thread looks for transfers whose callers were cancelled.
+    /// Makes the thread look for transfers whose callers were cancelled.
     func noteCancellation() {
         mailbox.withLock { box in
             guard case .running(let multi) = box.phase else { return }
@@ -87,7 +87,7 @@ final class CurlLoop: Sendable {
         }
     }
 
-    /// The pending requests fail.
+    /// Ends the thread, which fails the pending requests.
     func shutdown() {
         mailbox.withLock { box in
             if case .running(let multi) = box.phase { unsafe ccurl_multi_wakeup(multi) }
@@ -142,7 +142,7 @@ final class CurlLoop: Sendable {
         }
     }
 
-    /// Those that the thread did not take before a shutdown.
+    /// After a shutdown: fails the jobs that the thread did not take.
     private func failJobs() {
         let jobs = mailbox.withLock { box in
             guard case .stopped = box.phase else { return [Job]() }
@@ -181,7 +181,7 @@ final class CurlLoop: Sendable {
         unsafe transfers[transfer.easy] = transfer
     }
 
-    /// The callers were cancelled.
+    /// Ends the transfers whose callers were cancelled.
     func dropAbandoned() {
         for transfer in unsafe Array(transfers.values) where transfer.reply.isGiven { remove(transfer) }
     }

@@ -20,7 +20,7 @@ internal import RingbackBase
     /// When the request must be sent at the latest; nil if there is no such limit.
     private let sending: UnsafeMutablePointer<ccurl_sending>?
     private let unsentMark: UnsentMark?
-    /// libcurl's own about a failure, which hold what OpenSSL reported.
+    /// libcurl's own words about a failure, which hold what OpenSSL reported.
     private let words: UnsafeMutablePointer<CChar>
 
     /// Nil if an option cannot be set.
@@ -298,7 +298,7 @@ private let receiveBody: ccurl_data_callback = { bytes, size, count, context in
         note(unsafe ccurl_refuse_inside_and_kept(easy, isRefused))
     }
 
-    /// Nor to an address of a private network.
+    /// Like ``refuseInside()``, and to no address of a private network.
     mutating func refusePrivate() {
         note(unsafe ccurl_refuse_private(easy))
         set(CURLOPT_FRESH_CONNECT, 1)
@@ -384,7 +384,6 @@ private let receiveBody: ccurl_data_callback = { bytes, size, count, context in
 
     /// The head of the request is zeroed where it was sent from; then `isSent` is true. It must outlive the transfer.
     mutating func eraseSent(_ isSent: UnsafeMutablePointer<Bool>) { note(unsafe ccurl_erase_sent(easy, isSent)) }
-
     mutating func set(_ option: CURLoption, _ value: Int) { note(unsafe ccurl_set_long(easy, option, value)) }
 
     /// libcurl keeps a copy of the text.

@@ -5,9 +5,9 @@ final class ConnectionRules: @unchecked Sendable {
     let ownerOf: (@Sendable (Peer) -> UInt32?)?
     let refusal: @Sendable (Int) -> ServerResponse
     let immediate: (@Sendable (ServerRequest) -> ServerResponse?)?
-    /// To the asynchronous handler. False if the server is shutting down.
+    /// Passes a request to the asynchronous handler. False if the server is shutting down.
     let handOver: @Sendable (Exchange) -> Bool
-    /// Another process has shut a listening socket down.
+    /// Called when another process has shut a listening socket down.
     let isLost: @Sendable () -> Void
     /// See ``HeadCache``.
     let heads: HeadCache?
@@ -38,7 +38,7 @@ final class ConnectionRules: @unchecked Sendable {
         registry = ConnectionRegistry(most: limits.maxConnections)
     }
 
-    /// Of a connection that is not open.
+    /// The rules of a connection that is not open.
     static let nobody = ConnectionRules(
         limits: ServerLimits(), accepts: { _ in false }, ownerOf: nil, refusal: { ServerResponse(status: $0) },
         immediate: nil, handOver: { _ in false })
@@ -64,7 +64,7 @@ final class ConnectionRules: @unchecked Sendable {
         return true
     }
 
-    /// After ``closeAll(_:)``, when all responses are sent.
+    /// Called after ``closeAll(_:)``, when all responses are sent.
     private var whenSent: (@Sendable () -> Void)?
 
     /// Accepts no more connections. The last responses that are being sent are completed, those of streams excepted;
@@ -76,7 +76,7 @@ final class ConnectionRules: @unchecked Sendable {
         noteSent()
     }
 
-    /// A connection has sent all its bytes or is closed.
+    /// Called when a connection has sent all its bytes or is closed.
     func noteSent() {
         guard whenSent != nil, !registry.all.contains(where: \.isBlocked) else { return }
         whenSent.take()?()
@@ -135,7 +135,7 @@ struct DeadlineWheel {
         self = DeadlineWheel()
     }
 
-    /// `next` is the first tick with entries.
+    /// Moves `next` to the first tick with entries.
     private mutating func advance() {
         guard !isEmpty else { return }
         while slots[Int(next % DeadlineWheel.count)].isEmpty { next += 1 }

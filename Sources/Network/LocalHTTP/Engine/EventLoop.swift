@@ -172,15 +172,15 @@ final class EventLoop: @unchecked Sendable {
         return !resumed.isEmpty || !due.isEmpty
     }
 
-    /// For ``HTTPConnection/check(at:)``.
+    /// Calls ``HTTPConnection/check(at:)`` at the given time.
     func schedule(_ connection: HTTPConnection, at due: Int64) {
         deadlines.enter(connection, due: due, now: clock())
     }
 
-    /// The connection closes.
+    /// Called when the connection closes.
     func unschedule(_ connection: HTTPConnection) { deadlines.remove(connection) }
 
-    /// The connection continues to read after the other connections have had a turn.
+    /// Lets the connection continue to read after the other connections have had a turn.
     func postpone(_ connection: HTTPConnection) {
         waiting.append(connection)
     }
@@ -254,7 +254,7 @@ final class EventLoop: @unchecked Sendable {
         poller.change(descriptor, wanted, token: token)
     }
 
-    /// Before the descriptor is closed, which also ends its watching.
+    /// Called before the descriptor is closed, which also ends its watching.
     func forget(_ descriptor: Int32) {
         registrations[Int(descriptor)].connection = nil
     }
@@ -328,7 +328,7 @@ extension EventLoop {
 
 /// An epoll instance and the memory of its events. ``wait(milliseconds:)`` and the subscript belong to one thread.
 @safe struct Poller: ~Copyable {
-    /// Watched for, or happened.
+    /// What a descriptor is watched for, or what happened to it.
     struct Events: OptionSet {
         let rawValue: UInt32
         static let input = Events(rawValue: EPOLLIN.rawValue)

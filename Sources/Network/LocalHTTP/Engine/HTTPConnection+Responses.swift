@@ -111,7 +111,7 @@ extension HTTPConnection {
         flush(with: body)
     }
 
-    /// The bytes that were written in this turn, followed by a body.
+    /// Sends the bytes that were written in this turn, followed by a body.
     func flush(with body: [UInt8] = []) {
         // All connections of the loop share the buffer: bytes that are left in it would be sent to another client.
         guard number >= 0 else { return loop.output.clear() }
@@ -175,7 +175,7 @@ extension HTTPConnection {
         failure == EAGAIN || failure == EINTR ? 0 : nil
     }
 
-    /// The socket accepts bytes again.
+    /// Called when the socket accepts bytes again.
     func sendRest() {
         let socket = number
         guard let sent = unsafe unsent.withBytes({ unsafe HTTPConnection.send($0, over: socket) }) else {
@@ -189,7 +189,7 @@ extension HTTPConnection {
         finishWrite()
     }
 
-    /// All bytes are sent, those of the current piece of a streamed response too.
+    /// If all bytes are sent, reports that the current piece of a streamed response is sent.
     private func finishWrite() {
         guard !isBlocked, number >= 0 else { return }
         streamWrite.take()?(true)
@@ -369,7 +369,7 @@ struct RepeatedHead {
     }
 }
 
-/// Those that the kernel has not accepted yet.
+/// The bytes of responses that the kernel has not accepted yet.
 struct UnsentBytes {
     private var bytes: [UInt8] = []
     private var offset = 0

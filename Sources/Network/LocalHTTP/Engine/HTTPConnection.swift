@@ -20,8 +20,9 @@ final class HTTPConnection: @unchecked Sendable {
         case answering(Exchange?)
         /// The last response is being sent. The connection closes afterwards.
         case closing
-        /// The same while the client is still sending. Up to this many bytes are read and discarded: if the socket were
-        /// closed with unread bytes, the kernel would reset the connection and the client could lose the response.
+        /// As ``closing``, while the client is still sending. Up to this many bytes are read and discarded: if the
+        /// socket were closed with unread bytes, the kernel would reset the connection and the client could lose the
+        /// response.
         case lingering(Int)
         case closed
     }
@@ -174,7 +175,7 @@ final class HTTPConnection: @unchecked Sendable {
         turn()
     }
 
-    /// The other connections have had a turn.
+    /// Called after the other connections have had a turn.
     func continueReading() {
         isPostponed = false
         turn()
@@ -298,7 +299,7 @@ extension HTTPConnection {
         loop.schedule(self, at: due)
     }
 
-    /// The kernel has not accepted all bytes of a response.
+    /// Called when the kernel has not accepted all bytes of a response.
     func startWriteDeadline() {
         let due = loop.now + server.limits.writeTimeout.nanoseconds
         writeDeadline = due
@@ -338,7 +339,7 @@ extension HTTPConnection {
         return isBlocked
     }
 
-    /// Once.
+    /// Reads from the socket once.
     func receive() {
         let socket = number
         let (count, isFull) = unsafe reader.receive(spare: &loop.spare) { room in
@@ -367,7 +368,7 @@ extension HTTPConnection {
         }
     }
 
-    /// The client has closed the connection or its sending side.
+    /// Called when the client has closed the connection or its sending side.
     func inputEnded() {
         (hasInput, mustReadEnd) = (false, false)
         switch phase {

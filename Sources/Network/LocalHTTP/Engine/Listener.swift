@@ -19,7 +19,7 @@ final class Listener: @unchecked Sendable {
     private var fullShares = 0
     private static let mostAtATime = 64
     private static let counter = Atomic<UInt64>(0)
-    /// Of the token of a listener. The tokens of connections are smaller.
+    /// Marks the token of a listener. The tokens of connections are smaller.
     static let mark: UInt64 = 1 << 63
 
     /// `accepting` returns a descriptor or a negative errno.

@@ -57,7 +57,7 @@ extension HTTPConnection {
         return owner
     }
 
-    /// Of a local peer. Nil if the connection's memory already has a value. The process needs a descriptor.
+    /// The process of a local peer. Nil if the connection's memory already has a value. The process needs a descriptor.
     func process(of peer: Peer, over socket: Int32) -> PeerProcess? {
         guard case .local(_, let number) = peer, memory.value == nil, PeerProcess.isSupported else { return nil }
         let now = loop.now
@@ -69,7 +69,7 @@ extension HTTPConnection {
         return found
     }
 
-    /// The state ESTABLISHED (TCP_INFO); false if the socket is not a TCP connection.
+    /// True in the state ESTABLISHED (TCP_INFO); false if the socket is not a TCP connection.
     private static func isEstablished(_ socket: Int32) -> Bool {
         // The first byte of the C library's `struct tcp_info`. The kernel copies no more than the given size.
         var state: UInt8 = 0

@@ -271,7 +271,7 @@ final class HeadCache {
     /// The immediate handler did not respond to the head that was proposed last.
     func forget() { candidateHead = nil }
 
-    /// The head that was proposed last, unless the last ``find(_:)`` found one.
+    /// Keeps the head that was proposed last, unless the last ``find(_:)`` found one.
     func keep() {
         guard let head = candidateHead else { return }
         candidateHead = nil
