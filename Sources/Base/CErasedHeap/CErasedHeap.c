@@ -27,8 +27,8 @@ bool cerasedheap_is_active(void) { return dlsym(RTLD_DEFAULT, "free") == (void *
 extern void *__libc_malloc(size_t);
 extern void __libc_free(void *);
 
-// The whole pages of a large block go back to the kernel: a block may be much larger than what was ever written to it,
-// and would take all of its memory if it were overwritten.
+// The whole pages of a large block go back to the kernel: overwriting a block that is much larger than what was ever
+// written to it would take all of its memory.
 static void erase(char *block, size_t size) {
     static const size_t large = 1 << 20;
     if (size < large) {
@@ -43,14 +43,14 @@ static void erase(char *block, size_t size) {
     explicit_bzero(last, (size_t)(block + size - last));
 }
 
-// All that the block's owner may have written to, which may be more than was asked for (Swift's arrays use it).
+// The usable size may be more than was asked for; Swift's arrays use it.
 static void release(void *block) {
     if (block == NULL) return;
     erase(block, malloc_usable_size(block));
     __libc_free(block);
 }
 
-// The C library's own would give a part of a block back, or move one, without a call to free.
+// The C library's own would give back a part of a block, or move one, without a call to free.
 static void *resize(void *block, size_t size) {
     if (block == NULL) return __libc_malloc(size);
     if (size == 0) {
@@ -58,7 +58,7 @@ static void *resize(void *block, size_t size) {
         return NULL;
     }
     size_t held = malloc_usable_size(block);
-    // A block that fits well enough stays. What it held behind its new end is of no use to anybody.
+        // A block that fits well enough stays.
     if (size <= held && held - size <= held / 2) {
         erase((char *)block + size, held - size);
         return block;
@@ -70,8 +70,8 @@ static void *resize(void *block, size_t size) {
     return moved;
 }
 
-// A static executable has the C library's definitions in it too, which the linker prefers to weak ones. It leads the calls
-// to the names below (--wrap=free, --wrap=realloc).
+// A static executable has the C library's definitions too, which the linker prefers to weak ones. It leads the calls to
+// the names below (--wrap=free, --wrap=realloc).
 __attribute__((weak)) void free(void *block) { release(block); }
 __attribute__((weak)) void *realloc(void *block, size_t size) { return resize(block, size); }
 

@@ -101,9 +101,9 @@ int clinux_tcp_socket_owner(int family, const uint8_t *client_address, uint16_t 
             result = EPROTO;
         } else {
             const struct inet_diag_msg *found = NLMSG_DATA(&answer.header);
-            // If there is no such connection, the kernel may report a socket that listens on the client's port; the
-            // ports are compared for this reason. A socket that is still connecting is not the one that sent the
-            // request: it has reused the address.
+            // If there is no such connection, the kernel may report a socket that listens on the client's port, so the
+            // ports are compared. A socket that is still connecting did not send the request: it has reused the
+            // address.
             if (found->id.idiag_sport != htons(client_port) || found->id.idiag_dport != htons(server_port) ||
                 (server_port != 0 && found->idiag_state != TCP_ESTABLISHED)) {
                 result = ENOENT;
@@ -171,8 +171,7 @@ void clinux_hold_little_memory(void) {
 
 void clinux_give_memory_back(void) { malloc_trim(0); }
 
-// Between fork and exec only async-signal-safe functions may be called: another thread may have held a lock at the
-// fork, and in the child nothing releases it.
+// Only async-signal-safe functions may be called here: another thread may have held a lock at the fork.
 static void become(const char *path, char *const arguments[], char *const environment[],
                    const char *const directories[], int report) {
     // The report's descriptor must not be 0, 1 or 2, which are replaced next.
@@ -183,7 +182,7 @@ static void become(const char *path, char *const arguments[], char *const enviro
     for (int standard = 0; standard < 3; standard++) {
         if (null != standard && dup2(null, standard) < 0) _exit(127);
     }
-    // Our own descriptors are close-on-exec already. This covers those that libraries opened.
+    // For descriptors that libraries opened: our own are close-on-exec.
     (void)close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
     umask(022);
     for (const char *const *directory = directories; *directory != NULL && chdir(*directory) != 0;) directory++;
@@ -275,7 +274,7 @@ static bool is_of_the_system(const char *path) {
 }
 
 bool clinux_is_same_file(const char *link, const char *path) {
-    // The link of a process leads to its open file: nothing is looked up. What is known of the file is enough.
+    // The link of a process leads to its open file: nothing is looked up.
     struct statx theirs, ours;
     if (statx(AT_FDCWD, link, AT_STATX_DONT_SYNC, STATX_INO, &theirs) != 0) return true;
     struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_CACHED};
@@ -305,9 +304,9 @@ int clinux_rename_new(int directory, const char *name, const char *new_name) {
     return renameat2(directory, name, directory, new_name, RENAME_NOREPLACE) == 0 ? 0 : errno;
 }
 
-/* Swift's runtime looks for its backtrace program before main, with ten system calls, even if nobody asked for it. In
-   `ringback`, which starts for each git connection, the linker puts this in place of the search (--wrap in
-   Package.swift). */
+// Swift's runtime looks for its backtrace program before main, with ten system calls, even if nobody asked for it. In
+// `ringback`, which starts for each git connection, the linker puts this in place of the search (--wrap in
+// Package.swift).
 char *__wrap_swift_copyAuxiliaryExecutablePath(const char *name);
 char *__wrap_swift_copyAuxiliaryExecutablePath(const char *name) {
     (void)name;

@@ -1,7 +1,5 @@
-// Base64 in two alphabets, decoded strictly: each byte sequence has exactly one accepted text. So two texts that differ
-// never decode to the same bytes, which matters where texts are compared, signed or hashed.
-
-/// A form of base64.
+/// A form of base64, decoded strictly: each byte sequence has exactly one accepted text. So two texts that differ never
+/// decode to the same bytes, which matters where texts are compared, signed or hashed.
 public protocol Base64Form {
     static var codec: Base64Codec { get }
 }
@@ -19,7 +17,6 @@ public enum Base64: Base64Form {
 }
 
 extension Base64Form {
-    /// The bytes as text.
     public static func encode(_ bytes: some Sequence<UInt8>) -> String {
         String(decoding: codec.encode(bytes), as: UTF8.self)
     }
@@ -27,11 +24,10 @@ extension Base64Form {
     /// The bytes as UTF-8 text, for secrets: a `String` cannot be erased.
     public static func encodeToBytes(_ bytes: some Sequence<UInt8>) -> [UInt8] { codec.encode(bytes) }
 
-    /// The decoded bytes. Nil for text that is not in canonical form: with white space, with missing or superfluous
-    /// padding, or with unused bits set.
+    /// Nil for text that is not canonical: with white space, missing or superfluous padding, or unused bits set.
     public static func decode(_ text: some StringProtocol) -> [UInt8]? { codec.decode(Array(text.utf8)[...]) }
 
-    /// The decoded bytes of UTF-8 text, see ``decode(_:)``.
+    /// UTF-8 text, see ``decode(_:)``.
     public static func decode(_ text: ArraySlice<UInt8>) -> [UInt8]? { codec.decode(text) }
 }
 
@@ -39,7 +35,6 @@ extension Base64Form {
 public struct Base64Codec: Sendable {
     private static let padding = UInt8(ascii: "=")
     private static let noDigit: UInt8 = 0xFF
-
     let digits: [UInt8]
     let values: [UInt8]
     let isPadded: Bool

@@ -8,12 +8,9 @@ package enum BlockingThread {
         init(_ run: @escaping @Sendable () -> Void) { self.run = run }
     }
 
-    /// Starts a thread. Returns 0 or an errno.
-    ///
-    /// - Parameters:
-    ///   - stackSize: in bytes; nil for the system's usual size.
-    ///   - blocksSignals: the thread blocks every signal: a broken connection must not end the process by SIGPIPE, and
-    ///     other signals are handled by the thread that waits for them. False for the mask of the caller.
+    /// Returns 0 or an errno. `stackSize` is in bytes; nil for the system's usual size. With `blocksSignals` the thread
+    /// blocks every signal: a broken connection must not end the process by SIGPIPE, and other signals are handled by
+    /// the thread that waits for them.
     package static func start(
         stackSize: Int? = nil, blocksSignals: Bool = true, _ body: @escaping @Sendable () -> Void
     ) -> Int32 {
@@ -40,8 +37,7 @@ package enum BlockingThread {
     }
 }
 
-/// Passes an outcome to the one caller that waits for it. The first outcome that is given counts, for example that of the
-/// work, of a timer or of a cancellation.
+/// Passes an outcome to the one caller that waits for it. The first one counts, of the work, a timer or a cancellation.
 package final class OneOutcome<Outcome: Sendable>: Sendable {
     private enum State {
         case open
@@ -50,17 +46,12 @@ package final class OneOutcome<Outcome: Sendable>: Sendable {
     }
 
     private let state = Mutex(State.open)
-
     package init() {}
-
-    /// True once the outcome is set: no caller waits for it any more.
     package var isGiven: Bool {
-        state.withLock { state in
-            if case .given = state { true } else { false }
-        }
+        state.withLock { state in if case .given = state { true } else { false } }
     }
 
-    /// Sets the outcome and resumes the caller. Without effect if one is set already.
+    /// Without effect if an outcome is set already.
     package func give(_ outcome: Outcome) {
         let waiter: CheckedContinuation<Outcome, Never>? = state.withLock { state in
             if case .given = state { return nil }
@@ -71,7 +62,7 @@ package final class OneOutcome<Outcome: Sendable>: Sendable {
         waiter?.resume(returning: outcome)
     }
 
-    /// Waits for the outcome. Must be called only once.
+    /// Must be called only once.
     package func outcome() async -> Outcome {
         await withCheckedContinuation { continuation in
             let early: Outcome? = state.withLock { state in
@@ -84,22 +75,18 @@ package final class OneOutcome<Outcome: Sendable>: Sendable {
     }
 }
 
-/// Bytes that are taken in pieces from the front. What has been taken does not stay in memory, also when the queue is never
-/// empty.
+/// Bytes that are taken in pieces from the front. What has been taken does not stay in memory.
 package struct ByteQueue: Sendable {
     private var bytes: [UInt8] = []
     private var taken = 0
-
     /// Bytes of memory that an empty queue keeps.
     private static let kept = 512 << 10
 
     package init() {}
-
     package var count: Int { bytes.count - taken }
     package var isEmpty: Bool { count == 0 }
     /// Bytes in memory: those that wait, and some that have been taken.
     package var held: Int { bytes.count }
-    /// The bytes that wait.
     package var waiting: ArraySlice<UInt8> { bytes[taken...] }
 
     package mutating func append(_ more: [UInt8]) {
@@ -119,19 +106,18 @@ package struct ByteQueue: Sendable {
         taken = 0
     }
 
-    /// Lends the first bytes, at most so many.
+    /// Lends at most so many bytes.
     package func withFirst<Result>(_ limit: Int, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
         unsafe waiting.prefix(limit).withUnsafeBytes { unsafe body($0) }
     }
 
-    /// The first bytes, at most so many.
     package mutating func take(atMost limit: Int) -> [UInt8] {
         let first = Array(waiting.prefix(limit))
         drop(first.count)
         return first
     }
 
-    /// Copies the first bytes, as many as there is room for. Returns their number.
+    /// Copies as many bytes as there is room for. Returns their number.
     package mutating func take(into room: UnsafeMutableRawBufferPointer) -> Int {
         let count = min(room.count, count)
         unsafe room.copyBytes(from: bytes[taken..<(taken + count)])
@@ -139,7 +125,6 @@ package struct ByteQueue: Sendable {
         return count
     }
 
-    /// Removes the first bytes, at most ``count``.
     package mutating func drop(_ count: Int) {
         taken += min(count, self.count)
         guard isEmpty else { return }

@@ -1,13 +1,11 @@
-// Streams and messages of many megabytes are searched for a few bytes. So eight bytes are looked at together: in a word
-// whose bytes are compared with one value, the highest bit of a byte says whether it is that value. Bytes above the first
-// one that is may be marked wrongly, so only the lowest mark counts.
-
-/// Searches in bytes.
+/// Streams and messages of many megabytes are searched for a few bytes, eight of them at a time: in a word whose bytes
+/// are compared with one value, the highest bit of a byte says whether it is that value. Bytes above the first one that
+/// is may be marked wrongly, so only the lowest mark counts.
 public enum ByteSearch {
     private static let ones: UInt64 = 0x0101_0101_0101_0101
     private static let tops: UInt64 = 0x8080_8080_8080_8080
 
-    /// The place of the first line feed or carriage return from a place on; the number of bytes if there is none.
+    /// The place of the first line feed or carriage return; the number of bytes if there is none.
     public static func lineEnd(in bytes: Span<UInt8>, from start: Int) -> Int {
         let raw = unsafe bytes.bytes
         var place = start
@@ -21,8 +19,7 @@ public enum ByteSearch {
         return place
     }
 
-    /// The place of the first byte that is not the inside of a JSON text as it is: a quotation mark, a backslash or a
-    /// control character. `end` if there is none before.
+    /// The place of the first byte that JSON escapes: a quotation mark, a backslash or a control character; else `end`.
     public static func textEnd(in bytes: Span<UInt8>, from start: Int, to end: Int) -> Int {
         let raw = unsafe bytes.bytes
         let end = min(end, raw.byteCount)
@@ -38,7 +35,6 @@ public enum ByteSearch {
         return place
     }
 
-    /// True if no byte is above 127.
     public static func isASCII(_ bytes: Span<UInt8>) -> Bool {
         let raw = unsafe bytes.bytes
         var place = 0
@@ -53,7 +49,7 @@ public enum ByteSearch {
         return true
     }
 
-    /// Eight bytes, of which the first one is the lowest. The caller has checked that they are there.
+    /// The first byte is the lowest. The caller has checked that they are there.
     private static func word(_ bytes: RawSpan, at place: Int) -> UInt64 {
         UInt64(littleEndian: unsafe bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: place, as: UInt64.self))
     }
@@ -62,7 +58,7 @@ public enum ByteSearch {
     private static func zeros(_ word: UInt64) -> UInt64 { (word &- ones) & ~word & tops }
 }
 
-/// The classes of ASCII characters that formats are made of.
+/// Classes of ASCII characters.
 extension UInt8 {
     package var isDigit: Bool { (0x30...0x39).contains(self) }
     package var isLetter: Bool { (0x61...0x7A).contains(self | 0x20) }
@@ -85,8 +81,8 @@ extension UInt8 {
 
 /// Text of servers that do not send what RFC 8259 section 8.1 requires: UTF-8 without a byte order mark.
 public enum UnicodeText {
-    /// The bytes as UTF-8 without a byte order mark. UTF-16 is known by its mark, or because one of the first two bytes
-    /// is zero, which no JSON text and no form begins with. Other bytes are returned unchanged.
+    /// UTF-16 is known by its mark, or because one of the first two bytes is zero, which no JSON text and no form
+    /// begins with. Other bytes are returned unchanged.
     public static func utf8(_ bytes: [UInt8]) -> [UInt8] {
         if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { return Array(bytes.dropFirst(3)) }
         guard bytes.count >= 2 else { return bytes }
@@ -108,9 +104,8 @@ public enum UnicodeText {
     }
 }
 
-/// Text inside HTML and XML.
 public enum Markup {
-    /// The text escaped for the content of an element. With `quotes` it is also safe in the value of an attribute.
+    /// For the content of an element, and with `quotes` for the value of an attribute.
     public static func escaped(_ text: String, quotes: Bool = true) -> String {
         var escaped = ""
         for scalar in text.unicodeScalars {

@@ -1,8 +1,7 @@
 internal import Glibc
 
-/// Paths as text.
 public enum Path {
-    /// The path from the root. A relative one is taken from the working directory; nil if that was deleted.
+    /// Nil for a relative path if the working directory was deleted.
     public static func absolute(_ path: String) -> String? {
         if path.hasPrefix("/") { return path }
         guard let directory = unsafe getcwd(nil, 0) else { return nil }
@@ -11,7 +10,7 @@ public enum Path {
     }
 }
 
-/// What other users may do with a path that they must not. The raw values are words of the socket API.
+/// What other users may do with a path. The raw values are words of the socket API.
 public enum PathTrouble: String, Sendable {
     case writableByOthers = "writable_by_others"
     /// It has a secret.
@@ -20,9 +19,8 @@ public enum PathTrouble: String, Sendable {
     case foreignOwner = "foreign_owner"
 }
 
-/// What a directory holds.
 public enum Directory {
-    /// The names in a directory, in no order; none if it cannot be read.
+    /// In no order; none if it cannot be read.
     public static func names(in path: String) -> [String] {
         guard let stream = unsafe opendir(path) else { return [] }
         return unsafe (try? names(closing: stream)) ?? []
@@ -34,7 +32,7 @@ public enum Directory {
         public let code: Int32
     }
 
-    /// The names that are left in a stream of `opendir`, which is closed.
+    /// What is left in a stream of `opendir`, which is closed.
     public static func names(closing stream: OpaquePointer) throws(Failure) -> [String] {
         defer { unsafe closedir(stream) }
         var names: [String] = []

@@ -1,6 +1,5 @@
 /// `application/x-www-form-urlencoded` and URL queries (WHATWG URL section 5, RFC 6749 appendix B), read strictly.
 public enum FormEncoding {
-    /// A decoded name and value.
     public struct Pair: Sendable, Equatable {
         public let name: String
         public let value: String
@@ -18,11 +17,9 @@ public enum FormEncoding {
         case tooMany
     }
 
-    /// Splits at `&`, then at the first `=`; decodes `+` and `%XX`. Keeps order and duplicates, so that the caller can
-    /// reject a repeated parameter. Throws ``Failure`` for a malformed form or too many pairs.
-    ///
-    /// - Parameter needed: the names of the parameters that must be well-formed; nil for all. Of others that are not, an
-    ///   escape that is none stands for itself, and bytes that are not UTF-8 are read as Latin-1.
+    /// Keeps order and duplicates, so that the caller can reject a repeated parameter. Throws ``Failure`` for a
+    /// malformed form or too many pairs. `needed` are the parameters that must be well-formed; nil for all. In others
+    /// an invalid escape stands for itself, and bytes that are not UTF-8 are read as Latin-1.
     public static func parse(
         _ text: some Sequence<UInt8>, maxPairs: Int = 100, needed: Set<String>? = nil
     ) throws(Failure) -> [Pair] {
@@ -66,8 +63,8 @@ public enum FormEncoding {
             ?? String(String.UnicodeScalarView(output.map { Unicode.Scalar($0) }))
     }
 
-    /// The URL with those characters of its query and fragment escaped that browsers do not escape there, or that a text
-    /// that was copied has in place of their escapes.
+    /// Escapes the characters of query and fragment that browsers do not escape there, or that a copied text has in
+    /// place of their escapes.
     public static func escapingQuery(of url: String) -> String {
         guard let mark = url.utf8.firstIndex(where: { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") }) else {
             return url
@@ -78,19 +75,16 @@ public enum FormEncoding {
         return String(url[..<mark]) + String(decoding: query.joined(), as: UTF8.self)
     }
 
-    /// Parses text in the same way, see ``parse(_:maxPairs:)``. Throws ``Failure``.
     public static func parse(_ text: some StringProtocol, maxPairs: Int = 100) throws(Failure) -> [Pair] {
         try parse(Array(text.utf8), maxPairs: maxPairs)
     }
 
-    /// The pairs as a form or query. Everything but the unreserved characters of RFC 3986 is escaped. A space is `+`
-    /// in a form and `%20` in a query.
+    /// Everything but the unreserved characters of RFC 3986 is escaped. A space is `+` in a form and `%20` in a query.
     public static func encode(_ pairs: [(String, String)], spaceAsPlus: Bool = false) -> String {
         pairs.map { "\(escape($0.0, spaceAsPlus: spaceAsPlus))=\(escape($0.1, spaceAsPlus: spaceAsPlus))" }
             .joined(separator: "&")
     }
 
-    /// One name or value, escaped.
     public static func escape(_ text: String, spaceAsPlus: Bool = false) -> String {
         var output: [UInt8] = []
         output.reserveCapacity(text.utf8.count)

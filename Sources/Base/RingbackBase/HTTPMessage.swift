@@ -6,28 +6,25 @@ public struct HTTPRequest: Sendable {
     /// An absolute URL.
     public var url: String
     public var fields: HTTPFields
-    /// The whole value of the `Authorization` field. It is not in `fields`, so that logging the fields cannot leak it.
+    /// The whole value of the field. It is not in `fields`, so that logging the fields cannot leak it.
     public var authorization: Secret?
     /// Secret, because bodies carry codes, verifiers and tokens.
     public var body: Secret?
     public var limits: HTTPLimits
     public var trust: ServerTrust
     /// If a successful response ends early in its body, return the part that arrived, with ``HTTPResponse/truncation``
-    /// set, instead of throwing. For requests that cannot be repeated, such as a refresh that rotates the refresh
-    /// token.
+    /// set. For requests that cannot be repeated, such as a refresh that rotates the refresh token.
     public var keepsPartialBody: Bool
-    /// Which proxy the request uses, if any.
     public var route = HTTPRoute.standard
-    /// Do not connect to an address of this machine or to a link-local address, whatever the host name resolves to. For
-    /// URLs that come from another party (protection against server-side request forgery).
+    /// Against server-side request forgery by a URL of another party: do not connect to an address of this machine or
+    /// to a link-local address, whatever the host name resolves to.
     public var refusesInsideAddresses = false
-    /// Like ``refusesInsideAddresses``, and also do not connect to an address of a private network (RFC 1918, RFC 4193,
-    /// RFC 6598).
+    /// Also not to an address of a private network (RFC 1918, RFC 4193, RFC 6598).
     public var refusesPrivateAddresses = false
-    /// Noted if the request fails before it was sent. Only with ``HTTPLimits/sendsWithin`` is that known.
+    /// Noted if the request fails before it was sent, which only ``HTTPLimits/sendsWithin`` shows.
     public var unsentMark: UnsentMark?
-    /// Connect to this address (``HTTPResponse/address``) in place of those that the host's name has; nil to resolve the
-    /// name. The certificate is verified for the name. Ignored where a proxy is used, which resolves names itself.
+    /// Connect to this address (``HTTPResponse/address``) without resolving the name, for which the certificate is
+    /// verified. Ignored where a proxy is used, which resolves names itself.
     public var address: String?
 
     public init(
@@ -46,14 +43,21 @@ public struct HTTPRequest: Sendable {
     }
 }
 
+extension Secret {
+    /// The value of `Authorization` (RFC 6750 section 2.1).
+    package static func bearer(_ token: Secret) -> Secret {
+        Secret(bytes: Array("Bearer ".utf8) + token.revealedBytes())
+    }
+}
+
 /// Limits of time and size for one request.
 public struct HTTPLimits: Sendable, Equatable {
     /// From the start of name resolution to the last byte of the response. Default 20 s.
     public var timeout: Duration
-    /// The request is not sent later than so long after its start, suspended time included: `timeout` does not count that.
-    /// Nil for no such limit.
+    /// The request is not sent later than so long after its start, suspended time included: `timeout` does not count
+    /// that.
     public var sendsWithin: Duration?
-    /// The maximum size of the response's body, in bytes.
+    /// In bytes.
     public var maxBody: Int
 
     public init(timeout: Duration = .seconds(20), maxBody: Int = 1 << 20) {
@@ -64,11 +68,9 @@ public struct HTTPLimits: Sendable, Equatable {
 
 /// How a server's certificate is verified.
 public struct ServerTrust: Sendable, Equatable {
-    /// PEM certificates that replace the system's certificate authorities; nil for the system's. The configuration
-    /// reader has read the file already.
+    /// PEM certificates that replace the system's certificate authorities.
     public var certificateAuthorities: [UInt8]?
-    /// Hashes of public keys as `sha256//BASE64`. The server's key must match one of them; an empty list allows any
-    /// key.
+    /// Hashes of public keys as `sha256//BASE64`, of which the server's key must match one; an empty list allows any.
     public var pinnedPublicKeys: [String]
 
     public init(certificateAuthorities: [UInt8]? = nil, pinnedPublicKeys: [String] = []) {
@@ -76,7 +78,6 @@ public struct ServerTrust: Sendable, Equatable {
         self.pinnedPublicKeys = pinnedPublicKeys
     }
 
-    /// The system's certificate authorities, no pins.
     public static let system = ServerTrust()
 }
 
@@ -86,12 +87,12 @@ public struct HTTPResponse: Sendable {
     public var fields: HTTPFields
     /// Every body is a secret, because token responses contain tokens.
     public var body: Secret
-    /// The reason why the body is incomplete; nil if it is complete. Set only for requests with
-    /// ``HTTPRequest/keepsPartialBody``. Callers that set that flag must check this before they use the body.
+    /// Why the body is incomplete; only for requests with ``HTTPRequest/keepsPartialBody``, whose callers must check
+    /// it.
     public var truncation: HTTPClientError?
-    /// The network to which the server's address belongs.
+    /// Of the server.
     public var peer: PeerPlace
-    /// The server's address, without a port; nil if it is not known, or cannot be used again.
+    /// The server's, without a port; nil if it is not known, or cannot be used again.
     public var address: String?
 
     public init(
@@ -106,11 +107,10 @@ public struct HTTPResponse: Sendable {
         self.address = address
     }
 
-    /// True if the body is incomplete.
     public var isTruncated: Bool { truncation != nil }
 }
 
-/// Which network the address of a server belongs to. The raw values are stored.
+/// The network of a server's address. The raw values are stored.
 public enum PeerPlace: String, Sendable, Equatable {
     /// The request went through a proxy, or the address is not known.
     case unknown
@@ -124,17 +124,16 @@ public enum PeerPlace: String, Sendable, Equatable {
 
 /// Sends requests to providers. Nothing else opens network connections to providers.
 public protocol HTTPClient: Sendable {
-    /// Sends the request and returns the complete response, whatever its status. Redirects are returned, never
-    /// followed. An incomplete body is returned only if the request has ``HTTPRequest/keepsPartialBody``. Throws if
-    /// there is no response or it cannot be used.
+    /// Returns the complete response, whatever its status. Redirects are never followed. Throws if there is no response
+    /// or it cannot be used.
     func send(_ request: HTTPRequest) async throws(HTTPClientError) -> HTTPResponse
 }
 
-/// Why there is no usable response. Contains hosts (``WebURL/place``) and reasons, but no URLs and no bodies, which may
-/// hold secrets.
+/// Why there is no usable response. Contains hosts (``WebURL/place``), but no URLs and no bodies, which may hold
+/// secrets.
 public enum HTTPClientError: Error, Sendable, Equatable {
-    /// No connection: name resolution failed, connection refused or reset, no route. `proxy` is the `HOST:PORT` of the
-    /// proxy that opened no tunnel.
+    /// Name resolution failed, connection refused or reset, no route. `proxy` is the `HOST:PORT` of a proxy that opened
+    /// no tunnel.
     case unreachable(host: String, reason: String, proxy: String? = nil)
     /// ``HTTPLimits/timeout`` has passed.
     case timedOut(host: String)
@@ -142,9 +141,9 @@ public enum HTTPClientError: Error, Sendable, Equatable {
     case untrusted(host: String, reason: String)
     /// The server speaks TLS and the URL is an http URL, or the other way round.
     case wrongScheme(host: String, speaksTLS: Bool)
-    /// The response's body is longer than ``HTTPLimits/maxBody``.
+    /// Longer than ``HTTPLimits/maxBody``.
     case tooLarge(host: String)
-    /// The response is not valid HTTP, or it ended before the length that its head states.
+    /// Not valid HTTP, or it ended before the length that its head states.
     case malformed(host: String)
     /// The URL's scheme is not allowed: neither https nor http to a loopback address.
     case refusedURL
@@ -152,9 +151,8 @@ public enum HTTPClientError: Error, Sendable, Equatable {
     case cancelled
 }
 
-/// The header fields of a message, in order. Names are compared without regard to letter case (RFC 9110 section 5.1).
+/// Header fields, in order. Names are compared without regard to letter case (RFC 9110 section 5.1).
 public struct HTTPFields: Sendable {
-    /// One field line.
     public struct Field: Sendable {
         public let name: String
         public let value: String
@@ -163,15 +161,10 @@ public struct HTTPFields: Sendable {
     public private(set) var lines: [Field] = []
 
     public init() {}
+    public init(_ pairs: [(String, String)]) { for (name, value) in pairs { append(name, value) } }
 
-    public init(_ pairs: [(String, String)]) {
-        for (name, value) in pairs { append(name, value) }
-    }
-
-    /// Appends a line. Lines with the same name are kept.
-    public mutating func append(_ name: String, _ value: String) {
-        lines.append(Field(name: name, value: value))
-    }
+    /// Lines with the same name are kept.
+    public mutating func append(_ name: String, _ value: String) { lines.append(Field(name: name, value: value)) }
 
     /// Replaces all lines with this name by one.
     public mutating func set(_ name: String, _ value: String) {
@@ -179,25 +172,17 @@ public struct HTTPFields: Sendable {
         append(name, value)
     }
 
-    /// Removes all lines with this name.
     public mutating func remove(_ name: String) { lines.removeAll { HTTPFields.isSame($0.name, name) } }
 
-    /// Every value of the name, in order.
     public subscript(all name: String) -> [String] {
         lines.filter { HTTPFields.isSame($0.name, name) }.map(\.value)
     }
 
-    /// The first value of the name.
-    public subscript(name: String) -> String? {
-        lines.first { HTTPFields.isSame($0.name, name) }?.value
-    }
+    /// The first value.
+    public subscript(name: String) -> String? { lines.first { HTTPFields.isSame($0.name, name) }?.value }
+    public func contains(_ name: String) -> Bool { lines.contains { HTTPFields.isSame($0.name, name) } }
 
-    /// True if the name occurs.
-    public func contains(_ name: String) -> Bool {
-        lines.contains { HTTPFields.isSame($0.name, name) }
-    }
-
-    /// Compares two field names as ASCII, without regard to letter case.
+    /// As ASCII, without regard to letter case.
     public static func isSame(_ left: String, _ right: String) -> Bool {
         guard left.utf8.count == right.utf8.count else { return false }
         var others = right.utf8.makeIterator()
@@ -222,10 +207,7 @@ public final class UnsentMark: Sendable {
     private let mark = Atomic(false)
 
     public init() {}
-
     public var isNoted: Bool { mark.load(ordering: .acquiring) }
-
-    /// For the client: the request has failed before it was sent.
     public func note() { mark.store(true, ordering: .releasing) }
 }
 
@@ -261,7 +243,7 @@ public enum HTTPDate {
         return (date[0], date[1], "\(year < 70 ? 20 : 19)\(date[2])", words[2])
     }
 
-    /// Formats Unix seconds as IMF-fixdate. Negative values become 1970-01-01.
+    /// IMF-fixdate. Negative values become 1970-01-01.
     public static func text(of seconds: Int) -> String {
         let (day, time) = (max(0, seconds) / 86_400, max(0, seconds) % 86_400)
         let (year, month, number) = Calendar.date(ofDay: day)
@@ -272,8 +254,5 @@ public enum HTTPDate {
     }
 
     private static func two(_ number: Int) -> String { number < 10 ? "0\(number)" : String(number) }
-
-    private static func number(_ text: Substring) -> Int? {
-        text.utf8.allSatisfy(\.isDigit) ? Int(text) : nil
-    }
+    private static func number(_ text: Substring) -> Int? { text.utf8.allSatisfy(\.isDigit) ? Int(text) : nil }
 }

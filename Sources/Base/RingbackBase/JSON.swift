@@ -1,20 +1,18 @@
-/// A JSON value (RFC 8259). The parser is strict: it rejects duplicate members and invalid UTF-8 and limits depth and
-/// size.
+/// A JSON value (RFC 8259).
 public enum JSON: Sendable, Equatable {
     case null
     case bool(Bool)
     /// A number without fraction and exponent that fits 64 bits.
     case integer(Int)
-    /// Any other number. A number beyond the range of `Double` becomes infinity, so check before converting.
+    /// A number beyond the range of `Double` becomes infinity, so check before converting.
     case double(Double)
     case string(String)
     case array([JSON])
     case object(JSONObject)
 }
 
-/// The members of a JSON object, in the order they were written.
+/// In the order they were written.
 public struct JSONObject: Sendable, Equatable {
-    /// One name and its value.
     public struct Member: Sendable, Equatable {
         public var name: String
         public var value: JSON
@@ -27,11 +25,9 @@ public struct JSONObject: Sendable, Equatable {
 
     public var members: [Member]
 
-    public init(_ members: [Member] = []) {
-        self.members = members
-    }
+    public init(_ members: [Member] = []) { self.members = members }
 
-    /// The member's value. Setting replaces it in place or adds it at the end; setting nil removes it.
+    /// Setting replaces the member in place or adds it at the end; setting nil removes it.
     public subscript(name: String) -> JSON? {
         get { members.first { $0.name == name }?.value }
         set {
@@ -44,37 +40,15 @@ public struct JSONObject: Sendable, Equatable {
         }
     }
 
-    /// The names, in order.
     public var names: [String] { members.map(\.name) }
 }
 
 extension JSON {
-    /// The members, if this is an object.
-    public var object: JSONObject? {
-        if case .object(let object) = self { object } else { nil }
-    }
-
-    /// The elements, if this is an array.
-    public var array: [JSON]? {
-        if case .array(let array) = self { array } else { nil }
-    }
-
-    /// The text, if this is a string.
-    public var string: String? {
-        if case .string(let string) = self { string } else { nil }
-    }
-
-    /// The number, if this is an integer.
-    public var integer: Int? {
-        if case .integer(let integer) = self { integer } else { nil }
-    }
-
-    /// The value, if this is a Boolean.
-    public var bool: Bool? {
-        if case .bool(let bool) = self { bool } else { nil }
-    }
-
-    /// The value of a member, if this is an object with such a member.
+    public var object: JSONObject? { if case .object(let object) = self { object } else { nil } }
+    public var array: [JSON]? { if case .array(let array) = self { array } else { nil } }
+    public var string: String? { if case .string(let string) = self { string } else { nil } }
+    public var integer: Int? { if case .integer(let integer) = self { integer } else { nil } }
+    public var bool: Bool? { if case .bool(let bool) = self { bool } else { nil } }
     public subscript(name: String) -> JSON? { object?[name] }
 }
 
@@ -86,22 +60,20 @@ extension JSON: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, Express
     public init(booleanLiteral value: Bool) { self = .bool(value) }
     public init(arrayLiteral elements: JSON...) { self = .array(elements) }
     public init(nilLiteral: ()) { self = .null }
-    /// Keeps the order of the members. Names are not checked for duplicates: a duplicate is a programming error.
+    /// Keeps the order of the members. Names are not checked for duplicates.
     public init(dictionaryLiteral elements: (String, JSON)...) {
         self = .object(JSONObject(elements.map { JSONObject.Member($0.0, $0.1) }))
     }
 }
 
-/// JSON that is also safe to print on a terminal. Valid JSON may contain characters that move the cursor (C1 controls),
-/// reverse the direction of text (bidi controls), are invisible, or end a line (U+2028). They are written as `\u`
-/// escapes, which a JSON parser reads back unchanged.
 extension JSON {
-    /// The value as compact JSON text. Every character that a terminal does not show as a visible character is escaped.
+    /// Compact JSON that is also safe to print on a terminal. Valid JSON may contain characters that move the cursor
+    /// (C1 controls), reverse the direction of text (bidi controls), are invisible, or end a line (U+2028). They are
+    /// written as `\u` escapes, which a JSON parser reads back unchanged.
     public var visibleText: String {
         let text = text
         guard !text.unicodeScalars.allSatisfy(JSON.isVisible) else { return text }
-        // JSON's syntax is ASCII, so a character that is not ASCII is always inside a string, where an escape is
-        // allowed.
+        // JSON's syntax is ASCII, so any other character is inside a string, where an escape is allowed.
         var output = ""
         for scalar in text.unicodeScalars {
             if JSON.isVisible(scalar) {
@@ -113,8 +85,7 @@ extension JSON {
         return output
     }
 
-    /// True if a terminal shows the character as it is. ASCII characters always are, because the writer has already
-    /// escaped ASCII controls.
+    /// The writer has already escaped ASCII controls.
     private static func isVisible(_ scalar: Unicode.Scalar) -> Bool {
         guard !scalar.isASCII else { return true }
         let properties = scalar.properties

@@ -1,6 +1,5 @@
 /// Why a JSON text is rejected, and at which byte.
 public struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// What was wrong.
     public enum Reason: String, Sendable {
         case empty = "empty text"
         case unexpectedCharacter = "unexpected character"
@@ -19,19 +18,14 @@ public struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
     public let reason: Reason
     /// Bytes from the start of the text.
     public let offset: Int
-
     public var description: String { "\(reason.rawValue) at byte \(offset)" }
 }
 
 extension JSON {
-    /// Reads one JSON text (RFC 8259) of UTF-8 bytes. Throws ``JSONError``.
-    ///
-    /// Duplicate members are rejected: parsers read them differently, so an attacker could show each reader another
-    /// value. A byte order mark, UTF-16, lone surrogates, more than `maxDepth` levels and more than `maxValues` values
-    /// are rejected too.
-    public init(
-        parsing bytes: some Collection<UInt8>, maxDepth: Int = 32, maxValues: Int = 20_000
-    ) throws(JSONError) {
+    /// Reads one JSON text of UTF-8 bytes. Throws ``JSONError``. Duplicate members are rejected: parsers read them
+    /// differently, so an attacker could show each reader another value. A byte order mark, UTF-16, lone surrogates,
+    /// more than `maxDepth` levels and more than `maxValues` values are rejected too.
+    public init(parsing bytes: some Collection<UInt8>, maxDepth: Int = 32, maxValues: Int = 20_000) throws(JSONError) {
         var parser = JSONParser(bytes: Array(bytes), maxDepth: maxDepth, remainingValues: maxValues)
         self = try parser.parseDocument()
     }
@@ -43,12 +37,6 @@ private struct JSONParser {
     var remainingValues: Int
     var position = 0
 
-    init(bytes: [UInt8], maxDepth: Int, remainingValues: Int) {
-        self.bytes = bytes
-        self.maxDepth = maxDepth
-        self.remainingValues = remainingValues
-    }
-
     mutating func parseDocument() throws(JSONError) -> JSON {
         skipSpace()
         guard position < bytes.count else { throw failure(.empty) }
@@ -59,7 +47,6 @@ private struct JSONParser {
     }
 
     func failure(_ reason: JSONError.Reason) -> JSONError { JSONError(reason: reason, offset: position) }
-
     var current: UInt8? { position < bytes.count ? bytes[position] : nil }
 
     mutating func skipSpace() {
@@ -170,7 +157,7 @@ private struct JSONParser {
             skipDigits()
             guard position > exponent else { throw failure(.invalidNumber) }
         }
-        // Limits the time of the conversion. Providers do not send longer numbers.
+        // Limits the time of the conversion.
         guard position - start <= 400 else { throw failure(.invalidNumber) }
         let text = String(decoding: bytes[start..<position], as: UTF8.self)
         if isInteger, let integer = Int(text) { return .integer(integer) }
@@ -258,13 +245,12 @@ private struct JSONParser {
     }
 }
 
-/// The member names of an object that were read so far. Most objects have few members, and comparing a few names takes
-/// less time than a hash table.
+/// Most objects have few members, and comparing a few names takes less time than a hash table.
 private struct MemberNames {
     private var few: [String] = []
     private var many: Set<String> = []
 
-    /// Adds a name. False if it was already there.
+    /// False if the name was already there.
     mutating func insert(_ name: String) -> Bool {
         guard many.isEmpty else { return many.insert(name).inserted }
         guard !few.contains(name) else { return false }

@@ -1,15 +1,14 @@
 extension JSON {
-    /// The value as compact JSON in UTF-8.
+    /// Compact, in UTF-8.
     public func serialized() -> [UInt8] {
         var output: [UInt8] = []
         write(to: &output)
         return output
     }
 
-    /// The value as compact JSON text.
     public var text: String { String(decoding: serialized(), as: UTF8.self) }
 
-    /// Appends the value as compact JSON in UTF-8.
+    /// As ``serialized()``.
     public func write(to output: inout [UInt8]) {
         switch self {
         case .null: output.append(contentsOf: "null".utf8)
@@ -36,7 +35,7 @@ extension JSON {
         }
     }
 
-    /// Appends a quoted, escaped string.
+    /// Quoted and escaped.
     public static func writeString(_ value: String, to output: inout [UInt8]) {
         output.append(UInt8(ascii: "\""))
         for byte in value.utf8 {

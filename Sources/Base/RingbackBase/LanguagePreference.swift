@@ -3,21 +3,20 @@ public struct LanguagePreference: Sendable {
     private struct Range: Sendable {
         /// The primary subtag in lower case, or `*`.
         let language: String
-        /// The weight in thousandths.
+        /// In thousandths.
         let quality: Int
     }
 
     private let ranges: [Range]
 
-    /// Reads the values of all lines of the field. Invalid elements are ignored.
+    /// Invalid elements are ignored.
     public init(parsing values: [String]) {
         ranges = values.flatMap { $0.utf8.split(separator: UInt8(ascii: ",")) }.compactMap(LanguagePreference.range)
     }
 
-    /// The offered language with the highest weight. If weights are equal, the language that the field names first. Nil
-    /// if the field names none of the offered languages, or only with the weight 0.
-    ///
-    /// - Parameter offered: primary subtags in lower case. `ru-RU` fits `ru`, as in a lookup (RFC 4647 section 3.4).
+    /// The offered language with the highest weight, of equal ones that which the field names first. Nil if it names
+    /// none, or only with the weight 0. `offered` are primary subtags in lower case: `ru-RU` fits `ru` (RFC 4647
+    /// section 3.4).
     public func best(of offered: [String]) -> String? {
         var best: (language: String, quality: Int, place: Int)?
         for language in offered {
@@ -32,7 +31,7 @@ public struct LanguagePreference: Sendable {
         return best?.language
     }
 
-    /// Reads one element, such as `ru-RU;q=0.8`. Blanks around `;` are allowed.
+    /// One element, such as `ru-RU;q=0.8`. Blanks around `;` are allowed.
     private static func range(_ element: Substring.UTF8View) -> Range? {
         let parts = element.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false).map(trimmed)
         guard let tag = parts.first, parts.count <= 2, let language = primarySubtag(tag) else { return nil }
@@ -47,7 +46,7 @@ public struct LanguagePreference: Sendable {
         return text
     }
 
-    /// The primary subtag in lower case. Nil if the text is not a language range (RFC 4647 section 2.1).
+    /// In lower case. Nil if the text is not a language range (RFC 4647 section 2.1).
     private static func primarySubtag(_ tag: Substring.UTF8View) -> String? {
         if tag.elementsEqual("*".utf8) { return "*" }
         let subtags = tag.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
@@ -77,18 +76,18 @@ public struct LanguagePreference: Sendable {
     }
 }
 
-/// The languages of the messages to the user. Raw values are their language tags (RFC 5646).
+/// Of the messages to the user. Raw values are language tags (RFC 5646).
 public enum Language: String, Sendable, CaseIterable {
     case english = "en"
     case russian = "ru"
 
-    /// The language that the values of `Accept-Language` prefer; English if they name none of the languages.
+    /// That which `Accept-Language` prefers; English if it names none of them.
     public init(accepting values: [String]) {
         let best = LanguagePreference(parsing: values).best(of: Language.allCases.map(\.rawValue))
         self = best.flatMap(Language.init) ?? .english
     }
 
-    /// The language of the user's locale: `LC_ALL`, or else `LC_MESSAGES`, or else `LANG`.
+    /// Of the locale: `LC_ALL`, or else `LC_MESSAGES`, or else `LANG`.
     public init(environment: [String: String]) {
         let locale = ["LC_ALL", "LC_MESSAGES", "LANG"].lazy.compactMap { environment[$0] }.first { !$0.isEmpty }
         self = locale?.hasPrefix("ru") == true ? .russian : .english

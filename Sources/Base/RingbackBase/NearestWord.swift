@@ -1,9 +1,7 @@
-/// Finds the known name that a misspelled name was probably meant to be, for the message "did you mean". Code that
-/// rejects unknown names should use it.
+/// The known name that a misspelled name was probably meant to be, for the message "did you mean".
 public enum NearestWord {
-    /// The known name with the smallest edit distance. Nil if that distance is larger than allowed.
-    ///
-    /// - Parameter most: the largest allowed distance; nil for a third of the written name's length, but at least 2.
+    /// The name with the smallest edit distance. `most` is the largest allowed distance; nil for a third of the written
+    /// name's length, but at least 2.
     public static func find(
         for written: String, among words: some Sequence<String>, changing most: Int? = nil
     ) -> String? {
@@ -16,8 +14,7 @@ public enum NearestWord {
         return best.word
     }
 
-    /// The number of insertions, deletions, replacements and swaps of neighbouring letters (optimal string alignment
-    /// distance), ignoring letter case.
+    /// Insertions, deletions, replacements and swaps of neighbouring letters (optimal string alignment distance).
     static func distance(_ left: String, _ right: String) -> Int {
         let left = Array(left.lowercased().utf8)
         let right = Array(right.lowercased().utf8)

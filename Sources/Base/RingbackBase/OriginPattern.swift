@@ -1,13 +1,10 @@
 /// Where a token may be sent: a scheme, a host and a port, all exact, and optionally the first segments of a path.
-///
-/// Written as a URL that ends with `/*`: `https://gitlab.example.org/*`, `https://gitlab.example.org/team/*`. The `/*`
-/// may be left out. Two patterns with the same meaning are equal.
+/// Written as a URL that may end with `/*`: `https://gitlab.example.org/team/*`.
 public struct OriginPattern: Sendable, Hashable {
-    /// Why a pattern is rejected.
     public enum Failure: Error, Equatable, Sendable {
         case notAURL
         case noHost
-        /// The protocol is not encrypted, and the host is not this machine.
+        /// Not encrypted, and the host is not this machine.
         case plainText
         case wildcard
         /// The URL has a query, a fragment or a user name.
@@ -22,10 +19,9 @@ public struct OriginPattern: Sendable, Hashable {
     public let host: String
     /// Nil for the default port of the scheme.
     public let port: Int?
-    /// The path's first segments, normalized; empty for the whole origin.
+    /// Normalized; empty for the whole origin.
     public let segments: [String]
 
-    /// Reads a pattern.
     public init(parsing text: String) throws(Failure) {
         let place: OriginPlace
         do throws(WebURL.Failure) {
@@ -54,20 +50,19 @@ public struct OriginPattern: Sendable, Hashable {
         byte.isDigit || (0x61...0x7A).contains(byte) || ".-_:".utf8.contains(byte)
     }
 
-    /// The pattern in canonical form, with `/*` at its end.
+    /// Canonical, with `/*` at its end.
     public var text: String {
         let name = host.contains(":") ? "[\(host)]" : host
         let port = port.map { ":\($0)" } ?? ""
         return "\(scheme)://\(name)\(port)" + segments.map { "/\($0)" }.joined() + "/*"
     }
 
-    /// The host for messages, with the port if it is not the scheme's default.
+    /// For messages, with the port if it is not the scheme's default.
     public var place: String {
         let name = host.contains(":") ? "[\(host)]" : host
         return port.map { "\(name):\($0)" } ?? name
     }
 
-    /// True if the token may be sent to this place.
     public func matches(_ place: OriginPlace) -> Bool {
         guard place.isSecure, place.scheme == scheme, place.host == host, place.port == port else { return false }
         guard !segments.isEmpty else { return true }
@@ -75,7 +70,7 @@ public struct OriginPattern: Sendable, Hashable {
     }
 }
 
-/// The parts of an entry of the origin table that decide whether a lookup finds the entry.
+/// The part of an entry of the origin table that decides whether a lookup finds it.
 public struct OriginRule: Sendable, Hashable {
     public let pattern: OriginPattern
     /// If this is not nil, only a tool that names this user gets the token.
@@ -86,16 +81,12 @@ public struct OriginRule: Sendable, Hashable {
         self.username = username
     }
 
-    /// True if the rule applies to this place and to the user that the tool named.
     public func matches(_ place: OriginPlace, username: String?) -> Bool {
         (self.username == nil || self.username == username) && pattern.matches(place)
     }
 
-    /// The index of the rule that a lookup finds: the matching rule with the longest path. If two matching rules have
-    /// the same path, the rule with a user name is found. Nil if no rule matches.
-    public static func mostSpecific(
-        of rules: [OriginRule], for place: OriginPlace, username: String?
-    ) -> Int? {
+    /// The matching rule with the longest path; of two with the same path that with a user name.
+    public static func mostSpecific(of rules: [OriginRule], for place: OriginPlace, username: String?) -> Int? {
         rules.indices.filter { rules[$0].matches(place, username: username) }.max { left, right in
             rank(of: rules[left]) < rank(of: rules[right])
         }
@@ -108,7 +99,6 @@ public struct OriginRule: Sendable, Hashable {
 
 /// A header field in which a tool sends a token, as the configuration writes it: `Authorization: Bearer {token}`.
 public struct OriginHeader: Sendable, Hashable {
-    /// Why a field is rejected.
     public enum Failure: Error, Equatable, Sendable {
         /// The text does not have the form `Name: value`.
         case notAField
@@ -118,17 +108,13 @@ public struct OriginHeader: Sendable, Hashable {
         case unknownPlaceholder(String)
     }
 
-    /// The field's name.
     public let name: String
-    /// The value, with its placeholders.
+    /// With its placeholders.
     public let template: String
-
-    /// The field that the tools of most services send.
+    /// That of most services' tools.
     public static let usual = OriginHeader(name: "Authorization", template: "Bearer {token}")
-
-    /// The words that may be in braces.
     private static let placeholders = ["token", "username", "api_key"]
-    /// Fields that control the connection or the message's framing (RFC 9110, RFC 9112).
+    /// They control the connection or the message's framing (RFC 9110, RFC 9112).
     private static let reserved: Set<String> = [
         "connection", "expect", "host", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding",
         "upgrade",
@@ -139,7 +125,6 @@ public struct OriginHeader: Sendable, Hashable {
         self.template = template
     }
 
-    /// Reads a field.
     public init(parsing text: String) throws(Failure) {
         guard let colon = text.firstIndex(of: ":"), text.utf8.count <= 1_024 else { throw .notAField }
         let name = String(text[..<colon])
@@ -159,15 +144,13 @@ public struct OriginHeader: Sendable, Hashable {
         self.init(name: name, template: String(value))
     }
 
-    /// True if the value has this placeholder.
     public func uses(_ placeholder: String) -> Bool { template.contains("{\(placeholder)}") }
 
-    /// The field with one placeholder replaced by a text.
     public func setting(_ placeholder: String, to value: String) -> OriginHeader {
         OriginHeader(name: name, template: template.replacing("{\(placeholder)}", with: value))
     }
 
-    /// The field as a line of a request. The values must have been checked: a line break in one would add a field.
+    /// A line of a request. The values must have been checked: a line break in one would add a field.
     public func line(token: String, username: String?) -> String {
         var value = ""
         var rest = template[...]
@@ -183,6 +166,6 @@ public struct OriginHeader: Sendable, Hashable {
         return "\(name): \(value)\(rest)"
     }
 
-    /// The field as the configuration writes it.
+    /// As the configuration writes it.
     public var text: String { "\(name): \(template)" }
 }

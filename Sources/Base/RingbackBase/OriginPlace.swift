@@ -1,4 +1,4 @@
-/// The address to which a tool is about to connect, in the form in which it is compared with ``OriginPattern``.
+/// The address to which a tool is about to connect, to be compared with ``OriginPattern``.
 public struct OriginPlace: Sendable, Equatable {
     /// Lower-cased.
     public let scheme: String
@@ -6,12 +6,10 @@ public struct OriginPlace: Sendable, Equatable {
     public let host: String?
     /// Nil for the default port of the scheme.
     public let port: Int?
-    /// The segments of the path; empty if the URL has no path. Escaped characters that need no escape are decoded, and
-    /// the hexadecimal digits of other escapes are upper-case. Nil if servers may interpret the path in different ways.
+    /// Of the path, with escapes in canonical form. Nil if servers may interpret the path in different ways.
     public let segments: [String]?
-    /// True if secrets may be sent to this address: the protocol is encrypted, or the host is this machine.
+    /// Secrets may be sent to this address: the protocol is encrypted, or the host is this machine.
     public let isSecure: Bool
-    /// True if the URL has a query or a fragment.
     let hasQueryOrFragment: Bool
 
     public init(_ url: WebURL) {
@@ -23,20 +21,18 @@ public struct OriginPlace: Sendable, Equatable {
         hasQueryOrFragment = url.query != nil || url.fragment != nil
     }
 
-    /// The default ports of the schemes that tools use (IANA's registry of service names).
+    /// For the schemes that tools use (IANA's registry of service names).
     private static let usualPorts = [
         "https": 443, "http": 80, "wss": 443, "ws": 80, "smtp": 25, "smtps": 465, "imap": 143, "imaps": 993,
         "pop3": 110, "pop3s": 995,
     ]
-
-    /// Schemes with encryption. The unencrypted schemes of mail protocols are included, because their clients switch to
-    /// TLS (STARTTLS).
+    /// The unencrypted schemes of mail protocols are included: their clients switch to TLS (STARTTLS).
     private static let encryptedSchemes: Set<String> = [
         "https", "wss", "smtp", "smtps", "imap", "imaps", "pop3", "pop3s", "sieve", "ldaps", "ftps", "mqtts", "amqps",
         "nntps", "ssh", "sftp",
     ]
 
-    /// The segments of an undecoded path; nil if they are ambiguous.
+    /// Of an undecoded path; nil if they are ambiguous.
     static func segments(of path: String) -> [String]? {
         guard !path.isEmpty else { return [] }
         guard path.hasPrefix("/") else { return nil }
@@ -48,8 +44,8 @@ public struct OriginPlace: Sendable, Equatable {
         return segments
     }
 
-    /// The normalized segment. Nil for an invalid escape, for `\`, and for escapes of `/`, `\`, `%` and control
-    /// characters: some servers decode these before they split the path, or decode twice.
+    /// Nil for an invalid escape, for `\`, and for escapes of `/`, `\`, `%` and control characters: some servers decode
+    /// these before they split the path, or decode twice.
     private static func normalized(_ bytes: Substring.UTF8View) -> String? {
         var output: [UInt8] = []
         var rest = bytes[...]
@@ -70,8 +66,8 @@ public struct OriginPlace: Sendable, Equatable {
         return String(decoding: output, as: UTF8.self)
     }
 
-    /// True for `.` and `..`, also if a semicolon or a space follows, escaped or not. Some servers remove the semicolon
-    /// or space and the text after it before they resolve `.` and `..`.
+    /// True for `.` and `..`, also with a semicolon or a space after it, escaped or not: some servers remove that and
+    /// the text after it before they resolve `.` and `..`.
     private static func isDots(_ segment: String) -> Bool {
         let rest = segment.drop { $0 == "." }
         let dots = segment.count - rest.count

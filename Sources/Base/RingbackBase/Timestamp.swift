@@ -1,6 +1,6 @@
 /// Times in the format of RFC 3339 and in Unix seconds.
 public enum Timestamp {
-    /// The time in UTC: `2026-11-21T05:16:41Z`. Years outside 0000 to 9999 are clamped.
+    /// In UTC: `2026-11-21T05:16:41Z`. Years outside 0000 to 9999 are clamped.
     public static func text(of seconds: Int) -> String {
         let bounded = min(max(seconds, -62_167_219_200), 253_402_300_799)
         let days = bounded >= 0 ? bounded / 86_400 : (bounded - 86_399) / 86_400
@@ -10,7 +10,7 @@ public enum Timestamp {
             + "\(padded(rest / 3_600, 2)):\(padded(rest / 60 % 60, 2)):\(padded(rest % 60, 2))Z"
     }
 
-    /// Reads a date-time (RFC 3339 section 5.6) as Unix seconds; fractions of a second are dropped. Nil for other text.
+    /// A date-time (RFC 3339 section 5.6) as Unix seconds; fractions of a second are dropped.
     public static func seconds(of text: String) -> Int? {
         let bytes = Array(text.utf8)
         guard bytes.count >= 20, bytes.count <= 64, bytes[4] == 0x2D, bytes[7] == 0x2D,
@@ -23,8 +23,7 @@ public enum Timestamp {
         return Calendar.day(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second - offset
     }
 
-    /// Reads the text after the seconds: an optional fraction, then `Z` or an offset such as `+01:00`. Returns the
-    /// offset in seconds.
+    /// After the seconds: an optional fraction, then `Z` or an offset such as `+01:00`. In seconds.
     private static func offset(_ bytes: ArraySlice<UInt8>) -> Int? {
         var rest = bytes
         if rest.first == UInt8(ascii: ".") {
@@ -51,10 +50,10 @@ public enum Timestamp {
     }
 }
 
-/// The proleptic Gregorian calendar. In these calculations a year begins in March, so that the leap day is its last
-/// day. An era is 400 years, which have 146,097 days.
+/// The proleptic Gregorian calendar. Here a year begins in March, so that the leap day is its last day. An era is 400
+/// years, which have 146,097 days.
 public enum Calendar {
-    /// The days from 1970-01-01 to a date. `month` is 1 to 12.
+    /// Since 1970-01-01. `month` is 1 to 12.
     public static func day(_ year: Int, _ month: Int, _ day: Int) -> Int {
         let shifted = month > 2 ? year : year - 1
         let era = (shifted >= 0 ? shifted : shifted - 399) / 400
@@ -63,7 +62,7 @@ public enum Calendar {
         return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
     }
 
-    /// The date that is `days` days after 1970-01-01; `days` is negative for an earlier date.
+    /// `days` since 1970-01-01 may be negative.
     public static func date(ofDay days: Int) -> (year: Int, month: Int, day: Int) {
         let shifted = days + 719_468
         let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
@@ -75,7 +74,7 @@ public enum Calendar {
         return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * shiftedMonth + 2) / 5 + 1)
     }
 
-    /// The number of days of a month, 1 to 12.
+    /// In days.
     public static func length(ofMonth month: Int, _ year: Int) -> Int {
         switch month {
         case 2: year.isMultiple(of: 4) && (!year.isMultiple(of: 100) || year.isMultiple(of: 400)) ? 29 : 28
@@ -85,9 +84,8 @@ public enum Calendar {
     }
 }
 
-/// Durations as users write them.
 public enum TimeSpan {
-    /// The seconds of `90s`, `15m`, `8h`, `7d` or `2w`; nil for anything else.
+    /// The seconds of `90s`, `15m`, `8h`, `7d` or `2w`, as users write them; nil for anything else.
     public static func seconds(of text: String) -> Int? {
         let units: [Character: Int] = ["s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800]
         guard let unit = text.last.flatMap({ units[$0] }), text.utf8.dropLast().allSatisfy(\.isDigit),

@@ -1,10 +1,10 @@
-/// Checks the syntax of scope, audience and resource of a downscoped token, so that a caller's mistake is reported
-/// without a request.
+/// Checks the syntax of a downscoped token's scope, audience and resource, so that a mistake is reported without a
+/// request.
 public enum TokenDownscoping {
-    /// The maximum length of each text in bytes.
+    /// In bytes.
     static let maxLength = 2_000
 
-    /// True for a scope (RFC 6749 section 3.3): printable ASCII without spaces, quotes and backslashes.
+    /// RFC 6749 section 3.3: printable ASCII without spaces, quotes and backslashes.
     public static func isScope(_ text: String) -> Bool {
         !text.isEmpty && text.utf8.count <= maxLength
             && text.utf8.allSatisfy { byte in
@@ -12,34 +12,30 @@ public enum TokenDownscoping {
             }
     }
 
-    /// True for an audience (RFC 8693 section 2.1), a name that the provider defines: no control characters.
+    /// RFC 8693 section 2.1, a name that the provider defines: no control characters.
     public static func isAudience(_ text: String) -> Bool {
         !text.isEmpty && text.utf8.count <= maxLength
             && text.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
     }
 
-    /// True for a resource (RFC 8707 section 2): an absolute URI without a fragment.
+    /// RFC 8707 section 2: an absolute URI without a fragment.
     public static func isResource(_ text: String) -> Bool {
         guard text.utf8.count <= maxLength, text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }),
             !text.utf8.contains(UInt8(ascii: "#")), let colon = text.utf8.firstIndex(of: UInt8(ascii: ":"))
         else { return false }
         // A scheme (RFC 3986 section 3.1) with text after it.
         let scheme = text.utf8[..<colon]
-        return scheme.first?.isLetter == true
+        return scheme.first?.isLetter == true && text.utf8.index(after: colon) != text.utf8.endIndex
             && scheme.allSatisfy { $0.isLetterOrDigit || "+-.".utf8.contains($0) }
-            && text.utf8.index(after: colon) != text.utf8.endIndex
     }
-}
 
-/// The scope ceiling: an upper limit for the scopes of the tokens that are served.
-extension TokenDownscoping {
     /// The scopes of a ceiling that can be requested: a refresh must not name scopes that were not granted (RFC 6749
     /// section 6). The whole ceiling if the granted scopes are unknown.
     public static func reachable(_ ceiling: [String], of granted: some Collection<String>) -> [String] {
         granted.isEmpty ? ceiling : ceiling.filter { isCovered($0, by: granted) }
     }
 
-    /// A remark for the user if an account's granted scopes do not cover its ceiling; nil if they do.
+    /// For the user, if an account's granted scopes do not cover its ceiling.
     public static func remark(on account: String, below ceiling: [String], of granted: some Collection<String>)
         -> String?
     {
@@ -52,10 +48,7 @@ extension TokenDownscoping {
             ? "\(words): none of its tokens is within the scope, so none will be served."
             : "\(words): its tokens will have the scope “\(reachable.joined(separator: " "))” at most."
     }
-}
 
-/// What a provider states of a token's scope, in other words than those of the request.
-extension TokenDownscoping {
     /// True if one of `permitted` is this scope, or another name of it.
     public static func isCovered(_ scope: String, by permitted: some Sequence<String>) -> Bool {
         let name = usualName(scope)
@@ -67,25 +60,20 @@ extension TokenDownscoping {
         }
     }
 
-    /// The scopes that a token has beyond the permitted ones, sorted.
-    ///
-    /// Some providers add scopes to every token. `openid` and `offline_access` give a bearer of an access token nothing
-    /// but the subject. `profile` and `email` are accepted in a token for a permitted scope of another kind: it tells
-    /// its bearer at most who the user is.
+    /// The scopes that a token has beyond the permitted ones, sorted. Some providers add scopes to every token.
+    /// `openid` and `offline_access` give its bearer nothing but the subject. `profile` and `email` are accepted beside
+    /// a permitted scope of another kind: they tell at most who the user is.
     public static func excess(
         of stated: some Collection<String>, beyond permitted: some Collection<String>
     ) -> [String] {
-        let isForOther = stated.contains {
-            !identityScopes.contains(usualName($0)) && isCovered($0, by: permitted)
-        }
+        let isForOther = stated.contains { !identityScopes.contains(usualName($0)) && isCovered($0, by: permitted) }
         let accepted = isForOther ? identityScopes : ["openid", "offline_access"]
         return Set(stated).filter { !isCovered($0, by: permitted) && !accepted.contains(usualName($0)) }.sorted()
     }
 
     private static let identityScopes: Set = ["openid", "offline_access", "profile", "email"]
 
-    /// The name by which a scope is requested, where a provider states another one for it: Google for `email` and
-    /// `profile`, Microsoft for the scopes of Graph, whose names need no resource.
+    /// Providers state other names for some scopes than those by which they are requested.
     private static func usualName(_ scope: String) -> String {
         switch scope {
         case "https://www.googleapis.com/auth/userinfo.email": return "email"

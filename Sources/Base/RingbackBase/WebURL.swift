@@ -1,21 +1,18 @@
-/// An absolute URL, split into its components (RFC 3986). Nothing is normalised or decoded except that scheme and host
-/// are lower-cased.
+/// An absolute URL, split into its components (RFC 3986). Only scheme and host are lower-cased; nothing is decoded.
 public struct WebURL: Sendable, Equatable {
-    /// Why a URL is rejected.
     public enum Failure: Error, Equatable, Sendable {
         case tooLong, invalidCharacter, noScheme, noHost, userInformation, invalidPort
     }
 
-    /// The longest URL accepted, in bytes.
+    /// In bytes.
     public static let maxLength = 16_384
-
-    /// The whole URL as given.
+    /// As given.
     public let text: String
     /// Lower-cased.
     public let scheme: String
     /// Lower-cased, an IPv6 address without its brackets. Nil if the URL has no `//` part.
     public let host: String?
-    /// The port as written; nil if the URL has none.
+    /// As written.
     public let port: Int?
     /// From the first `/`, undecoded; may be empty.
     public let path: String
@@ -24,8 +21,8 @@ public struct WebURL: Sendable, Equatable {
     /// After `#`, undecoded.
     public let fragment: String?
 
-    /// Splits a URL. Throws ``Failure`` for spaces, control characters, non-ASCII characters, the characters
-    /// `"<>\^`{|}`, user information, and everything else that is not a valid absolute URL.
+    /// Throws ``Failure`` for spaces, control characters, non-ASCII characters, the characters `"<>\^`{|}`, user
+    /// information, and everything else that is not a valid absolute URL.
     public init(parsing text: String) throws(Failure) {
         guard text.utf8.count <= WebURL.maxLength else { throw .tooLong }
         for byte in text.utf8 {
@@ -76,7 +73,7 @@ public struct WebURL: Sendable, Equatable {
             host = authority[authority.index(after: authority.startIndex)..<close]
             tail = authority[authority.index(after: close)...]
             // Brackets must contain an IPv6 address. If they contained a name, this parser and libcurl could read
-            // different hosts.
+            // An IPv6 address. With a name, this parser and libcurl could read different hosts.
             guard host.contains(":"), !host.contains("[") else { throw .noHost }
         } else {
             let colon = authority.firstIndex(of: ":") ?? authority.endIndex
@@ -99,7 +96,7 @@ public struct WebURL: Sendable, Equatable {
         return isDefault ? "\(scheme)://\(name)" : "\(scheme)://\(name):\(port ?? 0)"
     }
 
-    /// The host for messages, with the port if it is not the scheme's default. Empty if the URL has no host.
+    /// The host for messages, with the port if it is not the scheme's default.
     public var place: String {
         guard let host else { return "" }
         let usual = ["https": 443, "http": 80][scheme]
@@ -107,16 +104,15 @@ public struct WebURL: Sendable, Equatable {
         return host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
     }
 
-    /// True for 127.0.0.0/8, ::1 and the name `localhost`, the only hosts to which plain `http` is allowed.
+    /// 127.0.0.0/8, ::1 and `localhost`, the only hosts to which plain `http` is allowed.
     public var isLoopback: Bool {
         guard let host else { return false }
         if host == "localhost" || host == "::1" { return true }
         let parts = host.split(separator: ".", omittingEmptySubsequences: false)
-        return parts.count == 4 && parts[0] == "127"
-            && parts.allSatisfy(WebURL.isDecimalByte)
+        return parts.count == 4 && parts[0] == "127" && parts.allSatisfy(WebURL.isDecimalByte)
     }
 
-    /// True for a URL that secrets may be sent to: https, or http on loopback.
+    /// Secrets may be sent to it: https, or http on loopback.
     public var isSecure: Bool { scheme == "https" || (scheme == "http" && isLoopback) }
 
     /// 0 to 255 without leading zeros. Some parsers read a number with a leading zero as octal.
@@ -128,10 +124,9 @@ public struct WebURL: Sendable, Equatable {
     }
 }
 
-/// A private-use URI scheme that an app may claim (RFC 3986 section 3.1, RFC 8252 section 7.1). It is well-formed and
-/// not reserved: browsers and desktops handle the reserved schemes themselves, or the scheme executes its content.
+/// A private-use URI scheme that an app may claim (RFC 3986 section 3.1, RFC 8252 section 7.1): well-formed and not
+/// reserved.
 public struct URLScheme: Hashable, Sendable, Comparable, CustomStringConvertible {
-    /// Why a scheme is rejected.
     public enum Failure: Error, Equatable, Sendable {
         /// Not a letter followed by letters, digits, `+`, `-` and `.`, or longer than ``URLScheme/maxLength`` bytes.
         case malformed
@@ -139,27 +134,25 @@ public struct URLScheme: Hashable, Sendable, Comparable, CustomStringConvertible
         case reserved(String)
     }
 
-    /// The maximum length in bytes.
+    /// In bytes.
     public static let maxLength = 64
 
-    /// Schemes that apps may not claim: those of the web and of the desktop, those for which every desktop has a
-    /// handler, and those that execute or display their content.
+    /// Those of the web and of the desktop, those for which every desktop has a handler, and those that execute or
+    /// display their content.
     public static let reserved: Set<String> = [
         "about", "acct", "admin", "android-app", "apt", "bitcoin", "blob", "callto", "cid", "chrome",
         "chrome-extension", "computer", "content", "data", "dav", "davs", "dict", "dns", "facetime", "feed", "file",
         "filesystem", "finger", "ftp", "ftps", "geo", "git", "google-chrome", "gopher", "help", "http", "https", "imap",
-        "info", "intent", "ipp", "ipps", "irc", "ircs", "jar", "javascript",
-        "ldap", "ldaps", "magnet", "mailto", "man", "mid", "mms", "moz-extension", "network", "news", "nfs", "nntp",
-        "pop", "recent",
-        "resource", "rsync", "rtsp", "sftp", "sip", "sips", "skype", "sms", "smb", "ssh", "steam", "tel", "telnet",
-        "tftp", "trash",
-        "unix", "urn", "vbscript", "view-source", "vnc", "webcal", "webcals", "ws", "wss", "x-scheme-handler", "xmpp",
+        "info", "intent", "ipp", "ipps", "irc", "ircs", "jar", "javascript", "ldap", "ldaps", "magnet", "mailto", "man",
+        "mid", "mms", "moz-extension", "network", "news", "nfs", "nntp", "pop", "recent", "resource", "rsync", "rtsp",
+        "sftp", "sip", "sips", "skype", "sms", "smb", "ssh", "steam", "tel", "telnet", "tftp", "trash", "unix", "urn",
+        "vbscript", "view-source", "vnc", "webcal", "webcals", "ws", "wss", "x-scheme-handler", "xmpp",
     ]
 
-    /// The scheme in lower case, because schemes are compared without regard to letter case.
+    /// In lower case, because schemes are compared without regard to letter case.
     public let name: String
 
-    /// Reads a scheme without its colon. Throws ``Failure`` if it is malformed or reserved.
+    /// Without its colon. Throws ``Failure``.
     public init(parsing text: String) throws(Failure) {
         guard text.utf8.count <= URLScheme.maxLength, text.utf8.first?.isLetter == true,
             text.utf8.allSatisfy({ $0.isLetterOrDigit || "+-.".utf8.contains($0) })
@@ -169,8 +162,8 @@ public struct URLScheme: Hashable, Sendable, Comparable, CustomStringConvertible
         self.name = name
     }
 
-    /// True if the scheme is a reversed domain name such as `org.example.app`. RFC 8252 section 7.1 asks for this form,
-    /// because another app has no reason to use the same one; any app may claim a short word (section 8.6).
+    /// A reversed domain name such as `org.example.app`, which another app has no reason to use (RFC 8252 section 7.1);
+    /// any app may claim a short word (section 8.6).
     public var isReverseDNS: Bool {
         let labels = name.split(separator: ".", omittingEmptySubsequences: false)
         return labels.count > 1 && labels.allSatisfy { !$0.isEmpty }
@@ -181,18 +174,15 @@ public struct URLScheme: Hashable, Sendable, Comparable, CustomStringConvertible
 }
 
 extension WebURL {
-    /// True if this callback URL belongs to the redirect URI `redirect`. Queries and fragments are ignored.
-    ///
-    /// Browsers and desktops may rewrite a URL with a custom scheme: they change the letter case of scheme and host,
-    /// and add or remove a trailing slash or an empty host. These differences are ignored for custom schemes. For http
-    /// and https the path must be equal, where an empty one is `/` (RFC 9110 section 4.2.3).
+    /// True if this callback URL belongs to the redirect URI `redirect`. Queries and fragments are ignored. Browsers
+    /// and desktops may rewrite a URL with a custom scheme: they change the letter case of scheme and host, and add or
+    /// remove a trailing slash or an empty host. These differences are ignored for custom schemes. For http and https
+    /// the path must be equal, where an empty one is `/` (RFC 9110 section 4.2.3).
     public func isPlace(of redirect: WebURL) -> Bool {
         guard scheme == redirect.scheme, (host ?? "") == (redirect.host ?? ""), port == redirect.port else {
             return false
         }
-        guard scheme != "http", scheme != "https" else {
-            return path == redirect.path || (path + redirect.path) == "/"
-        }
+        guard scheme != "http", scheme != "https" else { return path == redirect.path || (path + redirect.path) == "/" }
         return WebURL.withoutLastSlash(path) == WebURL.withoutLastSlash(redirect.path)
     }
 
@@ -201,19 +191,19 @@ extension WebURL {
     }
 }
 
-/// Paths of the callback listener's own pages, which no redirect URI may have.
+/// Of the callback listener's own pages, which no redirect URI may have.
 public enum CallbackPaths {
     public static let done = "/done"
     public static let failed = "/failed"
     public static let noted = "/noted"
     public static let outdated = "/older"
-    /// The beginning of a start page's path. A key follows it.
+    /// A key follows it.
     public static let start = "/start/"
 
     public static func isReserved(_ path: String) -> Bool {
         [done, failed, noted, outdated].contains(path) || path.hasPrefix(start)
     }
 
-    /// The list of these paths for messages.
+    /// For messages.
     public static let reservedText = "\(done), \(failed), \(noted), \(outdated) and \(start)"
 }

@@ -1,21 +1,15 @@
 import Glibc
 
-/// The standard streams. Results go to standard output, everything else to standard error, so that a pipe receives only
-/// the results.
+/// The standard streams. Results go to standard output, everything else to standard error.
 public enum Console {
-    /// A standard stream.
     public enum Stream: Int32, Sendable {
         case input = 0
         case output = 1
         case errors = 2
-
-        /// True if the stream is a terminal.
         public var isTerminal: Bool { isatty(rawValue) == 1 }
-
-        /// True if colour may be used: on a terminal that is not `dumb`, and without `NO_COLOR` (no-color.org).
+        /// On a terminal that is not `dumb`, and without `NO_COLOR` (no-color.org).
         public var hasColor: Bool { isTerminal && Console.allowsColor(Console.variable) }
-
-        /// True if symbols such as ✓ can be shown: on a terminal that has them, in a locale whose encoding is UTF-8.
+        /// Symbols such as ✓ can be shown: on a terminal that has them, in a locale whose encoding is UTF-8.
         public var hasSymbols: Bool { isTerminal && Console.allowsSymbols(Console.variable) }
     }
 
@@ -40,7 +34,7 @@ public enum Console {
         return isUTF8(environment)
     }
 
-    /// True if the locale's encoding is UTF-8.
+    /// Of the locale.
     public static var isUTF8: Bool { isUTF8(variable) }
 
     private static func isUTF8(_ environment: (String) -> String?) -> Bool {
@@ -48,9 +42,7 @@ public enum Console {
         return ["utf-8", "utf8"].contains { locale.lowercased().hasSuffix($0) }
     }
 
-    /// Writes the whole text, unbuffered.
-    ///
-    /// - Returns: false if the write fails (a full disk, a closed descriptor).
+    /// The whole text, unbuffered. False if the write fails (a full disk, a closed descriptor).
     public static func write(_ text: String, to stream: Stream) -> Bool {
         write(Array(text.utf8), to: stream.rawValue)
     }
@@ -86,7 +78,7 @@ public enum Style: String, Sendable {
     case green = "32"
     case yellow = "33"
 
-    /// The text in this style if the stream has colour, otherwise unchanged.
+    /// Unchanged if the stream has no colour.
     public func apply(_ text: String, on stream: Console.Stream) -> String {
         stream.hasColor ? "\u{1B}[\(rawValue)m\(text)\u{1B}[0m" : text
     }
@@ -94,10 +86,8 @@ public enum Style: String, Sendable {
 
 /// The descriptors 0, 1 and 2, which the calling program may have closed (`<&-`).
 public enum StandardStreams {
-    /// Opens `/dev/null` in place of each closed one. Otherwise the next file or socket that the program opens would
-    /// get its number, and would be used as standard input or output.
-    ///
-    /// Reading returns end of file. Writing fails, as on a closed descriptor, because it is opened for reading only.
+    /// Opens `/dev/null` in place of each closed one. Otherwise the next file or socket would get its number, and would
+    /// be used as standard input or output. Writing fails, because it is opened for reading only.
     public static func openClosedOnes() {
         for descriptor in Int32(0)...2 where fcntl(descriptor, F_GETFD) < 0 {
             // `open` returns the lowest free number, which is this one, because the lower ones are open.
@@ -106,18 +96,10 @@ public enum StandardStreams {
     }
 }
 
-// Output must fit the terminal; if its width is unknown, nothing that needs a width is drawn.
-
 extension Console.Stream {
-    /// The terminal's columns; nil if the stream is no terminal or does not report them.
-    public var columns: Int? {
-        size.map { Int($0.ws_col) }
-    }
-
-    /// The terminal's rows; nil if the stream is no terminal or does not report them.
-    public var rows: Int? {
-        size.flatMap { $0.ws_row > 0 ? Int($0.ws_row) : nil }
-    }
+    /// Nil if the stream is no terminal or does not report them.
+    public var columns: Int? { size.map { Int($0.ws_col) } }
+    public var rows: Int? { size.flatMap { $0.ws_row > 0 ? Int($0.ws_row) : nil } }
 
     private var size: winsize? {
         var size = winsize()
@@ -127,8 +109,8 @@ extension Console.Stream {
 }
 
 /// What a program waits for, shown on standard error. On a terminal it is one line that is updated in place and cut to
-/// the terminal's width, because a wrapped line would scroll the screen with each update. Elsewhere, and on a terminal
-/// that cannot erase a line (`TERM=dumb`), the first text is written once.
+/// the terminal's width, because a wrapped line would scroll the screen with each update. Elsewhere, and with
+/// `TERM=dumb`, the first text is written once.
 public final class ProgressLine {
     private let isTerminal: Bool
     private let columns: () -> Int
@@ -149,14 +131,11 @@ public final class ProgressLine {
         self.write = write
     }
 
-    /// Shows the text and its ending, which must both be safe for a terminal. If they do not fit, the text is cut and
-    /// the ending is kept, unless hardly any text would be left.
+    /// Both must be safe for a terminal. The text is cut rather than the ending, unless hardly any text would be left.
     public func show(_ text: String, ending: String = "") { show([text], ending: ending, hint: "") }
 
     /// Shows the first of the texts that fits with the ending and the hint, else the first that fits with the ending
-    /// alone. If none does, the last is cut. All must be safe for a terminal.
-    ///
-    /// - Parameter texts: the one that says the most first.
+    /// alone. If none does, the last is cut. All must be safe for a terminal; the one that says the most is first.
     public func show(_ texts: [String], ending: String, hint: String) {
         guard isTerminal else {
             let line = (texts.first ?? "") + ending + hint
@@ -167,10 +146,12 @@ public final class ProgressLine {
         // The last column stays empty: some terminals wrap as soon as it is written.
         let line = ProgressLine.line(texts, ending, hint, room: columns() - 1)
         guard line != shown else { return }
-        // Moves to the start of the line and erases it.
-        write("\r\u{1B}[K" + line)
+        write(ProgressLine.erasure + line)
         shown = line
     }
+
+    /// Moves to the start of the line and erases it.
+    private static let erasure = "\r\u{1B}[K"
 
     private static func line(_ texts: [String], _ ending: String, _ hint: String, room: Int) -> String {
         for end in [ending + hint, ending] {
@@ -182,14 +163,15 @@ public final class ProgressLine {
         return left < 12 ? TextWidth.cut(text + ending, to: room) : TextWidth.cut(text, to: left) + ending
     }
 
-    /// Erases the line of another thread's progress on standard error, which shows it again at its next update.
+    /// Erases the line of another thread's progress, which shows it again at its next update.
     public static func erase() {
-        if Console.Stream.errors.isTerminal, Console.movesCursor { _ = Console.write("\r\u{1B}[K", to: .errors) }
+        if Console.Stream.errors.isTerminal, Console.movesCursor { _ = Console.write(erasure, to: .errors) }
     }
 
-    /// Erases the line, so that the next output starts at the beginning of the line.
+    /// The next output starts at the beginning of the line.
     public func clear() {
-        if isTerminal, !shown.isEmpty { write("\r\u{1B}[K") }
-        if isTerminal { shown = "" }
+        guard isTerminal else { return }
+        if !shown.isEmpty { write(ProgressLine.erasure) }
+        shown = ""
     }
 }

@@ -1,5 +1,5 @@
-/// What other users may do with a file or a directory, where they must not. The raw values are those of `cause` in the
-/// socket API and in the report of `ringbackd --check-config`.
+/// What other users may do with a file or a directory. The raw values are those of `cause` in the socket API and in the
+/// report of `ringbackd --check-config`.
 public enum PathRemedy: String, Sendable, CaseIterable {
     case writableByOthers = "writable_by_others"
     /// A file with a secret.
@@ -8,9 +8,7 @@ public enum PathRemedy: String, Sendable, CaseIterable {
     case openToOthers = "open_to_others"
     case foreignOwner = "foreign_owner"
 
-    /// The command that makes the path safe.
-    ///
-    /// - Parameter user: the uid that the path must belong to.
+    /// Makes the path safe. `user` is the uid that it must belong to.
     public func command(for path: String, user: UInt32) -> ShownCommand {
         switch self {
         case .writableByOthers: ShownCommand("chmod go-w \(path)")
@@ -23,7 +21,7 @@ public enum PathRemedy: String, Sendable, CaseIterable {
 
 /// Words of commands for a POSIX shell.
 public enum ShellWord {
-    /// True for a word that no shell changes.
+    /// No shell changes it.
     public static func isPlain(_ word: String) -> Bool {
         !word.isEmpty
             && word.utf8.allSatisfy { byte in
@@ -32,15 +30,13 @@ public enum ShellWord {
             }
     }
 
-    /// The word in single quotes, unless it is plain.
+    /// In single quotes, unless it is plain.
     public static func quoted(_ word: String) -> String { isPlain(word) ? word : inQuotes(word) }
 
-    /// The same, also for a word that ends with a period, so that no reader takes it for the end of the sentence.
+    /// Also quotes a word that ends with a period, so that no reader takes it for the end of the sentence.
     static func quotedInSentence(_ word: String) -> String { word.hasSuffix(".") ? inQuotes(word) : quoted(word) }
 
-    /// True if a shell is in single quotes after the text.
-    ///
-    /// - Parameter isQuoted: it was before.
+    /// True if a shell is in single quotes after the text, given whether it was before.
     static func isOpen(after text: String, quoted isQuoted: Bool) -> Bool {
         var isQuoted = isQuoted
         var isEscaped = false

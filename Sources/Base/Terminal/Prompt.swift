@@ -2,8 +2,7 @@ import Glibc
 
 /// Questions to the user. Pasted text is not shown, because a callback URL contains a code.
 public enum Prompt {
-    /// Asks on standard error. True only for `y`, `yes`, `j`, `ja`, `д` or `да`. At the end of the
-    /// input the line is ended, so that what follows is on a line of its own.
+    /// Asks on standard error. At the end of the input the line is ended, so that what follows is on a line of its own.
     public static func confirm(_ question: String) -> Bool {
         _ = Console.write(question + " [y/N] ", to: .errors)
         guard let answer = readLine(strippingNewline: true) else {
@@ -13,17 +12,14 @@ public enum Prompt {
         return isYes(answer)
     }
 
-    /// True for `y`, `yes`, `j`, `ja`, `д` and `да`.
     public static func isYes(_ answer: String) -> Bool {
         let word = answer.drop { $0 == " " }.lowercased().prefix { $0 != " " }
         return ["y", "yes", "j", "ja", "д", "да"].contains(String(word))
     }
 
-    /// Reads a line from the terminal without showing it. Nil at end of file, and when `interruption` or the other
-    /// descriptor, if there is one, becomes readable.
-    ///
-    /// The terminal's own line editing holds at most 4,095 bytes, and a callback URL can be longer. So line editing and
-    /// echo are switched off during the read.
+    /// Reads a line from the terminal without showing it. Nil at end of file, and when `interruption` or `other`
+    /// becomes readable. The terminal's own line editing holds at most 4,095 bytes, and a callback URL can be longer,
+    /// so line editing and echo are switched off.
     public static func readHidden(
         _ question: String, limit: Int, interruption: Int32, orEndedBy other: Int32 = -1
     ) -> String? {

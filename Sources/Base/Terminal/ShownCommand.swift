@@ -1,11 +1,10 @@
-// Attack: a server chooses a scope, a name or a URL so that the command that a user, or an AI tool, pastes into a shell
-// runs another one. So a command is this value, and not a string. A test finds strings that look like commands.
-
-/// A command that is shown to be pasted into a POSIX shell.
+/// A command that is shown to be pasted into a POSIX shell. Attack: a server chooses a scope, a name or a URL so that
+/// the command runs another one. So a command is this value, and not a string. A test finds strings that look like
+/// commands.
 ///
-/// The literal is the command as it would be typed. Each value that is put in is one word, or the end of one
-/// (`--scopes=\(scopes)`), whatever is in it: it is quoted, and characters that are not visible become `?`. The value of
-/// an option follows its equals sign, since a word that begins with a dash would be an option itself.
+/// The literal is the command as it would be typed. Each value is one word, or the end of one (`--scopes=\(scopes)`):
+/// it is quoted, and characters that are not visible become `?`. The value of an option follows its equals sign, since
+/// a word that begins with a dash would be an option itself.
 public struct ShownCommand: Sendable, Hashable, CustomStringConvertible, ExpressibleByStringInterpolation {
     fileprivate struct Word: Sendable, Hashable {
         /// As a shell reads it.
@@ -15,11 +14,10 @@ public struct ShownCommand: Sendable, Hashable, CustomStringConvertible, Express
     }
 
     private let words: [Word]
-
-    /// The longest value, in Unicode scalars: a path.
+    /// In Unicode scalars: a path.
     private static let limit = 4_096
 
-    /// A command of the user's own words, such as those of a running process. Options among them stay options.
+    /// The user's own words, such as those of a running process. Options among them stay options.
     public init(words: [String]) {
         self.words = words.map { Word(text: ShownCommand.quoted(Sanitizer.line($0, limit: ShownCommand.limit))) }
     }
@@ -39,7 +37,7 @@ public struct ShownCommand: Sendable, Hashable, CustomStringConvertible, Express
 
     public init(stringInterpolation: StringInterpolation) { words = stringInterpolation.words }
 
-    /// The text for the shell. Values that begin with a dash follow `--`.
+    /// Values that begin with a dash follow `--`.
     public var description: String {
         var words = words
         if let first = words.firstIndex(where: \.isDashed), !words.contains(where: { $0.text == "--" }) {
@@ -68,9 +66,8 @@ public struct ShownCommand: Sendable, Hashable, CustomStringConvertible, Express
         public mutating func appendInterpolation(_ value: String) {
             let value = Sanitizer.line(value, limit: ShownCommand.limit)
             let isDashed = value.hasPrefix("-")
-            append(
-                Word(text: isDashed ? ShellWord.inQuotes(value) : ShellWord.quotedInSentence(value), isDashed: isDashed)
-            )
+            let text = isDashed ? ShellWord.inQuotes(value) : ShellWord.quotedInSentence(value)
+            append(Word(text: text, isDashed: isDashed))
         }
 
         public mutating func appendInterpolation(_ value: some BinaryInteger) { appendInterpolation("\(value)") }
@@ -93,6 +90,5 @@ public struct ShownCommand: Sendable, Hashable, CustomStringConvertible, Express
 }
 
 extension DefaultStringInterpolation {
-    /// A command in a sentence.
     public mutating func appendInterpolation(shown command: ShownCommand) { appendLiteral(command.description) }
 }

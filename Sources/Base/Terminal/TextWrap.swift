@@ -1,19 +1,16 @@
 /// Breaks lines that are wider than the terminal between words, where the terminal would break them anywhere.
 public enum TextWrap {
-    /// The text with every line that is wider than `columns` broken. A line that begins with a blank, and one with escape
-    /// sequences, stays as it is. A command to type (`Run: ringback login work`) is not broken, so that it can be copied
-    /// whole; neither is what stands in brackets in a line of usage.
-    ///
-    /// - Parameters:
-    ///   - columns: of the terminal; nil if the output is none.
-    ///   - indent: blanks before each further line. A line of usage has its own.
+    /// Breaks every line that is wider than `columns`. A line that begins with a blank, and one with escape sequences,
+    /// stays as it is. A command to type (`Run: ringback login work`) is not broken, so that it can be copied whole;
+    /// neither is what stands in brackets in a line of usage. `columns` is nil if the output is no terminal. `indent`
+    /// is the number of blanks before each further line; a line of usage has its own.
     public static func wrapped(_ text: String, columns: Int?, indent: Int = 0) -> String {
         guard let columns, columns >= narrowest else { return text }
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         return lines.map { wrapped(line: String($0), columns, indent) }.joined(separator: "\n")
     }
 
-    /// The text of `--help` with its lines of usage broken. Everything else of it stays as it is.
+    /// The text of `--help` with only its lines of usage broken.
     public static func wrappedUsage(_ text: String, columns: Int?) -> String {
         guard let columns, columns >= narrowest else { return text }
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
@@ -26,8 +23,7 @@ public enum TextWrap {
     /// What the commands that are printed begin with.
     private static let programs: Set = [
         "ringback", "ringbackd", "systemctl", "loginctl", "ssh", "chmod", "chown", "sudo", "ss", "kill", "export",
-        "curl",
-        "flatpak", "timedatectl",
+        "curl", "flatpak", "timedatectl",
     ]
     /// Before a command of Ringback's that follows no colon.
     private static let conjunctions: Set = ["run", "or", "and", "then"]
@@ -103,10 +99,10 @@ public enum TextWrap {
 
 /// The width of text on a terminal, in columns. Terminals differ in rare characters; these are the usual widths.
 public enum TextWidth {
-    /// The width of one line of text in columns.
+    /// Of one line.
     public static func of(_ text: String) -> Int { text.unicodeScalars.reduce(0) { $0 + of($1) } }
 
-    /// The text, cut and ended with `…` if it is wider than `columns`.
+    /// Ends with `…` if the text is wider than `columns`.
     public static func cut(_ text: String, to columns: Int) -> String {
         guard of(text) > columns else { return text }
         guard columns > 0 else { return "" }
@@ -120,7 +116,7 @@ public enum TextWidth {
         return String(kept) + "…"
     }
 
-    /// The number of rows that the text takes on a terminal with that many columns; the text may have several lines.
+    /// The text may have several lines.
     public static func rows(of text: String, columns: Int) -> Int {
         text.split(separator: "\n", omittingEmptySubsequences: false).reduce(0) { sum, line in
             sum + max(1, (of(String(line)) + columns - 1) / max(1, columns))
@@ -150,15 +146,10 @@ public struct Table: Sendable {
     private var rows: [[String]]
 
     public init(columns: [String]) { rows = [columns] }
-
     public mutating func add(_ cells: [String]) { rows.append(cells.map { Sanitizer.line($0) }) }
 
-    /// The lines, beginning with the column names, without trailing spaces. If they are too wide, the last cells of each
+    /// With the column names first, without trailing spaces. If the lines are too wide, the last `count` cells of each
     /// row are on lines of their own below it, indented and broken between words.
-    ///
-    /// - Parameters:
-    ///   - columns: of the terminal; nil if the output is none.
-    ///   - count: how many of the last cells are put below.
     public func lines(columns: Int?, below count: Int) -> [String] {
         guard let columns, count > 0, lines.contains(where: { TextWidth.of($0) > columns }) else { return lines }
         var upper = self
@@ -172,7 +163,7 @@ public struct Table: Sendable {
         }
     }
 
-    /// The lines, beginning with the column names, without trailing spaces.
+    /// With the column names first, without trailing spaces.
     public var lines: [String] {
         let columns = rows.map(\.count).max() ?? 0
         let widths = (0..<columns).map { column in
@@ -190,15 +181,12 @@ public struct Table: Sendable {
     }
 }
 
-/// Makes text from outside safe to show. A provider, an app or a callback could move the cursor, change colours,
-/// reorder letters or hide text. The result is one line of visible characters.
+/// Makes text from outside safe to show: it could move the cursor, change colours, reorder letters or hide text.
 public enum Sanitizer {
-    /// The maximum length in Unicode scalars, so that a long error description does not scroll other lines off the
-    /// screen.
+    /// In Unicode scalars, so that a long error description does not scroll other lines off the screen.
     public static let maxLength = 200
 
-    /// The text with a space for each space character and `?` for each other character that is not visible, cut to
-    /// `limit` Unicode scalars.
+    /// One line, with a space for each space character and `?` for each other character that is not visible.
     public static func line(_ text: String, limit: Int = maxLength) -> String {
         var output = String.UnicodeScalarView()
         var count = 0
@@ -214,7 +202,7 @@ public enum Sanitizer {
         return String(output)
     }
 
-    /// True for a character that is visible and has no other effect.
+    /// The character has no other effect than to be visible.
     public static func isVisible(_ scalar: Unicode.Scalar) -> Bool {
         if scalar.isASCII { return (0x20..<0x7F).contains(scalar.value) }
         let properties = scalar.properties
@@ -233,13 +221,13 @@ public enum Sanitizer {
     }
 }
 
-/// A mark before a line that says whether something is in order. It is one column wide.
+/// Says before a line whether something is in order. One column wide.
 public enum Mark: Sendable {
     case good, warning, bad
     /// Neither in order nor wrong.
     case neutral
 
-    /// The mark for a stream: a symbol or an ASCII character, with colour where the stream has it.
+    /// A symbol or an ASCII character, with colour where the stream has it.
     public func text(on stream: Console.Stream) -> String {
         let (symbol, character, style): (String, String, Style?) =
             switch self {

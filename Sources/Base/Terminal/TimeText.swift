@@ -2,7 +2,7 @@ import Glibc
 
 /// Formats times for users.
 public enum TimeText {
-    /// A count-down such as `9:41` or `1:02:03`. Negative values give `0:00`.
+    /// `9:41` or `1:02:03`. Negative values give `0:00`.
     public static func clock(_ seconds: Int) -> String {
         let left = max(0, seconds)
         let rest = twoDigits(left % 60)
@@ -10,7 +10,7 @@ public enum TimeText {
         return "\(left / 3_600):\(twoDigits(left / 60 % 60)):\(rest)"
     }
 
-    /// A duration in one or two units: `45 s`, `12 min`, `3 h 20 min`, `4 days`.
+    /// In one or two units: `45 s`, `12 min`, `3 h 20 min`, `4 days`.
     public static func span(_ seconds: Int) -> String {
         let left = max(0, seconds)
         switch left {
@@ -32,13 +32,13 @@ public enum TimeText {
         return "for \(span(overflow ? .max : left))"
     }
 
-    /// The same after the word "token": `valid for 59 min`, `expired`, `without a stated end`.
+    /// After the word "token": `valid for 59 min`, `expired`, `without a stated end`.
     public static func phrase(until instant: Int?, now: Int) -> String {
         guard let instant else { return "without a stated end" }
         return (instant > now ? "valid " : "") + validity(until: instant, now: now)
     }
 
-    /// The local time of day: `14:05:09`.
+    /// Local: `14:05:09`.
     public static func timeOfDay(_ instant: Int) -> String {
         var seconds = time_t(instant)
         var parts = unsafe tm()
@@ -47,7 +47,7 @@ public enum TimeText {
         return fields.map { twoDigits(Int($0)) }.joined(separator: ":")
     }
 
-    /// The local date and time: `2027-01-15 14:05:09`.
+    /// Local: `2027-01-15 14:05:09`.
     public static func dateAndTime(_ instant: Int) -> String {
         var seconds = time_t(instant)
         var parts = unsafe tm()
@@ -56,8 +56,7 @@ public enum TimeText {
         return "\(year)-\(twoDigits(month))-\(twoDigits(day)) \(timeOfDay(instant))"
     }
 
-    /// The current time in Unix seconds.
+    /// In Unix seconds.
     public static func now() -> Int { time(nil) }
-
     private static func twoDigits(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
 }

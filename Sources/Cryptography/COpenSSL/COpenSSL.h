@@ -1,4 +1,3 @@
-// What Cryptography needs of libcrypto (OpenSSL 3).
 #pragma once
 #include <openssl/bn.h>
 #include <openssl/core_names.h>

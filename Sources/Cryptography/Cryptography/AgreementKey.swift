@@ -1,25 +1,23 @@
 internal import COpenSSL
 public import RingbackBase
 
-/// An X25519 key (RFC 7748). Whoever knows its public part can seal a text that only the holder of the key can open.
+/// An X25519 key (RFC 7748). With its public part a text can be sealed that only the holder of the key can open.
 public struct AgreementKey: Sendable {
-    /// The length of either part in bytes.
+    /// Of either part, in bytes.
     public static let length = 32
-
-    /// The 32 bytes that others may know.
     public let publicKey: [UInt8]
-    /// The 32 bytes of the private part, for storing the key.
+    /// The private part, for storing the key.
     public let secret: Secret
     private let handle: KeyHandle
 
-    /// Makes a new key. Throws `failed` if libcrypto fails.
+    /// Throws `failed` if libcrypto fails.
     public static func generate() throws(CryptographyError) -> AgreementKey {
         var bytes = RandomToken.bytes(length)
         defer { bytes.erase() }
         return try AgreementKey(secret: Secret(bytes: bytes))
     }
 
-    /// A key that was stored. Throws `invalidKey` if it does not have 32 bytes, and `failed` if libcrypto fails.
+    /// Throws `invalidKey` for another length than 32 bytes, and `failed` if libcrypto fails.
     public init(secret: Secret) throws(CryptographyError) {
         guard secret.count == AgreementKey.length else { throw .invalidKey(reason: "an X25519 key has 32 bytes") }
         guard let handle = KeyHandle(agreementKey: secret) else { throw .failed(operation: "read a key") }
@@ -28,8 +26,8 @@ public struct AgreementKey: Sendable {
         publicKey = try handle.rawPublicKey()
     }
 
-    /// The secret that both holders of two keys can derive, and nobody else. Throws `invalidKey` for a public key with
-    /// which every result is zero.
+    /// The secret that only the holders of the two keys can derive. Throws `invalidKey` for a public key with which
+    /// every result is zero.
     func agree(with publicKey: [UInt8]) throws(CryptographyError) -> Secret {
         guard publicKey.count == AgreementKey.length, let secret = handle.agree(withX25519: publicKey) else {
             throw .invalidKey(reason: "it is no X25519 public key")
@@ -38,8 +36,8 @@ public struct AgreementKey: Sendable {
     }
 }
 
-/// A text that is sealed for the holder of an ``AgreementKey``: X25519, HKDF with SHA-256, AES-256-GCM. The result is the
-/// public part of a key that was made for this text alone, and the ``SealedBox``. It does not say who sealed it.
+/// Sealed for the holder of an ``AgreementKey``: X25519, HKDF with SHA-256, AES-256-GCM. The result is the public part
+/// of a key that was made for this text alone, and the ``SealedBox``. It does not say who sealed it.
 public enum SealedForKey {
     private static let purpose = "ringback: sealed for an X25519 key, version 1"
 
@@ -61,8 +59,7 @@ public enum SealedForKey {
         let agreed: Secret
         do throws(CryptographyError) {
             agreed = try key.agree(with: theirs)
-        } catch {
-            guard case .invalidKey = error else { throw error }
+        } catch .invalidKey {
             return nil
         }
         return try SealedBox.open(
@@ -77,7 +74,7 @@ public enum SealedForKey {
 }
 
 extension KeyHandle {
-    /// An X25519 private key; nil if libcrypto cannot read it.
+    /// X25519; nil if libcrypto cannot read it.
     fileprivate convenience init?(agreementKey secret: Secret) {
         let key = unsafe secret.withBytes { bytes in
             unsafe bytes.withUnsafeBytes { bytes in

@@ -2,30 +2,17 @@ internal import COpenSSL
 internal import Glibc
 public import RingbackBase
 
-/// The SHA-2 family (FIPS 180-4).
+/// The SHA-2 family (FIPS 180-4), of bytes or the UTF-8 of a text. If a secret can be guessed, its digest must not be
+/// shown.
 public enum Digest {
-    /// SHA-1: 20 bytes. Only for the codes of authenticators (RFC 6238), which are valid for half a minute.
+    /// SHA-1, only for the codes of authenticators (RFC 6238), which are valid for half a minute.
     package static func sha1(_ bytes: [UInt8]) -> [UInt8] { hash(bytes, .sha1) }
-
-    /// SHA-256: 32 bytes.
     public static func sha256(_ bytes: some Collection<UInt8>) -> [UInt8] { hash(Array(bytes), .sha256) }
-    /// SHA-256 of the text's UTF-8: 32 bytes.
     public static func sha256(_ text: String) -> [UInt8] { hash(Array(text.utf8), .sha256) }
-    /// SHA-256 of the secret: 32 bytes. If the secret can be guessed, its digest must not be shown.
     public static func sha256(_ secret: Secret) -> [UInt8] { hash(secret, .sha256) }
-
-    /// SHA-384: 48 bytes.
-    public static func sha384(_ bytes: some Collection<UInt8>) -> [UInt8] { hash(Array(bytes), .sha384) }
-    /// SHA-384 of the text's UTF-8: 48 bytes.
     public static func sha384(_ text: String) -> [UInt8] { hash(Array(text.utf8), .sha384) }
-    /// SHA-384 of the secret: 48 bytes.
     public static func sha384(_ secret: Secret) -> [UInt8] { hash(secret, .sha384) }
-
-    /// SHA-512: 64 bytes.
-    public static func sha512(_ bytes: some Collection<UInt8>) -> [UInt8] { hash(Array(bytes), .sha512) }
-    /// SHA-512 of the text's UTF-8: 64 bytes.
     public static func sha512(_ text: String) -> [UInt8] { hash(Array(text.utf8), .sha512) }
-    /// SHA-512 of the secret: 64 bytes.
     public static func sha512(_ secret: Secret) -> [UInt8] { hash(secret, .sha512) }
 
     /// Lower-case hexadecimal.
@@ -45,15 +32,6 @@ public enum Digest {
 
     private enum Function {
         case sha1, sha256, sha384, sha512
-
-        var length: Int {
-            switch self {
-            case .sha1: 20
-            case .sha256: 32
-            case .sha384: 48
-            case .sha512: 64
-            }
-        }
     }
 
     private static func hash(_ bytes: [UInt8], _ function: Function) -> [UInt8] {
@@ -72,7 +50,7 @@ public enum Digest {
             case .sha384: unsafe EVP_sha384()
             case .sha512: unsafe EVP_sha512()
             }
-        var digest = [UInt8](repeating: 0, count: function.length)
+        var digest = [UInt8](repeating: 0, count: Int(unsafe EVP_MD_get_size(type)))
         let status = unsafe EVP_Digest(bytes.baseAddress, bytes.count, &digest, nil, type, nil)
         precondition(status == 1, "libcrypto cannot hash")
         return digest
@@ -80,8 +58,8 @@ public enum Digest {
 }
 
 extension [UInt8] {
-    /// Overwrites the bytes. Copies of the array, and the old storage of an array that has grown, are not erased:
-    /// reserve the capacity first and do not copy.
+    /// Overwrites the bytes. Copies, and the old storage of an array that has grown, are not erased: reserve the
+    /// capacity first and do not copy.
     package mutating func erase() {
         unsafe withUnsafeMutableBytes { buffer in
             guard let start = buffer.baseAddress else { return }
@@ -90,17 +68,15 @@ extension [UInt8] {
     }
 }
 
-/// Unpredictable values from the kernel's random generator, the only source of randomness in the project. If it fails,
-/// the process stops.
+/// From the kernel's random generator, the project's only source of randomness. If it fails, the process stops.
 public enum RandomToken {
-    /// Random bytes.
     public static func bytes(_ count: Int) -> [UInt8] {
         precondition(count >= 0, "a length is not negative")
         return unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
             var filled = 0
             while filled < count {
-                // `getentropy` returns at most 256 bytes, waits until the generator is seeded and is not interrupted by
-                // signals.
+                // `getentropy` returns at most 256 bytes, waits until the generator is seeded, and no signal interrupts
+                // it.
                 let size = min(count - filled, 256)
                 guard let start = buffer.baseAddress, unsafe getentropy(start + filled, size) == 0 else {
                     preconditionFailure("the kernel's random generator failed")
@@ -111,39 +87,29 @@ public enum RandomToken {
         }
     }
 
-    /// A secret with `bits` random bits as base64url, for a state, a nonce or a PKCE verifier. 256 bits give 43
-    /// characters, the shortest verifier that RFC 7636 section 4.1 allows. Some providers truncate longer nonces.
+    /// In base64url, for a state, a nonce or a PKCE verifier. 256 bits give 43 characters, the shortest verifier that
+    /// RFC 7636 section 4.1 allows. Some providers truncate longer nonces.
     public static func base64URL(bits: Int = 256) -> Secret {
         var raw = bytes((bits + 7) / 8)
         var text = Base64URL.encodeToBytes(raw)
         defer {
-            erase(&raw)
-            erase(&text)
+            raw.erase()
+            text.erase()
         }
         return Secret(bytes: text)
     }
 
-    /// A random identifier as base64url. It cannot be guessed but is not secret, for example a flow's identifier.
-    public static func identifier(bits: Int = 128) -> String {
-        Base64URL.encode(bytes((bits + 7) / 8))
-    }
-
-    private static func erase(_ bytes: inout [UInt8]) {
-        unsafe bytes.withUnsafeMutableBytes { buffer in
-            guard let start = buffer.baseAddress else { return }
-            unsafe explicit_bzero(start, buffer.count)
-        }
-    }
+    /// In base64url. It cannot be guessed but is not secret.
+    public static func identifier(bits: Int = 128) -> String { Base64URL.encode(bytes((bits + 7) / 8)) }
 }
 
-/// Why an operation of libcrypto failed. It never contains key material. If a signature does not verify, the result is
-/// `false`, and no error is thrown.
+/// Why an operation of libcrypto failed. It never contains key material. A signature that does not verify throws no
+/// error.
 public enum CryptographyError: Error, Sendable, Equatable {
-    /// The key is malformed or of a kind that is not supported. `reason` is a fixed text of this module.
+    /// `reason` is a fixed text of this module.
     case invalidKey(reason: String)
     /// The algorithm does not belong to the key's type or curve.
     case algorithmMismatch
-    /// An operation of libcrypto failed that normally succeeds. Possible causes are a lack of memory or a libcrypto
-    /// provider of algorithms that is not loaded.
+    /// The operation normally succeeds: too little memory, or a provider of algorithms that is not loaded.
     case failed(operation: String)
 }

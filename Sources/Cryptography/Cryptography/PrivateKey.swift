@@ -1,20 +1,18 @@
 internal import COpenSSL
 public import RingbackBase
 
-/// A private key for signing. Its private part cannot be read, and libcrypto erases it when the last copy is released.
+/// A private key for signing. libcrypto erases it when the last copy is released.
 public struct PrivateKey: Sendable {
     /// The kind of a new key.
     public enum Family: Sendable, CaseIterable {
         case rsa2048, p256, p384, p521, ed25519
     }
 
-    /// The public key that belongs to it.
     public let publicKey: PublicKey
     private let handle: KeyHandle
 
-    /// Uses a key that libcrypto has read. Throws `invalidKey` for types, sizes and curves that are not supported, and
-    /// if the private part does not match the public one: otherwise the mistake would appear only when a provider
-    /// rejects a signature.
+    /// Throws `invalidKey` for types, sizes and curves that are not supported, and if the private part does not match
+    /// the public one: otherwise the mistake would appear only when a provider rejects a signature.
     init(reading handle: KeyHandle) throws(CryptographyError) {
         if handle.isType("RSA") {
             publicKey = try PublicKey(
@@ -22,7 +20,10 @@ public struct PrivateKey: Sendable {
         } else if handle.isType("ED25519") {
             publicKey = try PublicKey(ed25519: handle.rawPublicKey())
         } else if handle.isType("EC"), let name = handle.groupName(), let curve = EllipticCurve(libraryName: name) {
-            publicKey = try PrivateKey.point(of: handle, on: curve)
+            let length = curve.coordinateLength
+            publicKey = try PublicKey(
+                curve: curve, x: handle.number(OSSL_PKEY_PARAM_EC_PUB_X, length: length),
+                y: handle.number(OSSL_PKEY_PARAM_EC_PUB_Y, length: length))
         } else {
             throw .invalidKey(reason: "its type is not RSA, P-256, P-384, P-521 or Ed25519")
         }
@@ -34,30 +35,14 @@ public struct PrivateKey: Sendable {
         else { throw .invalidKey(reason: "its private and public parts do not belong together") }
     }
 
-    private init(publicKey: PublicKey, handle: KeyHandle) {
-        self.publicKey = publicKey
-        self.handle = handle
-    }
-
-    /// Makes a new key. An RSA key takes up to some hundred milliseconds of processor time, other keys take less than
-    /// one millisecond. Throws `failed` if libcrypto fails.
+    /// Makes a new key. An RSA key takes up to some hundred milliseconds of processor time, other keys less than one.
+    /// Throws `failed` if libcrypto fails.
     public static func generate(_ family: Family) throws(CryptographyError) -> PrivateKey {
-        let handle = try makeHandle(family)
-        let publicKey: PublicKey =
-            switch family {
-            case .rsa2048:
-                try PublicKey(
-                    rsaModulus: handle.number(OSSL_PKEY_PARAM_RSA_N), exponent: handle.number(OSSL_PKEY_PARAM_RSA_E))
-            case .p256: try point(of: handle, on: .p256)
-            case .p384: try point(of: handle, on: .p384)
-            case .p521: try point(of: handle, on: .p521)
-            case .ed25519: try PublicKey(ed25519: handle.rawPublicKey())
-            }
-        return PrivateKey(publicKey: publicKey, handle: handle)
+        try PrivateKey(reading: makeHandle(family))
     }
 
-    /// The signature in JOSE's form (RFC 7518 section 3), see ``PublicKey/verify(signature:message:algorithm:)``.
-    /// Throws ``CryptographyError/algorithmMismatch`` for an algorithm of another key type or curve.
+    /// In JOSE's form (RFC 7518 section 3). Throws ``CryptographyError/algorithmMismatch`` for an algorithm of another
+    /// key type or curve.
     public func sign(message: [UInt8], algorithm: SignatureAlgorithm) throws(CryptographyError) -> [UInt8] {
         guard publicKey.fits(algorithm) else { throw .algorithmMismatch }
         let signature = try handle.sign(message: message, algorithm: algorithm)
@@ -66,17 +51,6 @@ public struct PrivateKey: Sendable {
             throw .failed(operation: "sign")
         }
         return halves
-    }
-
-    private static func point(
-        of handle: KeyHandle, on curve: EllipticCurve
-    ) throws(CryptographyError) -> PublicKey {
-        let length = curve.coordinateLength
-        return try PublicKey(
-            curve: curve,
-            x: handle.number(OSSL_PKEY_PARAM_EC_PUB_X, length: length),
-            y: handle.number(OSSL_PKEY_PARAM_EC_PUB_Y, length: length)
-        )
     }
 
     private static func makeHandle(_ family: Family) throws(CryptographyError) -> KeyHandle {
@@ -109,7 +83,7 @@ public struct PrivateKey: Sendable {
 }
 
 extension EllipticCurve {
-    /// The curve with this name. libcrypto has two names for each curve, and both are accepted.
+    /// libcrypto has two names for each curve.
     init?(libraryName: String) {
         switch libraryName {
         case "prime256v1", "P-256": self = .p256
@@ -122,12 +96,11 @@ extension EllipticCurve {
 
 /// Private keys from files. Encrypted keys are rejected, because the daemon cannot ask for their passphrase.
 extension PrivateKey {
-    /// The maximum size of one number in bytes; the largest is an RSA modulus of 8192 bits.
+    /// In bytes, of one number; the largest is an RSA modulus of 8192 bits.
     private static let maxNumber = 1024
 
-    /// Reads the private key of a PEM file (RFC 7468): PKCS #8, `RSA PRIVATE KEY` or `EC PRIVATE KEY`. Other blocks in
-    /// the file are ignored. Throws `invalidKey` if there is not exactly one private key, if it is encrypted, or if its
-    /// type is not supported.
+    /// PEM (RFC 7468): PKCS #8, `RSA PRIVATE KEY` or `EC PRIVATE KEY`; other blocks are ignored. Throws `invalidKey` if
+    /// there is not exactly one private key, if it is encrypted, or if its type is not supported.
     public init(pem text: Secret) throws(CryptographyError) {
         var blocks: [(label: String, body: [UInt8])] = []
         var label: String?
@@ -156,8 +129,8 @@ extension PrivateKey {
         try self.init(reading: handle)
     }
 
-    /// Builds a private key from its numbers, big-endian (RFC 7518 section 6): for RSA `d`, `p`, `q`, `dp`, `dq`, `qi`;
-    /// otherwise `d`. Throws `invalidKey` if they do not belong to the public key.
+    /// From big-endian numbers (RFC 7518 section 6): for RSA `d`, `p`, `q`, `dp`, `dq`, `qi`; otherwise `d`. Throws
+    /// `invalidKey` if they do not belong to the public key.
     public init(_ publicKey: PublicKey, numbers: [Secret]) throws(CryptographyError) {
         var numbers = numbers.map { $0.revealedBytes() }
         defer { for index in numbers.indices { numbers[index].erase() } }
@@ -198,7 +171,7 @@ extension PrivateKey {
         }
     }
 
-    /// The label of an encapsulation boundary (RFC 7468 section 2); nil if the line is not a boundary.
+    /// Of an encapsulation boundary (RFC 7468 section 2).
     private static func label(of line: ArraySlice<UInt8>, _ word: String) -> String? {
         let text = String(decoding: line, as: UTF8.self)
         let head = "-----\(word) "
@@ -209,34 +182,26 @@ extension PrivateKey {
     }
 }
 
-/// Owns one EVP_PKEY, public or private. The key is immutable and libcrypto locks its internal caches, so threads may
-/// share it.
+/// Owns one EVP_PKEY. The key is immutable and libcrypto locks its internal caches, so threads may share it.
 @safe final class KeyHandle: @unchecked Sendable {
     private let key: OpaquePointer
 
-    /// Takes ownership of a key.
-    init(owning key: OpaquePointer) {
-        unsafe self.key = unsafe key
-    }
+    init(owning key: OpaquePointer) { unsafe self.key = unsafe key }
 
-    deinit {
-        unsafe EVP_PKEY_free(key)
-    }
+    deinit { unsafe EVP_PKEY_free(key) }
 
-    /// The public key of a SubjectPublicKeyInfo (RFC 5280 section 4.1), or nil if libcrypto cannot read it.
+    /// RFC 5280 section 4.1; nil if libcrypto cannot read it.
     convenience init?(subjectPublicKeyInfo bytes: [UInt8]) {
         let key = unsafe bytes.withUnsafeBufferPointer { buffer in
             var next = buffer.baseAddress
             return unsafe d2i_PUBKEY(nil, &next, buffer.count)
         }
-        guard let key = unsafe key else {
-            ERR_clear_error()
-            return nil
-        }
+        ERR_clear_error()
+        guard let key = unsafe key else { return nil }
         unsafe self.init(owning: key)
     }
 
-    /// The private key of an unencrypted PKCS #8, PKCS #1 or SEC 1 structure, or nil if libcrypto cannot read it.
+    /// An unencrypted PKCS #8, PKCS #1 or SEC 1 structure; nil if libcrypto cannot read it.
     convenience init?(privateKey bytes: [UInt8]) {
         let key = unsafe bytes.withUnsafeBufferPointer { buffer in
             var next = buffer.baseAddress
@@ -247,10 +212,10 @@ extension PrivateKey {
         unsafe self.init(owning: key)
     }
 
-    /// True if the key is of this type by libcrypto's name: `RSA`, `EC`, `ED25519`.
+    /// By libcrypto's name: `RSA`, `EC`, `ED25519`.
     func isType(_ name: String) -> Bool { unsafe EVP_PKEY_is_a(key, name) == 1 }
 
-    /// libcrypto's name of the key's curve.
+    /// libcrypto's name of the curve.
     func groupName() -> String? {
         defer { ERR_clear_error() }
         var name = [CChar](repeating: 0, count: 64)
@@ -261,7 +226,7 @@ extension PrivateKey {
         return String(decoding: name.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    /// True if the point is on its curve and not at infinity.
+    /// On its curve and not at infinity.
     func hasValidPoint() -> Bool {
         guard let context = unsafe EVP_PKEY_CTX_new(key, nil) else { return false }
         defer { unsafe EVP_PKEY_CTX_free(context) }
@@ -271,7 +236,7 @@ extension PrivateKey {
     }
 
     func verify(signature: [UInt8], message: [UInt8], algorithm: SignatureAlgorithm) -> Bool {
-        // libcrypto has an error queue for each thread. Errors that stay in it would be reported for a later operation.
+        // Errors that stay in the thread's error queue would be reported for a later operation.
         defer { ERR_clear_error() }
         guard let context = unsafe EVP_MD_CTX_new() else { return false }
         defer { unsafe EVP_MD_CTX_free(context) }
@@ -282,7 +247,7 @@ extension PrivateKey {
         return unsafe EVP_DigestVerify(context, signature, signature.count, message, message.count) == 1
     }
 
-    /// The signature in libcrypto's form: DER for ECDSA.
+    /// In libcrypto's form: DER for ECDSA.
     func sign(message: [UInt8], algorithm: SignatureAlgorithm) throws(CryptographyError) -> [UInt8] {
         defer { ERR_clear_error() }
         guard let context = unsafe EVP_MD_CTX_new() else { throw .failed(operation: "sign") }
@@ -305,7 +270,7 @@ extension PrivateKey {
             && EVP_PKEY_CTX_set_rsa_pss_saltlen(options, RSA_PSS_SALTLEN_DIGEST) == 1
     }
 
-    /// One of the key's numbers, big-endian, padded to `length` bytes, or without leading zeros.
+    /// Big-endian, padded to `length` bytes, or without leading zeros.
     func number(_ name: String, length: Int? = nil) throws(CryptographyError) -> [UInt8] {
         defer { ERR_clear_error() }
         var number: OpaquePointer?
@@ -321,12 +286,12 @@ extension PrivateKey {
         return bytes
     }
 
-    /// The secret of this X25519 key and a public one (RFC 7748 section 6.1); nil if the public one yields zero.
+    /// RFC 7748 section 6.1; nil if the public key yields zero.
     func agree(withX25519 publicKey: [UInt8]) -> Secret? {
         defer { ERR_clear_error() }
-        guard
-            let peer = unsafe EVP_PKEY_new_raw_public_key(EVP_PKEY_X25519, nil, publicKey, publicKey.count)
-        else { return nil }
+        guard let peer = unsafe EVP_PKEY_new_raw_public_key(EVP_PKEY_X25519, nil, publicKey, publicKey.count) else {
+            return nil
+        }
         defer { unsafe EVP_PKEY_free(peer) }
         guard let context = unsafe EVP_PKEY_CTX_new(key, nil) else { return nil }
         defer { unsafe EVP_PKEY_CTX_free(context) }
@@ -339,7 +304,7 @@ extension PrivateKey {
         return Secret(bytes: bytes)
     }
 
-    /// The public key of an Ed25519 or X25519 key.
+    /// Of an Ed25519 or X25519 key.
     func rawPublicKey() throws(CryptographyError) -> [UInt8] {
         defer { ERR_clear_error() }
         var bytes = [UInt8](repeating: 0, count: PublicKey.ed25519Length)

@@ -1,6 +1,5 @@
-/// A public key for verifying signatures. It is checked when it is created: only supported sizes, exponents and curves
-/// are accepted, and a point must lie on its curve. Attack: verifying under a 16,384-bit modulus or a huge exponent
-/// would take much processor time.
+/// A public key for verifying signatures, checked when it is created. Attack: verifying under a 16,384-bit modulus or a
+/// huge exponent would take much processor time.
 public struct PublicKey: Sendable, Equatable {
     /// The numbers that a JSON Web Key holds, big-endian.
     public enum Parts: Sendable, Equatable {
@@ -9,16 +8,14 @@ public struct PublicKey: Sendable, Equatable {
         case ed25519([UInt8])
     }
 
-    /// The accepted lengths of an RSA modulus in bits. Smaller keys can be broken, larger keys take too much time.
+    /// Of a modulus. Smaller keys can be broken, larger keys take too much time.
     public static let rsaBits = 2048...8192
     static let ed25519Length = 32
-
-    /// The key's numbers: for RSA without leading zeros, for a curve padded to full length.
+    /// For RSA without leading zeros, for a curve padded to full length.
     public let parts: Parts
     private let handle: KeyHandle
 
-    /// An RSA key of 2048 to 8192 bits with an odd exponent above 1 and below 2^32. Leading zeros are ignored. Throws
-    /// `invalidKey`.
+    /// An odd exponent above 1 and below 2^32. Leading zeros are ignored. Throws `invalidKey`.
     public init(rsaModulus modulus: [UInt8], exponent: [UInt8]) throws(CryptographyError) {
         let modulus = Array(modulus.drop { $0 == 0 })
         let exponent = Array(exponent.drop { $0 == 0 })
@@ -33,23 +30,20 @@ public struct PublicKey: Sendable, Equatable {
         }
         let info = DER.sequence(
             DER.sequence(DER.identifier(Identifier.rsaEncryption), DER.null),
-            DER.bitString(DER.sequence(DER.integer(modulus), DER.integer(exponent)))
-        )
+            DER.bitString(DER.sequence(DER.integer(modulus), DER.integer(exponent))))
         guard let handle = KeyHandle(subjectPublicKeyInfo: info) else { throw .invalidKey(reason: "not an RSA key") }
         self.parts = .rsa(modulus: modulus, exponent: exponent)
         self.handle = handle
     }
 
-    /// A point on a NIST curve, its coordinates of exactly the curve's length (RFC 7518 section 6.2.1.2). Throws
-    /// `invalidKey`.
+    /// Coordinates of exactly the curve's length (RFC 7518 section 6.2.1.2). Throws `invalidKey`.
     public init(curve: EllipticCurve, x: [UInt8], y: [UInt8]) throws(CryptographyError) {
         guard x.count == curve.coordinateLength, y.count == curve.coordinateLength else {
             throw .invalidKey(reason: "the length of a coordinate does not fit the curve")
         }
         let info = DER.sequence(
             DER.sequence(DER.identifier(Identifier.ecPublicKey), DER.identifier(Identifier.of(curve))),
-            DER.bitString([0x04] + x + y)
-        )
+            DER.bitString([0x04] + x + y))
         guard let handle = KeyHandle(subjectPublicKeyInfo: info), handle.hasValidPoint() else {
             throw .invalidKey(reason: "the point is not on the curve")
         }
@@ -57,8 +51,7 @@ public struct PublicKey: Sendable, Equatable {
         self.handle = handle
     }
 
-    /// An Ed25519 key: 32 bytes (RFC 8032 section 5.1.5), in canonical encoding and not of small order. Throws
-    /// `invalidKey`.
+    /// 32 bytes (RFC 8032 section 5.1.5), in canonical encoding and not of small order. Throws `invalidKey`.
     public init(ed25519 bytes: [UInt8]) throws(CryptographyError) {
         guard bytes.count == PublicKey.ed25519Length else {
             throw .invalidKey(reason: "an Ed25519 key must have 32 bytes")
@@ -74,7 +67,6 @@ public struct PublicKey: Sendable, Equatable {
         self.handle = handle
     }
 
-    /// True if the algorithm belongs to the key's type and curve.
     public func fits(_ algorithm: SignatureAlgorithm) -> Bool {
         switch (parts, algorithm.scheme) {
         case (.rsa, .rsaPKCS1), (.rsa, .rsaPSS), (.ed25519, .ed25519): true
@@ -83,8 +75,8 @@ public struct PublicKey: Sendable, Equatable {
         }
     }
 
-    /// True if the signature is valid for the message under this key. It has JOSE's form (RFC 7518 section 3): r and s
-    /// concatenated for ECDSA, as long as the modulus for RSA. Malformed signatures give false.
+    /// The signature has JOSE's form (RFC 7518 section 3): r and s concatenated for ECDSA, as long as the modulus for
+    /// RSA. Malformed signatures give false.
     public func verify(signature: [UInt8], message: [UInt8], algorithm: SignatureAlgorithm) -> Bool {
         guard fits(algorithm) else { return false }
         switch parts {
@@ -106,9 +98,8 @@ public struct PublicKey: Sendable, Equatable {
         }
     }
 
-    /// True if the ECDSA signature is valid, in the form that certificates and WebAuthn authenticators use: a DER
-    /// sequence of r and s (RFC 3279 section 2.2.3). libcrypto accepts only canonical DER. False for other kinds of
-    /// keys.
+    /// The signature has the form of certificates and WebAuthn authenticators: a DER sequence of r and s (RFC 3279
+    /// section 2.2.3). libcrypto accepts only canonical DER. False for other kinds of keys than ECDSA's.
     public func verify(derSignature signature: [UInt8], message: [UInt8], algorithm: SignatureAlgorithm) -> Bool {
         guard fits(algorithm), case .ellipticCurve(let curve, _, _) = parts,
             signature.count <= 2 * curve.coordinateLength + 16
@@ -118,7 +109,7 @@ public struct PublicKey: Sendable, Equatable {
 
     public static func == (left: PublicKey, right: PublicKey) -> Bool { left.parts == right.parts }
 
-    /// Object identifiers of key types and curves (RFC 3279, RFC 5480, RFC 8410), as the content bytes of their DER.
+    /// Of key types and curves (RFC 3279, RFC 5480, RFC 8410), as the content bytes of their DER.
     enum Identifier {
         static let rsaEncryption: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x01]
         static let ecPublicKey: [UInt8] = [0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01]
@@ -134,27 +125,21 @@ public struct PublicKey: Sendable, Equatable {
     }
 }
 
-// The part of DER (X.690) that is needed to pass public keys and signatures to libcrypto. Only output of libcrypto is
-// parsed here, never bytes from outside.
-
+/// The part of DER (X.690) that libcrypto needs for keys and signatures. Only output of libcrypto is parsed here.
 enum DER {
     static func sequence(_ elements: [UInt8]...) -> [UInt8] { element(0x30, elements.flatMap { $0 }) }
 
-    /// A non-negative integer from big-endian bytes, in its shortest form.
+    /// Big-endian bytes in the shortest form.
     static func integer(_ magnitude: some Collection<UInt8>) -> [UInt8] {
         let digits = magnitude.drop { $0 == 0 }
         let needsSign = (digits.first ?? 0) >= 0x80 || digits.isEmpty
         return element(0x02, (needsSign ? [0] : []) + digits)
     }
 
-    static func bitString(_ bytes: [UInt8]) -> [UInt8] { element(0x03, [0] + bytes) }
-
-    /// An object identifier from its encoded content.
-    static func identifier(_ content: [UInt8]) -> [UInt8] { element(0x06, content) }
-
-    static func octetString(_ bytes: [UInt8]) -> [UInt8] { element(0x04, bytes) }
-
     static let null: [UInt8] = [0x05, 0x00]
+    static func bitString(_ bytes: [UInt8]) -> [UInt8] { element(0x03, [0] + bytes) }
+    static func identifier(_ content: [UInt8]) -> [UInt8] { element(0x06, content) }
+    static func octetString(_ bytes: [UInt8]) -> [UInt8] { element(0x04, bytes) }
 
     static func element(_ tag: UInt8, _ content: [UInt8]) -> [UInt8] {
         let count = content.count
@@ -164,8 +149,7 @@ enum DER {
         return [tag, 0x82, UInt8(count >> 8), UInt8(count & 0xFF)] + content
     }
 
-    /// The two numbers r and s of an ECDSA signature (RFC 3279 section 2.2.3), each padded to `length` bytes. Nil if
-    /// the DER is malformed.
+    /// r and s of an ECDSA signature (RFC 3279 section 2.2.3), each padded to `length` bytes. Nil for malformed DER.
     static func signatureHalves(_ signature: [UInt8], length: Int) -> [UInt8]? {
         var rest = signature[...]
         guard var body = take(0x30, from: &rest), rest.isEmpty, let first = take(0x02, from: &body),
@@ -195,25 +179,25 @@ enum DER {
     }
 }
 
-/// Decides which 32 bytes are accepted as an Ed25519 public key. libcrypto accepts any bytes. Two kinds are dangerous:
-/// points of small order, under which one signature can be valid for many messages, and second encodings of a point.
+/// Which bytes are accepted as a public key. libcrypto accepts any. Two kinds are dangerous: points of small order,
+/// under which one signature can be valid for many messages, and second encodings of a point.
 enum Ed25519Point {
-    /// False for coordinates not below the field's prime (RFC 8032 section 5.1.3) and for points of small order. Bytes
-    /// that do not encode a point are accepted here; no signature verifies under them.
+    /// False for coordinates not below the field's prime (RFC 8032 section 5.1.3) and for points of small order. No
+    /// signature verifies under bytes that do not encode a point.
     static func isKey(_ bytes: [UInt8]) -> Bool {
         guard bytes.count == PublicKey.ed25519Length else { return false }
-        // The highest bit is the sign of the other coordinate. It does not change the order of the point.
+        // The highest bit is the sign of the other coordinate.
         let coordinate = bytes.dropLast() + [bytes[bytes.count - 1] & 0x7F]
         return isCanonical(coordinate) && !smallOrder.contains(Array(coordinate))
     }
 
-    /// True if the coordinate (little-endian) is below 2^255 - 19.
+    /// Below 2^255 - 19, little-endian.
     private static func isCanonical(_ coordinate: ArraySlice<UInt8>) -> Bool {
         let isHigh = coordinate.last == 0x7F && coordinate.dropFirst().dropLast().allSatisfy { $0 == 0xFF }
         return !isHigh || (coordinate.first ?? 0) < 0xED
     }
 
-    /// The y coordinates of all points whose order divides the cofactor 8. Their orders are 4, 1, 2, 8 and 8.
+    /// The y coordinates of all points whose order divides the cofactor 8.
     private static let smallOrder: [[UInt8]] = [
         [UInt8](repeating: 0, count: 32),
         [1] + [UInt8](repeating: 0, count: 31),
@@ -229,9 +213,9 @@ enum Ed25519Point {
     ]
 }
 
-/// The supported signature algorithms of JOSE (RFC 7518 section 3.1, RFC 8037 section 3.1). Raw values are their JOSE
-/// names. `none` and the HS family have no case, so no code can accept them. Attack: a verifier that
-/// accepts HS256 can be made to use a published public key as the MAC key, and then anyone can sign.
+/// The signature algorithms of JOSE (RFC 7518 section 3.1, RFC 8037 section 3.1) with their names. `none` and the HS
+/// family have no case. Attack: a verifier that accepts HS256 can be made to use a published public key as the MAC key,
+/// and then anyone can sign.
 public enum SignatureAlgorithm: String, Sendable, CaseIterable {
     case rs256 = "RS256"
     case rs384 = "RS384"
@@ -242,12 +226,11 @@ public enum SignatureAlgorithm: String, Sendable, CaseIterable {
     case es256 = "ES256"
     case es384 = "ES384"
     case es512 = "ES512"
-    /// With Ed25519 only. Ed448 is left out: no provider that we know signs with it, and implementations disagree about
-    /// its `at_hash`.
+    /// With Ed25519 only. Implementations disagree about the `at_hash` of Ed448.
     case edDSA = "EdDSA"
 
-    /// The algorithm with this name, compared byte for byte. `Ed25519` (RFC 9864 section 2.2) is the newer name of what
-    /// `EdDSA` means with an Ed25519 key, so both give the same case.
+    /// Compared byte for byte. `Ed25519` (RFC 9864 section 2.2) is the newer name of what `EdDSA` means with such a
+    /// key.
     public init?(rawValue: String) {
         let name = rawValue == "Ed25519" ? "EdDSA" : rawValue
         guard let algorithm = Self.allCases.first(where: { $0.rawValue.utf8.elementsEqual(name.utf8) }) else {
@@ -271,7 +254,7 @@ public enum SignatureAlgorithm: String, Sendable, CaseIterable {
         }
     }
 
-    /// libcrypto's name of the digest; nil if the scheme includes the hashing (Ed25519).
+    /// libcrypto's; nil if the scheme includes the hashing (Ed25519).
     var digestName: String? {
         switch self {
         case .rs256, .ps256, .es256: "SHA256"
@@ -282,13 +265,13 @@ public enum SignatureAlgorithm: String, Sendable, CaseIterable {
     }
 }
 
-/// The NIST curves that JOSE uses for signatures (RFC 7518 section 6.2.1.1). Raw values are their JOSE names.
+/// The NIST curves of JOSE's signatures (RFC 7518 section 6.2.1.1) with their names.
 public enum EllipticCurve: String, Sendable, CaseIterable {
     case p256 = "P-256"
     case p384 = "P-384"
     case p521 = "P-521"
 
-    /// The length in bytes of one coordinate, and of each half of a signature.
+    /// In bytes, of one coordinate and of each half of a signature.
     public var coordinateLength: Int {
         switch self {
         case .p256: 32

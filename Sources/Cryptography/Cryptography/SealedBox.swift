@@ -1,33 +1,24 @@
 internal import COpenSSL
 public import RingbackBase
 
-/// AES-256-GCM (NIST SP 800-38D) with a new random nonce for each message. The result is nonce, ciphertext and tag,
-/// concatenated.
-///
-/// Random nonces of 96 bits collide with a probability of 2^-32 only after 2^32 messages under one key. A vault that
-/// wrote once per second would need more than a century for that.
+/// AES-256-GCM (NIST SP 800-38D) with a new random nonce for each message: nonce, ciphertext and tag, concatenated.
+/// Random nonces of 96 bits collide with a probability of 2^-32 only after 2^32 messages under one key.
 public enum SealedBox {
-    /// The length of a key in bytes.
+    /// In bytes.
     public static let keyLength = 32
-    /// The number of bytes by which a sealed text is longer than the text.
+    /// The bytes by which a sealed text is longer than the text.
     public static let overhead = nonceLength + tagLength
     static let nonceLength = 12
     static let tagLength = 16
 
-    /// Encrypts and authenticates a text. `context` is authenticated but not part of the result; `open` needs the same
-    /// bytes.
-    ///
-    /// Throws `invalidKey` if the key does not have 32 bytes, `failed` if libcrypto fails.
-    public static func seal(
-        _ text: Secret, with key: Secret, context: [UInt8]
-    ) throws(CryptographyError) -> [UInt8] {
+    /// `context` is authenticated but not part of the result; `open` needs the same bytes. Throws `invalidKey` if the
+    /// key does not have 32 bytes, `failed` if libcrypto fails.
+    public static func seal(_ text: Secret, with key: Secret, context: [UInt8]) throws(CryptographyError) -> [UInt8] {
         try seal(text, with: key, context: context, nonce: RandomToken.bytes(nonceLength))
     }
 
-    /// Decrypts a sealed text. Nil if it was not sealed with this key and this context, or was changed.
-    ///
-    /// Throws `invalidKey` if the key does not have 32 bytes, and `failed` if libcrypto fails. In both cases it is not
-    /// known whether the sealed text is valid.
+    /// Nil if the box was not sealed with this key and this context, or was changed. Throws `invalidKey` if the key
+    /// does not have 32 bytes, and `failed` if libcrypto fails, which says nothing about the box.
     public static func open(
         _ box: some Collection<UInt8>, with key: Secret, context: [UInt8]
     ) throws(CryptographyError) -> Secret? {
@@ -48,8 +39,7 @@ public enum SealedBox {
         return cipher.finish() ? Secret(bytes: text) : nil
     }
 
-    /// Seals with a given nonce. Only for tests with known results: if a nonce is used twice with one key, the texts
-    /// can be computed.
+    /// For tests with known results: with a nonce that is used twice under one key, the texts can be computed.
     static func seal(
         _ text: Secret, with key: Secret, context: [UInt8], nonce: [UInt8]
     ) throws(CryptographyError) -> [UInt8] {
@@ -105,7 +95,7 @@ public enum SealedBox {
             && Int(count) == input.count
     }
 
-    /// Computes the tag when sealing, or checks it when opening. GCM has no further output at this point.
+    /// Computes the tag when sealing, or checks it when opening. GCM has no further output.
     func finish() -> Bool {
         var rest = [UInt8](repeating: 0, count: 16)
         var count: Int32 = 0
@@ -119,17 +109,15 @@ public enum SealedBox {
 
     func tag() -> [UInt8]? {
         var tag = [UInt8](repeating: 0, count: SealedBox.tagLength)
-        guard unsafe EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, Int32(tag.count), &tag) == 1 else {
-            return nil
-        }
-        return tag
+        let isRead = unsafe EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, Int32(tag.count), &tag) == 1
+        return isRead ? tag : nil
     }
 }
 
 /// Derives keys and identifiers from a key: HKDF with SHA-256 (RFC 5869). Not for passphrases, see ``Scrypt``.
 public enum KeyDerivation {
-    /// Derives `length` bytes, 1 to 8,160. Results for different purposes are independent of each other. Throws
-    /// `failed` if libcrypto fails.
+    /// 1 to 8,160 bytes. Results for different purposes are independent of each other. Throws `failed` if libcrypto
+    /// fails.
     public static func derive(
         from key: Secret, salt: [UInt8] = [], purpose: String, length: Int = 32
     ) throws(CryptographyError) -> Secret {
@@ -190,20 +178,19 @@ public enum KeyDerivation {
 
 /// Derives a key from a passphrase with scrypt, which costs time and memory for each guess (RFC 7914).
 public enum Scrypt {
-    /// The cost of one guess. Every value of this type is within the accepted limits.
+    /// Of one guess. Every value of this type is within the accepted limits.
     public struct Cost: Sendable, Equatable {
         /// N = 2^17: 128 MiB and about half a second for each guess.
         public static let standard = Cost(n: 1 << 17, r: 8, p: 1)
-
-        /// N, a power of two.
+        /// A power of two.
         public let n: Int
-        /// r, the block size.
+        /// The block size.
         public let r: Int
-        /// p, the number of runs, which are made one after another.
+        /// The number of runs, one after another.
         public let p: Int
 
-        /// Nil if N is not a power of two, and for more than 256 MiB or sixteen times the standard work. The numbers
-        /// are read from a file, and a huge cost would block the machine.
+        /// Nil for more than 256 MiB or sixteen times the standard work: the numbers are read from a file, and a huge
+        /// cost would block the machine.
         public init?(validN n: Int, r: Int, p: Int) {
             guard n >= 2, n <= 1 << 21, n & (n - 1) == 0, (1...64).contains(r), (1...64).contains(p) else { return nil }
             guard 128 * n * r <= 256 << 20, n * r * p <= 1 << 24 else { return nil }
@@ -217,17 +204,14 @@ public enum Scrypt {
         }
     }
 
-    /// A key of `length` bytes. It is the same for the same passphrase, salt and cost.
-    ///
-    /// Throws `failed` if the memory cannot be allocated.
+    /// The same for the same passphrase, salt and cost. Throws `failed` if the memory cannot be allocated.
     public static func derive(
         _ passphrase: Secret, salt: [UInt8], cost: Cost = .standard, length: Int = 32
     ) throws(CryptographyError) -> Secret {
         defer { ERR_clear_error() }
         var key = [UInt8](repeating: 0, count: length)
         defer { key.erase() }
-        // libcrypto's default limit is 32 MiB, less than the standard cost. It also counts the memory for p and one
-        // more block.
+        // libcrypto's default limit is 32 MiB. It also counts the memory for p and one more block.
         let memory = UInt64(128 * cost.r * (cost.n + cost.p + 2) + (1 << 20))
         let isDerived = passphrase.withBytes { span in
             unsafe span.withUnsafeBytes { bytes in

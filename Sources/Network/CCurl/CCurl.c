@@ -9,8 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-// The functions of libcurl that are used, with the types of its own header: a wrapper with wrong types does not
-// compile.
+// With the types of libcurl's own header: a wrapper with wrong types does not compile.
 #define FUNCTIONS(EACH)                                                                                                \
     EACH(global_init)                                                                                                  \
     EACH(version_info)                                                                                                 \
@@ -96,8 +95,7 @@ static bool is_inside(const struct sockaddr *address) {
     return six == NULL || IN6_IS_ADDR_LOOPBACK(six) || IN6_IS_ADDR_UNSPECIFIED(six) || IN6_IS_ADDR_LINKLOCAL(six);
 }
 
-// True for an address of one of this machine's interfaces. A server that listens on all interfaces is reachable there
-// as it is on loopback.
+// One of this machine's interfaces: a server that listens on all interfaces is reachable there as on loopback.
 static bool is_own(const struct sockaddr *address) {
     const unsigned char *four = four_of(address);
     const struct in6_addr *six = six_of(address);

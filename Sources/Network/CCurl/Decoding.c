@@ -2,8 +2,7 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 
-// The libraries are those that libcurl itself was linked with: nothing is loaded for this. Their binary interfaces are
-// declared here, because their headers are not needed otherwise.
+// The libraries are those that libcurl itself was linked with. Their headers are not needed otherwise.
 
 struct zlib_stream {
     const uint8_t *next_in;

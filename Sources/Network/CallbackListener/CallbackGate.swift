@@ -4,10 +4,6 @@ internal import Glibc
 public import LocalHTTP
 internal import RingbackBase
 
-// The checks of a request, in order. They reject: other users of the machine; a web page whose name was rebound to this
-// address (DNS rebinding); a page that loads the address as an image or a frame; a browser that prefetches. The
-// responses do not show whether a flow is pending or where.
-
 /// One open port and the redirect URIs of the pending flows at it.
 struct CallbackPort: Sendable {
     struct Place: Hashable, Sendable {
@@ -15,7 +11,7 @@ struct CallbackPort: Sendable {
         let authority: String
         let path: String
     }
-    /// Which requests are accepted for one owner of a redirect URI. Its latest flow's rule holds.
+    /// For one owner of a redirect URI. Its latest flow's rule holds.
     struct Rule: Sendable {
         /// The number of the owner's pending flows; 0 for a while after the last one.
         var count = 0
@@ -27,14 +23,12 @@ struct CallbackPort: Sendable {
         var base: String
         /// By owner, see ``CallbackBinding/owner``.
         var rules: [String: Rule] = [:]
-        /// Increased whenever a flow is added or removed. A timer with an older value does nothing.
+        /// Increased whenever a flow is added or removed: a timer with an older value does nothing.
         var generation = 0
         /// The key of a start address, see ``LoopbackListener/openEntrance(key:beside:owner:peerUIDs:)``.
         var entranceKey: String?
-        /// What answers every request with this Host field; nil for a redirect URI.
+        /// Answers every request with this Host field; nil for a redirect URI.
         var site: LocalSite?
-
-        /// The number of pending flows; 0 for a while after the last one.
         var count: Int { rules.values.reduce(0) { $0 + $1.count } }
         var peerUIDs: Set<UInt32> { rules.values.reduce(into: []) { $0.formUnion($1.peerUIDs) } }
     }
@@ -44,16 +38,14 @@ struct CallbackPort: Sendable {
     let isFree: Bool
     var families: Set<Family> = []
     var waiting: [Place: Waiting] = [:]
-    /// The Host fields of all redirect URIs since the port was opened, with the address families that they were bound
-    /// on.
+    /// The Host fields of all redirect URIs since the port was opened, with the families that they were bound on.
     var authorities: [String: Set<Family>] = [:]
-    /// Pages that name an account, by path. Kept until the port is closed, so that a reload or another tab gets the same
-    /// page.
-    /// There is one for each account, provider and result, so the configuration bounds their number.
+    /// Pages that name an account, by path. Kept until the port is closed, for a reload or another tab. There is one
+    /// for each account, provider and result, so the configuration bounds their number.
     private(set) var results: [String: PageContent] = [:]
 
-    /// The path of a page. One that names an account has a key that nobody can guess: only browsers that delivered a
-    /// callback of the account are told of it.
+    /// A page that names an account has a key that nobody can guess: only browsers that delivered a callback of the
+    /// account are told of it.
     mutating func path(of content: PageContent) -> String? {
         guard let path = content.page.path, content.signIn != nil else { return content.page.path }
         if let known = results.first(where: { $0.value == content }) { return known.key }
@@ -62,11 +54,12 @@ struct CallbackPort: Sendable {
         return own
     }
 
-    /// The page of the listener at a path.
     func page(at path: String) -> PageContent? { results[path] ?? CallbackPages.own[path] }
 }
 
-/// Checks the requests to one port.
+/// Checks the requests to one port. Rejected are: other users of the machine; a web page whose name was rebound to this
+/// address (DNS rebinding); a page that loads the address as an image or a frame; a browser that prefetches. The
+/// responses do not show whether a flow is pending or where.
 struct CallbackGate {
     enum Verdict {
         case refused(Int)
@@ -76,22 +69,20 @@ struct CallbackGate {
         case stray(CallbackArrival, otherwise: Int?)
         case entrance(EntranceVisit)
         case site(LocalSite)
-        /// A request with a query to a path without a pending flow. The query may contain a code, so the browser is
-        /// redirected to remove it from the address bar.
+        /// The path has no pending flow. The query may contain a code, so the browser is redirected to remove it from
+        /// the address bar.
         case unmatched
     }
 
     let port: CallbackPort
-    /// The daemon's own user.
     let user: UInt32
 
-    /// Checks a request. `owner` is the uid that owns the client's socket; nil if it is unknown.
+    /// `owner` is the uid that owns the client's socket; nil if it is unknown.
     func judge(_ request: ServerRequest, owner: UInt32?) -> Verdict {
         let hosts = request.fields[all: "Host"]
         let place = CallbackPort.Place(authority: hosts.first ?? "", path: request.path)
         let waiting = port.site(at: place.authority) ?? port.waiting[place]
-        // Other users of the machine may learn the state from an argument list, but they cannot own a socket of this
-        // user.
+        // Other users may learn the state from an argument list, but they cannot own a socket of this user.
         guard let owner, owner == user || peerUIDs(at: place.path, waiting).contains(owner) else {
             guard request.method == "GET", let key = waiting?.entranceKey else { return .refused(404) }
             return .entrance(.foreign(key: key, uid: owner))
@@ -130,8 +121,8 @@ struct CallbackGate {
         return .callback(CallbackArrival(url: url, form: request.body, owners: Set(posting)))
     }
 
-    /// A request that completes no flow, but may have come from the browser of one: then it has the flow's key, and the
-    /// flow says why it was refused. `status`: the response; nil for a page.
+    /// Completes no flow, but may have come from the browser of one: then it has the flow's key, and the flow says why
+    /// it was refused. `status` is nil for a page.
     private func stray(
         _ request: ServerRequest, _ place: CallbackPort.Place, _ obstacle: CallbackArrival.Obstacle, _ owner: UInt32,
         status: Int?
@@ -143,26 +134,25 @@ struct CallbackGate {
         let owners = rules.filter { owner == user || $0.value.peerUIDs.contains(owner) }.map(\.key)
         let url = "http://\(place.authority)\(place.path)" + (request.query.map { "?\($0)" } ?? "")
         let form = request.method == "POST" ? request.body : nil
-        return .stray(
-            CallbackArrival(url: url, form: form, owners: Set(owners), obstacle: obstacle), otherwise: status)
+        let arrival = CallbackArrival(url: url, form: form, owners: Set(owners), obstacle: obstacle)
+        return .stray(arrival, otherwise: status)
     }
 
-    /// The users, beside the daemon's own, whose requests are accepted. After a callback the browser is redirected to a
-    /// page, which no flow waits for: the pages are served to every user whose callbacks are accepted on this port.
+    /// The users, beside the daemon's own, whose requests are accepted. The pages, to which a callback redirects, are
+    /// served to every user whose callbacks are accepted on this port.
     private func peerUIDs(at path: String, _ waiting: CallbackPort.Waiting?) -> Set<UInt32> {
         if let waiting { return waiting.peerUIDs }
         guard port.page(at: path) != nil else { return [] }
         return port.waiting.values.reduce(into: []) { $0.formUnion($1.peerUIDs) }
     }
 
-    /// Browsers describe a request in the Fetch Metadata fields, which a page cannot set. Requests without these fields
-    /// pass.
+    /// By the Fetch Metadata fields, which a page cannot set. Requests without these fields pass.
     private func isTopLevelNavigation(_ fields: HTTPFields) -> Bool {
         fields[all: "Sec-Fetch-Mode"].allSatisfy { $0 == "navigate" }
             && fields[all: "Sec-Fetch-Dest"].allSatisfy { $0 == "document" }
     }
 
-    /// True for prefetching and prerendering, by the fields of old and new browsers.
+    /// Prefetching and prerendering, by the fields of old and new browsers.
     private func isPrefetch(_ fields: HTTPFields) -> Bool {
         ["Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"].contains { name in
             fields[all: name].contains { value in
@@ -180,23 +170,20 @@ struct CallbackGate {
 }
 
 extension ServerRequest {
-    /// The address family of our socket that the request came to.
+    /// Of our socket that the request came to.
     fileprivate var family: Family {
         if case .network(_, _, let server, _) = peer, server.count == 16 { .ipv6 } else { .ipv4 }
     }
 }
 
-// The redirect URI that is sent to the provider, the Host field that the browser sends, and the address that is bound
-// are derived here from one text, so that they cannot differ.
-
-/// An address family of loopback.
+/// Of loopback.
 enum Family: Sendable, Hashable, CaseIterable {
     case ipv4, ipv6
-
     var address: String { self == .ipv4 ? "127.0.0.1" : "::1" }
 }
 
-/// A redirect URI to listen at, and which requests are accepted there.
+/// A redirect URI to listen at. The URI that is sent to the provider, the Host field that the browser sends, and the
+/// address that is bound are derived from one text, so that they cannot differ.
 public struct CallbackBinding: Sendable, Equatable {
     /// `http://HOST:`, and the text after the port.
     private let prefix: String
@@ -204,24 +191,22 @@ public struct CallbackBinding: Sendable, Equatable {
     private let statesPort: Bool
     /// Lower-cased; an IPv6 address in brackets.
     private let host: String
-
-    /// The port; 0 for a free one.
+    /// 0 for a free one.
     let port: Int
-    /// The path that the browser requests: `/` for an empty path (RFC 9110 section 4.2.3).
+    /// `/` for an empty path (RFC 9110 section 4.2.3).
     let path: String
     private(set) var families: Set<Family>
-    /// Whose flow it is, such as an account. If several owners have the same redirect URI, each has rules of its own.
+    /// Such as an account. If several owners have the same redirect URI, each has rules of its own.
     public var owner = ""
-    /// True if POST requests with a form are accepted (`form_post`).
+    /// POST requests with a form are accepted (`form_post`).
     public var acceptsPost: Bool
     /// Users whose connections are accepted, besides the daemon's own (a browser in a container that maps users).
     public var peerUIDs: Set<UInt32>
-    /// The key of a start address; nil for a redirect URI.
+    /// Of a start address.
     private(set) var entranceKey: String?
 
-    /// Reads a redirect URI. `{port}` or `0` in the port's place asks for a free port. Everything else is kept byte for
-    /// byte, since providers compare it that way. `localhost` means both 127.0.0.1 and ::1 (RFC 8252 section 8.3).
-    /// Throws `unsuitable`.
+    /// `{port}` or `0` in the port's place asks for a free port. Everything else is kept byte for byte, since providers
+    /// compare it that way. `localhost` means both 127.0.0.1 and ::1 (RFC 8252 section 8.3). Throws `unsuitable`.
     public init(
         parsing redirectURI: String, acceptsPost: Bool = false, peerUIDs: Set<UInt32> = []
     ) throws(CallbackListenerError) {
@@ -263,14 +248,14 @@ public struct CallbackBinding: Sendable, Equatable {
         self.peerUIDs = peerUIDs
     }
 
-    /// The default redirect URI: a free port of 127.0.0.1. Throws `unsuitable` for an invalid path.
+    /// A free port of 127.0.0.1. Throws `unsuitable` for an invalid path.
     public init(path: String, acceptsPost: Bool = false, peerUIDs: Set<UInt32> = []) throws(CallbackListenerError) {
         try self.init(parsing: "http://127.0.0.1:{port}\(path)", acceptsPost: acceptsPost, peerUIDs: peerUIDs)
     }
 
     /// A start address at 127.0.0.1 or [::1], see ``LoopbackListener/openEntrance(key:beside:owner:peerUIDs:)``. If the
     /// redirect URI is at the same address, the port is the same too, so that a user who forwards or publishes ports
-    /// needs only one. Otherwise it is a free port. Throws `unsuitable` if the key is not base64url.
+    /// needs only one. Throws `unsuitable` if the key is not base64url.
     static func entrance(
         key: String, beside redirectURI: String, on family: Family
     ) throws(CallbackListenerError) -> CallbackBinding {
@@ -285,8 +270,8 @@ public struct CallbackBinding: Sendable, Equatable {
         return binding
     }
 
-    /// A site at a free port: see ``LoopbackListener/openSite(_:owner:peerUIDs:serving:)``. Throws `unsuitable` if the
-    /// name is no label of a host name.
+    /// See ``LoopbackListener/openSite(_:owner:peerUIDs:serving:)``. Throws `unsuitable` if the name is no label of a
+    /// host name.
     static func site(
         _ name: String, _ owner: String, _ peerUIDs: Set<UInt32>, on families: Set<Family>
     ) throws(CallbackListenerError) -> CallbackBinding {
@@ -300,7 +285,7 @@ public struct CallbackBinding: Sendable, Equatable {
         return binding
     }
 
-    /// The redirect URI with the port filled in, as it is sent to the provider.
+    /// As it is sent to the provider.
     func redirectURI(port: Int) -> String { statesPort ? "\(prefix)\(port)\(suffix)" : prefix + suffix }
 
     /// The Host field of a genuine callback. Browsers leave out the default port 80.
@@ -313,20 +298,17 @@ public struct CallbackBinding: Sendable, Equatable {
     }
 }
 
-// Every user of the machine can read a browser's argument list, and so learn the URL with the state. They cannot have a
-// socket that this user owns, and the kernel tells who owns the socket that a callback comes from.
-
-/// Asks the kernel for the owner of the socket at the other end.
+/// Asks the kernel for the owner of the socket at the other end. Every user of the machine can read a browser's
+/// argument list, and so learn the URL with the state, but cannot have a socket that this user owns.
 public enum SocketOwner {
-    /// The uid that owns the client's socket; nil if the socket has vanished, because its owner is then unknown. It is
-    /// the owner of the socket that has the addresses now; ``HTTPServer`` checks that it belongs to the same
-    /// connection.
+    /// Nil if the socket has vanished. It is the owner of the socket that has the addresses now; ``HTTPServer`` checks
+    /// that it belongs to the same connection.
     @Sendable public static func uid(of peer: Peer) -> UInt32? {
         guard case .network(let client, let clientPort, let server, let serverPort) = peer else { return nil }
         return owner(client, clientPort, server, serverPort)
     }
 
-    /// The uid that owns the socket listening at a port; nil if there is none or the kernel does not tell.
+    /// Of the socket listening at a port; nil if there is none or the kernel does not tell.
     static func uidListening(at family: Family, port: Int) -> UInt32? {
         guard let port = UInt16(exactly: port) else { return nil }
         switch family {

@@ -5,18 +5,13 @@ public import ServiceLifecycle
 internal import SignInPage
 internal import Synchronization
 
-// A port is open while a flow is pending at it, and a minute longer to serve the last page. The port is bound once and
-// kept: if it were probed first and bound later, another program could bind it in between.
-
-/// The loopback listener for redirect URIs: one for all flows, on as many ports as they need.
+/// The loopback listener for redirect URIs: one for all flows, on as many ports as they need. A port is open while a
+/// flow is pending at it, and a minute longer to serve the last page. It is bound once and kept: if it were probed
+/// first and bound later, another program could bind it in between.
 public final class LoopbackListener: Service {
-    /// Handles a callback. The task is cancelled when the browser disconnects, so work that must be finished needs a
-    /// task of its own.
+    /// The task is cancelled when the browser disconnects, so work that must be finished needs a task of its own.
     public typealias Delivery = @Sendable (CallbackArrival) async -> CallbackOutcome
-
-    /// Handles a visit of a start address.
     public typealias Visit = @Sendable (EntranceVisit) async -> EntranceOutcome
-
     /// Serializes opening and closing. ``PendingCallbacks`` has a separate lock: binding waits for the server's thread,
     /// and that thread may need ``listeners`` meanwhile.
     private let opening = Mutex(())
@@ -26,11 +21,8 @@ public final class LoopbackListener: Service {
     private let releases: AsyncStream<PendingCallbacks.Release>
     private let released: AsyncStream<PendingCallbacks.Release>.Continuation
 
-    /// - Parameters:
-    ///   - linger: how long a port's last pages are served after its last flow, because users reload them.
-    ///   - ownerOf: the uid that owns a client's socket; nil if it is unknown.
-    ///   - visit: see ``Visit``.
-    ///   - deliver: see ``Delivery``.
+    /// `linger` is how long a port's last pages are served after its last flow, because users reload them. `ownerOf`
+    /// gives the uid that owns a client's socket; nil if it is unknown.
     public init(
         linger: Duration = .seconds(60), ownerOf: @escaping @Sendable (Peer) -> UInt32? = SocketOwner.uid(of:),
         visit: @escaping Visit = { _ in .spent }, deliver: @escaping Delivery
@@ -43,8 +35,8 @@ public final class LoopbackListener: Service {
         (releases, released) = AsyncStream.makeStream()
     }
 
-    /// A browser sends its one request at once; other connections are closed when the limit is reached. The head may be
-    /// large, because browsers send the cookies of all programs that used this host, whatever their port.
+    /// A browser sends its one request at once. The head may be large, because browsers send the cookies of all
+    /// programs that used this host, whatever their port.
     private static let limits: ServerLimits = {
         var limits = ServerLimits()
         limits.maxHead = 65_536
@@ -55,11 +47,11 @@ public final class LoopbackListener: Service {
         return limits
     }()
 
-    /// The addresses that the listener is bound to: `127.0.0.1:PORT`, `[::1]:PORT`.
+    /// `127.0.0.1:PORT`, `[::1]:PORT`.
     public var listeners: [String] { pending.addresses }
 
-    /// Binds and listens for a redirect URI or a start address before it returns. Returns the address with its port.
-    /// Each call needs a call of ``close(_:)``; equal redirect URIs are counted. Throws ``CallbackListenerError``.
+    /// Listens for a redirect URI or a start address before it returns the address with its port. Each call needs a
+    /// call of ``close(_:)``; equal redirect URIs are counted. Throws ``CallbackListenerError``.
     public func open(_ binding: CallbackBinding) throws(CallbackListenerError) -> String {
         try open(binding, serving: nil)
     }
@@ -74,14 +66,11 @@ public final class LoopbackListener: Service {
         return try result.get()
     }
 
-    /// Opens a start address `http://127.0.0.1:PORT/start/KEY`, which a program opens in the browser, and returns it.
-    /// The response redirects to the authorization URL, so that this URL appears in no argument list, which every user
-    /// of the machine can read. Where 127.0.0.1 cannot be bound, it is `http://[::1]:PORT/start/KEY`. Throws the error
-    /// of 127.0.0.1 if neither can.
-    ///
-    /// - Parameters:
-    ///   - key: base64url; must stay secret until it is used.
-    ///   - redirectURI: the result of ``open(_:)``, or a redirect URI that is no loopback address.
+    /// Opens a start address `http://127.0.0.1:PORT/start/KEY`, which a program opens in the browser. The response
+    /// redirects to the authorization URL, so that this URL appears in no argument list, which every user of the
+    /// machine can read. Where 127.0.0.1 cannot be bound, it is at [::1]. Throws the error of 127.0.0.1 if neither can.
+    /// The key is base64url, and must stay secret until it is used. `redirectURI` is the result of ``open(_:)``, or no
+    /// loopback address.
     public func openEntrance(
         key: String, beside redirectURI: String, owner: String = "", peerUIDs: Set<UInt32> = []
     ) throws(CallbackListenerError) -> String {
@@ -99,8 +88,7 @@ public final class LoopbackListener: Service {
         }
     }
 
-    /// Removes one of the owner's flows from a redirect URI or a start address. After the port's last flow the port
-    /// closes when ``linger`` has passed.
+    /// Removes one of the owner's flows. After the port's last flow the port closes when ``linger`` has passed.
     public func close(_ redirectURI: String, owner: String = "") {
         guard let release = pending.remove(redirectURI, of: owner) else { return }
         released.yield(release)
@@ -134,17 +122,14 @@ public final class LoopbackListener: Service {
         }
     }
 
-    // MARK: Binding
-
-    /// Opens the port on all address families of the binding and returns its number.
+    /// On all address families of the binding. Returns the port.
     private func bind(_ binding: CallbackBinding) throws(CallbackListenerError) -> Int {
         guard binding.port == 0 else {
             try bind(binding.port, on: binding.families)
             return binding.port
         }
         if let port = pending.sharedPort(on: binding.families) { return port }
-        // A port that is free in one family may be taken in the other, for example by a program that wants to catch the
-        // code.
+        // A port that is free in one family may be taken in the other, by a program that wants to catch the code.
         var failure = CallbackListenerError.portInUse(host: Family.ipv4.address, port: 0, holder: nil)
         for _ in 0..<16 {
             let first = binding.families.contains(.ipv4) ? Family.ipv4 : .ipv6
@@ -161,7 +146,7 @@ public final class LoopbackListener: Service {
         throw failure
     }
 
-    /// Opens a fixed port on the families where it is not open yet. If one fails, newly opened ones are closed again.
+    /// On the families where the fixed port is not open yet. If one fails, newly opened ones are closed again.
     private func bind(_ port: Int, on families: Set<Family>) throws(CallbackListenerError) {
         let standing = pending.families(of: port)
         do throws(CallbackListenerError) {
@@ -189,19 +174,16 @@ public final class LoopbackListener: Service {
     }
 }
 
-// A site is everything below `http://NAME.localhost:PORT/`, for one sign-in. Its name is random, so what a browser keeps
-// for it (cookies, passwords) is apart from that of every other program of this machine.
-
-/// What answers the requests to a site. They have passed the checks of the listener: the user, the Host field, and that
-/// it is a top-level navigation. The request's URL is the path, without a query.
+/// Answers the requests to a site, which is everything below `http://NAME.localhost:PORT/`, for one sign-in. Its name
+/// is random, so what a browser keeps for it (cookies, passwords) is apart from that of every other program of this
+/// machine. The requests have passed the checks of the listener. Their URL is the path, without a query.
 public typealias LocalSite = @Sendable (HTTPRequest) async -> HTTPResponse
 
 extension LoopbackListener {
     /// Serves a site at a free port, on 127.0.0.1 and [::1]: browsers try both for names below `localhost` (RFC 6761
-    /// section 6.3), so neither may be left to another program. Where the machine has no IPv6, on 127.0.0.1 only. Returns
-    /// the site's origin and a slash; ends with ``close(_:owner:)``. Throws ``CallbackListenerError``.
-    ///
-    /// - Parameter name: a label of a host name, which nobody can guess.
+    /// section 6.3), so neither may be left to another program. Where the machine has no IPv6, on 127.0.0.1 only.
+    /// Returns the site's origin and a slash; ends with ``close(_:owner:)``. The name is a label that nobody can guess.
+    /// Throws ``CallbackListenerError``.
     public func openSite(
         _ name: String, owner: String = "", peerUIDs: Set<UInt32> = [], serving site: @escaping LocalSite
     ) throws(CallbackListenerError) -> String {
@@ -217,7 +199,7 @@ extension LoopbackListener {
 }
 
 extension CallbackPort {
-    /// The site of a Host field, whatever the path.
+    /// Whatever the path.
     func site(at authority: String) -> Waiting? {
         guard let waiting = waiting[Place(authority: authority, path: "/")], waiting.site != nil else { return nil }
         return waiting
@@ -225,7 +207,7 @@ extension CallbackPort {
 }
 
 extension ServerResponse {
-    /// A site's response, with the fields that every page has.
+    /// With the fields that every page has.
     init(_ response: HTTPResponse) {
         var fields = CallbackPages.fieldsOfSites
         for line in response.fields.lines { fields.set(line.name, line.value) }
@@ -233,16 +215,13 @@ extension ServerResponse {
     }
 }
 
-// These errors occur before the browser is opened.
-
-/// Why no listener can be opened for a redirect URI. `errno` values are the system's.
+/// Why no listener can be opened, before the browser is. `errno` values are the system's.
 public enum CallbackListenerError: Error, Sendable, Equatable {
     /// Another program uses the port; `holder` is its uid, if the kernel tells it. `host` is an address without brackets.
     case portInUse(host: String, port: Int, holder: UInt32?)
-    /// The redirect URI cannot be used with a loopback listener; `reason` says why.
+    /// Not for a loopback listener.
     case unsuitable(reason: String)
-    /// The daemon is shutting down and opens no more listeners.
     case shuttingDown
-    /// A system call failed. `port` is 0 if a free one was asked for.
+    /// `port` is 0 if a free one was asked for.
     case system(host: String, port: Int, call: String, errno: Int32)
 }

@@ -4,9 +4,7 @@ internal import RingbackBase
 internal import SignInPage
 internal import Synchronization
 
-// The pending redirect URIs and the response to every request. Binding and closing ports is done by the listener.
-
-/// The open ports and the flows that are pending at them.
+/// The open ports and the flows that are pending at them. The listener binds and closes ports.
 final class PendingCallbacks: Sendable {
     /// A redirect URI without a pending flow, whose port may be closed later.
     struct Release: Sendable, Equatable {
@@ -31,11 +29,9 @@ final class PendingCallbacks: Sendable {
         self.deliver = deliver
     }
 
-    // MARK: Ports
-
     var isShutDown: Bool { state.withLock { $0.isShutDown } }
 
-    /// All addresses that the listener is bound to, sorted.
+    /// Sorted.
     var addresses: [String] {
         let ports = state.withLock { Array($0.ports.values) }
         return ports.sorted { $0.number < $1.number }.flatMap { port in
@@ -45,19 +41,16 @@ final class PendingCallbacks: Sendable {
         }
     }
 
-    /// An open free port on these families, if there is one.
+    /// An open free port on these families.
     func sharedPort(on families: Set<Family>) -> Int? {
         state.withLock { state in
             state.ports.values.filter { $0.isFree && $0.families.isSuperset(of: families) }.map(\.number).min()
         }
     }
 
-    /// The address families that a port is open on.
-    func families(of port: Int) -> Set<Family> {
-        state.withLock { $0.ports[port]?.families ?? [] }
-    }
+    func families(of port: Int) -> Set<Family> { state.withLock { $0.ports[port]?.families ?? [] } }
 
-    /// Adds a pending flow. The port is already bound on all its families. Returns the redirect URI.
+    /// The port is already bound on all its families. Returns the redirect URI.
     func add(_ binding: CallbackBinding, at number: Int, serving site: LocalSite? = nil) -> String {
         state.withLock { state in
             let place = CallbackPort.Place(authority: binding.authority(port: number), path: binding.path)
@@ -65,10 +58,8 @@ final class PendingCallbacks: Sendable {
             var port = state.ports[number] ?? CallbackPort(number: number, isFree: binding.port == 0)
             port.families.formUnion(binding.families)
             port.authorities[place.authority, default: []].formUnion(binding.families)
-            var waiting =
-                port.waiting[place]
-                ?? CallbackPort.Waiting(
-                    base: String(redirectURI.prefix { $0 != "?" }), entranceKey: binding.entranceKey)
+            let base = String(redirectURI.prefix { $0 != "?" })
+            var waiting = port.waiting[place] ?? .init(base: base, entranceKey: binding.entranceKey)
             waiting.site = site
             // The rules of the owner's earlier flow no longer apply.
             let count = waiting.rules[binding.owner]?.count ?? 0
@@ -82,8 +73,8 @@ final class PendingCallbacks: Sendable {
         }
     }
 
-    /// Removes one of the owner's flows. Returns a release if it was the last flow of the redirect URI. The entry stays for
-    /// a while even then: a browser that repeats its callback is redirected as after the first one.
+    /// Returns a release if it was the last flow of the redirect URI. The entry stays for a while even then: a browser
+    /// that repeats its callback is redirected as after the first one.
     func remove(_ redirectURI: String, of owner: String) -> Release? {
         state.withLock { state in
             guard let (number, place) = state.places[redirectURI],
@@ -98,8 +89,7 @@ final class PendingCallbacks: Sendable {
         }
     }
 
-    /// Removes an entry that is unused since its release. True if it was its port's last one; the port must then be
-    /// closed.
+    /// Removes an entry that is unused since its release. True if it was its port's last one: the port must be closed.
     func forget(_ release: Release) -> Bool {
         state.withLock { state in
             guard let (number, place) = state.places[release.redirectURI],
@@ -114,17 +104,11 @@ final class PendingCallbacks: Sendable {
     }
 
     /// Removes everything and accepts no more flows.
-    func shutDown() {
-        state.withLock { $0 = State(isShutDown: true) }
-    }
+    func shutDown() { state.withLock { $0 = State(isShutDown: true) } }
 
-    // MARK: Requests
-
-    /// The response to a request.
     func answer(_ request: ServerRequest) async -> ServerResponse {
         let language = PageLanguage(preferredBy: request.fields)
-        guard case .network(_, _, _, let number) = request.peer,
-            let port = state.withLock({ $0.ports[Int(number)] })
+        guard case .network(_, _, _, let number) = request.peer, let port = state.withLock({ $0.ports[Int(number)] })
         else { return CallbackPages.refusal(404, in: language) }
         switch CallbackGate(port: port, user: getuid()).judge(request, owner: request.owner) {
         case .refused(let status): return CallbackPages.refusal(status, in: language)
@@ -161,26 +145,23 @@ final class PendingCallbacks: Sendable {
         }
     }
 
-    /// Redirects the browser to a page, also if the port was closed meanwhile: the address with the code is left.
+    /// Also if the port was closed meanwhile: the address with the code is left.
     private func see(_ content: PageContent, at port: Int) -> ServerResponse {
         let path = state.withLock { $0.ports[port]?.path(of: content) } ?? content.page.path
         return path.map(CallbackPages.seePage) ?? CallbackPages.away
     }
 }
 
-// The values that pass between the listener, which has no OAuth code, and the broker.
-
 /// A request that passed all checks of the listener and matches the redirect URI of a pending flow, or one that failed
 /// the check of its ``obstacle``. It contains a code, so it prints as `<callback>`.
 public struct CallbackArrival: Sendable, CustomStringConvertible, CustomReflectable {
-    /// The callback URL: the redirect URI with the query that arrived.
+    /// The redirect URI with the query that arrived.
     public let url: String
-    /// The body of a `form_post` response, undecoded; nil for a GET.
+    /// Of a `form_post` response, undecoded.
     public let form: [UInt8]?
-    /// The owners of the redirect URI, see ``CallbackBinding/owner``, whose rules admit the request. It may answer only
-    /// their flows.
+    /// Those whose rules admit the request, see ``CallbackBinding/owner``. It may answer only their flows.
     public let owners: Set<String>
-    /// Why it is no callback that may complete a flow; nil if it may.
+    /// Why it may complete no flow; nil if it may.
     public let obstacle: Obstacle?
 
     /// A check that a request failed, though it may have come from the browser of a pending sign-in.
@@ -204,8 +185,7 @@ public struct CallbackArrival: Sendable, CustomStringConvertible, CustomReflecta
     public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-/// A request for a start address of ours, with its key, see
-/// ``LoopbackListener/openEntrance(key:beside:owner:peerUIDs:)``.
+/// A request for a start address, see ``LoopbackListener/openEntrance(key:beside:owner:peerUIDs:)``.
 public enum EntranceVisit: Sendable, Equatable {
     /// A top-level navigation of an allowed user.
     case opened(key: String)
@@ -213,21 +193,19 @@ public enum EntranceVisit: Sendable, Equatable {
     case foreign(key: String, uid: UInt32?)
 }
 
-/// The result of a request for a start address.
 public enum EntranceOutcome: Sendable, Equatable {
-    /// The browser is redirected to this URL.
+    /// To this URL.
     case redirected(to: String)
-    /// The sign-in has succeeded already: the browser is shown the page that says so.
+    /// The sign-in has succeeded already.
     case completed(SignInLabel)
-    /// The address is no longer valid.
     case spent
 }
 
-/// The account and the provider that a page names. The page escapes both names.
+/// What a page names. It escapes both names.
 public struct SignInLabel: Sendable, Hashable {
-    /// The account's name, as configured.
+    /// As configured.
     public let account: String
-    /// The host of the provider; nil if it is not known.
+    /// Nil if it is not known.
     public let providerHost: String?
 
     public init(account: String, providerHost: String?) {
@@ -236,24 +214,23 @@ public struct SignInLabel: Sendable, Hashable {
     }
 }
 
-/// The result of a callback, as far as the browser's page shows it.
+/// The result of a callback for the browser's page.
 public struct CallbackOutcome: Sendable, Equatable {
     public enum Result: Sendable {
-        /// The sign-in is done.
         case completed
         /// The sign-in has ended without a session.
         case failed
-        /// The same, since the user or the provider declined.
+        /// By the user or the provider.
         case denied
         /// The flow had expired before the callback came.
         case expired
-        /// The first of two confirmations that are needed, for example when an e-mail address is changed.
+        /// The first of two confirmations, for example when an e-mail address is changed.
         case noted
-        /// The callback came from a link in an older message; the flow waits for the link in a newer one.
+        /// The link is of an older message; the flow waits for that in a newer one.
         case outdated
         /// The callback belongs to a pending flow and was refused. The flow keeps waiting.
         case refused
-        /// The same, because of the issuer that it names or does not name.
+        /// Refused because of the issuer that it names or does not name.
         case wrongIssuer
         /// The callback matched no pending flow and changed nothing.
         case unknown
@@ -262,7 +239,7 @@ public struct CallbackOutcome: Sendable, Equatable {
     public let result: Result
     /// Nil if it is not known.
     public let signIn: SignInLabel?
-    /// The URL of the daemon's own page where the sign-in goes on; nil if it does not go on.
+    /// The daemon's own page where the sign-in goes on.
     public let next: String?
 
     public init(_ result: Result, of signIn: SignInLabel? = nil, next: String? = nil) {
@@ -271,7 +248,7 @@ public struct CallbackOutcome: Sendable, Equatable {
         self.next = next
     }
 
-    /// What the page says; nil if it belongs to no flow.
+    /// Nil if it belongs to no flow.
     var content: PageContent? {
         switch result {
         case .completed: PageContent(.done, of: signIn)

@@ -1,20 +1,16 @@
-// A server may compress any response, since no request has Accept-Encoding (RFC 9110 section 12.5.3). libcurl would lose
-// the body if a coding is announced that the body does not have; a lost response to a refresh ends a session. So libcurl
-// passes on the bytes as they came, and they are decoded here, with the libraries that libcurl was built with.
-//
-// Attack: a small body that decodes to a huge one. A piece is decoded only when there is room for it.
-
 internal import CCurl
 internal import RingbackBase
 
-/// Decodes a body that comes in pieces.
+/// Decodes a body that comes in pieces. A server may compress any response, since no request has Accept-Encoding (RFC
+/// 9110 section 12.5.3). libcurl would lose the body if a coding is announced that the body does not have, and a lost
+/// response to a refresh ends a session. So libcurl passes on the bytes as they came. Attack: a small body that decodes
+/// to a huge one. A piece is decoded only when there is room for it.
 struct ContentDecoder {
-    /// The codings in the order in which they are undone.
+    /// In the order in which they are undone.
     private let stages: [DecoderStage]
-
     /// The most codings that are undone, as in libcurl.
     private static let maxCodings = 5
-    /// How much one coding gives to the next at a time.
+    /// The bytes that one coding gives to the next at a time.
     private static let piece = 16 << 10
 
     /// Nil if no coding is stated, or one that cannot be decoded: the body is then passed on as it came.
@@ -25,7 +21,7 @@ struct ContentDecoder {
 
     private init(_ codings: [DecoderStage.Coding]) { stages = codings.reversed().map(DecoderStage.init) }
 
-    /// The codings in the order in which they were applied; nil if one of them cannot be decoded.
+    /// In the order in which they were applied; nil if one of them cannot be decoded.
     private static func codings(in fields: HTTPFields) -> [DecoderStage.Coding]? {
         var codings: [DecoderStage.Coding] = []
         for value in fields[all: "Content-Encoding"] {
@@ -39,10 +35,9 @@ struct ContentDecoder {
         return codings
     }
 
-    /// Gives it the next bytes of the body.
     func give(_ bytes: UnsafeRawBufferPointer) { unsafe stages.first?.give(bytes) }
 
-    /// The next decoded bytes, at most so many. None if it needs more of the body.
+    /// None if more of the body is needed.
     func take(atMost room: Int) -> [UInt8] { take(from: stages.count - 1, atMost: room) }
 
     private func take(from index: Int, atMost room: Int) -> [UInt8] {
@@ -55,18 +50,14 @@ struct ContentDecoder {
         }
     }
 
-    /// True if all that came was decoded to its end.
+    /// All that came was decoded to its end.
     var isWhole: Bool { stages.allSatisfy(\.isWhole) }
-    /// True if the body is not in the stated coding.
+    /// The body is not in the stated coding.
     var hasFailed: Bool { stages.contains(where: \.hasFailed) }
 
-    // MARK: A body that is here
-
-    /// What became of a body.
     enum Decoded {
         /// There was nothing to decode, or it cannot be decoded: the body stays as it came, with its Content-Encoding.
         case asItCame
-        /// The whole body.
         case whole([UInt8])
         /// The beginning; the rest is damaged or missing.
         case beginning([UInt8])
@@ -74,8 +65,8 @@ struct ContentDecoder {
         case tooLarge([UInt8])
     }
 
-    /// Decodes a body. A body of text was not encoded, whatever the response states; one that begins as gzip does is
-    /// decoded even if the response states nothing: no JSON and no form begins like that.
+    /// A body of text was not encoded, whatever the response states; one that begins as gzip does is decoded even if
+    /// the response states nothing: no JSON and no form begins like that.
     static func decode(_ body: [UInt8], _ fields: HTTPFields, limit: Int) -> Decoded {
         guard !body.isEmpty, fields.contains("Content-Encoding") || DecoderStage.isGzip(body) else { return .asItCame }
         guard !isText(body) else { return .whole(body) }
@@ -106,7 +97,6 @@ struct ContentDecoder {
     }
 }
 
-/// One coding of a body.
 @safe private final class DecoderStage {
     enum Coding {
         case gzip, deflate, brotli, zstd
@@ -197,7 +187,7 @@ struct ContentDecoder {
         phase = unsafe decoder == nil ? .failed : .decoding
     }
 
-    /// The format by the first bytes; nil for a body that is not encoded.
+    /// By the first bytes; nil for a body that is not encoded.
     private var format: Int32? {
         let first = first
         switch coding {
@@ -221,7 +211,6 @@ struct ContentDecoder {
     }
 
     private var first: [UInt8] { unsafe input.withFirst(2) { unsafe [UInt8]($0) } }
-
     static func isGzip(_ bytes: [UInt8]) -> Bool { bytes.starts(with: [0x1F, 0x8B]) }
 
     /// Decodes until there is no room or no input. The decoder may also hold bytes of input that it has read.

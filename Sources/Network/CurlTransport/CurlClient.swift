@@ -3,26 +3,22 @@ internal import Glibc
 public import RingbackBase
 internal import Synchronization
 
-// The only code that connects to providers. It limits the time and size of each response. Neither the environment nor a
-// redirect nor an unusual URL can make it send a secret to another host than that of the request's URL.
-
-/// Sends requests with libcurl, many at the same time, on one thread. The thread exists only while there is work.
-///
-/// HTTP/1.1 over TLS 1.2 or newer; plain HTTP to loopback only; no redirects, cookies or netrc; a proxy only if one is
-/// configured.
+/// Sends requests with libcurl, many at the same time, on one thread that exists only while there is work. The only
+/// code that connects to providers. Neither the environment nor a redirect nor an unusual URL can make it send a secret
+/// to another host than that of the request's URL. HTTP/1.1 over TLS 1.2 or newer; plain HTTP to loopback only; no
+/// redirects, cookies or netrc; a proxy only if one is configured.
 public final class CurlClient: HTTPClient {
     private let loop: CurlLoop
     private let settings = Mutex(Settings())
 
     private struct Settings {
         var proxy: HTTPProxy?
-        /// When the configuration was last loaded: parsed certificate authorities that are older are parsed again.
+        /// Parsed certificate authorities that are older are parsed again.
         var authoritiesChanged: ContinuousClock.Instant?
     }
 
-    /// Sets what applies to all requests from now on. The system's certificate authorities are read again.
-    ///
-    /// - Parameter proxy: used for requests whose ``HTTPRequest/route`` is `standard`; nil for no proxy.
+    /// For all requests from now on. The system's certificate authorities are read again. `proxy` is used for requests
+    /// whose ``HTTPRequest/route`` is `standard`.
     public func configure(proxy: HTTPProxy?) {
         settings.withLock { settings in
             settings.proxy = proxy
@@ -30,7 +26,7 @@ public final class CurlClient: HTTPClient {
         }
     }
 
-    /// Creates a client with the User-Agent `ringback/VERSION`. The thread starts with the first request.
+    /// The thread starts with the first request. The User-Agent is `ringback/VERSION`.
     public init(version: String) {
         loop = CurlLoop(userAgent: "ringback/\(version)", restsAfter: .seconds(60))
     }
@@ -40,16 +36,12 @@ public final class CurlClient: HTTPClient {
         loop = CurlLoop(userAgent: "ringback/\(version)", restsAfter: restsAfter)
     }
 
-    deinit {
-        loop.shutdown()
-    }
+    deinit { loop.shutdown() }
 
-    /// Loads and initializes libcurl once per process; otherwise the first request does it. Takes some milliseconds.
-    /// Returns false if libcurl cannot be loaded; then every request throws `unreachable`.
-    ///
-    /// Other threads may run meanwhile: nothing else in the process uses libcurl, and of the libraries that it
-    /// initializes only OpenSSL is shared, which locks its own initialization. `main` has cleaned the environment
-    /// before.
+    /// Loads libcurl once per process, which takes some milliseconds; otherwise the first request does it. If it
+    /// returns false, every request throws `unreachable`. Other threads may run meanwhile: nothing else in the process
+    /// uses libcurl, and of the libraries that it initializes only OpenSSL is shared, which locks its own
+    /// initialization.
     @discardableResult
     public static func prepare() -> Bool { isPrepared }
 
@@ -59,11 +51,9 @@ public final class CurlClient: HTTPClient {
         return ccurl_load()
     }()
 
-    /// Sends the request and returns the complete response, whatever its status. Cancelling the task ends the transfer.
-    /// Throws ``HTTPClientError`` if there is no usable response.
-    ///
-    /// With ``HTTPRequest/keepsPartialBody``, the body of a 2xx response that ends early after at least one byte
-    /// (connection lost, time or size limit reached, malformed chunk) is returned as far as it arrived.
+    /// Cancelling the task ends the transfer. With ``HTTPRequest/keepsPartialBody``, the body of a 2xx response that
+    /// ends early after at least one byte (connection lost, time or size limit reached, malformed chunk) is returned as
+    /// far as it arrived.
     public func send(_ request: HTTPRequest) async throws(HTTPClientError) -> HTTPResponse {
         guard let url = try? WebURL(parsing: request.url), url.isSecure, url.host != nil else { throw .refusedURL }
         let host = url.place
@@ -96,19 +86,15 @@ public final class CurlClient: HTTPClient {
             reply: reply)
     }
 
-    /// Ends the thread. Pending and later requests fail with `.cancelled`.
-    public func shutdown() {
-        loop.shutdown()
-    }
+    /// Pending and later requests fail with `.cancelled`.
+    public func shutdown() { loop.shutdown() }
 
-    /// For tests: true while the thread exists.
+    /// For tests.
     var isRunning: Bool { loop.isRunning }
 }
 
-// Maps libcurl's many error codes to the few cases that callers distinguish.
-
 extension CURLcode {
-    /// True if this error can end a body that has begun. The part that arrived is then genuine.
+    /// The error can end a body that has begun. The part that arrived is then genuine.
     var breaksOff: Bool {
         switch self {
         // WRITE_ERROR means that our own callback accepted no more bytes.
@@ -121,14 +107,12 @@ extension CURLcode {
 }
 
 enum CurlFailure {
-    /// True if a TLS handshake failed because what the server sent is not TLS. No code of libcurl says so; the reason
-    /// of OpenSSL is in the words.
+    /// A TLS handshake failed because the server does not speak TLS, which only the words of OpenSSL say.
     static func isPlainText(_ words: String) -> Bool {
         words.contains("wrong version number") || words.contains("packet length too long")
     }
 
-    /// True if the body of a 400 is that of a server that speaks TLS and was sent a request without it: the texts of
-    /// nginx, of Apache's httpd and of Go's server.
+    /// The body of a 400 of a server that speaks TLS: the texts of nginx, of Apache's httpd and of Go's server.
     static func asksForTLS(_ body: [UInt8]) -> Bool {
         guard body.count <= 4_096 else { return false }
         let text = String(decoding: body, as: UTF8.self)
@@ -140,8 +124,7 @@ enum CurlFailure {
 }
 
 extension HTTPClientError {
-    /// The meaning of a failed transfer. `hasHead`: the head of the response was complete, so a lost connection
-    /// truncated the body.
+    /// `hasHead`: the head of the response was complete, so a lost connection truncated the body.
     init(_ result: CURLcode, host: String, hasHead: Bool) {
         switch result {
         case CURLE_OPERATION_TIMEDOUT: self = .timedOut(host: host)
@@ -151,8 +134,7 @@ extension HTTPClientError {
             CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER, CURLE_SSL_ISSUER_ERROR,
             CURLE_SSL_CRL_BADFILE, CURLE_SSL_INVALIDCERTSTATUS, CURLE_USE_SSL_FAILED:
             self = .untrusted(host: host, reason: HTTPClientError.words(for: result))
-        // UNSUPPORTED_PROTOCOL is what libcurl reports for a response without a status line. The URL was checked
-        // before.
+        // UNSUPPORTED_PROTOCOL is what libcurl reports for a response without a status line.
         case CURLE_PARTIAL_FILE, CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING, CURLE_UNSUPPORTED_PROTOCOL,
             CURLE_WRITE_ERROR:
             self = .malformed(host: host)
@@ -180,11 +162,9 @@ extension HTTPClientError {
     }
 }
 
-/// The reason in words why a server's certificate was not accepted (X509_V_ERR_* of OpenSSL's x509_vfy.h).
+/// X509_V_ERR_* of OpenSSL's x509_vfy.h.
 enum VerificationFailure {
-    /// - Parameters:
-    ///   - code: the result of the verification; 0 if the chain is valid but the name does not match.
-    ///   - hasOwnAuthorities: the account has a `ca_file`.
+    /// `code` is 0 if the chain is valid but the name does not match. `hasOwnAuthorities`: the account has a `ca_file`.
     static func words(for code: Int, hasOwnAuthorities: Bool) -> String {
         switch code {
         case 9: "the certificate is not valid yet; check this machine's clock"

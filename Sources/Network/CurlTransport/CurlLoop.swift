@@ -3,25 +3,23 @@ internal import Glibc
 internal import RingbackBase
 internal import Synchronization
 
-// A multi handle belongs to one thread. Other threads pass their requests through the mailbox. The only libcurl
-// function that they call is curl_multi_wakeup, which is allowed from any thread while the handle exists. Race: it is
-// called under the mailbox's lock, and the thread removes the handle from the mailbox under the same lock before it
-// destroys it.
-
 typealias TransferOutcome = Result<HTTPResponse, HTTPClientError>
 typealias Reply = OneOutcome<TransferOutcome>
 
-/// The thread that performs all transfers. It starts with the first one and ends after some time without any, so that
-/// an idle daemon holds no connections to providers and no parsed certificates.
+/// The thread that performs all transfers. It ends after some time without any, so that an idle daemon holds no
+/// connections to providers and no parsed certificates.
+///
+/// A multi handle belongs to one thread. Other threads pass their requests through the mailbox. Race: they call
+/// curl_multi_wakeup, which is allowed while the handle exists, under the mailbox's lock, under which the thread
+/// removes the handle from the mailbox before it destroys it.
 final class CurlLoop: Sendable {
-    /// A request on its way to the thread.
     struct Job: Sendable {
         let request: HTTPRequest
         let url: WebURL
         let host: String
         /// Nil for a direct connection.
         let proxy: HTTPProxy?
-        /// The maximum age in seconds of the system's parsed certificate authorities; nil for any age.
+        /// In seconds, of the system's parsed certificate authorities; nil for any age.
         let authoritiesAge: Int?
         let reply: Reply
     }
@@ -53,7 +51,6 @@ final class CurlLoop: Sendable {
         }
     }
 
-    /// Puts the job into the mailbox and wakes or starts the thread.
     func submit(_ job: Job) {
         let refusal: HTTPClientError? = mailbox.withLock { box in
             switch box.phase {
@@ -98,8 +95,6 @@ final class CurlLoop: Sendable {
         }
     }
 
-    // MARK: The thread
-
     private func run(_ multi: UnsafeMutableRawPointer) {
         let transfers = unsafe TransferSet(multi: multi, userAgent: userAgent)
         while true {
@@ -109,8 +104,7 @@ final class CurlLoop: Sendable {
             if post.hasCancellations { transfers.dropAbandoned() }
             transfers.advance()
             if !transfers.isEmpty {
-                // libcurl wakes up for its sockets and timers by itself. The limit of 1 s keeps the delay short if that
-                // fails.
+                // libcurl wakes up for its sockets and timers by itself. The limit keeps the delay short if that fails.
                 transfers.wait(atMost: .seconds(1))
                 continue
             }
@@ -139,8 +133,7 @@ final class CurlLoop: Sendable {
         }
     }
 
-    /// If there is nothing to do, removes the handle from the mailbox and returns true. The next job starts a new
-    /// thread.
+    /// True if there is nothing to do. The next job starts a new thread.
     private func rest() -> Bool {
         mailbox.withLock { box in
             guard box.jobs.isEmpty, case .running = box.phase else { return false }
@@ -160,15 +153,13 @@ final class CurlLoop: Sendable {
     }
 }
 
-// Used only on the loop's thread, so nothing here is locked.
-
-/// The multi handle and the transfers in it.
+/// The multi handle and the transfers in it. Used only on the loop's thread.
 @safe final class TransferSet {
     private let multi: UnsafeMutableRawPointer
     private let userAgent: String
     private var transfers: [UnsafeMutableRawPointer: Transfer] = unsafe [:]
 
-    /// Takes ownership of the multi handle.
+    /// Owns the multi handle.
     init(multi: UnsafeMutableRawPointer, userAgent: String) {
         unsafe self.multi = multi
         self.userAgent = userAgent
@@ -176,7 +167,7 @@ final class CurlLoop: Sendable {
 
     var isEmpty: Bool { unsafe transfers.isEmpty }
 
-    /// Starts a transfer, unless its caller was cancelled already.
+    /// Does nothing if the caller was cancelled already.
     func add(_ job: CurlLoop.Job) {
         guard !job.reply.isGiven else { return }
         guard let transfer = Transfer(job, userAgent: userAgent) else {
@@ -195,7 +186,7 @@ final class CurlLoop: Sendable {
         for transfer in unsafe Array(transfers.values) where transfer.reply.isGiven { remove(transfer) }
     }
 
-    /// Does all work that needs no waiting, and delivers the outcomes of finished transfers.
+    /// Does all work that needs no waiting.
     func advance() {
         var running: Int32 = 0
         guard unsafe ccurl_multi_perform(multi, &running) == CURLM_OK else { return failAll() }
@@ -205,8 +196,7 @@ final class CurlLoop: Sendable {
                 let transfer = unsafe transfers[easy]
             else { continue }
             // The message is valid only as long as the handle is in the set.
-            let result = unsafe ccurl_message_result(message)
-            let outcome = transfer.outcome(of: result)
+            let outcome = transfer.outcome(of: unsafe ccurl_message_result(message))
             remove(transfer)
             transfer.reply.give(outcome)
         }
@@ -219,7 +209,6 @@ final class CurlLoop: Sendable {
         unsafe ccurl_multi_poll(multi, Int32(clamping: milliseconds))
     }
 
-    /// Fails the remaining transfers and destroys the handle.
     func close() {
         for transfer in unsafe Array(transfers.values) {
             remove(transfer)
@@ -228,7 +217,7 @@ final class CurlLoop: Sendable {
         unsafe ccurl_multi_cleanup(multi)
     }
 
-    /// libcurl itself failed (out of memory or an internal error): every caller gets an error and may try again.
+    /// libcurl itself failed (out of memory or an internal error): every caller may try again.
     private func failAll() {
         for transfer in unsafe Array(transfers.values) {
             remove(transfer)

@@ -1,16 +1,16 @@
 internal import CCurl
 public import RingbackBase
 
-/// Transfers whose bodies flow in both directions, many at the same time, on the thread of who waits for them together
-/// with its own descriptors. Connections are kept and used again; HTTP/2 where the server has it. Redirects are returned.
-/// The environment, cookies and netrc are ignored, as by ``CurlClient``.
+/// Transfers whose bodies flow in both directions, many at the same time, on the thread of who waits for them.
+/// Connections are kept and used again; HTTP/2 where the server has it. Redirects are returned. The environment,
+/// cookies and netrc are ignored, as by ``CurlClient``.
 @safe public final class CurlStreams {
     /// A descriptor that is waited for together with the transfers.
     public struct Watched: Sendable {
         public let descriptor: Int32
         public var wantsInput: Bool
         public var wantsOutput: Bool
-        /// What the wait found. The end of a stream counts as input.
+        /// The end of a stream counts as input.
         public fileprivate(set) var hasInput = false
         public fileprivate(set) var hasOutput = false
 
@@ -49,12 +49,8 @@ public import RingbackBase
 
     public var waker: Waker { unsafe Waker(multi: multi) }
 
-    /// Starts a transfer. Nil for a request that cannot be sent: not https (or http on loopback), or a field that is no
-    /// field.
-    ///
-    /// - Parameters:
-    ///   - length: bytes of the body; nil for none. The body of the request itself is not used.
-    ///   - proxy: the proxy, if it is to be used for this URL.
+    /// Nil for a request that cannot be sent: not https (or http on loopback), or an invalid field. `length` is the
+    /// body's, which ``StreamTransfer/give(_:)`` gives; nil for none. The proxy is used if it covers the URL.
     public func start(_ request: HTTPRequest, length: Int?, proxy: HTTPProxy? = nil) -> StreamTransfer? {
         guard let url = try? WebURL(parsing: request.url), url.isSecure, url.host != nil,
             RequestFields.areSendable(request),
@@ -66,7 +62,6 @@ public import RingbackBase
         return transfer
     }
 
-    /// Ends a transfer that nobody wants any more.
     public func cancel(_ transfer: StreamTransfer) {
         guard unsafe transfers.removeValue(forKey: transfer.easy) != nil else { return }
         unsafe ccurl_multi_remove_handle(multi, transfer.easy)
@@ -90,8 +85,7 @@ public import RingbackBase
         unerased.removeAll { $0.eraseToken() }
     }
 
-    /// Waits until a transfer or one of the descriptors has something to do, another thread wakes it, or the time has
-    /// passed.
+    /// Waits until a transfer or a descriptor has something to do, another thread wakes it, or the time has passed.
     public func wait(_ watched: inout [Watched], atMost milliseconds: Int) {
         var entries = watched.map { entry in
             curl_waitfd(
@@ -110,29 +104,25 @@ public import RingbackBase
     }
 }
 
-// Bodies flow in both directions through buffers of a limited size. libcurl pauses a direction whose buffer is full (of
-// what was received) or empty (of what is to be sent), and goes on when the owner has taken or given something.
-
-/// One transfer of ``CurlStreams``. Used on one thread.
+/// One transfer of ``CurlStreams``. Used on one thread. Bodies flow through buffers of a limited size. libcurl pauses a
+/// direction whose buffer is full (of what was received) or empty (of what is to be sent), and goes on when the owner
+/// has taken or given something.
 @safe public final class StreamTransfer {
-    /// How a transfer ended.
     public enum Outcome: Sendable {
         /// The response is whole.
         case whole
-        /// There was no connection, so the server has got nothing of the request.
+        /// The server has got nothing of the request.
         case notSent(HTTPClientError)
         /// The connection ended before the response was whole.
         case broken(HTTPClientError)
     }
 
-    /// Bytes of each buffer. Larger ones are slower: they are in no cache of the processor, and are made anew again and
-    /// again.
+    /// Bytes of each buffer. Larger ones are in no cache of the processor.
     public static let window = 256 << 10
-    /// Bytes that libcurl reads at a time, for each connection.
+    /// Bytes that libcurl reads at a time.
     private static let piece = 128 << 10
-    /// The time after which libcurl is not expected to send a request again.
+    /// libcurl is not expected to send a request again after that.
     private static let repeatsWithin = Duration.seconds(5)
-
     let easy: UnsafeMutableRawPointer
     private let host: String
     private var fieldList: UnsafeMutablePointer<curl_slist>?
@@ -142,17 +132,17 @@ public import RingbackBase
     /// Nil for a body without a content coding.
     private var decoder: ContentDecoder?
     private var unsent: Int
-    /// True once the head of the request was sent.
+    /// The head of the request was sent.
     private let isSent: UnsafeMutablePointer<Bool>
-    /// True once an address of this machine was refused.
+    /// An address of this machine was refused.
     private let isRefused: UnsafeMutablePointer<Bool>
     private let begin = ContinuousClock.now
     private var isReceivingPaused = false
     private var isSendingPaused = false
-    /// How it ended; nil while it goes on.
+    /// Nil while it goes on.
     public internal(set) var outcome: Outcome?
 
-    /// - Parameter length: bytes of the body, which are given by ``give(_:)``; nil for a request without one.
+    /// `length` is the body's; nil for a request without one.
     init?(_ request: HTTPRequest, _ url: WebURL, proxy: HTTPProxy?, length: Int?, userAgent: String) {
         guard let easy = unsafe ccurl_easy_init() else { return nil }
         unsafe self.easy = easy
@@ -204,9 +194,9 @@ public import RingbackBase
         unsafe isRefused.deallocate()
     }
 
-    /// A stream may last for days, a token may be signed out before. So its token is zeroed once it was sent and libcurl will
-    /// not send it again: when the response begins, or after some seconds, in which a kept connection that the server had
-    /// closed was noticed. True if that is done.
+    /// A stream may last for days, a token may be signed out before. So its token is zeroed once libcurl will not send
+    /// it again: when the response begins, or after some seconds, in which a kept connection that the server had closed
+    /// was noticed. True if that is done.
     @discardableResult func eraseToken() -> Bool {
         let isSafe = unsafe isSent.pointee && ContinuousClock.now - begin > StreamTransfer.repeatsWithin
         guard outcome != nil || head.isComplete || isSafe else { return false }
@@ -215,7 +205,7 @@ public import RingbackBase
         return true
     }
 
-    /// The head of the response, once it is there.
+    /// Nil until the head is there.
     public var response: (status: Int, fields: HTTPFields)? {
         guard head.isComplete else { return nil }
         var status = 0
@@ -225,11 +215,9 @@ public import RingbackBase
 
     /// How many bytes of the request's body it takes now.
     public var room: Int { StreamTransfer.window - sending.count }
-
-    /// Bytes of the request's body that wait to be sent.
     public var unsentBytes: Int { sending.count }
 
-    /// Gives it the next bytes of the request's body.
+    /// The next bytes of the request's body.
     public func give(_ bytes: [UInt8]) {
         sending.append(bytes)
         guard isSendingPaused, outcome == nil else { return }
@@ -237,7 +225,7 @@ public import RingbackBase
         goOn()
     }
 
-    /// Takes what has been received of the response's body, at most so many bytes.
+    /// Of the response's body.
     public func take(atMost count: Int) -> [UInt8] {
         let taken = received.take(atMost: count)
         resumeReceiving()
@@ -246,13 +234,14 @@ public import RingbackBase
 
     /// Bytes that ``take(atMost:)`` could give.
     public var available: Int { received.count }
+    public var isEmpty: Bool { received.isEmpty }
 
-    /// Lends what has been received, at most so many bytes. They stay until ``drop(_:)``.
+    /// Lends at most so many bytes. They stay until ``drop(_:)``.
     public func withFirst<Result>(_ count: Int, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
         unsafe received.withFirst(count, body)
     }
 
-    /// Removes the first bytes of what has been received; there must be so many.
+    /// There must be so many bytes.
     public func drop(_ count: Int) {
         received.drop(count)
         resumeReceiving()
@@ -265,15 +254,11 @@ public import RingbackBase
         goOn()
     }
 
-    /// True if ``take(atMost:)`` has nothing to give.
-    public var isEmpty: Bool { received.isEmpty }
-
     private func goOn() {
         unsafe ccurl_easy_pause(
             easy, (isReceivingPaused ? ccurl_pause_receiving : 0) | (isSendingPaused ? ccurl_pause_sending : 0))
     }
 
-    /// The meaning of libcurl's result.
     func end(_ result: CURLcode) {
         guard result != CURLE_OK else {
             outcome = head.isComplete ? .whole : .broken(.malformed(host: host))
@@ -295,8 +280,6 @@ public import RingbackBase
         default: outcome = .broken(error)
         }
     }
-
-    // MARK: Callbacks of libcurl
 
     fileprivate func takeHead(_ line: UnsafeRawBufferPointer) -> Int {
         guard unsafe head.take(line.bytes) else { return 0 }
@@ -322,7 +305,7 @@ public import RingbackBase
         return bytes.count
     }
 
-    /// Decodes as much as there is room for. What is left waits in the decoder, until the owner has taken something.
+    /// As much as there is room for. What is left waits in the decoder.
     private func decode() {
         guard let decoder else { return }
         while received.count < StreamTransfer.window {

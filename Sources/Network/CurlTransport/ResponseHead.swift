@@ -1,11 +1,9 @@
 internal import RingbackBase
 
-// libcurl passes on the lines of every head that it reads, including interim responses (RFC 9110 section 15.2), and the
-// trailers. Only the lines of the last head are kept. The size limit counts all of them.
-
-/// Collects the header fields of a response, line by line.
+/// Collects the header fields of a response, line by line. libcurl passes on the lines of every head, including interim
+/// responses (RFC 9110 section 15.2), and the trailers. Only the lines of the last head are kept.
 struct ResponseHead {
-    /// The maximum size in bytes. An endless head must not fill the memory.
+    /// An endless head must not fill the memory. All lines count.
     static let maxBytes = 65_536
 
     private enum Place {
@@ -18,15 +16,11 @@ struct ResponseHead {
     private var count = 0
     private var pairs: [(name: String, value: String)] = []
     private(set) var isTooLarge = false
-
-    /// True once the head of the final response is complete.
-    var isComplete: Bool {
-        if case .end = place { true } else { false }
-    }
-
+    /// Of the final response.
+    var isComplete: Bool { if case .end = place { true } else { false } }
     var fields: HTTPFields { HTTPFields(pairs.map { ($0.name, $0.value) }) }
 
-    /// Takes a line including its line break. False ends the transfer.
+    /// A line with its line break. False ends the transfer.
     mutating func take(_ line: RawSpan) -> Bool {
         count += line.byteCount
         guard count <= ResponseHead.maxBytes else {
@@ -67,7 +61,7 @@ struct ResponseHead {
         return bytes
     }
 
-    /// The text without surrounding whitespace.
+    /// Without surrounding whitespace.
     private static func text(_ bytes: ArraySlice<UInt8>) -> String {
         let isSpace: (UInt8) -> Bool = { $0 == 0x20 || $0 == 0x09 }
         var bytes = bytes.drop(while: isSpace)

@@ -2,9 +2,7 @@ internal import CCurl
 internal import Glibc
 internal import RingbackBase
 
-// Sets the libcurl options of one request. If one of them cannot be set, nothing is sent.
-
-/// One transfer of libcurl and what has been received so far.
+/// One transfer of libcurl and what has been received so far. If an option cannot be set, nothing is sent.
 @safe final class Transfer {
     let easy: UnsafeMutableRawPointer
     let host: String
@@ -19,13 +17,13 @@ internal import RingbackBase
     private var body: [UInt8] = []
     private let maxBody: Int
     private var isTooLarge = false
-    /// When the request must be sent at the latest, and whether it was begun to be sent; nil if there is no such limit.
+    /// When the request must be sent at the latest; nil if there is no such limit.
     private let sending: UnsafeMutablePointer<ccurl_sending>?
     private let unsentMark: UnsentMark?
     /// libcurl's own words about a failure, which hold what OpenSSL reported.
     private let words: UnsafeMutablePointer<CChar>
 
-    /// Prepares an easy handle. Nil if an option cannot be set.
+    /// Nil if an option cannot be set.
     init?(_ job: CurlLoop.Job, userAgent: String) {
         guard let easy = unsafe ccurl_easy_init() else { return nil }
         unsafe self.easy = easy
@@ -50,8 +48,7 @@ internal import RingbackBase
         var options = unsafe EasyOptions(easy)
         options.setRules(for: job.url, limits: job.request.limits, keepsPartialBody: keepsPartialBody)
         if let proxy = job.proxy {
-            // The proxy resolves the host's name. The address that we connect to is the proxy's, so it cannot be
-            // checked here.
+            // It resolves the name. The address that we connect to is the proxy's.
             options.setProxy(proxy)
         } else if job.request.refusesPrivateAddresses {
             options.refusePrivate()
@@ -83,7 +80,6 @@ internal import RingbackBase
         unsafe sending?.deallocate()
     }
 
-    /// The outcome for the caller after libcurl has finished.
     func outcome(of result: CURLcode) -> TransferOutcome {
         guard let failure = failure(result) else {
             // libcurl treats a head that is cut off as a response without a body.
@@ -100,7 +96,7 @@ internal import RingbackBase
         return decoded(status, failure)
     }
 
-    /// The response with a decoded body; `failure` is why it is not complete.
+    /// `failure` is why the response is not complete.
     private func decoded(_ status: Int, _ failure: HTTPClientError?) -> TransferOutcome {
         var response = HTTPResponse(status: status, fields: head.fields, truncation: failure, peer: peer)
         if failure == nil { response.address = address }
@@ -128,16 +124,15 @@ internal import RingbackBase
         return .success(response)
     }
 
-    /// Why the response is not complete; nil if it is.
+    /// Nil if the response is complete.
     private func failure(_ result: CURLcode) -> HTTPClientError? {
         if isTooLarge || head.isTooLarge || result == CURLE_FILESIZE_EXCEEDED { return .tooLarge(host: host) }
         guard result != CURLE_OK else { return nil }
         if let proxy, let failure = proxyFailure(result, proxy) { return failure }
         if result == CURLE_PEER_FAILED_VERIFICATION {
-            return .untrusted(
-                host: host,
-                reason: VerificationFailure.words(
-                    for: number(CURLINFO_SSL_VERIFYRESULT) ?? 0, hasOwnAuthorities: trustsOwnAuthorities))
+            let code = number(CURLINFO_SSL_VERIFYRESULT) ?? 0
+            let reason = VerificationFailure.words(for: code, hasOwnAuthorities: trustsOwnAuthorities)
+            return .untrusted(host: host, reason: reason)
         }
         if result == CURLE_SSL_CONNECT_ERROR, unsafe CurlFailure.isPlainText(String(cString: words)) {
             return .wrongScheme(host: host, speaksTLS: false)
@@ -145,7 +140,7 @@ internal import RingbackBase
         return HTTPClientError(result, host: host, hasHead: head.isComplete)
     }
 
-    /// The failure if the proxy opened no tunnel; nil if it did or was not the cause.
+    /// Nil if the proxy opened a tunnel or was not the cause.
     private func proxyFailure(_ result: CURLcode, _ proxy: HTTPProxy) -> HTTPClientError? {
         let name = "\(proxy.url.host ?? ""):\(proxy.url.port.map(String.init) ?? "80")"
         return proxyReason(result, name, proxy).map { .unreachable(host: host, reason: $0, proxy: name) }
@@ -171,7 +166,7 @@ internal import RingbackBase
         }
     }
 
-    /// Where the server is. A proxy resolves the name itself, so the server's address is not known then.
+    /// A proxy resolves the name itself, so the server's address is not known then.
     private var peer: PeerPlace {
         guard proxy == nil else { return .unknown }
         return switch unsafe ccurl_peer(easy) {
@@ -182,7 +177,7 @@ internal import RingbackBase
         }
     }
 
-    /// The server's address. A proxy's is of no use.
+    /// A proxy's is of no use.
     private var address: String? {
         guard proxy == nil, let text = unsafe ccurl_address(easy) else { return nil }
         return unsafe String(cString: text)
@@ -193,7 +188,7 @@ internal import RingbackBase
         return unsafe ccurl_get_long(easy, name, &value) == CURLE_OK ? value : nil
     }
 
-    /// The status of the final response; nil if it is not between 200 and 599.
+    /// Of the final response; nil if it is not between 200 and 599.
     private var status: Int? {
         number(CURLINFO_RESPONSE_CODE).flatMap { (200...599).contains($0) ? $0 : nil }
     }
@@ -227,23 +222,18 @@ private let receiveBody: ccurl_data_callback = { bytes, size, count, context in
     return unsafe transfer.takeBody(UnsafeRawBufferPointer(start: bytes, count: size * count))
 }
 
-// Sets every option explicitly where libcurl's default is for a command line tool, which reads proxies and passwords
-// from the environment and opens files.
-
-/// Sets options of one easy handle and remembers whether all of them could be set.
+/// Sets options of one easy handle, explicitly also where libcurl's default is for a command line tool, which reads
+/// proxies and passwords from the environment and opens files.
 @safe struct EasyOptions {
     private let easy: UnsafeMutableRawPointer
     private(set) var areAllSet = true
 
-    init(_ easy: UnsafeMutableRawPointer) {
-        unsafe self.easy = easy
-    }
+    init(_ easy: UnsafeMutableRawPointer) { unsafe self.easy = easy }
 
-    /// The rules for a request: where it may go, how long it may take, and how large the response may be.
+    /// Where a request may go, how long it may take, and how large the response may be.
     mutating func setRules(for url: WebURL, limits: HTTPLimits, keepsPartialBody: Bool) {
         set(CURLOPT_URL, url.text)
-        // The caller has checked that `http` is used only with a loopback host. Nothing may change the scheme
-        // afterwards.
+        // `http` was checked to have a loopback host. Nothing may change the scheme afterwards.
         set(CURLOPT_PROTOCOLS_STR, url.scheme)
         set(CURLOPT_REDIR_PROTOCOLS_STR, "https")
         set(CURLOPT_FOLLOWLOCATION, 0)
@@ -254,27 +244,26 @@ private let receiveBody: ccurl_data_callback = { bytes, size, count, context in
         set(CURLOPT_NOPROXY, "*")
         set(CURLOPT_NETRC, Int(CURL_NETRC_IGNORED.rawValue))
         set(CURLOPT_HTTP09_ALLOWED, 0)
-        // HTTP/1.1 has one request at a time on a connection, so libcurl does not repeat a request that got no
-        // response. Without an Accept-Encoding option it decodes nothing, see `ContentDecoder`.
+        // With one request at a time on a connection, libcurl does not repeat a request that got no response. Without
+        // an Accept-Encoding option it decodes nothing, see `ContentDecoder`.
         set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
         set(CURLOPT_TIMEOUT_MS, EasyOptions.milliseconds(limits.timeout))
         set(CURLOPT_CONNECTTIMEOUT_MS, EasyOptions.milliseconds(min(limits.timeout, .seconds(10))))
-        // With this option libcurl rejects a body whose stated length is too large before it reads any of it. Where a
-        // partial body is wanted, only our own buffer limits the size.
+        // libcurl then rejects a body whose stated length is too large before it reads any of it. Where a partial body
+        // is wanted, only our own buffer limits the size.
         if !keepsPartialBody { set(CURLOPT_MAXFILESIZE, limits.maxBody) }
-        // No signals for name resolution, and no waiting at the end for a resolver thread that is still running.
+        // No signals for name resolution, and no waiting at the end for a resolver thread.
         set(CURLOPT_NOSIGNAL, 1)
         set(CURLOPT_QUICK_EXIT, 1)
         set(CURLOPT_NOPROGRESS, 1)
     }
 
-    /// The request is not sent when so much time has passed, suspended time included. The place must outlive the transfer.
+    /// See ``HTTPLimits/sendsWithin``. The place must outlive the transfer.
     mutating func sendWithin(_ limit: Duration, _ place: UnsafeMutablePointer<ccurl_sending>) {
         note(unsafe ccurl_send_within(easy, Int64(limit / .nanoseconds(1)), place))
     }
 
-    /// Every request gets a tunnel (CONNECT) to its server. The proxy sees the server's name, but nothing of the
-    /// request.
+    /// Every request gets a tunnel (CONNECT) to its server. The proxy sees only the server's name.
     mutating func setProxy(_ proxy: HTTPProxy) {
         set(CURLOPT_PROXY, proxy.url.text)
         // `HTTPProxy.covers` has decided already; the environment must not be asked.
@@ -284,47 +273,44 @@ private let receiveBody: ccurl_data_callback = { bytes, size, count, context in
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
         guard let credentials = proxy.credentials else { return }
         set(CURLOPT_PROXYAUTH, ccurl_auth_basic)
-        // libcurl decodes percent signs here in every version; in the options for name and password only the older ones do.
+        // libcurl decodes percent signs here; in the options for name and password only older versions do.
         let user = FormEncoding.escape(credentials.user)
         let password = FormEncoding.escape(credentials.password.revealed())
         set(CURLOPT_PROXYUSERPWD, Secret("\(user):\(password)"))
     }
 
-    /// libcurl parses the system's certificate authorities again if the last parsing is older than this.
+    /// libcurl parses the system's certificate authorities again if the last parsing is older than this (libcurl 7.87).
     mutating func setAuthoritiesAge(_ seconds: Int) {
-        // Exists since libcurl 7.87. Older versions parse the file for each connection.
         _ = unsafe ccurl_set_long(easy, CURLOPT_CA_CACHE_TIMEOUT, seconds)
     }
 
     /// Attack: a host name that another party chose may resolve to an address of this machine. libcurl asks the
     /// callback about the address that it is going to connect to, so the name cannot resolve differently after the
-    /// check. It does not ask about a kept connection, which a request without this rule may have opened: a new one is
-    /// used.
+    /// check. It does not ask about a kept connection, which a request without this rule may have opened.
     mutating func refuseInside() {
         note(unsafe ccurl_refuse_inside(easy))
         set(CURLOPT_FRESH_CONNECT, 1)
     }
 
-    /// Like ``refuseInside()``, for transfers that use kept connections: libcurl asks about their addresses too, before it
-    /// sends. `isRefused` is true once an address was refused. It must outlive the transfer.
+    /// Like ``refuseInside()``, for kept connections: libcurl asks about their addresses too, before it sends.
+    /// `isRefused` becomes true when an address was refused. It must outlive the transfer.
     mutating func refuseInside(_ isRefused: UnsafeMutablePointer<Bool>) {
         note(unsafe ccurl_refuse_inside_and_kept(easy, isRefused))
     }
 
-    /// The same for a name that must not resolve to an address of a private network either.
+    /// Like ``refuseInside()``, and to no address of a private network.
     mutating func refusePrivate() {
         note(unsafe ccurl_refuse_private(easy))
         set(CURLOPT_FRESH_CONNECT, 1)
     }
 
-    /// The value of `CURLOPT_CONNECT_TO` by which the connection goes to an address, at the port of the URL, whatever the
-    /// name resolves to.
+    /// `CURLOPT_CONNECT_TO`: to an address, at the port of the URL, whatever the name resolves to.
     static func places(_ address: String) -> UnsafeMutablePointer<curl_slist>? {
         let host = address.utf8.contains(UInt8(ascii: ":")) ? "[\(address)]" : address
         return unsafe ccurl_slist_append(nil, "::\(host):")
     }
 
-    /// How the certificate is verified. A configured certificate authority replaces the system's ones.
+    /// A configured certificate authority replaces the system's ones.
     mutating func setTrust(_ trust: ServerTrust) {
         set(CURLOPT_SSL_VERIFYPEER, 1)
         set(CURLOPT_SSL_VERIFYHOST, 2)
@@ -340,14 +326,13 @@ private let receiveBody: ccurl_data_callback = { bytes, size, count, context in
             // libcurl caches parsed authorities only if they come from a file alone. Parsing takes 27 ms.
             clear(CURLOPT_CAPATH)
         }
-        if !trust.pinnedPublicKeys.isEmpty {
-            set(CURLOPT_PINNEDPUBLICKEY, trust.pinnedPublicKeys.joined(separator: ";"))
-        }
+        guard !trust.pinnedPublicKeys.isEmpty else { return }
+        set(CURLOPT_PINNEDPUBLICKEY, trust.pinnedPublicKeys.joined(separator: ";"))
     }
 
-    /// The method and the body. A request that may change something uses a new connection. On a reused connection that
-    /// the server has just closed, libcurl would send the request a second time, and a provider that receives a refresh
-    /// token twice treats it as stolen.
+    /// A request that may change something uses a new connection. On a reused connection that the server has just
+    /// closed, libcurl would send it a second time, and a provider that receives a refresh token twice treats it as
+    /// stolen.
     mutating func setMethod(_ method: String, body: Secret?) {
         switch method {
         case "GET" where body == nil: return set(CURLOPT_HTTPGET, 1)
@@ -365,14 +350,12 @@ private let receiveBody: ccurl_data_callback = { bytes, size, count, context in
                 guard let base = bytes.baseAddress, unsafe !bytes.isEmpty else {
                     return set(CURLOPT_COPYPOSTFIELDS, "")
                 }
-                note(
-                    unsafe ccurl_set_pointer(easy, CURLOPT_COPYPOSTFIELDS, UnsafeMutableRawPointer(mutating: base)))
+                note(unsafe ccurl_set_pointer(easy, CURLOPT_COPYPOSTFIELDS, UnsafeMutableRawPointer(mutating: base)))
             }
         }
     }
 
-    /// A list, such as the header fields. It belongs to the caller and must outlive the transfer; nil means that it could
-    /// not be allocated.
+    /// The list belongs to the caller and must outlive the transfer; nil means that it could not be allocated.
     mutating func set(_ option: CURLoption, _ list: UnsafeMutablePointer<curl_slist>?) {
         guard let list = unsafe list else {
             areAllSet = false
@@ -381,7 +364,6 @@ private let receiveBody: ccurl_data_callback = { bytes, size, count, context in
         note(unsafe ccurl_set_list(easy, option, list))
     }
 
-    /// The callbacks that receive head and body.
     mutating func setReceiver(
         _ context: UnsafeMutableRawPointer, head: ccurl_data_callback, body: ccurl_data_callback
     ) {
@@ -401,57 +383,43 @@ private let receiveBody: ccurl_data_callback = { bytes, size, count, context in
     }
 
     /// The head of the request is zeroed where it was sent from; then `isSent` is true. It must outlive the transfer.
-    mutating func eraseSent(_ isSent: UnsafeMutablePointer<Bool>) {
-        note(unsafe ccurl_erase_sent(easy, isSent))
-    }
-
-    mutating func set(_ option: CURLoption, _ value: Int) {
-        note(unsafe ccurl_set_long(easy, option, value))
-    }
+    mutating func eraseSent(_ isSent: UnsafeMutablePointer<Bool>) { note(unsafe ccurl_erase_sent(easy, isSent)) }
+    mutating func set(_ option: CURLoption, _ value: Int) { note(unsafe ccurl_set_long(easy, option, value)) }
 
     /// libcurl keeps a copy of the text.
-    mutating func set(_ option: CURLoption, _ value: String) {
-        note(unsafe ccurl_set_string(easy, option, value))
-    }
+    mutating func set(_ option: CURLoption, _ value: String) { note(unsafe ccurl_set_string(easy, option, value)) }
 
-    /// libcurl keeps a copy of the text, which it zeroes when it frees it.
+    /// libcurl keeps a copy, which it zeroes when it frees it.
     mutating func set(_ option: CURLoption, _ value: Secret) {
         let text = UnsafeMutableRawBufferPointer.allocate(byteCount: value.count + 1, alignment: 1)
         defer {
             if let base = text.baseAddress { unsafe explicit_bzero(base, text.count) }
             unsafe text.deallocate()
         }
-        value.withBytes { span in
-            unsafe span.withUnsafeBytes { unsafe text.copyBytes(from: $0) }
-        }
+        value.withBytes { span in unsafe span.withUnsafeBytes { unsafe text.copyBytes(from: $0) } }
         unsafe text[value.count] = 0
         note(unsafe ccurl_set_string(easy, option, text.baseAddress?.assumingMemoryBound(to: CChar.self)))
     }
 
-    private mutating func clear(_ option: CURLoption) {
-        note(unsafe ccurl_set_string(easy, option, nil))
-    }
+    private mutating func clear(_ option: CURLoption) { note(unsafe ccurl_set_string(easy, option, nil)) }
 
-    /// True if libcurl was built with a file of certificate authorities; otherwise it has only a directory.
+    /// Otherwise libcurl was built with a directory of certificate authorities.
     private static let hasAuthorityFile = unsafe ccurl_authority_file() != nil
 
-    private mutating func note(_ result: CURLcode) {
-        if result != CURLE_OK { areAllSet = false }
-    }
+    private mutating func note(_ result: CURLcode) { if result != CURLE_OK { areAllSet = false } }
 
-    /// At least 1, because 0 means "no limit" to libcurl.
+    /// To libcurl 0 means "no limit".
     private static func milliseconds(_ duration: Duration) -> Int {
         let (seconds, attoseconds) = duration.components
         return max(1, Int(clamping: seconds) * 1_000 + Int(attoseconds / 1_000_000_000_000_000))
     }
 }
 
-// Attack: a line break in a field's value would add a field of someone else's choice (header injection).
-
-/// The header fields of a request, in the form that libcurl takes.
+/// The header fields of a request. Attack: a line break in a field's value would add a field of someone else's choice
+/// (header injection).
 enum RequestFields {
-    /// True if the method consists of capital letters, every name is a token (RFC 9110 section 5.6.2), and no value
-    /// contains a control character.
+    /// The method consists of capital letters, every name is a token (RFC 9110 section 5.6.2), and no value contains a
+    /// control character.
     static func areSendable(_ request: HTTPRequest) -> Bool {
         guard !request.method.isEmpty, request.method.utf8.allSatisfy({ $0 >= 0x41 && $0 <= 0x5A }) else {
             return false
@@ -467,10 +435,9 @@ enum RequestFields {
     /// The list, which the caller frees; nil if there is no memory.
     static func list(of request: HTTPRequest) -> UnsafeMutablePointer<curl_slist>? {
         var list: UnsafeMutablePointer<curl_slist>?
-        // Removes the `Expect` field that libcurl would send with larger bodies; it then waits a second for servers
-        // that ignore it.
+        // Removes the `Expect` field of larger bodies, with which libcurl waits a second for servers that ignore it.
         var lines = ["Expect:"]
-        // Removes the form's Content-Type that libcurl would send even if the request has no body.
+        // Removes the form's Content-Type that libcurl would send without a body.
         if request.body == nil, !request.fields.contains("content-type") { lines.append("Content-Type:") }
         for field in request.fields.lines {
             // To libcurl "Name:" means to remove the field; "Name;" sends it empty.
@@ -512,7 +479,7 @@ enum RequestFields {
         return unsafe ccurl_slist_append(list, line.baseAddress?.assumingMemoryBound(to: CChar.self))
     }
 
-    /// Zeroes the field of the token in a list. If libcurl sends the request again it does so without it.
+    /// If libcurl sends the request again it does so without the field.
     static func eraseAuthorization(in list: UnsafeMutablePointer<curl_slist>?) {
         var next = unsafe list
         while let entry = unsafe next {

@@ -1,15 +1,13 @@
 public import ServiceLifecycle
 internal import Synchronization
 
-/// A small HTTP/1.1 server for local sockets, used by the socket API, the callback receiver and the sandbox. Its public
-/// interface uses no type of the engine (the folder Engine).
+/// A small HTTP/1.1 server for local sockets. Its public interface uses no type of the engine (the folder Engine).
 public final class HTTPServer: Service {
-    /// Handles one request. It is cancelled when the client disconnects or the server shuts down.
+    /// Cancelled when the client disconnects or the server shuts down.
     public typealias Handler = @Sendable (ServerRequest) async -> ServerResponse
-    /// Handles a request that needs no waiting, synchronously on the server's thread. Nil passes the request to the
-    /// ``Handler``. The fields of its last response stay in memory, so they must not contain a secret.
+    /// For a request that needs no waiting, on the server's thread. Nil passes the request to the ``Handler``. The
+    /// fields of its last response stay in memory, so they must not contain a secret.
     public typealias ImmediateHandler = @Sendable (ServerRequest) -> ServerResponse?
-
     private let rules: ConnectionRules
     private let incoming: AsyncStream<Exchange>
     private let exchanges: AsyncStream<Exchange>.Continuation
@@ -18,34 +16,22 @@ public final class HTTPServer: Service {
 
     private struct State {
         var listeners: [Listener] = []
-        /// The files of its Unix sockets.
+        /// Of its Unix sockets.
         var files: [SocketFile] = []
         var isShuttingDown = false
     }
 
-    /// One thread serves every local socket of the process. It is started for the first ``listen(at:)``.
-    private static let started: Result<EventLoop, ServerError> = {
-        do throws(ServerError) {
-            return .success(try EventLoop.started())
-        } catch {
-            return .failure(error)
-        }
-    }()
-
+    /// For every local socket of the process, from the first ``listen(at:)`` on.
+    private static let started = Result { () throws(ServerError) in try EventLoop.started() }
     /// Nil if the thread could not be started; then no server listens.
     static var loop: EventLoop? { try? started.get() }
 
     /// - Parameters:
-    ///   - limits: limits of size, time and number of connections.
     ///   - accepts: connections from peers for which this returns false are closed without a response.
-    ///   - ownerOf: the uid that owns the client's TCP socket, looked up by the peer's addresses, on the server's
-    ///     thread once a request is complete. The result becomes ``ServerRequest/owner`` if the connection was
-    ///     established before and after the look-up.
-    ///   - refusal: the response to a request that violates HTTP or a limit, by status (400, 408, 413, 431, 503, 505).
-    ///   - isLost: called once for each listening socket that another process has shut down. Such a socket accepts no
-    ///     further connections.
-    ///   - immediate: see ``ImmediateHandler``.
-    ///   - handler: see ``Handler``.
+    ///   - ownerOf: the uid that owns the client's TCP socket, looked up once a request is complete; it becomes
+    /// ``ServerRequest/owner`` if the connection was established before and after.
+    ///   - refusal: for a request that violates HTTP or a limit, by status (400, 408, 413, 431, 503, 505).
+    ///   - isLost: called once for each listening socket that another process has shut down.
     public init(
         limits: ServerLimits = ServerLimits(), accepts: @escaping @Sendable (Peer) -> Bool = { _ in true },
         ownerOf: (@Sendable (Peer) -> UInt32?)? = nil,
@@ -62,8 +48,7 @@ public final class HTTPServer: Service {
             }, isLost: isLost)
     }
 
-    /// Binds a socket and listens on it. May be called again for further addresses. Returns the port (0 for a Unix
-    /// socket). Throws ``ServerError``.
+    /// May be called again for further addresses. Returns the port (0 for a Unix socket). Throws ``ServerError``.
     public func listen(at address: ListenAddress) throws(ServerError) -> Int {
         let loop = try HTTPServer.started.get()
         let socket = try ListeningSocket.open(address)
@@ -80,7 +65,7 @@ public final class HTTPServer: Service {
         return listener.port
     }
 
-    /// Stops listening on one port at once. Open connections stay.
+    /// Open connections stay.
     public func stopListening(port: Int) {
         let closing = state.withLock { state in
             let found = state.listeners.filter { $0.port == port }
@@ -90,7 +75,7 @@ public final class HTTPServer: Service {
         for listener in closing { HTTPServer.loop?.remove(listener) }
     }
 
-    /// Removes the files of its Unix sockets, as far as they are still its own.
+    /// As far as they are still its own.
     package func removeSocketFiles() {
         let files = state.withLock { state in
             defer { state.files = [] }
@@ -99,9 +84,8 @@ public final class HTTPServer: Service {
         for file in files { file.remove() }
     }
 
-    /// Ends the server: accepts no further connection and closes all open connections. If the last response of a
-    /// connection is being sent, it is completed first. Jobs that are given to the event loop later run after the
-    /// closing. ``run()`` returns soon after.
+    /// Accepts no further connection and closes all open ones. If the last response of a connection is being sent, it
+    /// is completed first. ``run()`` returns soon after.
     public func close() {
         stopListening()
         HTTPServer.loop?.execute { [rules] in rules.closeAll() }
@@ -109,8 +93,8 @@ public final class HTTPServer: Service {
     }
 
     /// Serves until it is closed, cancelled or gracefully shut down. Then it stops listening, waits up to
-    /// ``drainTimeout`` for running handlers, closes every connection, waits up to ``drainTimeout`` for responses that
-    /// are being sent, and returns. Never throws.
+    /// ``drainTimeout`` for running handlers, closes every connection, and waits up to ``drainTimeout`` for responses
+    /// that are being sent. Never throws.
     public func run() async throws {
         await withDiscardingTaskGroup { group in
             let unfinished = Outstanding()
@@ -123,8 +107,8 @@ public final class HTTPServer: Service {
                     }
                 }
             } onGracefulShutdown: {
-                // From now on the server itself responds with 503 to requests over open connections. The listeners are
-                // closed after that. So once a client's connection is refused, this process handles no more requests.
+                // From now on requests over open connections get 503. The listeners are closed after that: once a
+                // client's connection is refused, this process handles no more requests.
                 self.exchanges.finish()
                 self.stopListening()
             }
@@ -135,15 +119,14 @@ public final class HTTPServer: Service {
             group.cancelAll()
         }
         guard let loop = HTTPServer.loop else { return }
-        // The process may end when this function returns. Bytes that were not sent by then would be lost.
+        // The process may end when this function returns, and unsent bytes would be lost.
         let unsent = Outstanding()
         unsent.enter()
         loop.execute { [rules] in rules.closeAll { unsent.leave() } }
         await unsent.wait(atMost: HTTPServer.drainTimeout)
     }
 
-    /// How long running handlers may take after the shutdown began. The broker wakes every waiting handler when the
-    /// shutdown begins.
+    /// The broker wakes every waiting handler when the shutdown begins.
     static let drainTimeout: Duration = .seconds(1)
 
     private func stopListening() {
@@ -158,8 +141,8 @@ public final class HTTPServer: Service {
 }
 
 extension HTTPServer {
-    /// Returns after the thread that serves the sockets has run a job. If that thread hangs, this function does not
-    /// return. The watchdog uses it: a process that does not serve its sockets has to be restarted.
+    /// Returns after the thread that serves the sockets has run a job, for the watchdog: a process that does not serve
+    /// its sockets has to be restarted.
     public static func turn() async {
         guard let loop else { return }
         await withCheckedContinuation { turned in loop.execute { turned.resume() } }

@@ -19,7 +19,7 @@ final class Outstanding: Sendable {
         }?.give(())
     }
 
-    /// Returns when the count is zero, when the time has passed, or when the task is cancelled.
+    /// When the count is zero, the time has passed, or the task is cancelled.
     func wait(atMost bound: Duration) async {
         let end = OneOutcome<Void>()
         let isOver = state.withLock { state in

@@ -1,9 +1,7 @@
 internal import Cryptography
 public import RingbackBase
 
-// The whole page around what a screen says. Everything that is not constant text goes through `escaped`.
-
-/// A page as HTML: complete without a style, a script or an image.
+/// A whole page: complete without a style, a script or an image. What is not constant text goes through `escaped`.
 public struct HTMLPage: Sendable {
     /// The colour above the page: whether what it tells is good or bad.
     public enum Tone: String, Sendable {
@@ -15,9 +13,7 @@ public struct HTMLPage: Sendable {
     private let tone: Tone
     private let content: String
 
-    /// - Parameters:
-    ///   - heading: constant text.
-    ///   - content: HTML below the heading.
+    /// `heading` is constant text, `content` HTML below it.
     public init(_ heading: String, in language: PageLanguage, tone: Tone = .plain, content: String) {
         self.heading = heading
         self.language = language
@@ -47,22 +43,21 @@ public struct HTMLPage: Sendable {
         """
     }
 
-    /// Names and values, such as the account, as a list.
+    /// Such as the account, as a list.
     public static func facts(_ rows: [(name: String, value: String)]) -> String {
         let items = rows.map { "<div><dt>\($0.name)</dt><dd><bdi>\(escaped($0.value))</bdi></dd></div>\n" }
         return "<dl>\n\(items.joined())</dl>\n"
     }
 
-    /// The product's mark: an arrow that goes round and comes back. It says nothing to a screen reader, since the name
-    /// is beside it.
+    /// An arrow that goes round and comes back. It says nothing to a screen reader, since the name is beside it.
     private static let mark = """
         <svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2.4" stroke-linecap="round" \
         stroke-linejoin="round" aria-hidden="true"><path d="M5.6 8.2a8 8 0 1 1-1.4 5.6"/><path d="M5 3.4v5h5"/>\
         <circle cx="12" cy="12.2" r="1.6" fill="currentColor" stroke="none"/></svg>
         """
 
-    /// The text as the content of an element or an attribute. Control characters and those that change the direction of
-    /// the text become U+FFFD.
+    /// For an element or an attribute. Control characters and those that change the direction of the text become
+    /// U+FFFD.
     public static func escaped(_ text: String) -> String {
         let shown = text.unicodeScalars.map { scalar -> Unicode.Scalar in
             let isHidden = scalar.properties.generalCategory == .control || scalar.properties.isBidiControl
@@ -72,11 +67,9 @@ public struct HTMLPage: Sendable {
     }
 }
 
-// The look of the pages. It names no address, so that the policy can forbid every request. Sizes are in rem, so that the
-// browser's font size and zoom hold; at 320 pixels (1280 at a zoom of 400 %) nothing is wider than the window.
-
+/// The look of the pages. It names no address, so that the policy can forbid every request. Sizes are in rem, so that
+/// the browser's font size and zoom hold; at 320 pixels (1280 at a zoom of 400 %) nothing is wider than the window.
 public enum PageStyle {
-    /// The text of the pages' `style` element.
     public static let text = """
         :root{color-scheme:light dark;--page:#f2f3f6;--card:#fff;--text:#1b2030;--soft:#4a5263;--line:#d3d7df;--good:#1a7f45;--bad:#b3261e}
         @media(prefers-color-scheme:dark){:root{--page:#14161b;--card:#1e2128;--text:#eceef2;--soft:#b9bfcb;--line:#3b414d;--good:#4cc38a;--bad:#ff8a80}}
@@ -111,6 +104,6 @@ public enum PageStyle {
 
         """
 
-    /// The source expression by which a policy allows the stylesheet: the digest of its text.
+    /// By which a policy allows the stylesheet: the digest of its text.
     public static let source = "sha256-\(Base64.encode(Digest.sha256(text)))"
 }

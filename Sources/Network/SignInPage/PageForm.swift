@@ -3,28 +3,28 @@ public import RingbackBase
 
 /// A form of the sign-in page, as it was sent.
 public struct PageForm: Sendable {
-    /// What the form asks for. The raw values are those of its hidden field.
+    /// The raw values are those of the form's hidden field.
     public enum Action: String, Sendable, CaseIterable {
         case password
         case signUp = "sign_up"
         case forgotten
-        /// Send a code and a link to an address.
+        /// A code and a link are sent to an address.
         case mail
-        /// Send a code to a phone.
+        /// A code is sent to a phone.
         case sms
         case code
         case resend
         /// A code of the second factor.
         case factor
-        /// Send a message to the phone that is the second factor.
+        /// A message is sent to the phone that is the second factor.
         case challenge
         case newPassword = "new_password"
-        /// Leave a step out that is not needed for the sign-in.
+        /// A step that is not needed for the sign-in is left out.
         case skip
-        /// Let the user who has just signed in take the account over.
+        /// The user who has just signed in takes the account over.
         case switchUser = "switch_user"
 
-        /// The fields that its form has, beside those of every form.
+        /// Beside those of every form.
         var fields: Set<String> {
             switch self {
             case .password, .signUp: ["email", "phone", "password"]
@@ -39,7 +39,7 @@ public struct PageForm: Sendable {
         }
     }
 
-    /// Why a form is refused: no page of ours has such a one.
+    /// None of our pages contains such a form.
     public enum Failure: Error, Equatable, Sendable {
         case malformed
         case unknownAction
@@ -48,7 +48,7 @@ public struct PageForm: Sendable {
     }
 
     public let action: Action
-    /// A digest of the form. Only a copy of the form has the same.
+    /// Only a copy of the form has the same.
     public let digest: [UInt8]
     public let token: Secret
     /// Without spaces around it; nil if nothing was typed.
@@ -57,11 +57,9 @@ public struct PageForm: Sendable {
     public let factor: String?
     public let password: Secret?
     public let code: Secret?
-
-    /// True if the user has typed something.
     public var hasInput: Bool { email != nil || phone != nil || password != nil || code != nil }
 
-    /// Reads the body of a POST request. Throws ``Failure``.
+    /// `body` is that of a POST request. Throws ``Failure``.
     public init(parsing body: [UInt8]) throws(Failure) {
         let pairs: [FormEncoding.Pair]
         do throws(FormEncoding.Failure) {
@@ -102,19 +100,15 @@ public struct PageForm: Sendable {
     }
 }
 
-// The checks of a request to a sign-in page, beyond those of the listener: is it from the browser that opened the page's
-// start address, and, for a form, from the page itself?
-
-/// The secrets by which one sign-in's page knows its browser and its own forms.
+/// The secrets by which one sign-in's page knows its browser and its own forms: whether a request is from the browser
+/// that opened the page's start address, and, for a form, from the page itself.
 public struct PageGuard: Sendable {
     public enum Verdict: Sendable {
-        /// A page is asked for.
         case page
-        /// A form of the page was sent.
         case form(PageForm)
         /// Another browser, or the same one without the cookie.
         case stranger
-        /// To be refused with this status.
+        /// With this status.
         case refused(Int)
     }
 
@@ -124,11 +118,11 @@ public struct PageGuard: Sendable {
 
     public init() {}
 
-    /// The value of the field `Set-Cookie` for the browser that opened the start address. `Lax`: the browser comes from
-    /// another site, that of the start address. It lasts as long as the browser runs; the page ends before.
+    /// `Set-Cookie` for the browser that opened the start address. `Lax`: the browser comes from another site, that of
+    /// the start address. It lasts as long as the browser runs; the page ends before.
     public var cookieField: String { "\(PageGuard.name)=\(cookie.revealed()); Path=/; HttpOnly; SameSite=Lax" }
 
-    /// - Parameter origin: the page's own, without a slash at its end.
+    /// `origin` is the page's own, without a slash at its end.
     public func judge(_ request: HTTPRequest, at origin: String) -> Verdict {
         // A program on another port of `localhost` may have set a cookie of the same name: any that fits will do.
         guard cookies(of: request.fields).contains(where: { Secret($0) == cookie }) else {
@@ -136,7 +130,7 @@ public struct PageGuard: Sendable {
         }
         guard request.method == "POST" else { return .page }
         let origins = request.fields[all: "Origin"]
-        // A browser sends its origin with every form; the second field is missing in old browsers only.
+        // A browser sends its origin with every form; old browsers lack the second field.
         guard origins == [origin], request.fields[all: "Sec-Fetch-Site"].allSatisfy({ $0 == "same-origin" }) else {
             return .refused(403)
         }

@@ -1,15 +1,15 @@
 public import RingbackBase
 
-/// A screen of the sign-in page. The raw value is its path.
+/// Of the sign-in page. The raw value is its path.
 public enum Screen: String, Sendable, CaseIterable {
     case login = "/"
     case signUp = "/sign-up"
     case forgotten = "/forgotten"
-    /// An address is asked for, to send a code and a link to it.
+    /// For an address, to send a code and a link to it.
     case mail = "/mail"
-    /// The same for a phone.
+    /// For a phone.
     case sms = "/sms"
-    /// A message was sent; its code is asked for.
+    /// For the code of a message that was sent.
     case code = "/code"
     case resend = "/resend"
     /// The project is being asked.
@@ -24,7 +24,7 @@ public enum Screen: String, Sendable, CaseIterable {
     /// For a browser that did not come by the start address.
     case elsewhere = "/elsewhere"
 
-    /// Those that a user may go to while the sign-in is pending.
+    /// A user may go to it while the sign-in is pending.
     public var isFree: Bool {
         switch self {
         case .login, .signUp, .forgotten, .mail, .sms: true
@@ -44,7 +44,6 @@ public struct ScreenContent: Sendable {
         public init() {}
     }
 
-    /// A link to a provider's page.
     public struct ProviderLink: Sendable {
         /// As the project calls it, such as `google`.
         public let provider: String
@@ -57,13 +56,11 @@ public struct ScreenContent: Sendable {
         }
     }
 
-    /// A second factor of the user.
     public struct Factor: Sendable {
         public let id: String
         public let name: String?
         /// Codes are sent to it; otherwise an authenticator app shows them.
         public let isPhone: Bool
-        /// A code has been sent.
         public let hasMessage: Bool
         /// Seconds until another code may be sent.
         public let secondsLeft: Int
@@ -79,7 +76,7 @@ public struct ScreenContent: Sendable {
 
     /// What was wrong with the form that was sent last.
     public struct Complaint: Sendable {
-        /// The field, by its name in the form; nil if it is about the whole form.
+        /// By its name in the form; nil if it is about the whole form.
         public let field: String?
         public let sentence: String
 
@@ -99,7 +96,7 @@ public struct ScreenContent: Sendable {
     public var offers = Offers()
     public var providers: [ProviderLink] = []
     public var complaint: Complaint?
-    /// Another user than the account's has signed in, and may take the account over.
+    /// Another user than the account's may take the account over.
     public var offersSwitch = false
     /// What was typed before.
     public var email = ""
@@ -123,7 +120,7 @@ public struct ScreenContent: Sendable {
     }
 }
 
-/// A screen as HTML. Every form of the sign-in page is written here.
+/// Every form of the sign-in page is written here.
 public struct ScreenDocument: Sendable {
     private let content: ScreenContent
     private let text: ScreenText
@@ -135,12 +132,10 @@ public struct ScreenDocument: Sendable {
         text = ScreenText.of(language)
     }
 
-    public var html: String {
-        HTMLPage(heading, in: language, tone: tone, content: head + body).html
-    }
+    public var html: String { HTMLPage(heading, in: language, tone: tone, content: head + body).html }
 
-    /// After so many seconds the browser is to load the screen again; nil if not. A form is left when the page's time is
-    /// over: later, another program may have the port, and would get what is typed.
+    /// In seconds; nil if the browser need not load the screen again. A form is left when the page's time is over:
+    /// later, another program may have the port, and would get what is typed.
     public var refresh: Int? {
         switch content.screen {
         case .wait: 1
@@ -151,20 +146,18 @@ public struct ScreenDocument: Sendable {
         }
     }
 
-    /// What the login screen says if somebody else signs in than the account's user.
+    /// Somebody else signed in than the account's user.
     public static func otherUser(in language: PageLanguage) -> String { ScreenText.of(language).otherUser }
+    /// After a code that is wrong or used up.
+    public static func usedCode(in language: PageLanguage) -> String { ScreenText.of(language).usedCode }
+    /// The form before belonged to no step.
+    public static func unused(in language: PageLanguage) -> String { ScreenText.of(language).unusedAdvice }
 
-    /// What a screen says if the project requires a pause of some seconds.
+    /// The project requires a pause of some seconds.
     public static func wait(_ seconds: Int, in language: PageLanguage) -> String {
         let text = ScreenText.of(language)
         return "\(text.waitAtLeast) \(seconds) \(text.seconds)"
     }
-
-    /// What a screen adds after a code that is wrong or used up.
-    public static func usedCode(in language: PageLanguage) -> String { ScreenText.of(language).usedCode }
-
-    /// What a screen says if the form before it belonged to no step.
-    public static func unused(in language: PageLanguage) -> String { ScreenText.of(language).unusedAdvice }
 
     private var tone: HTMLPage.Tone {
         switch content.screen {
@@ -193,7 +186,7 @@ public struct ScreenDocument: Sendable {
         }
     }
 
-    /// Whose sign-in it is, the two words, and what was wrong with the whole form.
+    /// Account, project, the two words, and what was wrong with the whole form.
     private var head: String {
         guard content.screen != .elsewhere else { return "" }
         var head = HTMLPage.facts([(text.account, content.account), (text.project, content.host)])
@@ -228,8 +221,6 @@ public struct ScreenDocument: Sendable {
         }
     }
 
-    // MARK: Screens
-
     private var login: String {
         var login = ""
         if content.offers.email || content.offers.phone {
@@ -237,9 +228,7 @@ public struct ScreenDocument: Sendable {
             let password = input("password", "password", text.password, autocomplete: "off")
             login += form(.password, contact + password, text.signIn)
             var links: [String] = []
-            if content.offers.email {
-                links += [link(.mail, text.byMail), link(.forgotten, text.forgotten)]
-            }
+            if content.offers.email { links += [link(.mail, text.byMail), link(.forgotten, text.forgotten)] }
             if content.offers.phone { links.append(link(.sms, text.bySMS)) }
             if content.offers.signUp { links.append(link(.signUp, text.signUp)) }
             login += "<nav>\(links.joined(separator: "\n"))</nav>\n"
@@ -289,31 +278,19 @@ public struct ScreenDocument: Sendable {
         return factors + skip(text.skipFactor)
     }
 
-    // MARK: Parts
-
     private var contact: String {
         switch (content.offers.email, content.offers.phone) {
-        case (false, true): phone
+        case (false, true): return phone
         case (true, true):
-            input(
-                "text", "email", text.emailOrPhone, autocomplete: "email",
-                value: content.email.isEmpty ? content.phone : content.email)
-        default: email
+            let typed = content.email.isEmpty ? content.phone : content.email
+            return input("text", "email", text.emailOrPhone, autocomplete: "email", value: typed)
+        default: return email
         }
     }
 
-    private var email: String {
-        input("email", "email", text.email, autocomplete: "email", value: content.email)
-    }
-
-    private var phone: String {
-        input("tel", "phone", text.phone, autocomplete: "tel", value: content.phone)
-    }
-
-    private var newPassword: String {
-        input("password", "password", text.newPassword, autocomplete: "new-password")
-    }
-
+    private var email: String { input("email", "email", text.email, autocomplete: "email", value: content.email) }
+    private var phone: String { input("tel", "phone", text.phone, autocomplete: "tel", value: content.phone) }
+    private var newPassword: String { input("password", "password", text.newPassword, autocomplete: "new-password") }
     private var code: String { code(of: "") }
 
     /// An id stands on a page once.
@@ -322,11 +299,8 @@ public struct ScreenDocument: Sendable {
     }
 
     private var back: String { "<nav>\(link(.login, text.otherWay))</nav>\n" }
-
     private func skip(_ label: String) -> String { form(.skip, "", label, isQuiet: true) }
-
     private func paragraph(_ sentence: String) -> String { "<p>\(sentence)</p>\n" }
-
     private func link(_ screen: Screen, _ label: String) -> String { "<a href=\"\(screen.rawValue)\">\(label)</a>" }
 
     private func form(
@@ -359,9 +333,7 @@ public struct ScreenDocument: Sendable {
     }
 }
 
-// Every sentence of the screens. None has markup or anything to escape.
-
-/// The sentences of the sign-in page in one language.
+/// The sentences of the sign-in page in one language. None has markup or anything to escape.
 struct ScreenText: Sendable {
     let account, project, words: String
     let signIn, signUp, forgotten, byMail, bySMS, enterCode, sendAgain, oneMoment, secondFactor, newPassword: String
@@ -388,11 +360,9 @@ struct ScreenText: Sendable {
         byMail: "Sign in by mail", bySMS: "Sign in by SMS", enterCode: "Enter the code",
         sendAgain: "Send the message again", oneMoment: "One moment", secondFactor: "Second factor",
         newPassword: "New password", signedIn: "Signed in", unused: "Your last entry was not used",
-        ended: "The sign-in has ended",
-        elsewhere: "Not this browser",
+        ended: "The sign-in has ended", elsewhere: "Not this browser",
         email: "E-mail address", phone: "Phone number with country code",
-        emailOrPhone: "E-mail address, or phone number with country code", password: "Password",
-        code: "Code",
+        emailOrPhone: "E-mail address, or phone number with country code", password: "Password", code: "Code",
         createAccount: "Create the account", haveAccount: "I have an account", sendMail: "Send the mail",
         sendSMS: "Send the SMS", confirm: "Confirm", savePassword: "Save the new password",
         keepPassword: "Keep the old password", skipFactor: "Go on without it",
@@ -412,8 +382,7 @@ struct ScreenText: Sendable {
             "What you entered last was not used: its step was done already, or its sign-in has ended. A password that "
             + "you entered there was not saved.",
         endedAdvice:
-            "Nothing was changed. The program that asked you to sign in says what happened. You can start again "
-            + "there.",
+            "Nothing was changed. The program that asked you to sign in says what happened. You can start again there.",
         elsewhereAdvice: "This sign-in was opened in another browser, or its address was used before. Go back to the "
             + "program that asked you to sign in, and open the page from there.",
         nothingOffered: "The project offers no way to sign in here.",
@@ -429,11 +398,9 @@ struct ScreenText: Sendable {
         byMail: "Войти по почте", bySMS: "Войти по SMS", enterCode: "Введите код",
         sendAgain: "Отправить ещё раз", oneMoment: "Один момент", secondFactor: "Второй фактор",
         newPassword: "Новый пароль", signedIn: "Вход выполнен", unused: "Введённое не использовано",
-        ended: "Вход завершён без результата",
-        elsewhere: "Не этот браузер",
+        ended: "Вход завершён без результата", elsewhere: "Не этот браузер",
         email: "Адрес почты", phone: "Номер телефона с кодом страны",
-        emailOrPhone: "Адрес почты или номер телефона с кодом страны", password: "Пароль",
-        code: "Код",
+        emailOrPhone: "Адрес почты или номер телефона с кодом страны", password: "Пароль", code: "Код",
         createAccount: "Создать аккаунт", haveAccount: "У меня есть аккаунт", sendMail: "Отправить письмо",
         sendSMS: "Отправить SMS", confirm: "Подтвердить", savePassword: "Сохранить новый пароль",
         keepPassword: "Оставить старый пароль", skipFactor: "Продолжить без него",
@@ -461,7 +428,7 @@ struct ScreenText: Sendable {
             + "замените его.",
         switchUser: "Заменить другого пользователя")
 
-    /// A provider's name as people write it.
+    /// As people write it.
     static func name(ofProvider provider: String) -> String {
         switch provider {
         case "azure": "Microsoft"

@@ -6,9 +6,8 @@ public enum FactorKind: String, Sendable, CaseIterable {
     case webAuthn = "webauthn"
 }
 
-/// A second factor of a user.
 public struct Factor: Sendable, Equatable {
-    /// The UUID that identifies it in requests.
+    /// A UUID.
     public let id: String
     /// A ``FactorKind``, or another kind of a newer server.
     public let kind: String
@@ -17,8 +16,7 @@ public struct Factor: Sendable, Equatable {
     public let name: String?
     /// With a plus sign.
     public let phone: String?
-    /// The factor in the socket API's form, from which it can be read again. The times are as the server writes them
-    /// (RFC 3339).
+    /// In the socket API's form, from which it can be read again. The times are RFC 3339.
     public let json: JSONObject
 
     /// Reads a factor of a user document; nil without `id` and `factor_type`.
@@ -58,7 +56,7 @@ public struct FactorEnrolment: SupabaseResponse, Equatable {
     /// Nil for other kinds than `totp`.
     public let totp: TOTP?
 
-    /// Reads the response. Throws `.invalid` if a member is missing.
+    /// Throws `.invalid` if a member is missing.
     public init(reading response: HTTPResponse) throws(SupabaseError) {
         let object = try ErrorReading.object(response)
         guard let id = object.word("id"), let kind = object.word("type") else {
@@ -80,7 +78,6 @@ public struct FactorEnrolment: SupabaseResponse, Equatable {
     }
 }
 
-/// The challenge of a second factor.
 public struct FactorChallenge: SupabaseResponse, Equatable {
     /// The options for an authenticator.
     public struct WebAuthn: Sendable, Equatable {
@@ -91,14 +88,12 @@ public struct FactorChallenge: SupabaseResponse, Equatable {
         public let options: JSONObject
     }
 
-    /// The id that the verification needs.
     public let id: String
     /// Unix seconds; 300 s after the request.
     public let expiresAt: Int?
     /// For a factor of the kind `webauthn`.
     public let webAuthn: WebAuthn?
 
-    /// Reads the response. Throws `.invalid` without an id.
     public init(reading response: HTTPResponse) throws(SupabaseError) {
         let object = try ErrorReading.object(response)
         guard let id = object.word("id") else { throw .invalid(reason: "a challenge without id") }
@@ -110,8 +105,7 @@ public struct FactorChallenge: SupabaseResponse, Equatable {
         }
         guard let ceremony = object["webauthn"]?["type"]?.string.flatMap(PasskeyCredential.Ceremony.init(rawValue:))
         else { throw .invalid(reason: "a WebAuthn challenge that is neither create nor request") }
-        let member = object["webauthn"]?["credential_options"]
-        guard let options = member?.authenticatorOptions else {
+        guard let options = object["webauthn"]?["credential_options"]?.authenticatorOptions else {
             throw .invalid(reason: "a WebAuthn challenge without options")
         }
         webAuthn = WebAuthn(ceremony: ceremony, options: options)
@@ -119,19 +113,17 @@ public struct FactorChallenge: SupabaseResponse, Equatable {
 }
 
 extension JSON {
-    /// The options of a challenge; nil without a `challenge`. Options inside `publicKey`, as in the browser's API, are
-    /// unwrapped.
+    /// Nil without a `challenge`. Options inside `publicKey`, as in the browser's API, are unwrapped.
     fileprivate var authenticatorOptions: JSONObject? {
-        guard let options = (self["publicKey"] ?? self).object, options.word("challenge") != nil else { return nil }
-        return options
+        (self["publicKey"] ?? self).object.flatMap { $0.word("challenge") == nil ? nil : $0 }
     }
 }
 
 /// A passkey of a user. The server keeps its public key, the device its private one.
 public struct Passkey: SupabaseObject {
-    /// The UUID that identifies it in requests.
+    /// A UUID.
     public let id: String
-    /// The passkey in the socket API's form. The times are as the server writes them (RFC 3339).
+    /// In the socket API's form. The times are RFC 3339.
     public let json: JSONObject
 
     public init?(reading document: JSONObject) {
@@ -145,15 +137,13 @@ public struct Passkey: SupabaseObject {
 
 /// A WebAuthn challenge for a passkey. It can be used once.
 public struct PasskeyChallenge: SupabaseResponse, Equatable {
-    /// The id that the verification needs.
     public let id: String
-    /// `PublicKeyCredentialRequestOptions` or `PublicKeyCredentialCreationOptions` as JSON (Web Authentication level 3,
-    /// section 5.1.9), without a wrapper.
+    /// `PublicKeyCredentialRequestOptions` or `PublicKeyCredentialCreationOptions` as JSON, without a wrapper.
     public let options: JSONObject
     /// Unix seconds; 300 s after the request. Nil if the server does not say.
     public let expiresAt: Int?
 
-    /// Reads the response. Throws `.invalid` if a member is missing.
+    /// Throws `.invalid` if a member is missing.
     public init(reading response: HTTPResponse) throws(SupabaseError) {
         let object = try ErrorReading.object(response)
         guard let id = object.word("challenge_id") else { throw .invalid(reason: "a challenge without id") }
@@ -165,7 +155,7 @@ public struct PasskeyChallenge: SupabaseResponse, Equatable {
         expiresAt = object["expires_at"]?.integer
     }
 
-    /// The challenge in the socket API's form.
+    /// In the socket API's form.
     public var json: JSONObject {
         JSONObject([
             "challenge_id": .string(id), "options": .object(options), "expires_at": expiresAt.map { .integer($0) },

@@ -5,20 +5,13 @@ public import RingbackBase
 public struct FieldError: Error, Sendable, Equatable {
     /// The member's name in the API.
     public let field: String
-    /// The reason, which never contains the input itself.
+    /// Never contains the input itself.
     public let reason: String
-
-    /// An error for one field.
-    init(field: String, reason: String) {
-        self.field = field
-        self.reason = reason
-    }
 }
 
 extension FieldError {
     /// A field without which the request cannot be built.
     public static func missing(_ field: String) -> FieldError { FieldError(field: field, reason: "missing") }
-
     public static func notString(_ field: String) -> FieldError { FieldError(field: field, reason: "must be a string") }
 
     /// The request has both a code and the hash of a link, or neither.
@@ -35,10 +28,9 @@ extension FieldError {
 
 /// An e-mail address in the form in which the server compares addresses: trimmed and in lower case.
 public struct EmailAddress: Sendable, Hashable {
-    /// The address.
     public let text: String
 
-    /// Reads an address of at most 255 bytes; the domain consists of letters, digits and hyphens. Throws for `email`.
+    /// At most 255 bytes; the domain consists of letters, digits and hyphens. Throws for `email`.
     public init(parsing input: String) throws(FieldError) {
         let text = input.trimmed.lowercased()
         guard !text.isEmpty else { throw FieldError(field: "email", reason: "missing") }
@@ -70,13 +62,12 @@ public struct EmailAddress: Sendable, Hashable {
 public struct PhoneNumber: Sendable, Hashable {
     /// Only the digits, as they are sent.
     public let digits: String
-
     /// With the plus sign, as users and apps see it.
     public var text: String { "+\(digits)" }
 
-    /// Reads a number. A plus sign at the start and white space are removed; the rest must be 7 to 15 digits that do
-    /// not start with zero. The server accepts even two digits, but no number with a country code is that short. Dashes
-    /// and parentheses are rejected, as by the server. Throws for `phone`.
+    /// White space and a plus sign at the start are removed; the rest must be 7 to 15 digits that do not start with
+    /// zero. The server accepts even two digits, but no number with a country code is that short. Dashes and
+    /// parentheses are rejected, as by the server. Throws for `phone`.
     public init(parsing input: String) throws(FieldError) {
         var digits = input.filter { !$0.isWhitespace }
         guard !digits.isEmpty else { throw FieldError(field: "phone", reason: "missing") }
@@ -96,7 +87,7 @@ public enum Contact: Sendable, Hashable {
     case email(EmailAddress)
     case phone(PhoneNumber)
 
-    /// Exactly one of the two. Throws for `email` or `phone`.
+    /// Throws for `email` or `phone`.
     public init(email: String?, phone: String?) throws(FieldError) {
         switch (email, phone) {
         case (let email?, nil): self = .email(try EmailAddress(parsing: email))
@@ -128,7 +119,6 @@ public enum PasswordRule {
     public static let maxBytes = 72
     /// The server's minimum. A project may require more.
     public static let minCharacters = 6
-
     static let tooShort = FieldError(field: "password", reason: "shorter than \(minCharacters) characters")
 
     /// Throws for `password`. The minimum length applies only to a new password.
@@ -137,9 +127,7 @@ public enum PasswordRule {
         guard password.count <= maxBytes else {
             throw FieldError(field: "password", reason: "longer than \(maxBytes) bytes")
         }
-        guard !isNew || password.revealed().unicodeScalars.count >= minCharacters else {
-            throw tooShort
-        }
+        guard !isNew || password.revealed().unicodeScalars.count >= minCharacters else { throw tooShort }
     }
 }
 

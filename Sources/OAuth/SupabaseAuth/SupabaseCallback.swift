@@ -2,13 +2,11 @@ internal import OAuth
 public import RingbackBase
 
 /// A callback of Supabase Auth. A success is a code in the query. An error is in the query and also in the fragment; if
-/// the server finds no PKCE flow, only in the fragment. The query has priority.
-///
-/// A URL that can be parsed may still be forged. Any other URL is a ``Failure`` and must not change any state.
+/// the server finds no PKCE flow, only in the fragment. A URL that can be parsed may still be forged. Any other URL is
+/// a ``Failure`` and must not change any state.
 public struct SupabaseCallback: Sendable, Equatable {
-    /// The content of the callback.
     public enum Outcome: Sendable, Equatable {
-        /// The code for ``SupabaseProject/codeGrant(code:verifier:)``, 1 to 8192 bytes.
+        /// 1 to 8192 bytes.
         case code(Secret)
         /// An error response of the server or the provider.
         case error(SupabaseError.ErrorResponse)
@@ -20,20 +18,20 @@ public struct SupabaseCallback: Sendable, Equatable {
     public enum Failure: Error, Sendable, Equatable {
         /// Invalid escapes, too many parameters, or an invalid code.
         case malformed
-        /// A parameter that may occur only once is repeated. The name is one of those that Ringback knows.
+        /// A parameter that may occur only once; one of those that Ringback knows.
         case repeatedParameter(String)
         /// Both a code and an error.
         case conflictingParameters
         /// No code, no error and no message.
         case empty
-        /// The URL contains tokens, as in the implicit flow. Only a code is accepted (RFC 9700 section 2.1.2).
+        /// As in the implicit flow. Only a code is accepted (RFC 9700 section 2.1.2).
         case carriesTokens
     }
 
     public let outcome: Outcome
     /// The parameter `flow`; nil if it is missing or empty.
     public let queryKey: String?
-    /// The last path segment; nil if it is empty. On loopback it is a flow's key, see ``SupabaseRedirect``.
+    /// The last path segment, on loopback a flow's key, see ``SupabaseRedirect``; nil if it is empty.
     public let pathKey: String?
 
     /// Reads a callback URL, with its fragment if it is known. Throws ``Failure``.
@@ -101,8 +99,7 @@ public struct SupabaseCallback: Sendable, Equatable {
         return values
     }
 
-    /// The server percent-encodes the fragment twice. The outer encoding is removed first, if the result is
-    /// well-formed.
+    /// The server percent-encodes the fragment twice. The outer encoding is removed if the result is well-formed.
     private static func fragmentValues(_ text: String) throws(Failure) -> [String: String] {
         if text.contains("%25"), let values = try? values(text.replacing("%25", with: "%")) { return values }
         return try values(text)
@@ -117,10 +114,8 @@ public struct SupabaseCallback: Sendable, Equatable {
             guard PlainText.isToken(text), text.utf8.count <= AuthorizationResponse.maxCode else { throw .malformed }
             return .code(Secret(text))
         case (nil, _?):
-            return .error(
-                SupabaseError.ErrorResponse(
-                    code: PlainText.code(code) ?? PlainText.code(error) ?? "unknown", status: 0,
-                    message: PlainText.message(values["error_description"])))
+            let code = PlainText.code(code) ?? PlainText.code(error) ?? "unknown"
+            return .error(.init(code: code, status: 0, message: PlainText.message(values["error_description"])))
         case (nil, nil): return PlainText.message(values["message"]).map { .message($0) }
         }
     }
@@ -132,9 +127,9 @@ public struct SupabaseCallback: Sendable, Equatable {
     }
 }
 
-/// All error codes of the Auth server and their meaning for callers, in one table.
+/// All error codes of the Auth server and their meaning for callers.
 public enum SupabaseCode {
-    /// The API's error code, what the caller can do, and the message for the user.
+    /// For the API's error, with the message for the user.
     public struct Meaning: Sendable, Equatable {
         public let code: SupabaseProblem.Code
         public let recovery: SupabaseProblem.Recovery
@@ -148,14 +143,8 @@ public enum SupabaseCode {
     }
 
     /// The meaning of each code without context, see ``meaning(of:on:)``.
-    public static let table: [String: Meaning] = [general, flows, people, factors, limits, organizations]
-        .reduce(into: [:]) { table, part in table.merge(part) { first, _ in first } }
-
-    /// All codes.
-    public static let all = Set(table.keys)
-
-    /// Codes about requests, tokens and sessions.
-    private static let general: [String: Meaning] = [
+    public static let table: [String: Meaning] = [
+        // Requests, tokens and sessions.
         "unknown": .init(.providerError, .none),
         "unexpected_failure": .init(.providerUnreachable, .retry, .serviceDown),
         "validation_failed": .init(.validationFailed, .none),
@@ -171,10 +160,7 @@ public enum SupabaseCode {
         "session_expired": .init(.sessionExpired, .signIn, .sessionEnded),
         "refresh_token_not_found": .init(.sessionExpired, .signIn, .sessionEnded),
         "refresh_token_already_used": .init(.sessionExpired, .signIn, .sessionEnded),
-    ]
-
-    /// Codes about browser flows.
-    private static let flows: [String: Meaning] = [
+        // Browser flows.
         "flow_state_not_found": .init(.flowExpired, .signIn, .signInFailed),
         "flow_state_expired": .init(.flowExpired, .signIn, .signInFailed),
         "flow_state_already_used": .init(.flowExpired, .signIn, .signInFailed),
@@ -187,10 +173,7 @@ public enum SupabaseCode {
         "oauth_provider_not_supported": .init(.methodUnsupported, .fixConfiguration, .notOffered),
         "provider_email_needs_verification": .init(.accessDenied, .none, .unconfirmedEmail),
         "provider_disabled": .init(.methodUnsupported, .fixConfiguration, .notOffered),
-    ]
-
-    /// Codes about users, passwords and messages.
-    private static let people: [String: Meaning] = [
+        // Users, passwords and messages.
         "invalid_credentials": .init(.invalidCredentials, .none, .wrongCredentials),
         "email_not_confirmed": .init(.stateConflict, .none, .unconfirmedEmail),
         "phone_not_confirmed": .init(.stateConflict, .none, .unconfirmedPhone),
@@ -212,10 +195,7 @@ public enum SupabaseCode {
         "current_password_required": .init(.validationFailed, .none, .passwordNeeded),
         "current_password_invalid": .init(.invalidCredentials, .none, .wrongPassword),
         "user_sso_managed": .init(.methodUnsupported, .none, .managed),
-    ]
-
-    /// Codes about second factors and identities.
-    private static let factors: [String: Meaning] = [
+        // Second factors and identities.
         "insufficient_aal": .init(.stateConflict, .none, .secondFactorNeeded),
         "mfa_factor_not_found": .init(.notFound, .none),
         "mfa_factor_name_conflict": .init(.stateConflict, .none, .nameTaken),
@@ -237,10 +217,7 @@ public enum SupabaseCode {
         "email_conflict_identity_not_deletable": .init(.stateConflict, .none, .emailTaken),
         "manual_linking_disabled": .init(.methodUnsupported, .fixConfiguration),
         "unexpected_audience": .init(.invalidConfiguration, .fixConfiguration),
-    ]
-
-    /// Codes about limits, messages that cannot be sent, and wallets.
-    private static let limits: [String: Meaning] = [
+        // Limits, messages that cannot be sent, and wallets.
         "captcha_failed": .init(.validationFailed, .retry, .puzzle),
         "over_request_rate_limit": .init(.rateLimited, .retry, .tooManyAttempts),
         "over_email_send_rate_limit": .init(.rateLimited, .retry, .tooManyAttempts),
@@ -252,10 +229,7 @@ public enum SupabaseCode {
         "webauthn_credential_not_found": .init(.notFound, .none),
         "web3_provider_disabled": .init(.methodUnsupported, .fixConfiguration, .notOffered),
         "web3_unsupported_chain": .init(.methodUnsupported, .none, .notOffered),
-    ]
-
-    /// Codes about single sign-on, auth hooks, passkeys, and the project as an OAuth provider.
-    private static let organizations: [String: Meaning] = [
+        // Single sign-on, auth hooks, passkeys, and the project as an OAuth provider.
         "saml_provider_disabled": .init(.methodUnsupported, .fixConfiguration, .notOffered),
         "sso_provider_not_found": .init(.methodUnsupported, .fixConfiguration, .notOffered),
         "sso_provider_disabled": .init(.methodUnsupported, .fixConfiguration, .notOffered),
@@ -286,4 +260,6 @@ public enum SupabaseCode {
         "oauth_authorization_not_found": .init(.flowExpired, .signIn, .signInFailed),
         "oauth_consent_not_found": .init(.notFound, .none),
     ]
+
+    public static let all = Set(table.keys)
 }

@@ -1,21 +1,17 @@
 internal import OAuth
 internal import RingbackBase
 
-/// Why a project's response cannot be used. Contains statuses, checked codes and checked messages, never a body, URL or
-/// token.
+/// Why a project's response cannot be used. Contains statuses and checked texts, never a body, URL or token.
 public enum SupabaseError: Error, Sendable, Equatable {
     /// An error response of the project, in any of its forms.
     case refused(ErrorResponse)
-    /// Status 408, 425, 5xx, or an error of the gateway: the request may succeed later. `retryAfter` in seconds, if
-    /// given.
+    /// Status 408, 425, 5xx, or an error of the gateway: the request may succeed later. `retryAfter` in seconds.
     case unavailable(status: Int, retryAfter: Int?)
-    /// The response is not one of a Supabase project: a web page, a redirect, a malformed or missing body. The reason
-    /// is a text of Ringback, not of the server.
+    /// Not a response of a Supabase project: a web page, a redirect, a malformed or missing body. The reason is ours.
     case invalid(reason: String)
-    /// The URL or the key does not belong to a running project. The reason is a text of Ringback, not of the server.
+    /// The URL or the key does not belong to a running project. The reason is ours.
     case misconfigured(reason: String)
 
-    /// An error response.
     public struct ErrorResponse: Error, Sendable, Equatable {
         /// One of ``SupabaseCode/all``, another code of the server, or `unknown`.
         public let code: String
@@ -30,7 +26,6 @@ public enum SupabaseError: Error, Sendable, Equatable {
         /// SQLSTATE (five characters) or a code of PostgREST, if the database has rejected the request.
         public let databaseCode: String?
 
-        /// Creates an error response from checked texts.
         public init(
             code: String, status: Int, message: String? = nil, weaknesses: [String] = [], retryAfter: Int? = nil,
             databaseCode: String? = nil
@@ -47,12 +42,11 @@ public enum SupabaseError: Error, Sendable, Equatable {
     /// The response is about another user than the session.
     public static let ofOtherUser = SupabaseError.invalid(reason: "another user than the session's")
 
-    /// The code, if this is an error response.
     public var code: String? {
         if case .refused(let errorResponse) = self { errorResponse.code } else { nil }
     }
 
-    /// Seconds until the request may be repeated, if given.
+    /// Until the request may be repeated, in seconds.
     public var retryAfter: Int? {
         switch self {
         case .refused(let errorResponse): errorResponse.retryAfter
@@ -61,7 +55,6 @@ public enum SupabaseError: Error, Sendable, Equatable {
         }
     }
 
-    /// True if the same request may succeed later without any action.
     public var isTransient: Bool {
         switch self {
         case .unavailable, .invalid: true
@@ -72,8 +65,8 @@ public enum SupabaseError: Error, Sendable, Equatable {
 }
 
 extension SupabaseError.ErrorResponse {
-    /// True if the access token was not accepted: refresh once and repeat the request. The server has the same error
-    /// code for expired and forged tokens. PostgREST has its own codes for this.
+    /// True if the access token was not accepted, expired or forged: refresh once and repeat the request. PostgREST has
+    /// its own codes for this.
     public var asksForRefresh: Bool {
         let isOfTables = databaseCode.map { ["PGRST301", "PGRST303"].contains($0) } ?? false
         return (code == "bad_jwt" || isOfTables) && (status == 401 || status == 403)
@@ -97,15 +90,14 @@ public enum RefreshVerdict: Sendable, Equatable {
 
     /// The error proves that the session has ended: delete it.
     case dead(Cause)
-    /// The refresh token was used before. Read the vault again and try a newer token once, if there is one; otherwise
-    /// delete the session.
+    /// The refresh token was used before. Read the vault again and try a newer token once, if there is one; else delete
+    /// the session.
     case reused
     /// The error does not prove that the session has ended: keep it and try again, after `retryAfter` seconds if given.
     case transient(retryAfter: Int?)
     /// Keep the session and tell the user: the URL or key is wrong, or the project is paused.
     case misconfigured
 
-    /// The verdict for an error.
     public init(_ error: SupabaseError) {
         switch error {
         case .unavailable(_, let seconds): self = .transient(retryAfter: seconds)
@@ -131,29 +123,21 @@ public enum RefreshVerdict: Sendable, Equatable {
     }
 }
 
-/// The first step for every response: checks whether it is a success and JSON, and otherwise reads the error. Errors
-/// come from the Auth server, its hooks, the database, the gateway and proxies, each in their own form.
-///
-/// The member `code` is a number in the old form, an error code in the new form, and a database code from the database.
-/// The ID token grant sends only `error`. The error code is taken from `code` if the response has the API version or
-/// the code is known; otherwise from `error_code`, then from the header field with the same content, then from `error`.
+/// The first step for every response. Errors come from the Auth server, its hooks, the database, the gateway and
+/// proxies, each in their own form. The member `code` is a number in the old form, an error code in the new form, and a
+/// database code from the database; the ID token grant sends only `error`. The error code is taken from `code` if the
+/// response has the API version or the code is known; else from `error_code`, then the header field with the same
+/// content, then `error`.
 enum ErrorReading {
-    /// Returns for a success; otherwise throws the error.
     static func success(_ response: HTTPResponse) throws(SupabaseError) {
-        guard !(200..<300).contains(response.status) else {
-            // A truncated response may have lost content that changes its meaning.
-            guard !response.isTruncated else { throw .invalid(reason: "the response was truncated") }
-            return
-        }
-        throw error(response)
+        guard (200..<300).contains(response.status) else { throw error(response) }
+        // A truncated response may have lost content that changes its meaning.
+        guard !response.isTruncated else { throw .invalid(reason: "the response was truncated") }
     }
 
-    /// The JSON of a success. Throws for other responses.
     static func json(_ response: HTTPResponse) throws(SupabaseError) -> JSON {
         try success(response)
-        guard !response.body.isEmpty else {
-            throw .invalid(reason: "an empty response (HTTP \(response.status))")
-        }
+        guard !response.body.isEmpty else { throw .invalid(reason: "an empty response (HTTP \(response.status))") }
         do {
             return try JSON(parsing: UnicodeText.utf8(response.body.revealedBytes()))
         } catch {
@@ -161,7 +145,6 @@ enum ErrorReading {
         }
     }
 
-    /// The JSON object of a success. Throws for other responses.
     static func object(_ response: HTTPResponse) throws(SupabaseError) -> JSONObject {
         guard let object = try json(response).object else {
             throw .invalid(reason: "JSON, but not an object (HTTP \(response.status))")
@@ -169,7 +152,6 @@ enum ErrorReading {
         return object
     }
 
-    /// The error for a response that is not a success.
     static func error(_ response: HTTPResponse) -> SupabaseError {
         let status = response.status
         if (300..<400).contains(status) {
@@ -183,7 +165,7 @@ enum ErrorReading {
         return .refused(errorResponse)
     }
 
-    /// The error response in a body; nil if it has the form of neither the Auth server nor the database.
+    /// Nil if the body has the form of neither the Auth server nor the database.
     private static func errorResponse(_ object: JSONObject, _ response: HTTPResponse) -> SupabaseError.ErrorResponse? {
         let texts = [object["msg"], object["message"], object["error_description"], object["error"]]
         let message = PlainText.message(texts.compactMap { $0?.string }.first { !$0.isEmpty })
@@ -199,8 +181,7 @@ enum ErrorReading {
         if let code = object["code"]?.string, isVersioned(response) || SupabaseCode.all.contains(code) {
             return PlainText.code(code)
         }
-        // `error` without `error_code` is always sent with status 400. The gateway also sends an `error`, with other
-        // statuses.
+        // `error` without `error_code` always has status 400. The gateway also sends an `error`, with other statuses.
         let error = response.status == 400 ? object["error"]?.string : nil
         let words = [object["error_code"]?.string, response.fields["x-sb-error-code"], error]
         if let code = words.lazy.compactMap(PlainText.code).first { return code }
@@ -208,7 +189,7 @@ enum ErrorReading {
         return object["code"]?.integer != nil && object["msg"] != nil ? "unknown" : nil
     }
 
-    /// True if the error has the new form. The server repeats the version only in error responses.
+    /// The server repeats the version only in error responses.
     private static func isVersioned(_ response: HTTPResponse) -> Bool {
         guard let version = response.fields["X-Supabase-Api-Version"], version.utf8.count == 10 else { return false }
         return version >= SupabaseProject.apiVersion
@@ -233,7 +214,7 @@ enum ErrorReading {
         return nil
     }
 
-    /// The error for responses of the gateway, a proxy or a captive portal.
+    /// Responses of the gateway, a proxy or a captive portal.
     private static func withoutShape(_ response: HTTPResponse) -> SupabaseError {
         let status = response.status
         let retryAfter = RetryAfter.seconds(in: response.fields)
@@ -244,8 +225,7 @@ enum ErrorReading {
         case 401: return .misconfigured(reason: "The gateway does not accept the project's api_key (HTTP 401).")
         case 403 where gatewaySays("api key", response):
             return .misconfigured(reason: "The gateway does not accept the project's api_key (HTTP 403).")
-        case 404, 405:
-            return .misconfigured(reason: "There is no Auth server at the project's url (HTTP \(status)).")
+        case 404, 405: return .misconfigured(reason: "There is no Auth server at the project's url (HTTP \(status)).")
         default: return .invalid(reason: "\(shape(of: response)) (HTTP \(status))")
         }
     }
@@ -262,9 +242,9 @@ enum ErrorReading {
     }
 }
 
-/// An error for the API's caller, with the API's code from one table (``SupabaseCode``).
+/// An error for the API's caller.
 public struct SupabaseProblem: Sendable, Equatable {
-    /// The API's error codes that an Auth server's response can lead to.
+    /// Those of the API's codes that an Auth server's response can lead to.
     public enum Code: String, Sendable, CaseIterable {
         case accessDenied = "access_denied"
         case emailAlreadyInUse = "email_already_in_use"
@@ -289,7 +269,7 @@ public struct SupabaseProblem: Sendable, Equatable {
         case weakPassword = "weak_password"
     }
 
-    /// What the caller can do; values of the API.
+    /// Values of the API.
     public enum Recovery: String, Sendable, CaseIterable {
         case retry
         case signIn = "sign_in"
@@ -298,7 +278,7 @@ public struct SupabaseProblem: Sendable, Equatable {
         case none
     }
 
-    /// The kind of request. The meaning of an error code depends on it.
+    /// The kind of request, on which the meaning of an error code depends.
     public enum Occasion: Sendable {
         /// A token request, a sign-up, a message to a user who is not signed in, or the verification of a code.
         case signIn
@@ -306,14 +286,12 @@ public struct SupabaseProblem: Sendable, Equatable {
         case authorization
         /// An error in a callback. It concerns the link or the provider, not a typed code.
         case callback
-        /// A refresh.
         case refresh
         /// A request with an access token.
         case account
-        /// The same, with a credential of an authenticator. If the server rejects the credential, it responds with HTTP
-        /// 500.
+        /// With a credential of an authenticator. If the server rejects it, it responds with HTTP 500.
         case credential
-        /// The same for ``SupabaseProject/identityLink(_:bearer:)``, in which only the provider's name can be wrong.
+        /// ``SupabaseProject/identityLink(_:bearer:)``, in which only the provider's name can be wrong.
         case identityPage
         /// A new password after the old one was forgotten.
         case passwordReset
@@ -321,20 +299,17 @@ public struct SupabaseProblem: Sendable, Equatable {
 
     public let code: Code
     public let recovery: Recovery
-    /// The message for the user; nil if there is none.
     public let message: UserMessage?
-    /// The server's error code, for `provider_code`; nil if it sent none.
+    /// For `provider_code`; nil if the server sent none.
     public let providerCode: String?
-    /// The server's message, for `provider_message`.
+    /// For `provider_message`.
     public let providerMessage: String?
-    /// Why a password is too weak: `length`, `characters`, `pwned`.
     public let weaknesses: [String]
     /// In seconds.
     public let retryAfter: Int?
-    /// The reason as a text of Ringback, if the error was found before a request was sent.
+    /// Ours, if the error was found before a request was sent.
     public let reason: String?
-    /// True if the server said that the session has ended or its user is gone, in response to a request with its access
-    /// token.
+    /// The server said that the session has ended or its user is gone, in response to a request with its access token.
     public let endsSession: Bool
     /// True for an error response with status 5xx: the change may have been made nevertheless.
     public var isTrouble = false
@@ -363,14 +338,12 @@ public struct SupabaseProblem: Sendable, Equatable {
         return bare
     }
 
-    /// With a status other than 403, `user_not_found` does not mean the user of the session, but a user that the
-    /// request searched for.
+    /// With another status than 403, `user_not_found` means a user that the request searched for.
     private static func endsSession(_ errorResponse: SupabaseError.ErrorResponse) -> Bool {
         ["session_not_found", "session_expired"].contains(errorResponse.code)
             || (errorResponse.code == "user_not_found" && errorResponse.status == 403)
     }
 
-    /// The problem for an error of the server.
     public init(_ error: SupabaseError, on occasion: Occasion) {
         switch error {
         case .refused(let errorResponse):
@@ -380,8 +353,7 @@ public struct SupabaseProblem: Sendable, Equatable {
                     ? SupabaseCode.trouble(errorResponse, on: occasion)
                     : SupabaseCode.meaning(of: errorResponse, on: occasion),
                 providerCode: errorResponse.code, providerMessage: errorResponse.message,
-                weaknesses: errorResponse.weaknesses,
-                retryAfter: errorResponse.retryAfter,
+                weaknesses: errorResponse.weaknesses, retryAfter: errorResponse.retryAfter,
                 endsSession: !isTrouble && SupabaseProblem.endsSession(errorResponse))
             self.isTrouble = isTrouble
         case .unavailable(_, let seconds):
@@ -393,7 +365,6 @@ public struct SupabaseProblem: Sendable, Equatable {
         }
     }
 
-    /// The problem for an invalid field.
     public init(_ error: FieldError) {
         let isShort = error == PasswordRule.tooShort
         let message: UserMessage? =
@@ -409,10 +380,9 @@ public struct SupabaseProblem: Sendable, Equatable {
             reason: "\(error.field): \(error.reason)")
     }
 
-    /// The problem of a sign-up with an address that belongs to an existing user. The server does not report this.
+    /// A sign-up with an address that belongs to an existing user. The server does not report this.
     public static let addressTaken = SupabaseProblem(.init(.emailAlreadyInUse, .signIn, .emailTaken))
 
-    /// The same for an address or a number.
     public static func taken(_ contact: Contact) -> SupabaseProblem {
         switch contact {
         case .email: addressTaken
@@ -421,16 +391,15 @@ public struct SupabaseProblem: Sendable, Equatable {
     }
 }
 
-/// The meaning of an error response in its context: the table's entry, except for a few codes with another meaning.
 extension SupabaseCode {
-    /// The meaning of an error response.
+    /// The table's entry, except for a few codes with another meaning in their context.
     static func meaning(of errorResponse: SupabaseError.ErrorResponse, on occasion: SupabaseProblem.Occasion) -> Meaning
     {
         exception(errorResponse, occasion) ?? table[errorResponse.code] ?? stranger(errorResponse)
     }
 
-    /// The meaning of a 5xx response, independent of the table. If a trigger or an auth hook of the project has failed,
-    /// or a credential was not accepted, the server itself is running and its message says what is wrong.
+    /// The meaning of a 5xx response. If a trigger or an auth hook of the project has failed, or a credential was not
+    /// accepted, the server itself is running and its message says what is wrong.
     static func trouble(_ errorResponse: SupabaseError.ErrorResponse, on occasion: SupabaseProblem.Occasion) -> Meaning
     {
         let isSaid = ["unexpected_failure", "unknown"].contains(errorResponse.code) && errorResponse.message != nil
@@ -448,12 +417,9 @@ extension SupabaseCode {
         _ errorResponse: SupabaseError.ErrorResponse, _ occasion: SupabaseProblem.Occasion
     ) -> Meaning? {
         switch (occasion, errorResponse.code) {
-        // The user of the access token no longer exists. For other requests this code means that the user was not found
-        // for whom the request searched.
+        // The user of the access token no longer exists.
         case (.refresh, "user_not_found"), (.account, "user_not_found"): ended
-        // The refresh token is not valid any more.
         case (.refresh, "validation_failed"), (.refresh, "invalid_grant"), (.refresh, "invalid_client"): ended
-        // The project has not enabled this provider.
         case (.authorization, "validation_failed"), (.identityPage, "validation_failed"):
             Meaning(.methodUnsupported, .fixConfiguration, .notOffered)
         case (.identityPage, _), (.credential, _): exception(errorResponse, .account)
@@ -461,12 +427,12 @@ extension SupabaseCode {
         case (.callback, "otp_expired"): Meaning(.flowExpired, .signIn, .linkExpired)
         // A provider's error without an error code. Usually the user declined, so no message is shown.
         case (.callback, "access_denied"): Meaning(.accessDenied, .none)
-        // The server could not redeem the provider's code. The server itself is running.
+        // The server could not redeem the provider's code.
         case (.callback, "unexpected_failure"), (.callback, "server_error"), (.callback, "temporarily_unavailable"):
             Meaning(.providerError, .retry, .signInFailed)
         // An anonymous user is not allowed to do this.
         case (.account, "no_authorization") where errorResponse.status == 403: Meaning(.stateConflict, .none)
-        // The object named in the path does not exist.
+        // In the path.
         case (.account, "validation_failed") where errorResponse.status == 404: Meaning(.notFound, .none)
         // Adding a passkey, which is not a sign-in.
         case (.account, "webauthn_challenge_not_found"), (.account, "webauthn_challenge_expired"):
@@ -480,16 +446,14 @@ extension SupabaseCode {
         }
     }
 
-    /// The meaning of a code that is not in the table: it comes from a newer server, an auth hook or the database.
+    /// Codes of a newer server, an auth hook or the database.
     private static func stranger(_ errorResponse: SupabaseError.ErrorResponse) -> Meaning {
         switch errorResponse.code {
         case "access_denied": Meaning(.accessDenied, .none)
-        // Codes of the ID token grant for a wrong ID token or nonce.
-        case "invalid nonce", "invalid request", "invalid_grant":
-            Meaning(.invalidCredentials, .signIn, .signInFailed)
-        default:
-            errorResponse.status == 429
-                ? Meaning(.rateLimited, .retry, .tooManyAttempts) : Meaning(.providerError, .none)
+        // The ID token grant's, for a wrong ID token or nonce.
+        case "invalid nonce", "invalid request", "invalid_grant": Meaning(.invalidCredentials, .signIn, .signInFailed)
+        case _ where errorResponse.status == 429: Meaning(.rateLimited, .retry, .tooManyAttempts)
+        default: Meaning(.providerError, .none)
         }
     }
 }

@@ -1,10 +1,8 @@
 public import RingbackBase
 
-/// A Supabase project, to which each ``SupabaseRequest`` can be sent.
-///
-/// Every request has the project's key as `apikey` and the version of the error format; some have a user's access
-/// token. Cookies and a `Referer` are never sent; the server would use the `Referer` as a redirect URL. The project's
-/// key is never sent as a bearer token, because keys of the new form are not tokens.
+/// A Supabase project, to which each ``SupabaseRequest`` can be sent. Cookies and a `Referer` are never sent; the
+/// server would use the `Referer` as a redirect URL. The project's key is never sent as a bearer token: keys of the new
+/// form are no tokens.
 public struct SupabaseProject: Sendable, Equatable {
     /// Why a project cannot be used.
     public enum Failure: Error, Sendable, Equatable {
@@ -12,7 +10,7 @@ public struct SupabaseProject: Sendable, Equatable {
         case invalidURL
         /// Not printable ASCII, or empty.
         case invalidKey
-        /// A key that bypasses row-level security. It must not be used in programs of users.
+        /// It bypasses row-level security, so it must not be used in programs of users.
         case privilegedKey
     }
 
@@ -26,30 +24,25 @@ public struct SupabaseProject: Sendable, Equatable {
 
     /// The Auth server's URL without a trailing slash: `https://ref.supabase.co/auth/v1`.
     public let authURL: String
-    /// The URL of the project's tables and functions without a trailing slash; nil for a bare Auth server.
+    /// Of tables and functions, without a trailing slash; nil for a bare Auth server.
     public let restURL: String?
     /// The required `iss` of the project's tokens, if they have one: ``authURL`` unless it is configured.
     public let issuer: String
     /// The project's publishable key; nil for a bare Auth server.
     public let apiKey: Secret?
-
-    /// The version of the error format (`{"code": "…", "message": "…"}`).
+    /// Of the error format (`{"code": "…", "message": "…"}`).
     static let apiVersion = "2024-01-01"
-    /// The maximum size of a response in bytes. A TOTP enrolment contains a picture of about 320 kB.
+    /// In bytes. A TOTP enrolment contains a picture of about 320 kB.
     static let maxResponse = 1 << 20
 
-    /// Reads a project's URL. Throws ``Failure``.
-    ///
-    /// Behind a gateway it is the project's URL (`https://ref.supabase.co`, `http://127.0.0.1:54321`, also with a
-    /// path); a URL that ends in `/auth/v1` is accepted as the Auth server's. For a bare server it is used unchanged.
-    /// `issuer` is for projects whose tokens name an issuer other than the URL, for example a custom domain.
+    /// Behind a gateway `url` is the project's (`https://ref.supabase.co`, `http://127.0.0.1:54321`, also with a path);
+    /// one that ends in `/auth/v1` is accepted as the Auth server's. For a bare server it is used unchanged. `issuer`
+    /// is for projects whose tokens name another one, for example a custom domain. Throws ``Failure``.
     public init(
         parsing url: String, apiKey: Secret?, layout: Layout = .gateway, issuer: String? = nil
     ) throws(Failure) {
         guard let parsed = try? WebURL(parsing: url), parsed.isSecure, parsed.query == nil, parsed.fragment == nil
-        else {
-            throw .invalidURL
-        }
+        else { throw .invalidURL }
         if let apiKey { try SupabaseProject.check(apiKey) }
         let path = SupabaseProject.withoutEnd("/", of: parsed.path)
         switch layout {
@@ -86,7 +79,7 @@ public struct SupabaseRequest<Response: SupabaseResponse>: Sendable {
     let path: String
     let query: [(String, String)]
     let body: JSONObject?
-    /// The response may contain the only valid refresh token, so the part of it that arrived is kept.
+    /// For a response that may contain the only valid refresh token.
     let keepsPartialBody: Bool
     /// Nil for the Auth server. For the tables, the field that is wrong if the project has none.
     let tableField: String?
@@ -103,7 +96,7 @@ public struct SupabaseRequest<Response: SupabaseResponse>: Sendable {
         self.tableField = tableField
     }
 
-    /// `redirect_to` as a query parameter, where the server reads it.
+    /// Where the server reads it, except for a single sign-on.
     static func query(redirectTo: String?) -> [(String, String)] { redirectTo.map { [("redirect_to", $0)] } ?? [] }
 }
 
@@ -113,8 +106,7 @@ public protocol SupabaseResponse: Sendable {
 }
 
 extension SupabaseProject {
-    /// The request in the form that is sent, with a user's access token if it needs one. Throws for a request to the
-    /// tables of a bare Auth server.
+    /// `bearer` is a user's access token. Throws for a request to the tables of a bare Auth server.
     public func http<Response>(
         _ request: SupabaseRequest<Response>, bearer: Secret? = nil
     ) throws(FieldError) -> HTTPRequest {
@@ -131,7 +123,7 @@ extension SupabaseProject {
         let query = request.query.isEmpty ? "" : "?\(FormEncoding.encode(request.query))"
         var http = HTTPRequest(
             method: request.method, url: root + request.path + query, fields: fields,
-            authorization: bearer.map { Secret(bytes: Array("Bearer ".utf8) + $0.revealedBytes()) },
+            authorization: bearer.map(Secret.bearer),
             body: request.body.map { Secret(bytes: JSON.object($0).serialized()) },
             limits: HTTPLimits(maxBody: SupabaseProject.maxResponse))
         http.keepsPartialBody = request.keepsPartialBody
@@ -140,8 +132,8 @@ extension SupabaseProject {
 }
 
 /// Where the browser comes back to, with the flow's key. The server does not return a `state`, but it keeps
-/// `redirect_to`: the path unchanged, the query re-encoded and sorted. The key identifies the flow of a callback. It is
-/// not secret, because it is visible to the provider and in mails; PKCE proves that a code belongs to the flow.
+/// `redirect_to`: the path unchanged, the query re-encoded and sorted. The key is not secret, because it is visible to
+/// the provider and in mails; PKCE proves that a code belongs to the flow.
 public struct SupabaseRedirect: Sendable, Equatable {
     /// Where the key is.
     public enum KeyPlace: String, Sendable {
@@ -153,28 +145,21 @@ public struct SupabaseRedirect: Sendable, Equatable {
         case none
     }
 
-    /// The name of the parameter.
     public static let keyName = "flow"
-
     /// The value of `redirect_to`.
     public let url: String
     public let keyPlace: KeyPlace
     /// The address without the key.
     let base: WebURL
-    /// The entry that the project's allow list needs for the address; nil if it needs none. The server accepts loopback
-    /// addresses without an entry, but not the name localhost. It rejects other addresses silently: the browser then
-    /// does not come back to the flow.
+    /// What the project's allow list needs; nil for loopback, which the server accepts, but not by the name localhost.
+    /// It rejects other addresses silently: the browser then does not come back to the flow.
     public let allowListEntry: String?
 
-    /// Creates the address for a flow. `base` has no key: `http://127.0.0.1:8400/callback/work` or
-    /// `swisscoin://auth-callback`. `key` is base64url, because `.` and `/` are separators in the allow list's
-    /// patterns. With `isKeyless` the address is sent unchanged; on loopback the key is always in the path. With
-    /// `hasFreePort` the allow list entry covers all ports.
-    ///
-    /// Throws for `redirect_uri` if it is not a URL, has a fragment, or has a parameter that the server uses itself.
-    public init(
-        base text: String, key: String, isKeyless: Bool = false, hasFreePort: Bool = false
-    ) throws(FieldError) {
+    /// `base` has no key: `http://127.0.0.1:8400/callback/work` or `swisscoin://auth-callback`. `key` is base64url,
+    /// because `.` and `/` are separators in the allow list's patterns. With `isKeyless` the address is sent unchanged,
+    /// except on loopback. With `hasFreePort` the allow list entry covers all ports. Throws for `redirect_uri` if it is
+    /// not a URL, has a fragment, or has a parameter that the server uses itself.
+    public init(base text: String, key: String, isKeyless: Bool = false, hasFreePort: Bool = false) throws(FieldError) {
         guard let base = try? WebURL(parsing: text), base.fragment == nil else {
             throw FieldError(field: "redirect_uri", reason: "not a URL, or one with a fragment")
         }
@@ -216,13 +201,13 @@ public struct SupabaseRedirect: Sendable, Equatable {
     /// `**` also matches the separators `.` and `/`.
     private static func anyPath(_ path: String) -> String { path.hasSuffix("/") ? "\(path)**" : "\(path)/**" }
 
-    /// `?` in a pattern also matches itself. `*` does not match the separators, which the query may contain.
+    /// `?` also matches itself. `*` does not match the separators, which the query may contain.
     private static func anyQuery(_ text: String) -> String {
         let split = splitQuery(text)
         return split.path + (split.query.contains { $0 == "." || $0 == "/" } ? "?**" : "?*")
     }
 
-    /// True if a callback is at this address. The query is ignored, because the server re-encodes it.
+    /// The query is ignored, because the server re-encodes it.
     public func isPlace(of callback: WebURL) -> Bool {
         guard let mine = try? WebURL(parsing: url) else { return false }
         return callback.isPlace(of: mine)

@@ -13,10 +13,8 @@ public struct SupabaseSession: Sendable, Equatable {
     public let expiresAt: Int?
     /// Nil only in responses of unusual servers; the previous token then remains valid.
     public let refreshToken: Secret?
-    /// The upstream provider's access token. It is sent only after a browser flow, not after a refresh, so it is stored
-    /// separately.
+    /// The upstream provider's access token: sent only after a browser flow, not after a refresh, so stored separately.
     public let providerToken: Secret?
-    /// The user; nil if the response has none.
     public let user: SupabaseUser?
 
     init(_ tokens: TokenSet, _ object: JSONObject) throws(SupabaseError) {
@@ -24,7 +22,7 @@ public struct SupabaseSession: Sendable, Equatable {
             throw .invalid(reason: "an access_token that is not a token of the Auth server")
         }
         user = object["user"]?.object.flatMap(SupabaseUser.init(reading:))
-        // Attack or error: without this check, callers would get the token of one user with the data of another.
+        // Otherwise callers would get the token of one user with the data of another.
         guard user.map({ $0.id == claims.subject }) ?? true else {
             throw .invalid(reason: "an access_token of another user than in the response")
         }
@@ -36,9 +34,8 @@ public struct SupabaseSession: Sendable, Equatable {
         providerToken = PlainText.token(object["provider_token"])
     }
 
-    /// The access token's lifetime in seconds from the response on. `expires_in` has priority, because it needs no
-    /// clock. Then the token's `exp` and `iat` are used, which are both by the server's clock; then `expires_at` and
-    /// our clock `now`.
+    /// In seconds. `expires_in` has priority, because it needs no clock. Then the token's `exp` and `iat` are used,
+    /// which are both by the server's clock; then `expires_at` and our clock `now`.
     public func lifetime(now: Int) -> Int? {
         if let expiresIn { return expiresIn }
         let end = expiresAt ?? claims.expiresAt
@@ -56,27 +53,23 @@ public struct SupabaseSession: Sendable, Equatable {
     }
 }
 
-/// A response with a session, read in two steps. The first step finds the refresh token, which may be a rotated one: it
-/// must be stored durably before anything else in the response can fail. The second step checks the rest.
-///
-/// The refresh token is found in the same way as in ``TokenResponse``: also in a response without an access token, with
-/// malformed JSON after it, or truncated.
+/// A response with a session. The first step finds the refresh token, which may be a rotated one, as in
+/// ``TokenResponse``: it must be stored durably before anything else in the response can fail. The second step checks
+/// the rest.
 public struct SessionResponse: SupabaseResponse {
-    /// The content of the response.
     public enum Outcome: Sendable, Equatable {
         case session(SupabaseSession)
         /// A user without a session: a sign-up that must be confirmed.
         case user(SupabaseUser)
-        /// Accepted, but not complete: the first of two confirmations of an e-mail change. The server's message.
+        /// The first of two confirmations of an e-mail change. The server's message.
         case accepted(message: String?)
     }
 
-    /// The new refresh token, with only its characters checked; nil if there is none.
+    /// With only its characters checked; nil if there is none.
     public let refreshToken: Secret?
     private let result: Result<Outcome, SupabaseError>
 
-    /// The first step. For an error response it throws the error, see ``SupabaseError``. For a success it never throws
-    /// once a refresh token was found.
+    /// The first step. For a success it never throws once a refresh token was found.
     public init(reading response: HTTPResponse) throws(SupabaseError) {
         guard (200..<300).contains(response.status) else {
             refreshToken = (try? TokenResponse(reading: response))?.refreshToken
@@ -97,10 +90,10 @@ public struct SessionResponse: SupabaseResponse {
         if refreshToken == nil, case .failure(let error) = result { throw error }
     }
 
-    /// The second step: the content. Throws if it cannot be used.
+    /// The second step. Throws if the content cannot be used.
     public func outcome() throws(SupabaseError) -> Outcome { try result.get() }
 
-    /// The second step, if only a session is acceptable. Throws otherwise.
+    /// The second step, if only a session is acceptable.
     public func session() throws(SupabaseError) -> SupabaseSession {
         guard case .session(let session) = try result.get() else {
             throw .invalid(reason: "no access_token although a session was expected")
@@ -118,20 +111,17 @@ public struct SessionResponse: SupabaseResponse {
     }
 
     private static func outcome(_ tokens: TokenResponse, _ response: HTTPResponse) -> Result<Outcome, SupabaseError> {
-        do throws(SupabaseError) {
+        Result { () throws(SupabaseError) in
             let object = try ErrorReading.object(response)
             guard object["access_token"] == nil || object["access_token"] == .null, tokens.refreshToken == nil else {
-                return .success(.session(try session(tokens, object)))
+                return .session(try session(tokens, object))
             }
-            if let user = SupabaseUser(reading: object) { return .success(.user(user)) }
-            // Status and message as in `{"code": "200", "msg": "Confirmation link accepted. …"}`; `code` is a number in
-            // other versions.
-            guard object["msg"]?.string != nil || object["message"]?.string != nil else {
+            if let user = SupabaseUser(reading: object) { return .user(user) }
+            // As in `{"code": "200", "msg": "Confirmation link accepted. …"}`; `code` is a number in other versions.
+            guard let message = object["msg"]?.string ?? object["message"]?.string else {
                 throw .invalid(reason: "neither a session nor a user")
             }
-            return .success(.accepted(message: PlainText.message(object["msg"]?.string ?? object["message"]?.string)))
-        } catch {
-            return .failure(error)
+            return .accepted(message: PlainText.message(message))
         }
     }
 
@@ -152,15 +142,14 @@ public struct SessionResponse: SupabaseResponse {
 public enum AssuranceLevel: String, Sendable, Comparable {
     /// One factor.
     case aal1
-    /// A second factor.
+    /// With a second factor.
     case aal2
-
     public static func < (left: AssuranceLevel, right: AssuranceLevel) -> Bool { left == .aal1 && right == .aal2 }
 }
 
 /// The claims of an access token (a JWT of the Auth server).
 public struct AccessTokenClaims: Sendable, Equatable {
-    /// One way in which the user was authenticated.
+    /// A way in which the user was authenticated.
     public struct Method: Sendable, Equatable {
         /// `password`, `otp`, `oauth`, `totp`, `recovery`, `token_refresh` ...
         public let name: String
@@ -170,9 +159,8 @@ public struct AccessTokenClaims: Sendable, Equatable {
         public let provider: String?
     }
 
-    /// `sub`: the user's UUID.
+    /// The user's UUID.
     public let subject: String
-    /// `session_id`.
     public let sessionID: String?
     /// `aal`; nil if it is another value.
     public let assurance: AssuranceLevel?
@@ -184,13 +172,11 @@ public struct AccessTokenClaims: Sendable, Equatable {
     public let issuedAt: Int?
     /// `iss`; nil if the server sets none.
     public let issuer: String?
-    /// `aud`.
     public let audience: [String]
-
     /// True if the user signed in with a recovery mail. In a PKCE flow only this claim shows it.
     public var isRecovery: Bool { methods.contains { $0.name == "recovery" } }
 
-    /// Reads claims; nil without a valid `sub`.
+    /// Nil without a valid `sub`.
     public init?(_ claims: JSONObject) {
         guard let subject = claims["sub"]?.string, (1...255).contains(subject.utf8.count),
             subject.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
@@ -205,15 +191,13 @@ public struct AccessTokenClaims: Sendable, Equatable {
         audience = claims["aud"]?.string.map { [$0] } ?? claims["aud"]?.array?.compactMap(\.string) ?? []
     }
 
-    /// The claims of a token that came directly from the server. The signature is not verified. Nil if the token is not
-    /// a JWT.
+    /// Of a token that came directly from the server. Nil if the token is not a JWT.
     public init?(unverified token: Secret) {
         guard let claims = CompactToken(token)?.payload else { return nil }
         self.init(claims)
     }
 
-    /// True if both tokens belong to the same session of the same user. Needed to check an imported session after its
-    /// refresh.
+    /// Needed to check an imported session after its refresh.
     public func isSameSession(as other: AccessTokenClaims) -> Bool {
         sessionID != nil && subject.utf8.elementsEqual(other.subject.utf8) && sessionID == other.sessionID
     }
@@ -247,23 +231,19 @@ extension AccessTokenClaims.Method {
 public enum AccessTokenCheck: Sendable, Equatable {
     /// The signature and all claims are valid.
     case verified(AccessTokenClaims)
-    /// Signed with a key that is not in the key set. Fetch the set again, once. If the key is still missing, ask the
+    /// Signed with a key that is not in the set. Fetch the set again, once. If the key is still missing, ask the
     /// server.
     case keyMissing
-    /// Signed with the project's secret or an unsupported algorithm. Ask the server with
-    /// ``SupabaseProject/user(bearer:)`` and compare the user.
+    /// Signed with the project's secret or an unsupported algorithm: compare the user that the server names.
     case askServer
-    /// Not a token of this project, or not valid: the claim, and the reason as a text of Ringback.
+    /// Not a token of this project, or not valid. The reason is ours.
     case refused(claim: String, reason: String)
-
     /// The algorithms that the server uses.
     public static let algorithms: Set<SignatureAlgorithm> = [.es256, .es512, .rs256, .rs512, .edDSA]
-
-    /// The allowed clock difference in seconds.
+    /// In seconds.
     public static let leeway = 120
 
-    /// Checks a token with the project's keys. `now` is in Unix seconds; nil accepts an expired token, for an imported
-    /// session that is refreshed at once.
+    /// `now` is in Unix seconds; nil accepts an expired token, for an imported session that is refreshed at once.
     public init(_ token: Secret, keys: JSONWebKeySet, project: SupabaseProject, now: Int?) {
         guard let plain = CompactToken(token) else {
             self = .refused(claim: "token", reason: "not a signed token")
@@ -305,8 +285,7 @@ public enum AccessTokenCheck: Sendable, Equatable {
 }
 
 extension AccessTokenClaims {
-    /// The issuer, in a form that is safe to show, if the token belongs to another project. Nil if it belongs to this
-    /// one or has no issuer.
+    /// In a form that is safe to show, if the token belongs to another project.
     public func foreignIssuer(to project: SupabaseProject) -> String? {
         guard let issuer, !issuer.utf8.elementsEqual(project.issuer.utf8) else { return nil }
         guard issuer.utf8.count <= 255, (try? WebURL(parsing: issuer)) != nil else { return "not a URL" }

@@ -4,9 +4,8 @@ public import RingbackBase
 public struct SupabaseUser: SupabaseObject, Equatable {
     /// The user's UUID, which is the subject of the session.
     public let id: String
-    /// Nil if the user has none.
     public let email: String?
-    /// With a plus sign, although the server stores it without; nil if the user has none.
+    /// With a plus sign, although the server stores it without.
     public let phone: String?
     /// A new address that is not confirmed yet.
     public let newEmail: String?
@@ -16,15 +15,14 @@ public struct SupabaseUser: SupabaseObject, Equatable {
     public let role: String
     /// Written by the user, its providers and its apps.
     public let userMetadata: JSONObject
-    /// Nil if the response does not contain the identities; the server then sends null.
+    /// Nil if the response does not contain them; the server then sends null.
     public let identities: [Identity]?
     public let factors: [Factor]
     private let document: JSONObject
-    /// The maximum number of identities. Each change is recorded, and a malicious project could otherwise fill the
-    /// records.
+    /// Each change is recorded, and a malicious project could otherwise fill the records.
     static let mostIdentities = 64
 
-    /// Reads a user document of the server or one of ours (``json``); nil without a valid `id`.
+    /// A document of the server or one of ours (``json``); nil without a valid `id`.
     public init?(reading document: JSONObject) {
         guard let id = document["id"]?.string, (1...255).contains(id.utf8.count),
             id.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
@@ -44,15 +42,11 @@ public struct SupabaseUser: SupabaseObject, Equatable {
     }
 
     public static var absences: (object: String, list: String) { ("a user without id", "no list of users") }
-
-    /// The highest level that a session can reach: `aal2` if the user has a verified factor.
+    /// The highest level that a session can reach.
     public var nextAssurance: AssuranceLevel { factors.contains { $0.isVerified } ? .aal2 : .aal1 }
-
-    /// True for the invented user that the server returns for a sign-up with an address that belongs to an existing
-    /// user.
+    /// True for the invented user that the server returns for a sign-up with an existing user's address.
     public var isStandIn: Bool { identities?.isEmpty ?? false }
 
-    /// The user's name, if it is known.
     public var name: String? {
         let whole = ["full_name", "name", "display_name", "preferred_username", "user_name"].lazy.compactMap {
             userMetadata.word($0)
@@ -61,8 +55,8 @@ public struct SupabaseUser: SupabaseObject, Equatable {
         return whole.first ?? (parts.isEmpty ? nil : parts.joined(separator: " "))
     }
 
-    /// The user in the socket API's form: the server's document with plus signs in phone numbers and with `name`,
-    /// without secrets and without members that are internal to the server.
+    /// In the socket API's form: with plus signs in phone numbers and with `name`, without secrets and without members
+    /// that are internal to the server.
     public var json: JSONObject {
         var json = JSONObject(document.members.filter { !SupabaseUser.isPrivate($0.name) && $0.value != .null })
         for name in ["email", "phone", "new_email", "new_phone", "role"] where document[name]?.string == "" {
@@ -76,24 +70,22 @@ public struct SupabaseUser: SupabaseObject, Equatable {
         return json
     }
 
-    /// True for members that are only in responses to administrators or in the server's table of users. They must never
-    /// be passed on, even if a response contains them.
+    /// Members that are only in responses to administrators or in the server's table of users. They must never be
+    /// passed on, even if a response contains them.
     private static func isPrivate(_ name: String) -> Bool {
         name.hasSuffix("token") || name.hasSuffix("password") || name.hasSuffix("_otp") || name.hasSuffix("secret")
             || name == "action_link" || name == "verification_type"
     }
 
-    /// Adds a plus sign, unless there is one.
     static func outward(_ phone: String) -> String { phone.hasPrefix("+") ? phone : "+\(phone)" }
-
     public static func == (left: SupabaseUser, right: SupabaseUser) -> Bool { left.document == right.document }
 }
 
 extension JSONObject {
-    /// A member's text; nil if it is missing or empty. The server sends an empty text for a missing value.
+    /// Nil if it is missing or empty. The server sends an empty text for a missing value.
     func word(_ name: String) -> String? { self[name]?.string.flatMap { $0.isEmpty ? nil : $0 } }
 
-    /// The members with these names, those without a text left out.
+    /// Those without a text are left out.
     func words(_ names: String...) -> JSONObject {
         JSONObject(names.compactMap { name in word(name).map { Member(name, .string($0)) } })
     }
@@ -106,13 +98,12 @@ public struct Identity: Sendable, Equatable {
     /// `google`, `apple`, `email`, `phone` ...
     public let provider: String
     public let email: String?
-    /// As the server writes it (RFC 3339).
+    /// Times are as the server writes them (RFC 3339).
     public let createdAt: String?
-    /// As the server writes it (RFC 3339).
     public let lastSignInAt: String?
     private let document: JSONObject
 
-    /// Reads an identity of a user document; nil without `identity_id` and `provider`.
+    /// Nil without `identity_id` and `provider`.
     public init?(reading document: JSONObject) {
         guard let identityID = document.word("identity_id"), let provider = document.word("provider") else {
             return nil
@@ -125,11 +116,11 @@ public struct Identity: Sendable, Equatable {
         self.document = document
     }
 
-    /// The identity in the socket API's form.
+    /// In the socket API's form.
     public var json: JSONObject { document }
 }
 
-/// The part of an identity that is stored, so that an identity can still be reported after it was removed.
+/// The stored part of an identity, by which it can still be reported after it was removed.
 public struct KnownIdentity: Sendable, Equatable {
     public let identityID: String
     public let provider: String
@@ -140,29 +131,20 @@ public struct KnownIdentity: Sendable, Equatable {
     }
 }
 
-/// The difference between a user's identities at two times. The server links an account with the same confirmed address
-/// without reporting it, so the link can only be found by comparison.
+/// The server links an account with the same confirmed address without reporting it: only a comparison finds that.
 public struct IdentityChange: Sendable, Equatable {
     public let linked: [Identity]
     public let unlinked: [KnownIdentity]
-
-    /// True if nothing changed.
     public var isEmpty: Bool { linked.isEmpty && unlinked.isEmpty }
 
-    private init() { (linked, unlinked) = ([], []) }
-
-    /// The change between two documents of the same user; empty if one of them does not contain the identities.
+    /// Empty if one of them does not contain the identities.
     public init(from earlier: SupabaseUser, to later: SupabaseUser) {
-        guard earlier.id == later.id, let before = earlier.knownIdentities else {
-            self.init()
-            return
-        }
-        self.init(from: before, to: later)
+        self.init(from: earlier.id == later.id ? earlier.knownIdentities : nil, to: later)
     }
 
-    /// The change from earlier, stored identities to those of a user document.
-    public init(from before: [KnownIdentity], to later: SupabaseUser) {
-        guard let after = later.identities else {
+    /// From stored identities to those of a user document.
+    public init(from before: [KnownIdentity]?, to later: SupabaseUser) {
+        guard let before, let after = later.identities else {
             (linked, unlinked) = ([], [])
             return
         }
@@ -191,32 +173,29 @@ public struct IdentityChange: Sendable, Equatable {
 }
 
 extension Identity {
-    /// When the server created it, in Unix seconds.
+    /// In Unix seconds.
     public var createdAtSeconds: Int? { createdAt.flatMap(Timestamp.seconds(of:)) }
 }
 
 extension SupabaseUser {
-    /// When the server created the user, in Unix seconds.
+    /// In Unix seconds.
     var createdAt: Int? { json["created_at"]?.string.flatMap(Timestamp.seconds(of:)) }
-
-    /// The user's last sign-in in Unix seconds.
     public var lastSignInAt: Int? { json["last_sign_in_at"]?.string.flatMap(Timestamp.seconds(of:)) }
 
-    /// The identities to store; nil if the document does not contain them.
+    /// Nil if the document does not contain them.
     public var knownIdentities: [KnownIdentity]? {
         identities?.map { KnownIdentity(identityID: $0.identityID, provider: $0.provider) }
     }
 }
 
-/// The user's name as Apple sends it: only once, at the first sign-in, and not in the ID token. If the name is not
-/// stored at that time, it is lost.
+/// The user's name as Apple sends it: only once, at the first sign-in, and not in the ID token.
 public struct AppleName: Sendable, Equatable {
     public let given: String?
     public let family: String?
-    /// The full name, if it was given as one text.
+    /// If it was given as one text.
     private let full: String?
 
-    /// A name from its parts or as a whole; nil if all are empty.
+    /// Nil if all are empty.
     public init?(given: String?, family: String?, full: String? = nil) {
         self.given = given.flatMap(AppleName.cleaned)
         self.family = family.flatMap(AppleName.cleaned)
@@ -224,11 +203,10 @@ public struct AppleName: Sendable, Equatable {
         guard self.given != nil || self.family != nil || self.full != nil else { return nil }
     }
 
-    /// The members of a user's metadata that contain a name.
+    /// Of a user's metadata.
     public static let members: Set<String> = ["full_name", "given_name", "family_name"]
 
-    /// Reads a name from the members of a user's metadata; nil if there is none. Throws for `data` if there are other
-    /// members.
+    /// From a user's metadata; nil if there is none. Throws for `data` if there are other members.
     public init?(parsing data: JSONObject) throws(FieldError) {
         for member in data.members {
             guard AppleName.members.contains(member.name), member.value.string != nil else {
@@ -242,15 +220,15 @@ public struct AppleName: Sendable, Equatable {
             given: data["given_name"]?.string, family: data["family_name"]?.string, full: data["full_name"]?.string)
     }
 
-    /// Reads what Apple posts together with the code: `{"name": {"firstName": …, "lastName": …}}`; nil without a name.
+    /// From what Apple posts with the code: `{"name": {"firstName": …, "lastName": …}}`; nil without a name.
     public init?(reading user: JSONObject) {
         self.init(given: user["name"]?["firstName"]?.string, family: user["name"]?["lastName"]?.string)
     }
 
-    /// The change of the user's metadata, see ``UserChanges/data``; nil if the user has a name already.
+    /// For ``UserChanges/data``; nil if the user has a name already.
     public func data(for user: SupabaseUser) -> JSONObject? {
-        let hasName = ["full_name", "name", "given_name", "family_name"].contains { user.userMetadata.word($0) != nil }
-        guard !hasName else { return nil }
+        let names = ["full_name", "name", "given_name", "family_name"]
+        guard !names.contains(where: { user.userMetadata.word($0) != nil }) else { return nil }
         let whole = full ?? [given, family].compactMap { $0 }.joined(separator: " ")
         return JSONObject([
             "full_name": .string(whole), "given_name": .optional(given), "family_name": .optional(family),
@@ -263,10 +241,9 @@ public struct AppleName: Sendable, Equatable {
     }
 }
 
-/// What a user has allowed an OAuth client of the project. The project's own OAuth server (OAuth 2.1) asks the user
-/// once for each client.
+/// What a user has allowed an OAuth client of the project, whose own OAuth server asks once for each client.
 public struct Consent: SupabaseObject {
-    /// The consent in the socket API's form.
+    /// In the socket API's form.
     public let json: JSONObject
 
     /// Nil without the client's id.

@@ -40,7 +40,6 @@ public enum UserMessage: String, Sendable, CaseIterable {
     case messageSentAlready = "message_sent_already"
     case choosePassword = "choose_password"
 
-    /// The message as a sentence.
     public func text(in language: Language) -> String {
         switch language {
         case .english: english

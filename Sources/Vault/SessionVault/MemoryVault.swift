@@ -11,9 +11,7 @@ public actor MemoryVault: Vault {
 
     public func open(passphrase: Secret?) {}
 
-    public func close() throws(VaultError) {
-        throw .refused(.inMemory)
-    }
+    public func close() throws(VaultError) { throw .refused(.inMemory) }
 
     public func rekey(to choice: KeySourceChoice, passphrase: Secret?) throws(VaultError) {
         throw .refused(.noKeyInMemory)

@@ -10,24 +10,21 @@
 //           then       nonce (12), ciphertext, tag (16): AES-256-GCM to the end of the file
 //
 // Everything before the nonce except the check value is authenticated. The check value only distinguishes "another key"
-// from "damaged" after decryption has failed, and is not trusted otherwise.
+// from "damaged" after decryption has failed.
 
 internal import Cryptography
 internal import RingbackBase
 
-/// A key and the check value by which its files are recognized.
 struct SealingKey: Sendable {
     static let checkLength = 16
-
     let secret: Secret
     /// Identifies the key without revealing it: equal keys have equal check values.
     let check: [UInt8]
 
     init(_ secret: Secret) throws(CryptographyError) {
         self.secret = secret
-        check = try KeyDerivation.derive(
-            from: secret, purpose: "ringback sealing key check 1", length: SealingKey.checkLength
-        ).revealedBytes()
+        let purpose = "ringback sealing key check 1"
+        check = try KeyDerivation.derive(from: secret, purpose: purpose, length: SealingKey.checkLength).revealedBytes()
     }
 
     static func random() throws(CryptographyError) -> SealingKey {
@@ -35,17 +32,14 @@ struct SealingKey: Sendable {
     }
 }
 
-/// The content of one sealed file, and its encoding.
 struct SealedFile: Sendable, Equatable {
     /// What a file holds, as in its byte 8.
     struct Kind: Equatable {
         static let session = Kind(.session)
         static let vaultKey = Kind(rawValue: 0x4B)
-
         let rawValue: UInt8
     }
 
-    /// The result of reading a sealed file.
     enum Reading: Equatable {
         case file(SealedFile)
         /// Written in a newer version of the format.
@@ -65,22 +59,19 @@ struct SealedFile: Sendable, Equatable {
         var box: ArraySlice<UInt8>
     }
 
-    /// The maximum size of the sealed text in bytes.
+    /// In bytes.
     static let maximumText = 1 << 20
     static let maximumHeader = 1 << 16
     static let maximumSize = prologue + maximumHeader + SealedBox.overhead + maximumText
-
     static let version: UInt8 = 1
     private static let magic = Array("ringback".utf8)
     static let checkEnd = 26
     private static let prologue = 30
     /// One reader for each format version. The reader of a released version is never removed.
     private static let readers: [UInt8: @Sendable ([UInt8]) -> Parts?] = [1: readVersion1]
-
     var header: JSONObject
     var text: Secret
 
-    /// The content of the file, sealed with the key.
     func sealed(_ kind: Kind, with key: SealingKey) throws(CryptographyError) -> [UInt8] {
         let json = JSON.object(header).serialized()
         let length = SealedFile.bigEndian(json.count)
@@ -100,13 +91,11 @@ struct SealedFile: Sendable, Equatable {
         guard let text = try SealedBox.open(parts.box, with: key.secret, context: parts.context) else {
             return parts.check == key.check ? .damaged(.changed) : .foreign
         }
-        guard let header = (try? JSON(parsing: parts.header))?.object else {
-            return .damaged(.invalidHeader)
-        }
+        guard let header = (try? JSON(parsing: parts.header))?.object else { return .damaged(.invalidHeader) }
         return .file(SealedFile(header: header, text: text))
     }
 
-    /// The check value of a sealed file; nil if the bytes are not a sealed file.
+    /// Nil if the bytes are not a sealed file.
     static func check(of bytes: [UInt8]) -> ArraySlice<UInt8>? {
         guard bytes.starts(with: magic), bytes.count >= checkEnd else { return nil }
         return bytes[10..<checkEnd]
@@ -117,15 +106,12 @@ struct SealedFile: Sendable, Equatable {
         case damaged(FileDamage)
     }
 
-    /// Splits a file into its parts, without a key.
+    /// Needs no key.
     static func split(_ bytes: [UInt8], _ kind: Kind) -> Result<Parts, SplitFailure> {
         guard bytes.count >= 10 else { return .failure(.damaged(.tooShort)) }
-        guard bytes.starts(with: magic), bytes[8] == kind.rawValue else {
-            return .failure(.damaged(.otherKind))
-        }
+        guard bytes.starts(with: magic), bytes[8] == kind.rawValue else { return .failure(.damaged(.otherKind)) }
         guard let reader = readers[bytes[9]] else {
-            return bytes[9] > version
-                ? .failure(.newer(version: Int(bytes[9]))) : .failure(.damaged(.invalidVersion))
+            return .failure(bytes[9] > version ? .newer(version: Int(bytes[9])) : .damaged(.invalidVersion))
         }
         guard let parts = reader(bytes) else { return .failure(.damaged(.invalidLengths)) }
         return .success(parts)

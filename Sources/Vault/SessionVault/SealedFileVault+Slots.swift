@@ -3,7 +3,7 @@ internal import Glibc
 public import RingbackBase
 
 extension SealedFileVault {
-    /// The minimum size in bytes that is reserved for a coming store.
+    /// In bytes.
     private static let smallestRoom = 64 << 10
 
     public func load(_ slot: VaultSlot) async throws(VaultError) -> VaultEntry? {
@@ -14,13 +14,7 @@ extension SealedFileVault {
     /// Reads all slots in one job of the vault's queue, because a daemon may load hundreds of slots at start.
     public func load(_ slots: [VaultSlot]) async -> [Result<VaultEntry?, VaultError>] {
         if let memory { return await memory.load(slots) }
-        return slots.map { slot in
-            do throws(VaultError) {
-                return .success(try entry(in: slot))
-            } catch {
-                return .failure(error)
-            }
-        }
+        return slots.map { slot in Result { () throws(VaultError) in try entry(in: slot) } }
     }
 
     private func entry(in slot: VaultSlot) throws(VaultError) -> VaultEntry? {
@@ -35,8 +29,8 @@ extension SealedFileVault {
         let vault = try opened()
         let files = try SlotFiles(slot)
         let size = min(max(SealedFileVault.smallestRoom, 2 * vault.directory.size(files.live)), SealedFile.maximumSize)
-        // The `.next` file may be complete, from a store that failed. Its text is newer than the slot's and must be
-        // installed now. Otherwise it would later be taken for the result of the change that is announced here.
+        // A complete `.next` file, from a store that failed, has a text that is newer than the slot's. Installed later,
+        // it would be taken for the result of the change that is announced here.
         if vault.directory.exists(files.next) { finishStore(files.live, next: files.next, vault.directory, vault.key) }
         try onDisk { () throws(FileFailure) in try vault.directory.reserve(size, as: files.next) }
     }
@@ -47,9 +41,7 @@ extension SealedFileVault {
         try put(text, in: slot, try SlotFiles(slot), vault)
     }
 
-    private func put(
-        _ text: Secret, in slot: VaultSlot, _ files: SlotFiles, _ vault: OpenVault
-    ) throws(VaultError) {
+    private func put(_ text: Secret, in slot: VaultSlot, _ files: SlotFiles, _ vault: OpenVault) throws(VaultError) {
         let bytes = try sealed(text, in: slot, files, vault)
         try removeCopy(of: files, vault.directory)
         try onDisk { () throws(FileFailure) in
@@ -61,9 +53,7 @@ extension SealedFileVault {
     private func sealed(
         _ text: Secret, in slot: VaultSlot, _ files: SlotFiles, _ vault: OpenVault
     ) throws(VaultError) -> [UInt8] {
-        guard text.count <= SealedFile.maximumText else {
-            throw .refused(.tooLarge(slot.kind, account: slot.account))
-        }
+        guard text.count <= SealedFile.maximumText else { throw .refused(.tooLarge(slot.kind, account: slot.account)) }
         return try VaultError.mapping { () throws(CryptographyError) in
             try SealedFile(header: SlotFiles.header(slot), text: text).sealed(.init(files.kind), with: vault.key)
         }
@@ -107,10 +97,9 @@ extension SealedFileVault {
                 // The mark is removed last, as in `remove`.
                 try directory.remove(files.next)
             } catch {
-                // If this error were thrown without undoing the rename, the session would still be used here and then
-                // be revoked at the next start. So undo the rename. If that fails too, treat the retirement as done.
-                let isBack = (try? directory.move(retired, to: files.live)) != nil
-                if isBack { throw error }
+                // Without undoing the rename, the session would still be used here and be revoked at the next start. If
+                // that fails too, treat the retirement as done.
+                if (try? directory.move(retired, to: files.live)) != nil { throw error }
             }
         }
         _ = try? directory.sync()
@@ -162,9 +151,7 @@ extension SealedFileVault {
 
     /// The slot's content, as text and as the file's bytes. Nil if the slot is empty, or if its file was damaged and
     /// was renamed.
-    private func former(
-        _ files: SlotFiles, _ vault: OpenVault
-    ) throws(VaultError) -> (text: Secret, bytes: [UInt8])? {
+    private func former(_ files: SlotFiles, _ vault: OpenVault) throws(VaultError) -> (text: Secret, bytes: [UInt8])? {
         let text: Secret?
         do throws(VaultError) {
             text = try read(files, vault)
@@ -179,12 +166,12 @@ extension SealedFileVault {
         return (text, bytes)
     }
 
-    /// Removes a copy that an interrupted `replace` left. This must happen before the slot's file changes. Afterwards
-    /// the copy would be taken for a session that has ended.
+    /// Removes a copy that an interrupted `replace` left, before the slot's file changes. Afterwards the copy would be
+    /// taken for a session that has ended.
     private func removeCopy(of files: SlotFiles, _ directory: SyncedDirectory) throws(VaultError) {
         guard case .open(var vault) = state, let copy = vault.copies[files.live] else { return }
-        // If a store that reported an error did take effect, the bytes differ. The session in the retired file was then
-        // replaced, so the file is kept.
+        // If a store that reported an error did take effect, the bytes differ: the session in the retired file was
+        // replaced.
         try onDisk { () throws(FileFailure) in
             if try isCopy(copy, of: files.live, directory) {
                 try directory.remove(copy)
@@ -209,35 +196,28 @@ extension SealedFileVault {
         switch reading {
         case .file(let file):
             let owner = SlotFiles.slot(file.header, files.kind)
-            guard let owner, try SlotFiles(owner) == files else {
-                throw setAside(files, vault, because: .otherAccount)
-            }
+            guard let owner, try SlotFiles(owner) == files else { throw setAside(files, vault, because: .otherAccount) }
             return file.text
-        case .newer(let version):
-            throw .newer(.newer(path: place, version: version))
-        case .foreign:
-            throw .locked(.otherVaultsKey(path: place))
-        case .damaged(let damage):
-            throw setAside(files, vault, because: damage)
+        case .newer(let version): throw .newer(.newer(path: place, version: version))
+        case .foreign: throw .locked(.otherVaultsKey(path: place))
+        case .damaged(let damage): throw setAside(files, vault, because: damage)
         }
     }
 
-    /// Renames a damaged file, so that the slot can be used again and the file can be examined.
+    /// Renames a damaged file, so that the slot can be used again.
     private func setAside(_ files: SlotFiles, _ vault: OpenVault, because damage: FileDamage) -> VaultError {
         let place = "\(vault.directory.path)/\(files.live)"
         var number = 1
         while vault.directory.exists(files.damaged(number)), number < 1_000 { number += 1 }
+        let other = files.damaged(number)
         do throws(FileFailure) {
             guard number < 1_000 else { throw FileFailure(action: .setAside, path: place, code: EEXIST) }
-            try vault.directory.move(files.live, to: files.damaged(number), as: .setAside)
+            try vault.directory.move(files.live, to: other, as: .setAside)
             try vault.directory.sync()
         } catch {
             return .damaged(.damagedInPlace(path: place, damage, error))
         }
-        return .damaged(
-            .damaged(
-                path: place, damage, kind: files.kind,
-                place: "\(vault.directory.path)/\(files.damaged(number))"))
+        return .damaged(.damaged(path: place, damage, kind: files.kind, place: "\(vault.directory.path)/\(other)"))
     }
 
     func onDisk<Value>(_ body: () throws(FileFailure) -> Value) throws(VaultError) -> Value {
@@ -249,25 +229,21 @@ extension SealedFileVault {
     }
 }
 
-// Changing the vault's key takes three steps: the new source makes a wrapping key, `vault.key` is replaced, the old
-// wrapping key is removed. A note in the state directory names both keys from before the first step until after the
-// last. If the process is killed in between, the next start finds the note and removes the key that is not used. Other
-// keys in the source are never touched: they may belong to other vaults (another state directory or machine).
-//
-// The note's file name ends in its own inode number. A copy of the file has another inode: it comes from a backup or
-// belongs to a copied state directory, and its keys may be in use elsewhere. Such a note is deleted, and its keys are
-// kept.
-
-/// The note about a key change: the new key, and the one that it replaces.
+/// The note about a change of the vault's key: the new source makes a wrapping key, `vault.key` is replaced, the old
+/// wrapping key is removed. The note names both keys from before the first step until after the last. If the process is
+/// killed in between, the next start removes the key that is not used. Other keys in the source are never touched: they
+/// may belong to other vaults.
+///
+/// The note's file name ends in its own inode number. A copy of the file has another inode: it comes from a backup or a
+/// copied state directory, and its keys may be in use elsewhere. Such a note is deleted, and its keys are kept.
 struct KeyChange: Sendable {
     static let name = "vault.key.change"
     private static let maximumSize = 2 * SealedFile.maximumHeader
-
-    /// The new key's file, without the source's parameters, which are not known yet.
+    /// Without the source's parameters, which are not known yet.
     let made: VaultKeyFile
     let replaced: VaultKeyFile?
 
-    /// Writes the note durably. Returns its file name.
+    /// Durable. Returns the file's name.
     func write(in directory: SyncedDirectory) throws(FileFailure) -> String {
         let note: JSONObject = ["made": made.header, "replaced": replaced?.header]
         try directory.write(JSON.object(note).serialized(), as: KeyChange.name)
@@ -279,42 +255,33 @@ struct KeyChange: Sendable {
 
     static func isNote(_ name: String) -> Bool { name.hasPrefix(KeyChange.name) }
 
-    /// Reads a note. Nil if it is a copy, was not renamed yet when the process was killed, or is malformed.
-    init?(_ name: String, in directory: SyncedDirectory) {
-        guard name == "\(KeyChange.name)-\(directory.inode(name))",
-            let bytes = try? directory.readPrivate(name, atMost: KeyChange.maximumSize),
-            let note = (try? JSON(parsing: bytes))?.object,
-            let made = note["made"]?.object.flatMap({ try? VaultKeyFile(header: $0) })
-        else { return nil }
-        self.made = made
-        guard let replaced = note["replaced"] else {
-            self.replaced = nil
-            return
-        }
-        guard let replaced = replaced.object.flatMap({ try? VaultKeyFile(header: $0) }) else { return nil }
-        self.replaced = replaced
-    }
-
-    init(made: VaultKeyFile, replaced: VaultKeyFile?) {
-        self.made = made
-        self.replaced = replaced
-    }
-
     /// The key that is no longer used, if `vault.key` names the other one. Nil if it names a third key: something else
-    /// has happened since, and both keys may be in use.
-    ///
-    /// - Parameter isMadeHere: true if another note says that the named key was made in this directory by a later first
-    ///   start. Without that, the note of an unfinished first start proves nothing: the named key may come from another
-    ///   vault that replaced this one's after sessions were sealed, and the first key may be restored together with
-    ///   them.
+    /// has happened since, and both keys may be in use. `isMadeHere`: another note says that the named key was made in
+    /// this directory by a later first start. Without that, the note of an unfinished first start proves nothing: the
+    /// named key may come from another vault that replaced this one's, and the first key may be restored together with
+    /// its sessions.
     func orphan(beside named: VaultKeyFile, isMadeHere: Bool) -> VaultKeyFile? {
         if named.keyID == made.keyID { return replaced }
         guard let replaced else { return isMadeHere ? made : nil }
         return named.keyID == replaced.keyID ? made : nil
     }
 
-    /// True if this note is about the creation of the named key as the vault's first key.
+    /// The creation of the named key as the vault's first key.
     func isFirst(_ named: VaultKeyFile) -> Bool { replaced == nil && made.keyID == named.keyID }
+}
+
+extension KeyChange {
+    /// Nil if the note is a copy, was not renamed yet when the process was killed, or is malformed.
+    init?(_ name: String, in directory: SyncedDirectory) {
+        guard name == "\(KeyChange.name)-\(directory.inode(name))",
+            let bytes = try? directory.readPrivate(name, atMost: KeyChange.maximumSize),
+            let note = (try? JSON(parsing: bytes))?.object,
+            let made = note["made"]?.object.flatMap({ try? VaultKeyFile(header: $0) })
+        else { return nil }
+        let replaced = note["replaced"]?.object.flatMap { try? VaultKeyFile(header: $0) }
+        guard replaced != nil || note["replaced"] == nil else { return nil }
+        self.init(made: made, replaced: replaced)
+    }
 }
 
 extension SealedFileVault {
@@ -345,9 +312,7 @@ extension SealedFileVault {
         guard (try? directory.remove(note)) == true else { return }
         try? directory.sync()
     }
-}
 
-extension SealedFileVault {
     public func retired() async throws(VaultError) -> [RetiredEntry] {
         if let memory { return await memory.retired() }
         let vault = try opened()

@@ -4,8 +4,7 @@ internal import Glibc
 public import RingbackBase
 internal import Synchronization
 
-// The sealed-file vault. Its guarantees depend on the order of system calls, and hold if the process is killed at any
-// of them:
+// The sealed-file vault. Its guarantees depend on the order of system calls, and hold if the process is killed at any:
 //
 // - store: the new text is written to another file, synced, and renamed over the old one. Before the rename the slot
 //   has the old text, afterwards the new one. If an announced store is interrupted or fails after its file was
@@ -23,9 +22,7 @@ internal import Synchronization
 //   a note names both keys. There is such a note for the first key too.
 
 /// A vault on disk: one sealed file for each slot, and `vault.key` with the data key, wrapped by a key of a
-/// ``KeySource``.
-///
-/// The caller must hold the directory's ``StateLock`` as long as the vault is used.
+/// ``KeySource``. The caller must hold the directory's ``StateLock`` as long as the vault is used.
 public actor SealedFileVault: Vault {
     enum State {
         case closed
@@ -39,29 +36,22 @@ public actor SealedFileVault: Vault {
         let directory: SyncedDirectory
         var keyFile: VaultKeyFile
         var nextRetired: Int
-        /// Retired files whose session is still in its slot and which could not be removed yet, by the name of the
-        /// slot's file.
+        /// Retired files whose session is still in its slot and which could not be removed yet, by the slot's file.
         var copies: [String: String] = [:]
     }
 
     static let folder = "vault"
-
     let path: String
     let choice: KeySourceChoice
     let sources: [any KeySource]
     var state = State.closed
     private let snapshot: Mutex<VaultStatus>
     private let queue = VaultQueue()
-
     public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe queue.asUnownedSerialExecutor() }
     public nonisolated var status: VaultStatus { snapshot.withLock { $0 } }
 
-    /// Creates a closed vault. Nothing is read or written before ``open(passphrase:)``.
-    ///
-    /// - Parameters:
-    ///   - directory: the state directory. It exists, belongs to the user and is closed to others.
-    ///   - sources: at most one for each choice. A source that is not in the list is not available.
-    ///   - choice: the configured source.
+    /// Nothing is read or written before ``open(passphrase:)``. `directory`, the state directory, exists, belongs to
+    /// the user and is closed to others. `sources` has at most one for each choice.
     public init(directory: String, sources: [any KeySource], choice: KeySourceChoice = .auto) {
         path = directory
         self.sources = sources
@@ -101,8 +91,7 @@ public actor SealedFileVault: Vault {
     func show(_ keyFile: VaultKeyFile) {
         let protection = source(keyFile.source)?.protection ?? .unknown
         snapshot.withLock {
-            $0 = VaultStatus(
-                kind: .sealedFile, isLocked: false, keySource: keyFile.source, protection: protection)
+            $0 = VaultStatus(kind: .sealedFile, isLocked: false, keySource: keyFile.source, protection: protection)
             $0.otherKeySource = other(than: keyFile.source)
         }
     }
@@ -125,9 +114,6 @@ public actor SealedFileVault: Vault {
             status.otherKeySource = other(than: source)
         }
     }
-
-    /// Reports that there is no key yet and that the user must choose a passphrase first.
-    func showNewPassphraseNeeded() { snapshot.withLock { $0.needsNewPassphrase = true } }
 
     private nonisolated func other(than source: KeySourceChoice) -> KeySourceChoice? {
         choice == .auto || choice == source ? nil : choice
@@ -154,17 +140,13 @@ public actor SealedFileVault: Vault {
 
     func source(_ choice: KeySourceChoice) -> (any KeySource)? { sources.first { $0.choice == choice } }
 
-    /// The open vault with its key. Throws `locked` if it is not open.
+    /// Throws `locked` if the vault is not open.
     func opened() throws(VaultError) -> OpenVault {
-        guard case .open(let vault) = state else {
-            throw .locked(status.reason ?? .locked, obstacle: status.obstacle)
-        }
+        guard case .open(let vault) = state else { throw .locked(status.reason ?? .locked, obstacle: status.obstacle) }
         return vault
     }
 
-    var memory: MemoryVault? {
-        if case .memory(let memory) = state { memory } else { nil }
-    }
+    var memory: MemoryVault? { if case .memory(let memory) = state { memory } else { nil } }
 }
 
 extension VaultError {
@@ -176,15 +158,10 @@ extension VaultError {
 }
 
 extension SealedFileVault {
-    /// Opens the vault with a key that was verified against `vault.key`. Checks the sealed files and cleans up after a
-    /// killed process.
+    /// Opens the vault with a key that was verified against `vault.key`, and cleans up after a killed process.
     func enter(_ directory: SyncedDirectory, _ keyFile: VaultKeyFile, _ key: SealingKey) async throws(VaultError) {
-        let opened = try onDisk { () throws(FileFailure) in
-            try directory.subdirectory(Self.folder, isMade: true)
-        }
-        guard let folder = opened else {
-            throw .unwritable(.folderNotOpened(path: folderPath))
-        }
+        let opened = try onDisk { () throws(FileFailure) in try directory.subdirectory(Self.folder, isMade: true) }
+        guard let folder = opened else { throw .unwritable(.folderNotOpened(path: folderPath)) }
         let names = try onDisk { () throws(FileFailure) in try folder.names() }
         try refuseForeign(names, folder, key)
         _ = try? directory.remove(VaultKeyFile.name + SyncedDirectory.temporarySuffix)
@@ -203,7 +180,7 @@ extension SealedFileVault {
     }
 
     /// Removes the retired copies of replacements that were interrupted before the new text was in the slot. Returns
-    /// the copies that could not be removed, by the name of the slot's file.
+    /// those that could not be removed, by the slot's file.
     private func removeCopies(_ names: [String], _ folder: SyncedDirectory) -> [String: String] {
         var left: [String: String] = [:]
         for name in names {
@@ -223,11 +200,9 @@ extension SealedFileVault {
         return try folder.read(live, atMost: SealedFile.maximumSize) == bytes
     }
 
-    /// If the key of `vault.key` opens none of the files, it is the wrong one. Throws `locked`, because storing new
-    /// sessions under it would make recovery harder.
-    private func refuseForeign(
-        _ names: [String], _ folder: SyncedDirectory, _ key: SealingKey
-    ) throws(VaultError) {
+    /// If the key of `vault.key` opens none of the files, it is the wrong one: storing new sessions under it would make
+    /// recovery harder.
+    private func refuseForeign(_ names: [String], _ folder: SyncedDirectory, _ key: SealingKey) throws(VaultError) {
         var foreign = 0
         for name in names where SlotFiles.isPrecious(name) {
             guard let start = try? folder.read(name, atMost: SealedFile.checkEnd),
@@ -247,9 +222,8 @@ extension SealedFileVault {
         }
     }
 
-    /// Finishes a store that was interrupted or failed after its last byte was written. The file's text is complete,
-    /// and may contain the only refresh token that the provider still accepts. An incomplete file only marks an
-    /// announcement and is left as it is.
+    /// Finishes a store that was interrupted or failed after its last byte was written: the file may contain the only
+    /// refresh token that the provider still accepts. An incomplete file only marks an announcement.
     func finishStore(_ live: String, next: String, _ folder: SyncedDirectory, _ key: SealingKey) {
         guard let bytes = try? folder.read(next, atMost: SealedFile.maximumSize),
             let kind = SlotFiles.kind(ofLive: live),
@@ -262,8 +236,7 @@ extension SealedFileVault {
 }
 
 // The key source is chosen once, when there is neither a `vault.key` nor any sealed file. From then on only the
-// recorded source is used. If it does not give the right key, the vault stays locked and says why. Choosing another
-// source or making a new key would silently lose every session.
+// recorded source is used. Choosing another source or making a new key would silently lose every session.
 
 extension SealedFileVault {
     func unlock(_ passphrase: Secret?) async throws(VaultError) {
@@ -308,24 +281,20 @@ extension SealedFileVault {
         }
     }
 
-    /// The error for a vault whose key is kept by another source than the configured one.
+    /// The key is kept by another source than the configured one.
     func mismatch(_ recorded: KeySourceChoice) -> VaultError {
         .locked(
             .keySourceDiffers(recorded: recorded, configured: choice),
             obstacle: .keySourceDiffers(recorded: recorded, configured: choice))
     }
 
-    /// The data key of `vault.key`, unwrapped with the source that it names.
     func dataKey(
         _ keyFile: VaultKeyFile, _ bytes: [UInt8], _ passphrase: Secret?
     ) async throws(VaultError) -> SealingKey {
-        guard let source = source(keyFile.source) else {
-            throw .locked(.keySourceMissing(keyFile.source))
-        }
+        guard let source = source(keyFile.source) else { throw .locked(.keySourceMissing(keyFile.source)) }
         let wrappingKey: Secret
         do throws(KeySourceError) {
-            wrappingKey = try await source.fetch(
-                keyFile.keyID, parameters: keyFile.parameters, passphrase: passphrase)
+            wrappingKey = try await source.fetch(keyFile.keyID, parameters: keyFile.parameters, passphrase: passphrase)
         } catch {
             throw locked(keyFile.source, error)
         }
@@ -349,26 +318,21 @@ extension SealedFileVault {
     // MARK: The first opening
 
     private func openFirst(_ directory: SyncedDirectory, _ passphrase: Secret?) async throws(VaultError) {
-        let folder = try onDisk { () throws(FileFailure) in
-            try directory.subdirectory(Self.folder, isMade: false)
-        }
+        let folder = try onDisk { () throws(FileFailure) in try directory.subdirectory(Self.folder, isMade: false) }
         let names = try onDisk { () throws(FileFailure) in try folder?.names() ?? [] }
         let count = names.count(where: SlotFiles.isPrecious)
-        guard count == 0 else {
-            throw .locked(.keyFileMissing(path: keyFilePath, count: count, folder: folderPath))
-        }
-        let decided = await decide()
-        if choice == .auto, source(decided) == nil {
-            return becomeMemory(because: .noKeyDirectory)
-        }
-        if decided == .passphrase { showNewPassphraseNeeded() }
+        guard count == 0 else { throw .locked(.keyFileMissing(path: keyFilePath, count: count, folder: folderPath)) }
+        let decided = await decide(choice)
+        if choice == .auto, source(decided) == nil { return becomeMemory(because: .noKeyDirectory) }
+        // The user must choose a passphrase first.
+        if decided == .passphrase { snapshot.withLock { $0.needsNewPassphrase = true } }
         do throws(VaultError) {
             try await create(directory, decided, passphrase)
         } catch {
-            // Only for `auto`, and only if no source was chosen yet because nothing can be written. A source that
-            // exists but fails is not skipped.
+            // Only if no source was chosen yet because nothing can be written. A source that exists but fails is not
+            // skipped.
             guard choice == .auto, case .unwritable(let reason) = error else { throw error }
-            // If the disk is full or faulty at the moment, the vault stays locked and opening is tried again later.
+            // If the disk is full or faulty at the moment, opening is tried again later.
             guard await !isPlace(directory, for: decided) else { throw error }
             becomeMemory(because: reason)
         }
@@ -385,12 +349,8 @@ extension SealedFileVault {
     }
 
     /// The source that `auto` selects now.
-    func decide() async -> KeySourceChoice {
+    private func decide(_ choice: KeySourceChoice) async -> KeySourceChoice {
         guard choice == .auto else { return choice }
-        return await preferred()
-    }
-
-    func preferred() async -> KeySourceChoice {
         for candidate in [KeySourceChoice.systemdCredential, .secretService] {
             if let source = source(candidate), await source.canHoldNewKey() { return candidate }
         }
@@ -407,18 +367,14 @@ extension SealedFileVault {
         try await enter(directory, written.keyFile, dataKey)
     }
 
-    /// Makes a wrapping key in the source and writes `vault.key` with it. If that fails, the wrapping key is removed
-    /// again. Also returns the name of the note about the change, which stays until the old key is removed.
+    /// Makes a wrapping key in the source and writes `vault.key` with it; removes the key again if that fails. Also
+    /// returns the name of the note about the change, which stays until the old key is removed.
     func writeKeyFile(
         _ directory: SyncedDirectory, _ choice: KeySourceChoice, _ dataKey: SealingKey, _ passphrase: Secret?,
         replacing old: VaultKeyFile?
     ) async throws(VaultError) -> (keyFile: VaultKeyFile, note: String) {
-        guard let source = source(choice) else {
-            throw .locked(.noSuchKeeper(choice))
-        }
-        guard choice != .passphrase || passphrase?.isEmpty != true else {
-            throw .refused(.emptyPassphrase)
-        }
+        guard let source = source(choice) else { throw .locked(.noSuchKeeper(choice)) }
+        guard choice != .passphrase || passphrase?.isEmpty != true else { throw .refused(.emptyPassphrase) }
         var keyFile = VaultKeyFile(source: choice, keyID: VaultKeyFile.newKeyID(), parameters: JSONObject())
         let change = KeyChange(made: keyFile, replaced: old)
         let note = try onDisk { () throws(FileFailure) in try change.write(in: directory) }
@@ -433,18 +389,15 @@ extension SealedFileVault {
         do throws(VaultError) {
             try write(keyFile, dataKey, made.key, directory)
         } catch {
-            if !mayBeWritten(keyFile, directory),
-                await source.remove(keyFile.keyID, parameters: made.parameters)
-            {
-                forget(note, directory)
-            }
+            let isOther = !mayBeWritten(keyFile, directory)
+            if isOther, await source.remove(keyFile.keyID, parameters: made.parameters) { forget(note, directory) }
             throw error
         }
         return (keyFile, note)
     }
 
-    /// Removes a key that the source may have stored before it failed. After the error `failed` the key may have been
-    /// stored; after the other errors it was not.
+    /// Removes a key that the source may have stored before it failed. After other errors than `failed` it was not
+    /// stored.
     private func unmake(
         _ keyFile: VaultKeyFile, at source: any KeySource, _ error: KeySourceError, _ note: String,
         _ directory: SyncedDirectory
@@ -456,7 +409,7 @@ extension SealedFileVault {
     private func refusal(_ source: KeySourceChoice, _ error: KeySourceError) -> VaultError {
         switch error {
         case .needsPassphrase: .locked(.noPassphraseYet)
-        // The key file cannot be created. With `auto` the vault may then be kept in memory.
+        // With `auto` the vault may then be kept in memory.
         case .failed(let reason) where source == .keyFile: .unwritable(.key(reason))
         case .locked(let reason, let obstacle): .locked(.notTaken(source, reason), obstacle: obstacle)
         case .absent(let reason), .failed(let reason): .locked(.notTaken(source, reason))
@@ -472,7 +425,7 @@ extension SealedFileVault {
         try onDisk { () throws(FileFailure) in try directory.write(bytes, as: VaultKeyFile.name) }
     }
 
-    /// False only if `vault.key` certainly has other content. If that is not certain, the wrapping key must be kept.
+    /// False only if `vault.key` certainly has other content. Otherwise the wrapping key must be kept.
     private func mayBeWritten(_ keyFile: VaultKeyFile, _ directory: SyncedDirectory) -> Bool {
         do throws(FileFailure) {
             guard let bytes = try directory.read(VaultKeyFile.name, atMost: VaultKeyFile.maximumSize) else {
@@ -487,27 +440,22 @@ extension SealedFileVault {
 }
 
 extension SealedFileVault {
-    /// Needs an open vault, or one that is locked only because the configuration already names another source. Throws
-    /// `refused` if the new source cannot make a key; the old one then stays in use.
-    ///
-    /// - Parameters:
-    ///   - choice: `auto` selects a source as at the first opening. The current source gets a new key.
-    ///   - passphrase: the new passphrase.
+    /// Needs an open vault, or one that is locked only because the configuration already names another source. `auto`
+    /// selects a source as at the first opening; the current source gets a new key. Throws `refused` if the new source
+    /// cannot make a key; the old one then stays in use.
     public func rekey(to choice: KeySourceChoice, passphrase: Secret?) async throws(VaultError) {
         if let memory { return try await memory.rekey(to: choice, passphrase: passphrase) }
-        guard choice != .memory else {
-            throw .refused(.notIntoMemory)
-        }
+        guard choice != .memory else { throw .refused(.notIntoMemory) }
         let directory = try onDisk { () throws(FileFailure) in try SyncedDirectory(opening: path) }
         let vault = try await current(directory)
-        let target = choice == .auto ? await preferred() : choice
+        let target = await decide(choice)
         let written: (keyFile: VaultKeyFile, note: String)
         do throws(VaultError) {
             written = try await writeKeyFile(directory, target, vault.key, passphrase, replacing: vault.keyFile)
         } catch {
             throw keepingOpen(error)
         }
-        // `vault.key` is durable now, so the old wrapping key is not needed any more.
+        // `vault.key` is durable now.
         if case .open(var vault) = state {
             vault.keyFile = written.keyFile
             state = .open(vault)
@@ -532,16 +480,14 @@ extension SealedFileVault {
         return try opened()
     }
 
-    /// If the new source cannot make a key, an open vault stays open, so the error is changed from `locked` to
-    /// `refused`.
+    /// If the new source cannot make a key, an open vault stays open.
     private func keepingOpen(_ error: VaultError) -> VaultError {
         guard case .locked(let reason, let obstacle) = error else { return error }
         return .refused(.keyStays(reason), obstacle: obstacle)
     }
 }
 
-/// Runs an actor's jobs on a queue of its own, because `fsync` may block for long, and Swift's cooperative pool has
-/// only one thread for each core.
+/// A queue of an actor's own: `fsync` may block for long, and Swift's pool has only one thread for each core.
 final class VaultQueue: SerialExecutor {
     private let queue = DispatchQueue(label: "ringback.vault")
 

@@ -15,7 +15,6 @@
 internal import Cryptography
 internal import RingbackBase
 
-/// The file names and the header of one slot.
 struct SlotFiles: Equatable {
     let live: String
     let kind: VaultSlot.Kind
@@ -39,9 +38,7 @@ struct SlotFiles: Equatable {
             && slot.account.utf8.allSatisfy { SlotFiles.isLetterOrDigit($0) || ".-_".utf8.contains($0) }
             && slot.account.utf8.first.map(SlotFiles.isLetterOrDigit) == true
         guard isName else { throw .refused(.notAnAccountName(String(slot.account.prefix(64)))) }
-        guard slot.binding.utf8.count <= 8_192 else {
-            throw .refused(.bindingTooLong(account: slot.account))
-        }
+        guard slot.binding.utf8.count <= 8_192 else { throw .refused(.bindingTooLong(account: slot.account)) }
         let hash = Digest.hex(Digest.sha256(slot.binding).prefix(16))
         let suffix = SlotFiles.suffixes.first { $0.kind == slot.kind }?.text ?? SlotFiles.sealedSuffix
         live = "\(slot.account)+\(hash)\(suffix)"
@@ -58,13 +55,10 @@ struct SlotFiles: Equatable {
 
     static func header(_ slot: VaultSlot) -> JSONObject { ["account": slot.account, "binding": slot.binding] }
 
-    /// The slot that a sealed file belongs to, by its header.
     static func slot(_ header: JSONObject, _ kind: VaultSlot.Kind = .session) -> VaultSlot? {
         guard let account = header["account"]?.string, let binding = header["binding"]?.string else { return nil }
         return VaultSlot(account: account, binding: binding, kind: kind)
     }
-
-    // MARK: Names found in the directory
 
     static func isLive(_ name: String) -> Bool { kind(ofLive: name) != nil }
 
@@ -73,7 +67,7 @@ struct SlotFiles: Equatable {
         isRetired(name) || kind(ofLive: name).map { $0 != .people && $0 != .provider } ?? false
     }
 
-    /// The kind of a live file; nil for other files.
+    /// Nil for other files.
     static func kind(ofLive name: String) -> VaultSlot.Kind? {
         parts(name) == 2 ? suffixes.first { name.hasSuffix($0.text) }?.kind : nil
     }
@@ -84,14 +78,12 @@ struct SlotFiles: Equatable {
         suffixes.contains { name.hasSuffix($0.text + SyncedDirectory.temporarySuffix) }
     }
 
-    /// The live file that belongs to a `.next` file.
     static func live(ofNext name: String) -> String? {
         guard name.hasSuffix(nextSuffix) else { return nil }
         let live = String(name.dropLast(nextSuffix.count))
         return isLive(live) ? live : nil
     }
 
-    /// The name of the slot's file from which a retired file was made.
     static func live(ofRetired name: String) -> String? {
         guard isRetired(name) else { return nil }
         return name.split(separator: "+", maxSplits: 1).dropFirst().first.map(String.init)

@@ -1,36 +1,32 @@
 public import RingbackBase
 
 /// Stores sessions. A vault keeps one secret text for each slot and does not interpret it. When a changing method of a
-/// durable vault returns, a crash does not undo the change. When it throws, the previous content is kept.
-///
-/// The caller must serialize `open`, `close` and `rekey`.
+/// durable vault returns, a crash does not undo the change. When it throws, the previous content is kept. The caller
+/// must serialize `open`, `close` and `rekey`.
 public protocol Vault: Sendable {
-    /// Makes the texts readable. Gets the key from its source; if there is neither a key nor any sealed file, it
-    /// chooses a source and makes a key. Does nothing if the vault is open. `passphrase` is for a source that needs
-    /// one. Throws `locked` if the source does not give the right key, and `wrongPassphrase`.
+    /// Makes the texts readable with the key of the source; if there is neither a key nor any sealed file, chooses a
+    /// source and makes a key. Does nothing if the vault is open. `passphrase` is for a source that needs one. Throws
+    /// `locked` if the source does not give the right key, and `wrongPassphrase`.
     func open(passphrase: Secret?) async throws(VaultError)
     /// Forgets the key. Until the vault is opened again, every method but `open` and `status` throws `locked`.
     func close() async throws(VaultError)
     /// Moves the key to another source. The sealed texts do not change. Throws `refused` if that is not possible.
     func rekey(to choice: KeySourceChoice, passphrase: Secret?) async throws(VaultError)
-
-    /// The slot's content; nil if it is empty. Throws `damaged` or `newer` if its file cannot be read.
+    /// Nil if the slot is empty. Throws `damaged` or `newer` if its file cannot be read.
     func load(_ slot: VaultSlot) async throws(VaultError) -> VaultEntry?
-    /// The contents of several slots, in their order.
+    /// In the order of the slots.
     func load(_ slots: [VaultSlot]) async -> [Result<VaultEntry?, VaultError>]
     /// Announces a change that a request to a provider may cause (the refresh token may be rotated), and reserves disk
-    /// space for it. Until the next `store`, `replace`, `settle`, `retire` or `remove`, `load` reports the
-    /// announcement, also after a crash. Throws `unwritable` if there is no space.
+    /// space for it. Until the next `store`, `replace`, `settle`, `retire` or `remove`, `load` reports it, also after a
+    /// crash. Throws `unwritable` if there is no space.
     func announce(_ slot: VaultSlot) async throws(VaultError)
-    /// The same for a vault that several hosts may share: asks whether the request may be sent now. `token` is the
-    /// refresh token that will be presented; nil if it is not one of the slot's. `accessTokenLeft` is how long the
-    /// access token is valid; nil if that is not known.
+    /// Where several hosts may share the vault: whether the request may be sent now. `token` is the refresh token that
+    /// will be presented; nil if it is not one of the slot's. `accessTokenLeft` is nil if it is not known.
     func announce(
         _ slot: VaultSlot, presenting token: Secret?, accessTokenLeft: Duration?
     ) async throws(VaultError) -> Announcement
-    /// To be called right before each request of an announced change, with the lease that the announcement gave: how
-    /// long the request may take at most. Nil if the vault sets no bound. Throws if the request must not be sent any
-    /// more, because the lease is over or the vault has another one by now.
+    /// Called right before each request of an announced change: how long it may take at most; nil for no bound. Throws
+    /// if it must not be sent any more, because the lease is over or the vault has another one by now.
     func requestBound(_ slot: VaultSlot, under lease: RefreshLease) async throws(VaultError) -> Duration?
     /// The provider has refused every refresh token of an announced change. Nil if another host may have received a
     /// newer one: then the session may live.
@@ -39,35 +35,29 @@ public protocol Vault: Sendable {
     var changes: AsyncStream<VaultSlot?> { get }
     /// Replaces the slot's content. Throws `unwritable`, and `refused` for a text of more than 1 MiB.
     func store(_ text: Secret, in slot: VaultSlot) async throws(VaultError)
-    /// The same, with what is written: where several hosts share the vault, it decides what is done if another host
-    /// has changed the slot.
+    /// `write` decides what is done if another host has changed the slot.
     func store(_ text: Secret, in slot: VaultSlot, as write: VaultWrite) async throws(VaultError)
     /// Ends an announcement without a change.
     func settle(_ slot: VaultSlot) async throws(VaultError)
     /// Empties the slot. An empty slot is no error.
     func remove(_ slot: VaultSlot) async throws(VaultError)
-
     /// Moves the slot's content out of the slot in one step and keeps it until it is discarded: a session that has
     /// ended here, but is not revoked at the provider yet. Nil if the slot is empty.
     func retire(_ slot: VaultSlot) async throws(VaultError) -> RetiredEntry?
-    /// Stores a new text in the slot and keeps the old one, as ``retire(_:)`` does. After a crash either the slot has
-    /// the new text and the old one is retired, or the slot has the old text and nothing is retired. Nil if the slot
-    /// was empty.
+    /// Stores a new text and retires the old one: after a crash either both or neither. Nil if the slot was empty.
     func replace(_ text: Secret, in slot: VaultSlot) async throws(VaultError) -> RetiredEntry?
-    /// Keeps a text as if it had been retired from the slot. The slot's content does not change. Throws `unwritable`,
-    /// and `refused` for a text of more than 1 MiB.
+    /// Keeps a text as if it had been retired from the slot. Throws `unwritable`, and `refused` for more than 1 MiB.
     func keep(_ text: Secret, retiredFrom slot: VaultSlot) async throws(VaultError) -> RetiredEntry
-    /// True once after the vault has kept a text by itself, as ``keep(_:retiredFrom:)`` does: another host received it,
-    /// or this one did after a sign-out on another.
+    /// True once after the vault has kept a text by itself, which another host received, or this one after a sign-out
+    /// on another.
     func keptMore() async -> Bool
-    /// All retired texts that were not discarded, oldest first. Unreadable ones are left out.
+    /// All that were not discarded, oldest first. Unreadable ones are left out.
     func retired() async throws(VaultError) -> [RetiredEntry]
-    /// The slots of a kind that hold something, except the known ones. Files that cannot be read are left out.
+    /// Those that hold something, except the known ones. Files that cannot be read are left out.
     func slots(of kind: VaultSlot.Kind, besides known: Set<VaultSlot>) async throws(VaultError) -> [VaultSlot]
-    /// Deletes a retired text. An unknown identifier is no error.
+    /// An unknown identifier is no error.
     func discard(_ id: String) async throws(VaultError)
-
-    /// The vault's part of `GET /v1/status`.
+    /// Of `GET /v1/status`.
     var status: VaultStatus { get }
 }
 
@@ -75,17 +65,15 @@ public protocol Vault: Sendable {
 public enum RefreshLease: Sendable, Hashable {
     /// One host uses the slot alone.
     case unshared
-    /// Hosts share the slot, and the request needs no lease: no host has stored anything there, or the provider keeps
-    /// its refresh tokens.
+    /// The request needs no lease: no host has stored anything there, or the provider keeps its refresh tokens.
     case unleased
-    /// The identifier of the lease that this host has.
     case lease([UInt8])
 }
 
 /// What the vault says of a request that may change the slot's content.
 public enum Announcement: Sendable, Equatable {
-    /// It may be sent under the lease. The texts are what other hosts received and what is not in the slot, the newest
-    /// first: `newer` came after the slot's own text, so its refresh tokens are presented first.
+    /// The texts are what other hosts received and what is not in the slot, the newest first: `newer` came after the
+    /// slot's own text, so its refresh tokens are presented first.
     case granted(RefreshLease, newer: [Secret] = [], older: [Secret] = [])
     /// Another host has changed the slot. This is its content now; nil if it is empty.
     case changed(VaultEntry?)
@@ -104,7 +92,7 @@ public enum VaultWrite: Sendable, Equatable {
     case end
     /// A change without a request to the provider.
     case edit
-    /// What the user did on this host, such as a sign-in: it replaces whatever other hosts have written.
+    /// What the user did on this host, such as a sign-in.
     case replacement
 }
 
@@ -116,21 +104,15 @@ extension Vault {
         try await announce(slot)
         return .granted(.unshared)
     }
-
     public func requestBound(_ slot: VaultSlot, under lease: RefreshLease) async throws(VaultError) -> Duration? { nil }
-
     public func proofOfEnd(_ slot: VaultSlot) async -> EndProof? { EndProof() }
-
     public var changes: AsyncStream<VaultSlot?> { AsyncStream { $0.finish() } }
-
     public func keptMore() async -> Bool { false }
 
     public func store(_ text: Secret, in slot: VaultSlot, as write: VaultWrite) async throws(VaultError) {
         try await store(text, in: slot)
     }
-}
 
-extension Vault {
     public func load(_ slots: [VaultSlot]) async -> [Result<VaultEntry?, VaultError>] {
         var found: [Result<VaultEntry?, VaultError>] = []
         for slot in slots {
@@ -144,28 +126,24 @@ extension Vault {
     }
 }
 
-/// An account's place in the vault for one binding. When the account's provider or client is changed in the
-/// configuration, it uses another slot. The old session stays in its slot and is used again if the configuration is
-/// changed back.
+/// An account's place in the vault for one binding. If the account's provider or client is changed in the
+/// configuration, it uses another slot, and the old one again if that is changed back.
 public struct VaultSlot: Hashable, Sendable {
-    /// What a slot contains. Slots of different kinds are different slots.
     /// The raw values are those of sealed files.
     public enum Kind: UInt8, Sendable, CaseIterable {
         case session = 0x53
-        /// The result of a dynamic client registration. It is never retired.
+        /// Of a dynamic client registration. It is never retired.
         case registration = 0x52
-        /// The known users who have signed in. They are never retired. If the vault's key is lost, they need not be
-        /// recovered, because they are collected again.
+        /// The known users who have signed in. Collected again if the vault's key is lost.
         case people = 0x50
-        /// What was learned of a provider, whichever account uses it. It is never retired, and is learned again if the
-        /// vault's key is lost.
+        /// What was learned of a provider, whichever account uses it. Learned again if the vault's key is lost.
         case provider = 0x4F
         /// The data key of a vault that hosts share.
         case hostsKey = 0x48
     }
 
     public let account: String
-    /// The text identifies what the session is bound to, such as provider and client.
+    /// What the session is bound to, such as provider and client.
     public let binding: String
     public let kind: Kind
 
@@ -178,11 +156,9 @@ public struct VaultSlot: Hashable, Sendable {
 
 /// What explains that a provider refuses every refresh token of a session.
 public struct EndProof: Sendable, Equatable {
-    /// A request that was begun and whose response no host has. The provider may have answered it with a new refresh token.
+    /// A request whose response no host has. The provider may have answered it with a new refresh token.
     public struct UnheardRequest: Sendable, Equatable {
-        /// The name of the host that began it.
         public let host: String
-        /// How long ago it was begun.
         public let age: Duration
 
         public init(host: String, age: Duration) {
@@ -191,19 +167,18 @@ public struct EndProof: Sendable, Equatable {
         }
     }
 
-    /// The last such request; nil if there is none.
+    /// The last such request.
     public let unheard: UnheardRequest?
 
     public init(unheard: UnheardRequest? = nil) { self.unheard = unheard }
 }
 
-/// The content of a slot.
 public struct VaultEntry: Sendable, Equatable {
     public let text: Secret
-    /// True if a change was announced and its result is unknown, because the daemon ended before it was stored.
+    /// A change was announced and its result is unknown, because the daemon ended before it was stored.
     public let isInterrupted: Bool
-    /// What is to be added to the times since boot in the text, where it may be of another machine or boot: then it is
-    /// exact, whatever the clocks of both machines say. Nil if it is not known.
+    /// To be added to the times since boot in the text, where it may be of another machine or boot. Nil if it is not
+    /// known.
     public let shift: Duration?
 
     public init(text: Secret, isInterrupted: Bool = false, shift: Duration? = nil) {
@@ -215,7 +190,7 @@ public struct VaultEntry: Sendable, Equatable {
 
 /// A text that was moved out of its slot.
 public struct RetiredEntry: Sendable, Equatable {
-    /// The identifier for ``Vault/discard(_:)``; unique in the vault.
+    /// Unique in the vault.
     public let id: String
     public let slot: VaultSlot
     public let text: Secret
@@ -231,14 +206,13 @@ public struct RetiredEntry: Sendable, Equatable {
 public enum VaultError: Error, Sendable, Equatable {
     /// The key is not available: its source is absent or locked, or holds another key.
     case locked(VaultReason, obstacle: VaultObstacle? = nil)
-    /// The passphrase is wrong.
     case wrongPassphrase
     case unwritable(VaultReason)
     /// The slot's file cannot be read and was renamed.
     case damaged(VaultReason)
     /// The file was written by a newer version and was not changed.
     case newer(VaultReason)
-    /// The database that hosts share, or the row of the slot in it, cannot be used now. What is in memory still can.
+    /// The hosts' database, or the row of the slot in it, cannot be used now. What is in memory still can.
     case unreachable(VaultReason)
     /// The operation is not possible for this vault, or not now.
     case refused(VaultReason, obstacle: VaultObstacle? = nil)
@@ -255,11 +229,11 @@ extension VaultError {
     }
 }
 
-/// A condition that the user can change so that the vault opens. Programs use it to advise the user.
+/// A condition that the user can change so that the vault opens.
 public enum VaultObstacle: Sendable, Equatable {
     /// The key is kept by another source than the configured one.
     case keySourceDiffers(recorded: KeySourceChoice, configured: KeySourceChoice)
-    /// The directory of the key file is accessible to other users, or does not belong to the user.
+    /// The directory of the key file.
     case openToOthers(path: String)
     /// The database's role belongs to no host that has joined.
     case notJoined
@@ -267,7 +241,6 @@ public enum VaultObstacle: Sendable, Equatable {
     case noHostsKey
 }
 
-/// The state of a vault, and what it protects against.
 public struct VaultStatus: Sendable, Equatable {
     /// Where sessions are kept. The raw values are those of the API.
     public enum Kind: String, Sendable, CaseIterable {
@@ -278,19 +251,17 @@ public struct VaultStatus: Sendable, Equatable {
 
     public var kind: Kind
     public var isLocked: Bool
-    /// Why it is locked; nil if it is not.
+    /// Nil if it is not locked.
     public var reason: VaultReason?
     public var obstacle: VaultObstacle?
     /// Where the key is kept; nil before the first opening, if the configuration leaves it open.
     public var keySource: KeySourceChoice?
     public var protection: VaultProtection
-    /// True if the vault is locked because no passphrase was chosen yet. The next passphrase that is given becomes the
-    /// vault's passphrase.
+    /// The vault is locked because no passphrase was chosen yet. The next one that is given becomes the vault's.
     public var needsNewPassphrase = false
     /// The database that hosts share; nil for a vault of one host.
     public var database: VaultDatabase?
-    /// The configured source, if it is neither `auto` nor the key's source. The vault will then be locked
-    /// after the next start.
+    /// The configured source, if it is neither `auto` nor the key's: the vault will be locked after the next start.
     public var otherKeySource: KeySourceChoice?
 
     public init(

@@ -1,7 +1,6 @@
 public import RingbackBase
 
-/// Why a vault cannot be used, or why it does not support an operation. The message is made where it is shown, and no
-/// code depends on its wording. The values are paths, account names and numbers, never a key or a sealed text.
+/// Why a vault cannot be used, or why it does not support an operation: paths, account names and numbers, never a key.
 public indirect enum VaultReason: Sendable, Equatable {
     case locked
     case notOpened
@@ -13,12 +12,9 @@ public indirect enum VaultReason: Sendable, Equatable {
     case file(FileFailure)
     case folderNotOpened(path: String)
     case newer(path: String, version: Int)
-    /// The file has more than `limit` bytes.
     case tooLong(path: String, limit: Int)
-
     // MARK: The vault's key
-
-    /// The file `vault.key` is damaged, and was not changed. `folder` has the sealed files that need it.
+    /// `folder` has the sealed files that need it.
     case damagedKeyFile(path: String, folder: String, FileDamage)
     /// The source's key is not the one that `vault.key` was made with.
     case otherKey(KeySourceChoice, path: String, folder: String)
@@ -30,24 +26,19 @@ public indirect enum VaultReason: Sendable, Equatable {
     case noSuchKeeper(KeySourceChoice)
     /// The source could not make or store a new key.
     case notTaken(KeySourceChoice, KeyReason)
-    /// The key file could not be created.
     case key(KeyReason)
-    /// The file `vault.key` at `path` is missing, and `count` sealed sessions in `folder` need it.
+    /// `vault.key` at `path` is missing, and `count` sealed sessions in `folder` need it.
     case keyFileMissing(path: String, count: Int, folder: String)
     /// The `count` sealed sessions in `folder` were made with another `vault.key`.
     case foreignSessions(path: String, count: Int, folder: String)
     case noKeyDirectory
     /// The key could not be moved to the new source and stays in the old one.
     case keyStays(VaultReason)
-
     // MARK: A vault in memory
-
     case notIntoMemory
     case inMemory
     case noKeyInMemory
-
     // MARK: A vault that hosts share
-
     case databaseAway(DatabaseReason)
     case databaseRefused(DatabaseReason)
     case noHostsKey
@@ -60,9 +51,7 @@ public indirect enum VaultReason: Sendable, Equatable {
     case olderRow
     /// The row does not open with the hosts' key: it was sealed with another one, is of another place, or was changed.
     case foreignRow
-
     // MARK: Slots
-
     case notAnAccountName(String)
     case bindingTooLong(account: String)
     case tooLarge(VaultSlot.Kind, account: String)
@@ -80,8 +69,7 @@ extension VaultReason {
         case .notOpened: "The vault has not been opened yet."
         case .lockedByUser: "A user locked the vault."
         case .needsPassphrase: "The vault is locked with a passphrase."
-        case .noPassphraseYet:
-            "The vault has no passphrase yet: the next one that is given becomes its passphrase."
+        case .noPassphraseYet: "The vault has no passphrase yet: the next one that is given becomes its passphrase."
         case .emptyPassphrase: "The passphrase is empty."
         case .cryptography: KeyReason.cryptography.sentence
         case .file(let failure): failure.sentence
@@ -157,9 +145,7 @@ public enum FileDamage: String, Sendable {
     case changed = "its content was changed"
     case invalidHeader = "its header is no JSON object"
     case otherAccount = "it belongs to another account"
-
     // MARK: The vault's key
-
     case noKeySource = "it names no key source"
     case noKeyName = "it names no key"
     case noParameters = "it has no parameters"
@@ -174,7 +160,7 @@ public enum VaultProtection: Sendable, Equatable {
     case secretService
     case systemdCredential
     case keyFile(directory: String)
-    /// Nothing is written to disk. `reason` says why no vault on disk could be made; nil if memory was configured.
+    /// `reason` says why no vault on disk could be made; nil if memory was configured.
     case memory(reason: VaultReason?)
 }
 
@@ -203,7 +189,7 @@ extension VaultProtection {
     }
 }
 
-/// Why a database cannot be reached, or did not do what it was asked for.
+/// Why a database cannot be reached, or did not do what was asked.
 public enum DatabaseReason: Sendable, Equatable {
     case noLibrary
     /// The source of the password gave none, or the server asked for one and there is none.
@@ -212,12 +198,11 @@ public enum DatabaseReason: Sendable, Equatable {
     case noConnection
     case tls
     case authentication
-    /// The process that answers on this machine belongs to another user than the database's; nil if it is not known whose
-    /// it is.
+    /// The process that answers on this machine belongs to another user than the database's; nil if it is not known.
     case foreignServer(uid: UInt32?)
     /// The server asks for the password in a form that tells it, and has not proved its name.
     case weakAuthentication
-    /// The server sends more than is taken, or asks for a proof that takes too long.
+    /// Data, or a proof that takes too long.
     case tooMuch
     case timedOut
     case closed
@@ -275,17 +260,17 @@ public enum DatabaseTurn: Sendable, Equatable {
 
 /// What is known of the database that hosts share.
 public struct VaultDatabase: Sendable, Equatable {
-    /// Where it is, without a password.
+    /// Without a password.
     public var place: String
-    /// Why it could not be used when it was asked last; nil if it could.
+    /// Nil if it could be used when it was asked last.
     public var problem: DatabaseReason?
-    /// For how long it could not be used, if it cannot be used now.
+    /// For how long it cannot be used.
     public var away: Duration?
-    /// What was changed here and is not in the database yet: the number of slots.
+    /// The number of slots whose changes are not in the database yet.
     public var unsent = 0
-    /// Whether it tells of changes at once; nil if that is not known.
+    /// It reports changes at once; nil if that is not known.
     public var listens: Bool?
-    /// Whether its commits wait for a standby; nil if that is not known.
+    /// Its commits wait for a standby; nil if that is not known.
     public var hasSynchronousStandby: Bool?
 
     public init(place: String, problem: DatabaseReason? = nil) {

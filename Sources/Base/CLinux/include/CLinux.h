@@ -7,55 +7,52 @@
 #include <sys/eventfd.h>
 #include <sys/types.h>
 
-/// The commit that this program was built from: its name, or `development` without Scripts/release.
+/// Of the commit that this program was built from: `development` without Scripts/release.
 const char *clinux_commit(void);
 
-/// The credentials of the peer of a connected Unix socket (SO_PEERCRED). Returns 0 or an errno.
+/// Of the peer of a connected Unix socket (SO_PEERCRED). Returns 0 or an errno.
 int clinux_peer_credentials(int socket, pid_t *pid, uid_t *uid, gid_t *gid);
 
-/// Accepts a connection (accept4(2)): non-blocking and close-on-exec. Returns a descriptor or a negative errno.
+/// accept4(2): non-blocking and close-on-exec. Returns a descriptor or a negative errno.
 int clinux_accept(int listener);
 
 /// PR_SET_DUMPABLE 0: no core file, no ptrace and no /proc/PID/mem for the same user. Returns 0 or an errno.
 int clinux_refuse_dumps(void);
 
-/// PR_SET_NAME: the name of the calling thread, at most 15 bytes, for those who look at the process from outside.
+/// PR_SET_NAME: the name of the calling thread, at most 15 bytes.
 void clinux_name_thread(const char *name);
 
 /// PR_SET_PDEATHSIG: this process gets the signal when its parent ends. Returns 0 or an errno.
 int clinux_die_with_parent(int signal);
 
 /// The owner of the client's socket of a loopback TCP connection, by sock_diag(7). `family` is AF_INET or AF_INET6,
-/// addresses are 4 or 16 bytes in network order, ports are in host order; "client" is the remote end as seen from the
-/// server. Returns 0 and sets *uid and *inode, or an errno. Inode 0 means that the socket has vanished; its uid must
-/// not be trusted then. ENOENT: there is no such socket, or its connection is not established. With a server address
-/// and port of zero it returns the owner of the socket that listens at the client address.
+/// addresses are 4 or 16 bytes in network order, ports are in host order. Returns 0 or an errno. Inode 0 means that the
+/// socket has vanished; its uid must not be trusted then. ENOENT: there is no such socket, or its connection is not
+/// established. With a server address and port of zero it returns the owner of the socket that listens at the client
+/// address.
 int clinux_tcp_socket_owner(int family, const uint8_t *client_address, uint16_t client_port,
                             const uint8_t *server_address, uint16_t server_port, uid_t *uid, uint32_t *inode);
 
-/// Opens a socket that receives a message when an address or a route is added (rtnetlink(7)); non-blocking and
-/// close-on-exec. Returns a descriptor or a negative errno.
+/// A socket that receives a message when an address or a route is added (rtnetlink(7)); non-blocking and close-on-exec.
+/// Returns a descriptor or a negative errno.
 int clinux_open_network_news(void);
 
-/// Reads all pending messages. Returns how many of them say that an address or a route was added. A buffer overflow, in
-/// which messages are lost, counts as one.
+/// Reads all pending messages. Returns how many say that an address or a route was added; lost ones count as one.
 int clinux_read_network_news(int descriptor);
 
-/// Makes malloc(3) keep little free memory: at most two arenas instead of one per thread, and fixed thresholds. The
-/// daemon works in bursts and is idle otherwise.
+/// Makes malloc(3) keep little free memory: at most two arenas, and fixed thresholds. The daemon works in bursts.
 void clinux_hold_little_memory(void);
 
 /// Returns to the kernel the free memory that malloc(3) keeps.
 void clinux_give_memory_back(void);
 
-/// Starts a program that is not our child. It runs in a session of its own, with default signal handlers, umask 022,
-/// and as current directory the first of `directories` (NULL-terminated) that can be entered. Its standard descriptors
-/// are /dev/null, all others are closed. Returns after exec: 0 or an errno.
+/// Starts a program that is not our child: in a session of its own, with default signal handlers, umask 022, and as
+/// current directory the first of `directories` (NULL-terminated) that can be entered. Its standard descriptors are
+/// /dev/null, all others are closed. Returns after exec: 0 or an errno.
 int clinux_start_detached(const char *path, char *const arguments[], char *const environment[],
                           const char *const directories[]);
 
-/// Overwrites an argument of this process in the memory that /proc/PID/cmdline shows to every user. Copies are not
-/// changed.
+/// Overwrites an argument in the memory that /proc/PID/cmdline shows to every user. Copies are not changed.
 void clinux_forget_argument(int index);
 
 /// A pidfd of a process (pidfd_open(2)), close-on-exec; it becomes readable when the process ends. Or a negative errno.
@@ -65,18 +62,16 @@ int clinux_open_process(pid_t pid);
 /// Returns a descriptor or a negative errno.
 int clinux_memory_file(const void *bytes, size_t count);
 
-/// False if a file is found at the path that is not the one which the link in /proc leads to, or if it could not be looked
-/// for without waiting for a file system that answers slowly or never (openat2(2), RESOLVE_CACHED, Linux 5.12). Paths
-/// below /usr and /opt are looked for in any case.
+/// False if the path has another file than the one which the link in /proc leads to, or if it could not be looked for
+/// without waiting for a file system that answers slowly or never (openat2(2), RESOLVE_CACHED, Linux 5.12). Paths below
+/// /usr and /opt are looked for in any case.
 bool clinux_is_same_file(const char *link, const char *path);
 
-/// The type of the file system that a path is on (the magic number of statfs(2)); 0 if it cannot be determined.
+/// The magic number of statfs(2); 0 if it cannot be determined.
 uint32_t clinux_file_system(const char *path);
-
-/// The type of the file system that an open file or directory is on (statfs(2)); 0 if it is not known.
 uint32_t clinux_file_system_of(int descriptor);
 
-/// Renames a file within a directory. Fails with EEXIST if there is a file of the new name. Returns 0 or an errno.
+/// Fails with EEXIST if there is a file of the new name. Returns 0 or an errno.
 int clinux_rename_new(int directory, const char *name, const char *new_name);
 
 /// Joins a new, empty session keyring (keyctl(2)): no key of outside can be found by this process and its children.

@@ -1,15 +1,15 @@
-// libcurl for Swift. Swift cannot call variadic functions, so there is one wrapper for each argument type. The library
-// is loaded when it is first needed, not at program start: libcurl and about thirty libraries that it needs take longer
-// to load than the daemon takes to be ready, and the helper process never needs them.
+// libcurl for Swift, which cannot call variadic functions: one wrapper for each argument type. The library is loaded
+// when it is first needed: with about thirty libraries that it needs it takes longer to load than the daemon takes to
+// be ready.
 #pragma once
 #include <stdint.h>
 #include <curl/curl.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-/// Loads libcurl and initializes it with an allocator that zeroes memory before it is freed: libcurl copies codes,
-/// verifiers, tokens and client secrets into many small buffers. Returns false if libcurl or one of its functions is
-/// missing. Call it once, before anything else of this file.
+/// Loads libcurl with an allocator that zeroes memory before it is freed: libcurl copies codes, verifiers, tokens and
+/// client secrets into many small buffers. False if libcurl or one of its functions is missing. Call it once, before
+/// anything else of this file.
 bool ccurl_load(void);
 
 CURL *ccurl_easy_init(void);
@@ -35,27 +35,26 @@ CURLcode ccurl_set_data_callback(CURL *easy, CURLoption option, ccurl_data_callb
 /// Macros of libcurl, which Swift does not import.
 static const long ccurl_auth_basic = CURLAUTH_BASIC;
 static const long ccurl_header_separate = CURLHEADER_SEPARATE;
-/// The transfer connects to no loopback or link-local address and to none of this machine's own, whatever the name
-/// resolves to.
+/// The transfer connects to no loopback or link-local address and to none of this machine's own.
 CURLcode ccurl_refuse_inside(CURL *easy);
-/// The same, and it sends nothing over a kept connection to such an address. `is_refused` becomes true when an address was
-/// refused, and must outlive the transfer.
+/// Also sends nothing over a kept connection to such an address. `is_refused` becomes true when an address was refused,
+/// and must outlive the transfer.
 CURLcode ccurl_refuse_inside_and_kept(CURL *easy, bool *is_refused);
-/// Like the first of them, and to no address of a private network.
+/// Like ``ccurl_refuse_inside``, and to no address of a private network.
 CURLcode ccurl_refuse_private(CURL *easy);
-/// Until when a request may be sent, by the time since boot in nanoseconds, and whether sending it has begun.
+/// Until when a request may be sent, by the time since boot in nanoseconds.
 struct ccurl_sending {
     int64_t end;
     bool has_begun;
 };
-/// The request is not sent when so much time has passed, suspended time included. The transfer keeps that in `place`.
+/// The request is not sent when so much time has passed, suspended time included.
 CURLcode ccurl_send_within(CURL *easy, int64_t nanoseconds, struct ccurl_sending *place);
-/// The address of the server of the last transfer, or NULL; valid as long as the handle. With a proxy it is the proxy's.
+/// Of the server of the last transfer, or NULL; valid as long as the handle. With a proxy it is the proxy's.
 const char *ccurl_address(CURL *easy);
-/// From now on the head of each request is zeroed where it was sent from: libcurl keeps that buffer until the transfer ends.
-/// `is_sent` becomes true with the first head that a server got, and must outlive the transfer; NULL ends both.
+/// From now on the head of each request is zeroed where it was sent from: libcurl keeps that buffer. `is_sent` becomes
+/// true with the first head that a server got, and must outlive the transfer; NULL ends both.
 CURLcode ccurl_erase_sent(CURL *easy, bool *is_sent);
-/// Where the server of the last transfer is, one of the numbers below. With a proxy it is the proxy's place.
+/// Of the server of the last transfer, one of the numbers below. With a proxy it is the proxy's.
 int ccurl_peer(CURL *easy);
 static const int ccurl_peer_unknown = 0;
 static const int ccurl_peer_elsewhere = 1;
@@ -78,8 +77,8 @@ void ccurl_decoder_free(struct ccurl_decoder *decoder);
 static const int ccurl_decoding_goes_on = 0;
 static const int ccurl_decoding_ended = 1;
 static const int ccurl_decoding_failed = 2;
-/// Decodes some bytes. The counts are how many there are and how much room there is; afterwards how many were read and
-/// written. If none were written, more input is needed.
+/// The counts are how many bytes there are and how much room there is; afterwards how many were read and written. If
+/// none were written, more input is needed.
 int ccurl_decode(struct ccurl_decoder *decoder, const uint8_t *in, size_t *in_count, uint8_t *out, size_t *out_count);
 /// Called by `ccurl_load`.
 void ccurl_load_decoders(void);
@@ -97,5 +96,5 @@ CURLMcode ccurl_multi_poll(CURLM *multi, int milliseconds);
 CURLMcode ccurl_multi_poll_with(CURLM *multi, struct curl_waitfd *others, unsigned count, int milliseconds);
 CURLMcode ccurl_multi_wakeup(CURLM *multi);
 CURLMsg *ccurl_multi_info_read(CURLM *multi, int *left);
-/// The result of a finished transfer. It is a member of a union, which Swift cannot access.
+/// A member of a union, which Swift cannot access.
 static inline CURLcode ccurl_message_result(const CURLMsg *message) { return message->data.result; }

@@ -1,22 +1,19 @@
-// All responses that the listener sends have the same security fields. A page has no text from a request or a provider,
-// except the names of a ``SignInLabel``. Clear-Site-Data is not sent: browsers would delete what other programs store for
-// 127.0.0.1, and with no-store nothing of ours is stored.
+// A page has no text from a request or a provider, except the names of a ``SignInLabel``. Clear-Site-Data is not sent:
+// browsers would delete what other programs store for 127.0.0.1, and with no-store nothing of ours is stored.
 
 internal import LocalHTTP
 internal import RingbackBase
 internal import SignInPage
 
-/// A page of the listener.
 enum Page: Sendable, Hashable, CaseIterable {
     case done, failed, denied, expired, noted, outdated, refused, wrongIssuer
-    /// The response at a start address that was used already or has expired.
+    /// A start address that was used already or has expired.
     case used
-    /// The response to every request that is not a genuine callback. It does not tell whether a flow is pending.
+    /// For every request that is not a genuine callback. It does not tell whether a flow is pending.
     case notFound
-
     var status: Int { self == .used ? 410 : self == .notFound ? 404 : 200 }
 
-    /// The path of the page, and its colour. Without a path the page is the response to a request for another address.
+    /// Without a path the page is the response to a request for another address.
     var appearance: (path: String?, tone: HTMLPage.Tone) {
         switch self {
         case .done: (CallbackPaths.done, .good)
@@ -30,7 +27,6 @@ enum Page: Sendable, Hashable, CaseIterable {
     var path: String? { appearance.path }
 }
 
-/// What a page says.
 struct PageContent: Sendable, Hashable {
     let page: Page
     var signIn: SignInLabel?
@@ -53,33 +49,29 @@ struct PageContent: Sendable, Hashable {
 }
 
 enum CallbackPages {
-    /// The pages that name no account, by their paths.
+    /// Those that name no account, by their paths.
     static let own = [
         CallbackPaths.done: PageContent(.done), CallbackPaths.failed: PageContent(.failed),
         CallbackPaths.noted: PageContent(.noted), CallbackPaths.outdated: PageContent(.outdated),
     ]
 
-    /// The response with a page.
     static func response(_ content: PageContent, in language: PageLanguage) -> ServerResponse {
         let type = [("Content-Type", "text/html; charset=utf-8"), ("Content-Language", language.rawValue)]
         return ServerResponse(
             status: content.page.status, fields: fields(type), body: Array(content.html(in: language).utf8))
     }
 
-    /// Redirects the browser to an address without the query and the fragment, where it gets ``Page/notFound``.
+    /// To an address without the query and the fragment, where the browser gets ``Page/notFound``.
     static let away = seePage("/unknown")
 
-    /// Redirects the browser from the address with the code, so that the code is in no history and no Referer field. The
-    /// empty fragment replaces the one of the callback, which may hold a token: without it a browser keeps that one
-    /// (RFC 9110 section 10.2.2).
+    /// Away from the address with the code, so that the code is in no history and no Referer field. The empty fragment
+    /// replaces the one of the callback, which may hold a token (RFC 9110 section 10.2.2).
     static func seePage(_ path: String) -> ServerResponse { seeOther(path + "#") }
 
-    /// Redirects the browser to another address.
     static func seeOther(_ location: String) -> ServerResponse {
         ServerResponse(status: 303, fields: fields([("Location", location)]))
     }
 
-    /// The response to a request that failed a check.
     static func refusal(_ status: Int, in language: PageLanguage) -> ServerResponse {
         switch status {
         case 404: response(PageContent(.notFound), in: language)
@@ -88,8 +80,8 @@ enum CallbackPages {
         }
     }
 
-    /// The fields of a site's pages. Forms may be sent to the site itself; with `no-referrer` browsers would send no origin
-    /// with them (Fetch, "append a request Origin header").
+    /// Forms may be sent to the site itself; with `no-referrer` browsers would send no origin with them (Fetch, "append
+    /// a request Origin header").
     static let fieldsOfSites: HTTPFields = {
         var own = fields([])
         own.set("Content-Security-Policy", policy.replacing("form-action 'none'", with: "form-action 'self'"))
@@ -109,7 +101,7 @@ enum CallbackPages {
             ])
     }
 
-    /// Allows the pages' own stylesheet and nothing else (Content Security Policy Level 3).
+    /// The pages' own stylesheet and nothing else (Content Security Policy Level 3).
     private static let policy =
         "default-src 'none'; style-src '\(PageStyle.source)'; frame-ancestors 'none'; form-action 'none'; "
         + "base-uri 'none'"

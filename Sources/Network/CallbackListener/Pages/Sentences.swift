@@ -1,5 +1,4 @@
-// Every sentence of the pages. A sentence has no markup and nothing to escape.
-
+// A sentence has no markup and nothing to escape.
 internal import RingbackBase
 internal import SignInPage
 
@@ -7,7 +6,6 @@ extension PageLanguage {
     /// What has happened, and what the user can do next.
     typealias Sentences = (heading: String, event: String, advice: String)
 
-    /// The names of the facts about a sign-in.
     var words: (account: String, provider: String) {
         self == .russian ? ("Учётная запись", "Провайдер") : ("Account", "Provider")
     }

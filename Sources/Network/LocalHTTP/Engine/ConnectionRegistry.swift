@@ -1,7 +1,6 @@
 internal import Glibc
 
-/// The open connections of a server, of all its listening sockets, ordered by age, and their maximum number. Used on
-/// the loop's thread only.
+/// The open connections of a server, ordered by age, and their maximum number. Used on the loop's thread only.
 struct ConnectionRegistry {
     private let most: Int
     private var oldest: HTTPConnection?
@@ -9,7 +8,7 @@ struct ConnectionRegistry {
     private(set) var count = 0
     /// No search for an idle connection before this time, in ns of the loop.
     private var nextSearch: Int64 = 0
-    /// How many connections each process has, counted when all places were taken and none was idle.
+    /// The connections of each process, counted when all places were taken and none was idle.
     private var counts: [pid_t: Int] = [:]
     private var nextCount: Int64 = 0
     /// The server is shutting down: each connection closes after its current response.
@@ -19,12 +18,9 @@ struct ConnectionRegistry {
         self.most = most
     }
 
-    /// True if the maximum number of connections is reached.
     var isFull: Bool { count >= most }
-
-    /// A search over more connections is not repeated for ``searchPause``.
+    /// A search over more connections is not repeated for ``searchPause``, in ns.
     static let longSearch = 1_024
-    /// In ns.
     static let searchPause: Int64 = 10_000_000
 
     enum Search {
@@ -34,11 +30,9 @@ struct ConnectionRegistry {
         case notNow
     }
 
-    /// The oldest connection that is not handling a complete request. Connections whose response is still being sent
-    /// come last.
-    ///
-    /// Attack: a client keeps thousands of connections busy, so that each further connection leads to a long search, which
-    /// delays the other clients. After a long search there is none for a while.
+    /// The oldest connection that is not handling a complete request, the one whose response is still being sent last.
+    /// Attack: a client keeps thousands of connections busy, so that each further connection leads to a long search,
+    /// which delays the other clients. After a long search there is none for a while.
     mutating func oldestIdle(now: Int64) -> Search {
         guard now >= nextSearch else { return .notNow }
         var (candidate, sending) = (oldest, HTTPConnection?.none)
@@ -55,12 +49,10 @@ struct ConnectionRegistry {
         return sending.map { .found($0) } ?? .noneIsIdle
     }
 
-    /// The oldest connection of the process that has most of them, for a newcomer of a process that has fewer. To be asked
-    /// where none is idle. Nil if both would have equally many then, or fewer. Processes that cannot be seen from here have no
-    /// number, and are left out.
-    ///
-    /// Attack: a program opens event streams, or requests that wait, until no place is left for others. (One that starts
-    /// a process for each connection is not recognized.) The connections are counted at most once in ``searchPause``.
+    /// The oldest connection of the process that has most of them, for a newcomer of a process that has fewer, where
+    /// none is idle. Processes that cannot be seen from here have no number, and are left out. Attack: a program opens
+    /// event streams, or requests that wait, until no place is left for others. (One that starts a process for each
+    /// connection is not recognized.) The connections are counted at most once in ``searchPause``.
     mutating func oldestOfCrowd(besides newcomer: Peer, now: Int64) -> HTTPConnection? {
         guard let process = newcomer.process else { return nil }
         if now >= nextCount { countProcesses(now: now) }
@@ -96,7 +88,7 @@ struct ConnectionRegistry {
         count -= 1
     }
 
-    /// All connections, the oldest first.
+    /// The oldest first.
     var all: [HTTPConnection] {
         var found: [HTTPConnection] = []
         var next = oldest
@@ -109,40 +101,36 @@ struct ConnectionRegistry {
 }
 
 extension Peer {
-    /// The process of a local peer.
     fileprivate var process: pid_t? { if case .local(_, let pid) = self, pid > 0 { pid } else { nil } }
 }
 
-/// The processes of the last clients, each held by a descriptor. A process that connects again needs no new descriptor. Used
-/// on the loop's thread only.
+/// The processes of the last clients, each held by a descriptor. Used on the loop's thread only.
 ///
-/// Race: the number of a process may be another process's later. An entry therefore counts only for connections that its
-/// listener accepted after the one that it was made for, and only if its process is still alive when the entry is used:
-/// whoever needs the process calls ``PeerProcess/isAlive`` after everything that it reads about it. The kernel hands a
-/// listener's connections out in the order in which they were made, so the number was this process's when they were made.
-/// An entry whose process has ended is dropped when it is found, at the latest a second after the process was last seen.
+/// Race: the number of a process may be another process's later. An entry therefore counts only for connections that
+/// its listener accepted after the one that it was made for, and only if its process is still alive when the entry is
+/// used: whoever needs the process calls ``PeerProcess/isAlive`` after everything that it reads about it. The kernel
+/// hands a listener's connections out in the order in which they were made. An entry whose process has ended is dropped
+/// when it is found.
 struct KnownProcesses {
     private struct Entry {
         let number: Int32
-        /// The listener and the age of the connection that it was made for.
+        /// Of the connection that it was made for.
         let listener: UInt64
         let age: UInt64
         var process: PeerProcess
-        /// When the process was last seen alive, in the loop's time (ns).
+        /// In the loop's time (ns).
         var seen: Int64
     }
 
     /// Each takes a descriptor.
     private static let most = 8
-    /// How long a process is not looked at again, in ns.
+    /// A process is not looked at again before, in ns.
     private static let interval: Int64 = 1_000_000_000
-
     private var entries: [Entry] = []
-    /// The place of the next new entry.
+    /// Of the next new entry.
     private var turn = 0
 
-    /// The process with this number at the other end of a listener's connection of this age, if it is known. It may have
-    /// ended within the last second.
+    /// The process at the other end of a listener's connection of this age. It may have ended within the last second.
     mutating func find(_ number: Int32, at listener: UInt64, age: UInt64, now: Int64) -> PeerProcess? {
         guard let index = entries.firstIndex(where: { $0.number == number && $0.listener == listener }) else {
             return nil
@@ -157,7 +145,6 @@ struct KnownProcesses {
         return entries[index].age < age ? entries[index].process : nil
     }
 
-    /// Keeps what ``find(_:at:age:now:)`` did not find.
     mutating func keep(_ process: PeerProcess, _ number: Int32, at listener: UInt64, age: UInt64, now: Int64) {
         // Processes that this one cannot see all have the number 0.
         guard number > 0, !entries.contains(where: { $0.number == number && $0.listener == listener }) else { return }
@@ -170,7 +157,7 @@ struct KnownProcesses {
         }
     }
 
-    /// Closes the descriptors that nothing else uses. False if there is none.
+    /// Closes the descriptors that nothing else uses. False if there are none.
     mutating func giveUp() -> Bool {
         let count = entries.count
         var inUse: [Entry] = []

@@ -1,5 +1,4 @@
-/// The values that the connections of a server share: its limits, callbacks and registry. The variables are used on the
-/// loop's thread only, hence `@unchecked Sendable`.
+/// What the connections of a server share. The variables are used on the loop's thread only.
 final class ConnectionRules: @unchecked Sendable {
     let limits: ServerLimits
     let accepts: @Sendable (Peer) -> Bool
@@ -8,11 +7,11 @@ final class ConnectionRules: @unchecked Sendable {
     let immediate: (@Sendable (ServerRequest) -> ServerResponse?)?
     /// Passes a request to the asynchronous handler. False if the server is shutting down.
     let handOver: @Sendable (Exchange) -> Bool
-    /// Called when a listening socket has been shut down by another process.
+    /// Called when another process has shut a listening socket down.
     let isLost: @Sendable () -> Void
-    /// The request heads to which the immediate handler has responded, see ``HeadCache``.
+    /// See ``HeadCache``.
     let heads: HeadCache?
-    /// See ``RepeatedHead``. For responses of the immediate handler only.
+    /// For responses of the immediate handler only.
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
@@ -44,9 +43,9 @@ final class ConnectionRules: @unchecked Sendable {
         limits: ServerLimits(), accepts: { _ in false }, ownerOf: nil, refusal: { ServerResponse(status: $0) },
         immediate: nil, handOver: { _ in false })
 
-    /// Adds a connection. If the maximum is reached, the oldest connection without a complete request is closed first. If
-    /// there is none, the oldest of the process with most connections is closed (see ``ConnectionRegistry``). Returns
-    /// false if no connection gives way, or if the server is closing.
+    /// If the maximum is reached, the oldest connection without a complete request is closed first. If there is none,
+    /// the oldest of the process with most connections is closed. False if no connection gives way, or if the server is
+    /// closing.
     func admit(_ connection: HTTPConnection) -> Bool {
         guard !registry.isClosing else { return false }
         if registry.isFull {
@@ -68,8 +67,8 @@ final class ConnectionRules: @unchecked Sendable {
     /// Called after ``closeAll(_:)``, when all responses are sent.
     private var whenSent: (@Sendable () -> Void)?
 
-    /// Closes every connection and accepts no more. The last responses that are being sent are completed, those of streams
-    /// excepted; then `sent` is called.
+    /// Accepts no more connections. The last responses that are being sent are completed, those of streams excepted;
+    /// then `sent` is called.
     func closeAll(_ sent: @escaping @Sendable () -> Void = {}) {
         registry.isClosing = true
         for connection in registry.all { connection.end() }
@@ -84,27 +83,23 @@ final class ConnectionRules: @unchecked Sendable {
     }
 }
 
-/// The connections that have deadlines, by time. Setting and clearing a deadline takes constant time.
-///
-/// Each connection has at most one entry, for the earliest time at which one of its deadlines may have passed. At that
-/// time the entry is removed and ``HTTPConnection/check(at:)`` is called, which enters the connection again if it still
-/// has a deadline. When a deadline is cleared, the entry stays, and the loop wakes up once without effect. When a
-/// connection closes, its entry is removed.
+/// The connections that have deadlines, by time. Setting and clearing a deadline takes constant time. Each connection
+/// has at most one entry, for the earliest time at which one of its deadlines may have passed. Then the entry is
+/// removed and ``HTTPConnection/check(at:)`` is called, which enters the connection again if it still has a deadline.
+/// When a deadline is cleared, the entry stays, and the loop wakes up once without effect.
 struct DeadlineWheel {
-    /// The resolution of deadlines in nanoseconds. It is rounded up.
+    /// In nanoseconds, rounded up.
     static let tick: Int64 = 32_000_000
     private static let count: Int64 = 512
-
     private var slots = [[HTTPConnection]](repeating: [], count: Int(count))
     private var entries = 0
     /// Every slot up to this tick is empty.
     private var done: Int64 = 0
-    /// The first tick that has entries, if there are any.
+    /// The first tick that has entries.
     private var next: Int64 = 0
-
     var isEmpty: Bool { entries == 0 }
 
-    /// Enters a connection for a deadline, in nanoseconds of the loop's clock.
+    /// `due` and `now` are in nanoseconds of the loop's clock.
     mutating func enter(_ connection: HTTPConnection, due: Int64, now: Int64) {
         if isEmpty { done = now / DeadlineWheel.tick }
         // A deadline beyond the last slot gets the last slot. The connection is checked then and entered again.
@@ -121,7 +116,7 @@ struct DeadlineWheel {
         entries += 1
     }
 
-    /// Removes a connection's entry, if it has one. Otherwise the object would stay in memory until the deadline.
+    /// Otherwise the object would stay in memory until the deadline.
     mutating func remove(_ connection: HTTPConnection) {
         guard let place = connection.deadlinePlace else { return }
         connection.deadlinePlace = nil
@@ -146,14 +141,13 @@ struct DeadlineWheel {
         while slots[Int(next % DeadlineWheel.count)].isEmpty { next += 1 }
     }
 
-    /// Milliseconds until the next entry is due; -1 if there is none.
+    /// In milliseconds; -1 if there is no entry.
     func timeout(now: Int64) -> Int32 {
         guard !isEmpty else { return -1 }
         let left = next * DeadlineWheel.tick - now
         return left <= 0 ? 0 : Int32(clamping: left / 1_000_000 + 1)
     }
 
-    /// Removes and returns the connections whose entries are due.
     mutating func takeDue(now: Int64) -> [HTTPConnection] {
         guard !isEmpty, now >= next * DeadlineWheel.tick else { return [] }
         let current = now / DeadlineWheel.tick

@@ -3,16 +3,13 @@ internal import Glibc
 internal import RingbackBase
 internal import Synchronization
 
-/// One thread that serves every local socket of the process. One thread is enough, because handling a request on it
-/// takes microseconds, and each further thread costs memory.
-///
-/// The variables are used on that thread only, hence `@unchecked Sendable`. ``execute(_:)``, ``add(_:)`` and
-/// ``remove(_:)`` may be called on any thread.
+/// One thread that serves every local socket of the process: a request takes microseconds on it, and each further
+/// thread costs memory. The variables are used on that thread only. ``execute(_:)``, ``add(_:)`` and ``remove(_:)`` may
+/// be called on any thread.
 final class EventLoop: @unchecked Sendable {
     typealias Job = @Sendable () -> Void
-
     private let poller: Poller
-    /// Wakes the loop up for its jobs (eventfd(2)). It is watched edge-triggered, so it need not be read.
+    /// Wakes the loop up for its jobs (eventfd(2)). Edge-triggered, so it need not be read.
     private let bell: Descriptor
     private let jobs = Mutex<[Job]>([])
     private let listeners = Mutex<[UInt64: Listener]>([:])
@@ -25,7 +22,7 @@ final class EventLoop: @unchecked Sendable {
         var generation: UInt32 = 0
         var connection: HTTPConnection?
     }
-    /// The watched connections, by descriptor.
+    /// By descriptor.
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
@@ -37,13 +34,13 @@ final class EventLoop: @unchecked Sendable {
     private var deadlines = DeadlineWheel()
     /// Connections with more input, which is read after other connections have had a turn.
     private var waiting: [HTTPConnection] = []
-    /// Listeners that are paused because a connection could not be accepted, and when each is tried again.
+    /// Listeners of which a connection could not be accepted, and when each is tried again.
     private var paused: [UInt64: Int64] = [:]
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
     var processes = KnownProcesses()
-    /// Objects of closed connections, which are used again for the next clients.
+    /// Objects of closed connections, for the next clients.
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
@@ -58,16 +55,11 @@ final class EventLoop: @unchecked Sendable {
         @safe @exclusivity(unchecked)
     #endif
     var spare: ReceiveBuffer?
-
     private static let mostFree = 64
-    /// The maximum time in nanoseconds for which a listener is paused.
+    /// In nanoseconds, of a listener.
     private static let pause: Int64 = 500_000_000
 
-    /// Throws ``ServerError``.
-    ///
-    /// - Parameters:
-    ///   - clock: a monotonic clock in nanoseconds.
-    ///   - processOf: the process at the other end of a socket, see ``PeerProcess/init(of:)``.
+    /// `clock` is monotonic, in nanoseconds. Throws ``ServerError``.
     init(
         clock: @escaping @Sendable () -> Int64 = EventLoop.monotonic,
         processOf: @escaping @Sendable (Int32) -> PeerProcess? = { PeerProcess(of: $0) }
@@ -89,9 +81,7 @@ final class EventLoop: @unchecked Sendable {
 
     var now: Int64 { clock() }
 
-    // MARK: From any thread
-
-    /// Runs a job on the loop's thread. Jobs run in the order in which they were given.
+    /// On the loop's thread, in the order in which the jobs were given.
     func execute(_ job: @escaping Job) {
         let isFirst = jobs.withLock { jobs in
             jobs.append(job)
@@ -102,7 +92,7 @@ final class EventLoop: @unchecked Sendable {
         unsafe write(bell.number, &one, MemoryLayout<UInt64>.size)
     }
 
-    /// Accepts connections of a listener. Throws ``ServerError``.
+    /// Throws ``ServerError``.
     func add(_ listener: Listener) throws(ServerError) {
         listeners.withLock { $0[listener.token] = listener }
         do throws(ServerError) {
@@ -113,23 +103,20 @@ final class EventLoop: @unchecked Sendable {
         }
     }
 
-    /// Stops listening. The socket is closed at once, or as soon as the loop has finished accepting.
+    /// The socket is closed at once, or as soon as the loop has finished accepting.
     func remove(_ listener: Listener) {
         poller.remove(listener.number)
         listeners.withLock { $0[listener.token] = nil }
     }
 
-    // MARK: Turns
-
-    /// True if no connection and no listener is waiting for a time or a turn.
+    /// No connection and no listener is waiting for a time or a turn.
     var isAtRest: Bool { waiting.isEmpty && deadlines.isEmpty && paused.isEmpty }
 
-    /// Serves for ever.
     func run() -> Never {
         while true { turn() }
     }
 
-    /// Waits for events and deadlines, and handles them. Returns false if there were none.
+    /// Waits for events and deadlines, and handles them. False if there were none.
     @discardableResult
     func turn(waits: Bool = true) -> Bool {
         let count = poller.wait(milliseconds: waits ? timeout() : 0)
@@ -190,15 +177,13 @@ final class EventLoop: @unchecked Sendable {
         deadlines.enter(connection, due: due, now: clock())
     }
 
-    /// Removes the connection's deadline entry. Called when the connection closes.
+    /// Called when the connection closes.
     func unschedule(_ connection: HTTPConnection) { deadlines.remove(connection) }
 
     /// Lets the connection continue to read after the other connections have had a turn.
     func postpone(_ connection: HTTPConnection) {
         waiting.append(connection)
     }
-
-    // MARK: Listeners
 
     private func accept(_ token: UInt64) {
         guard let listener = listeners.withLock({ $0[token] }) else { return }
@@ -215,8 +200,7 @@ final class EventLoop: @unchecked Sendable {
         paused[token] = clock() + EventLoop.pause
     }
 
-    /// Removes a listener whose socket was shut down by the process that opened it. The poller would report such a
-    /// socket as ready in every turn.
+    /// The process that opened the socket has shut it down. The poller would report it as ready in every turn.
     private func removeBroken(_ token: UInt64) {
         guard let listener = listeners.withLock({ $0[token] }) else { return }
         remove(listener)
@@ -231,9 +215,6 @@ final class EventLoop: @unchecked Sendable {
         }
     }
 
-    // MARK: Connections
-
-    /// The object of a closed connection, or a new one.
     func freeConnection() -> HTTPConnection { free.popLast() ?? HTTPConnection(loop: self) }
 
     func nextAge() -> UInt64 {
@@ -241,20 +222,19 @@ final class EventLoop: @unchecked Sendable {
         return lastAge
     }
 
-    /// Keeps the object of a closed connection for the next client, and resumes paused listeners.
+    /// Keeps the object for the next client, and resumes paused listeners.
     func retire(_ connection: HTTPConnection) {
         if free.count < EventLoop.mostFree { free.append(connection) }
         if !paused.isEmpty { resume(Array(paused.keys)) }
     }
 
-    /// Releases the objects of closed connections. They hold references to the loop, which would therefore never be
-    /// deallocated.
+    /// The objects hold references to the loop, which would therefore never be deallocated.
     func forgetClosed() {
         free = []
         deadlines.removeAll()
     }
 
-    /// Watches a connection's descriptor. Returns the token of its events; nil if the kernel has no memory for it.
+    /// Returns the token of the descriptor's events; nil if the kernel has no memory for it.
     func register(_ connection: HTTPConnection, _ descriptor: Int32, _ wanted: Poller.Events) -> UInt64? {
         let index = Int(descriptor)
         while registrations.count <= index { registrations.append(Registration()) }
@@ -274,32 +254,27 @@ final class EventLoop: @unchecked Sendable {
         poller.change(descriptor, wanted, token: token)
     }
 
-    /// Called before the connection's descriptor is closed. Closing it also ends its watching.
+    /// Called before the descriptor is closed, which also ends its watching.
     func forget(_ descriptor: Int32) {
         registrations[Int(descriptor)].connection = nil
     }
 }
 
-/// What gives way when the process has no free descriptor.
-///
-/// Attack: a client opens connections and sends nothing, to use up the descriptors.
+/// What gives way when the process has no free descriptor. Attack: a client opens connections and sends nothing.
 extension EventLoop {
     /// A connection that was idle when ``candidates`` was made.
     struct Candidate {
-        /// Its descriptor, and the generation of its registration.
+        /// Its descriptor.
         let index: Int
         let generation: UInt32
         let age: UInt64
         let isBlocked: Bool
     }
 
-    /// Closes the descriptors of the known processes. If there are none, closes the oldest connection of any server that is
-    /// not working on a complete request, see ``ConnectionRegistry/oldestIdle(now:)``. False if there is none.
-    ///
-    /// One pass over all connections finds the candidates for many calls. A connection that was busy then is not among
-    /// them, until all of them are closed or busy.
-    ///
-    /// - Parameter other: a connection that must not be closed.
+    /// Closes the descriptors of the known processes, or else the oldest connection of any server that is not working
+    /// on a complete request. False if there is none. One pass over all connections finds the candidates for many
+    /// calls. A connection that was busy then is not among them, until all of them are closed or busy. `other` must not
+    /// be closed.
     func freeDescriptor(for other: HTTPConnection? = nil) -> Bool {
         if processes.giveUp() { return true }
         if dropCandidate(besides: other) { return true }
@@ -323,7 +298,7 @@ extension EventLoop {
         return false
     }
 
-    /// The idle connections. The last one is the first to be closed: the oldest whose response has been sent.
+    /// The last one is the first to be closed: the oldest whose response has been sent.
     private func findCandidates() -> [Candidate] {
         var found: [Candidate] = []
         for (index, registration) in registrations.enumerated() {
@@ -338,11 +313,11 @@ extension EventLoop {
 }
 
 extension EventLoop {
-    /// Starts the loop's thread. Throws ``ServerError`` if the system has no thread or no descriptor left for it.
+    /// Throws ``ServerError`` if the system has no thread or no descriptor left.
     static func started() throws(ServerError) -> EventLoop {
         let loop = try EventLoop()
         let code = BlockingThread.start {
-            // The thread's name, which tools such as `top` show.
+            // For tools such as `top`.
             unsafe clinux_name_thread("sockets")
             loop.run()
         }
@@ -351,26 +326,23 @@ extension EventLoop {
     }
 }
 
-/// An epoll instance and the memory that its events are written to. ``wait(milliseconds:)`` and the subscript belong to
-/// one thread; the other functions may be called on any.
+/// An epoll instance and the memory of its events. ``wait(milliseconds:)`` and the subscript belong to one thread.
 @safe struct Poller: ~Copyable {
     /// What a descriptor is watched for, or what happened to it.
     struct Events: OptionSet {
         let rawValue: UInt32
-
         static let input = Events(rawValue: EPOLLIN.rawValue)
         static let output = Events(rawValue: EPOLLOUT.rawValue)
         /// The peer has closed its sending side.
         static let inputEnd = Events(rawValue: EPOLLRDHUP.rawValue)
-        /// The connection is closed in both directions, or has failed. The kernel always reports this.
+        /// Closed in both directions, or failed. The kernel always reports this.
         static let hangUp = Events(rawValue: EPOLLHUP.rawValue | EPOLLERR.rawValue)
-        /// Edge-triggered (EPOLLET): each change is reported once, not again in every wait.
+        /// EPOLLET: each change is reported once, not again in every wait.
         static let edges = Events(rawValue: 1 << 31)
     }
 
-    /// The maximum number of events that one wait returns.
+    /// Of one wait.
     private static let most: Int32 = 256
-
     private let epoll: Descriptor
     private let events: UnsafeMutablePointer<epoll_event>
 
@@ -384,7 +356,7 @@ extension EventLoop {
 
     deinit { unsafe events.deallocate() }
 
-    /// Watches a descriptor. Its events are reported with the token. Throws ``ServerError``.
+    /// Events are reported with the token. Throws ``ServerError``.
     func add(_ descriptor: Int32, _ wanted: Events, token: UInt64) throws(ServerError) {
         var event = unsafe epoll_event()
         unsafe event.events = wanted.rawValue
@@ -394,7 +366,7 @@ extension EventLoop {
         }
     }
 
-    /// Changes what a descriptor is watched for. Events that have already occurred are reported again.
+    /// Events that have already occurred are reported again.
     func change(_ descriptor: Int32, _ wanted: Events, token: UInt64) {
         var event = unsafe epoll_event()
         unsafe event.events = wanted.rawValue
@@ -406,20 +378,20 @@ extension EventLoop {
         epoll_ctl(epoll.number, EPOLL_CTL_DEL, descriptor, nil)
     }
 
-    /// Waits for events or for a timeout (-1: no timeout). Returns the number of events.
+    /// -1: no timeout. Returns the number of events.
     func wait(milliseconds: Int32) -> Int {
         // The only possible error is EINTR.
         max(0, Int(unsafe epoll_wait(epoll.number, events, Poller.most, milliseconds)))
     }
 
-    /// An event of the last wait.
+    /// Of the last wait.
     subscript(index: Int) -> (token: UInt64, events: Events) {
         let event = unsafe events[index]
         return unsafe (event.data.u64, Events(rawValue: event.events))
     }
 }
 
-/// A file descriptor with one owner. It is closed when this value is destroyed.
+/// A file descriptor with one owner.
 struct Descriptor: ~Copyable {
     let number: Int32
 
@@ -429,7 +401,7 @@ struct Descriptor: ~Copyable {
 
     deinit { close(number) }
 
-    /// Returns the descriptor without closing it.
+    /// Without closing it.
     consuming func release() -> Int32 {
         let number = number
         discard self

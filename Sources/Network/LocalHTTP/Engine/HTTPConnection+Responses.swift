@@ -3,12 +3,12 @@ internal import RingbackBase
 
 /// The output side of a connection: runs the handler for a request and writes its response.
 extension HTTPConnection {
-    /// A body with more bytes is not copied into the output buffer. It is sent from its own memory, after the buffer.
+    /// A larger body is sent from its own memory, after the output buffer.
     private static let largeBody = 8 * 1_024
-    /// The responses to pipelined requests are sent together, up to about this many bytes.
+    /// About how many bytes of responses to pipelined requests are sent together.
     private static let sentTogether = 32 * 1_024
 
-    /// Starts handling a request: the immediate handler if it responds, otherwise an ``Exchange``.
+    /// By the immediate handler if it responds, otherwise by an ``Exchange``.
     func answer(_ head: RequestHead, _ body: [UInt8]) {
         keepsAlive = head.keepsAlive && !server.limits.isSingleRequest
         var request = ServerRequest(
@@ -20,15 +20,14 @@ extension HTTPConnection {
             return begin(response, isHead: head.method == "HEAD", isImmediate: true)
         }
         server.heads?.forget()
-        // The connection's memory already has the information about the process. Release the process's descriptor, so
-        // that a waiting request does not keep it open.
+        // The memory already has the information about the process: a waiting request need not keep it open.
         if memory.value != nil { request.process = nil }
         let exchange = Exchange(request: request, connection: self)
         phase = .answering(exchange)
         if !server.handOver(exchange) { refuse(503) }
     }
 
-    /// Sends an error response for a request that is invalid or too late, and closes the connection afterwards.
+    /// For a request that is invalid or too late. The connection closes afterwards.
     func refuse(_ status: Int) {
         keepsAlive = false
         var response = server.refusal(status)
@@ -41,23 +40,19 @@ extension HTTPConnection {
         loop.output.append(fixed: "HTTP/1.1 100 Continue\r\n\r\n")
     }
 
-    // MARK: For exchanges
-
-    /// True if the exchange's request is the one that is being handled. False if its client has disconnected; this
-    /// object may then already serve another client.
+    /// False if the exchange's client has disconnected; this object may then already serve another client.
     private func isAnswering(_ exchange: Exchange) -> Bool {
         if case .answering(let current) = phase { current === exchange } else { false }
     }
 
-    /// Sends a handler's response, or the head of a streamed one.
+    /// Of a handler, or the head of a streamed response.
     func send(_ response: ServerResponse, of exchange: Exchange, isHead: Bool) {
         guard isAnswering(exchange) else { return }
         begin(response, isHead: isHead)
         turn()
     }
 
-    /// Sends one piece of a streamed response. `written` gets true when the kernel has accepted it, false if the client
-    /// has disconnected.
+    /// `written` gets true when the kernel has accepted the piece, false if the client has disconnected.
     func writeStream(_ bytes: [UInt8], of exchange: Exchange, _ written: @escaping @Sendable (Bool) -> Void) {
         guard isAnswering(exchange) else { return written(false) }
         streamWrite = written
@@ -65,14 +60,11 @@ extension HTTPConnection {
         turn()
     }
 
-    /// Ends a streamed response.
     func finishStream(of exchange: Exchange) {
         guard isAnswering(exchange) else { return }
         finish()
         turn()
     }
-
-    // MARK: Writing
 
     private func begin(_ response: ServerResponse, isHead: Bool, isImmediate: Bool = false) {
         if server.registry.isClosing { keepsAlive = false }
@@ -87,7 +79,7 @@ extension HTTPConnection {
         }
     }
 
-    /// Called after the last bytes of a response were written: reads the next request, or closes the connection.
+    /// After the last bytes of a response: reads the next request, or closes the connection.
     private func finish() {
         // The write may have found that the client has disconnected.
         guard case .answering = phase else { return }
@@ -121,8 +113,7 @@ extension HTTPConnection {
 
     /// Sends the bytes that were written in this turn, followed by a body.
     func flush(with body: [UInt8] = []) {
-        // The buffer is shared by all connections of the loop. Bytes that are left in it would be sent to another
-        // client.
+        // All connections of the loop share the buffer: bytes that are left in it would be sent to another client.
         guard number >= 0 else { return loop.output.clear() }
         guard !loop.output.isEmpty || !body.isEmpty else { return finishWrite() }
         if isBlocked {
@@ -148,7 +139,7 @@ extension HTTPConnection {
         finishWrite()
     }
 
-    /// Sends the output buffer. Returns how many bytes the kernel has accepted; nil if the client has disconnected.
+    /// Returns how many bytes the kernel has accepted; nil if the client has disconnected.
     private func sendOutput() -> Int? {
         let socket = number
         return unsafe loop.output.withBytes { unsafe HTTPConnection.send($0, over: socket) }
@@ -184,7 +175,7 @@ extension HTTPConnection {
         failure == EAGAIN || failure == EINTR ? 0 : nil
     }
 
-    /// Sends the unsent bytes. Called when the socket accepts bytes again.
+    /// Called when the socket accepts bytes again.
     func sendRest() {
         let socket = number
         guard let sent = unsafe unsent.withBytes({ unsafe HTTPConnection.send($0, over: socket) }) else {
@@ -206,20 +197,18 @@ extension HTTPConnection {
 }
 
 extension HTTPFields {
-    /// Writes the field lines.
     fileprivate func write(to buffer: inout OutputBuffer) {
         for field in lines {
             buffer.append(field.name)
             buffer.append(fixed: ": ")
-            // Values come from Ringback's own code. If a value contained a line break by mistake, the rest of it would
-            // be read as another field. Such a value is sent empty.
+            // Values come from Ringback's own code. With a line break by mistake, the rest would be another field.
             buffer.append(field.value.utf8.contains { $0 < 0x20 && $0 != 0x09 } ? "" : field.value)
             buffer.append(fixed: "\r\n")
         }
     }
 }
 
-/// The status line and fields of a response (RFC 9112 section 4).
+/// RFC 9112 section 4.
 extension ServerResponse {
     func writeHead(to buffer: inout OutputBuffer, keepsAlive: Bool) {
         if status == 200 {
@@ -270,14 +259,14 @@ extension ServerResponse {
     }
 }
 
-/// The bytes of the last 200 response's head, up to the value of `Content-Length`. The immediate handler usually
-/// responds with the same fields; the bytes are then copied instead of being serialized again. They stay in memory, so
-/// the fields must not contain a secret.
+/// The last 200 response's head, up to the value of `Content-Length`. The immediate handler usually responds with the
+/// same fields, which are then copied instead of being serialized again. They stay in memory, so they must not contain
+/// a secret.
 struct RepeatedHead {
     private var fields = HTTPFields()
     private var bytes: [UInt8] = []
 
-    /// Writes the head of a response with a body of `length` bytes.
+    /// `length` is the body's.
     mutating func write(_ fields: HTTPFields, length: Int, to buffer: inout OutputBuffer, keepsAlive: Bool) {
         if bytes.isEmpty || !isSame(fields) {
             let start = buffer.count
@@ -303,8 +292,8 @@ struct RepeatedHead {
     }
 }
 
-/// Memory in which responses are assembled before they are sent. All connections of a loop share one buffer, which is
-/// empty at the end of each connection's turn. Used bytes are zeroed, because responses contain tokens.
+/// Memory in which responses are assembled. All connections of a loop share one buffer, which is empty at the end of
+/// each connection's turn. Used bytes are zeroed, because responses contain tokens.
 @safe struct OutputBuffer: ~Copyable {
     private static let usual = 16 * 1_024
     private var memory: UnsafeMutableRawPointer
@@ -339,7 +328,7 @@ struct RepeatedHead {
         }
     }
 
-    /// Appends a number that is not negative, in decimal digits.
+    /// Decimal digits of a number that is not negative.
     mutating func append(number: Int) {
         var divisor = 1
         while number / divisor >= 10 { divisor *= 10 }
@@ -365,12 +354,10 @@ struct RepeatedHead {
         capacity = size
     }
 
-    /// Calls a function with the bytes.
     func withBytes<Value>(_ body: (UnsafeRawBufferPointer) -> Value) -> Value {
         unsafe body(UnsafeRawBufferPointer(start: memory, count: count))
     }
 
-    /// The bytes from an offset on.
     func bytes(from offset: Int) -> [UInt8] {
         unsafe withBytes { bytes in unsafe Array(bytes[offset...]) }
     }

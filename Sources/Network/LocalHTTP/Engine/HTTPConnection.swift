@@ -2,20 +2,17 @@ internal import Glibc
 internal import RingbackBase
 internal import Synchronization
 
-/// One connection. Requests are handled one at a time, in the order of their arrival. This file opens, advances and
-/// closes the connection. HTTPConnection+Input receives requests, and HTTPConnection+Responses sends responses.
+/// One connection. Requests are handled one at a time, in the order of their arrival. Used on the loop's thread only.
 ///
 /// Every event handler ends by calling ``turn()``, the only function that advances the connection. A handler therefore
 /// never sees a half-finished step. If the only request of a connection gets its response at once, the connection is
 /// closed within its first turn and its socket is never watched.
 ///
-/// Used on the loop's thread only, hence `@unchecked Sendable`. One object serves several clients, one after the other.
-/// Code that keeps a reference after a turn must check that the object still serves the same client (by the exchange,
-/// the generation of the registration, or the deadlines).
+/// One object serves several clients, one after the other. Code that keeps a reference after a turn must check that the
+/// object still serves the same client (by the exchange, the generation of the registration, or the deadlines).
 ///
-/// Swift checks at run time that accesses to a variable do not overlap. In release builds this check is off for
-/// variables that every request changes, because it would take a quarter of the time outside the kernel. It is on in
-/// debug builds and therefore in the tests.
+/// In release builds no check that accesses do not overlap is made for variables that every request changes: it would
+/// take a quarter of the time outside the kernel. It is on in debug builds and therefore in the tests.
 final class HTTPConnection: @unchecked Sendable {
     enum Phase {
         case reading
@@ -23,22 +20,22 @@ final class HTTPConnection: @unchecked Sendable {
         case answering(Exchange?)
         /// The last response is being sent. The connection closes afterwards.
         case closing
-        /// The last response is being sent while the client is still sending. Up to this many bytes are read and
-        /// discarded. If the socket were closed with unread bytes, the kernel would reset the connection and the client
-        /// could lose the response.
+        /// As ``closing``, while the client is still sending. Up to this many bytes are read and discarded: if the
+        /// socket were closed with unread bytes, the kernel would reset the connection and the client could lose the
+        /// response.
         case lingering(Int)
         case closed
     }
 
     let loop: EventLoop
     private(set) var server: ConnectionRules
-    /// The token of the listener that accepted it; nil without one.
+    /// Of the listener that accepted it.
     private(set) var listener: UInt64?
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
     private var socket: Descriptor?
-    /// The socket's number; -1 once it is closed.
+    /// -1 once the socket is closed.
     private(set) var number: Int32 = -1
     private(set) var peer = Peer.local(uid: .max, pid: 0)
     #if !DEBUG
@@ -51,42 +48,38 @@ final class HTTPConnection: @unchecked Sendable {
     #endif
     var reader: RequestReader
     var keepsAlive = true
-    /// True if there may be input that was not read yet.
+    /// There may be input that was not read yet.
     var hasInput = false
-    /// True if the last read returned fewer bytes than were asked for.
+    /// The last read returned fewer bytes than were asked for.
     var wasShort = false
-    /// True if the kernel has reported the end of the input. Unread bytes may precede it.
+    /// The kernel has reported the end of the input. Unread bytes may precede it.
     var mustReadEnd = false
-    /// True if the sending side must be shut down after the pending bytes, so that the client sees the end of the
-    /// response.
+    /// The sending side must be shut down after the pending bytes, so that the client sees the end of the response.
     var endsOutput = false
-    /// Bytes that the kernel has not accepted yet, because the client does not read. No further request is handled
-    /// until the kernel has accepted them.
+    /// Not accepted by the kernel, because the client does not read. No further request is handled until it has.
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
     var unsent = UnsentBytes()
-    /// Called with true when the current piece of a streamed response is sent, with false if the client disconnects.
+    /// With true when the current piece of a streamed response is sent, with false if the client disconnects.
     var streamWrite: (@Sendable (Bool) -> Void)?
     private var stage = RequestReader.Stage.none
-    /// The deadline for the request that is being received, or for lingering.
+    /// For the request that is being received, or for lingering.
     var deadline: Int64?
-    /// The deadline for sending the unsent bytes.
+    /// For sending the unsent bytes.
     var writeDeadline: Int64?
-    /// The token of the socket's events; nil if the socket is not watched.
+    /// Of the socket's events; nil if it is not watched.
     private var token: UInt64?
     private var isInTurn = false
     private var isPostponed = false
-
     /// Its place in ``ConnectionRegistry``.
     var older: HTTPConnection?
     var younger: HTTPConnection?
     /// Its place in ``DeadlineWheel``.
     var deadlinePlace: (tick: Int64, index: Int)?
-    /// A number that is larger for younger connections.
+    /// Larger for younger connections.
     private(set) var age: UInt64 = 0
-
-    /// How many times a connection reads, and how many requests it handles, before the other connections have a turn.
+    /// Before the other connections have a turn.
     private static let readsPerTurn = 16
     private static let requestsPerTurn = 64
 
@@ -96,8 +89,8 @@ final class HTTPConnection: @unchecked Sendable {
         reader = RequestReader(limits: ConnectionRules.nobody.limits)
     }
 
-    /// True if no complete request is being handled. Such a connection may be closed to make room for another one.
-    /// Connections whose response is still being sent are closed last.
+    /// No complete request is being handled. Such a connection may be closed to make room for another one, one whose
+    /// response is still being sent last.
     var isIdle: Bool {
         switch phase {
         case .reading, .lingering, .closing: true
@@ -107,9 +100,6 @@ final class HTTPConnection: @unchecked Sendable {
 
     var isBlocked: Bool { !unsent.isEmpty }
 
-    // MARK: Opening and closing
-
-    /// Starts to serve a client.
     func open(_ socket: consuming Descriptor, _ peer: Peer, _ server: ConnectionRules, listener: UInt64? = nil) {
         number = socket.number
         self.socket = consume socket
@@ -137,7 +127,7 @@ final class HTTPConnection: @unchecked Sendable {
         turn()
     }
 
-    /// Closes the connection at once. Unsent bytes are lost.
+    /// Unsent bytes are lost.
     func drop() {
         guard number >= 0 else { return }
         server.registry.remove(self)
@@ -166,7 +156,7 @@ final class HTTPConnection: @unchecked Sendable {
         loop.retire(self)
     }
 
-    /// Closes the connection. If its last response is being sent, it is completed first.
+    /// If the last response is being sent, it is completed first.
     func end() {
         switch phase {
         // The previous response is still being sent.
@@ -178,9 +168,6 @@ final class HTTPConnection: @unchecked Sendable {
         }
     }
 
-    // MARK: Events
-
-    /// Handles the events that the kernel reports for the socket.
     func handle(_ events: Poller.Events) {
         if !events.isDisjoint(with: [.input, .inputEnd, .hangUp]) { hasInput = true }
         if !events.isDisjoint(with: [.inputEnd, .hangUp]) { mustReadEnd = true }
@@ -190,16 +177,14 @@ final class HTTPConnection: @unchecked Sendable {
         turn()
     }
 
-    /// Continues after the other connections have had a turn.
+    /// Called after the other connections have had a turn.
     func continueReading() {
         isPostponed = false
         turn()
     }
 
-    // MARK: Turns
-
-    /// Reads and handles complete requests while there are any, sends the responses, and closes the connection when its
-    /// last response is sent.
+    /// Reads and handles complete requests while there are any, sends the responses, and closes the connection after
+    /// the last.
     func turn() {
         guard !isInTurn, number >= 0 else { return }
         isInTurn = true
@@ -234,7 +219,7 @@ final class HTTPConnection: @unchecked Sendable {
         watch()
     }
 
-    /// Handles the complete requests that have arrived, at most `left`, and reduces `left` by their number.
+    /// At most `left`, which is reduced by the number of requests.
     private func takeRequests(_ left: inout Int) {
         while case .reading = phase, !isBlocked, left > 0 {
             switch reader.next() {
@@ -247,7 +232,7 @@ final class HTTPConnection: @unchecked Sendable {
             case .refusal(let status): refuse(status)
             case .incomplete:
                 // A read also ends early at urgent bytes and at bytes that carry a descriptor. The kernel does not
-                // report the bytes after them again, so read once more.
+                // report the bytes after them again.
                 if wasShort, reader.stage != .none { hasInput = true }
                 wasShort = false
                 return noteStage()
@@ -255,8 +240,7 @@ final class HTTPConnection: @unchecked Sendable {
         }
     }
 
-    /// Starts or clears the deadline when the request's stage changes. Head and body have one deadline each. If a whole
-    /// request arrives at once, no deadline is set and the clock is not read.
+    /// Head and body have one deadline each. If a whole request arrives at once, none is set and the clock is not read.
     private func noteStage() {
         // On a single-request listener the deadline starts when the connection is accepted.
         let reached = server.limits.isSingleRequest && reader.stage == .none ? .head : reader.stage
@@ -265,16 +249,14 @@ final class HTTPConnection: @unchecked Sendable {
         if reached == .none { deadline = nil } else { startDeadline() }
     }
 
-    /// Watches the socket. Called at the end of a turn, because most connections are closed within their first turn and
-    /// need not be watched.
+    /// At the end of a turn, because most connections are closed within their first turn and need not be watched.
     private func watch() {
         guard token == nil else { return }
         token = loop.register(self, number, isBlocked ? HTTPConnection.withOutput : HTTPConnection.inputOnly)
         if token == nil { drop() }
     }
 
-    /// Sets whether the socket is also watched for output. It is not watched for output all the time, because the
-    /// kernel would then report an event for each response that the client reads.
+    /// Not for output all the time: the kernel would then report an event for each response that the client reads.
     func watchOutput(_ isWanted: Bool) {
         guard let token else { return }
         loop.change(number, isWanted ? HTTPConnection.withOutput : HTTPConnection.inputOnly, token: token)
@@ -284,13 +266,13 @@ final class HTTPConnection: @unchecked Sendable {
     private static let withOutput: Poller.Events = [.input, .inputEnd, .output, .edges]
 }
 
-/// The deadlines of a connection: for receiving a request, for sending a response, and for lingering.
+/// For receiving a request, for sending a response, and for lingering.
 extension HTTPConnection {
-    /// The maximum time in nanoseconds and the maximum number of bytes for which a lingering connection discards input.
+    /// In nanoseconds, and the bytes that a lingering connection discards.
     private static let lingerTimeout: Int64 = 2_000_000_000
     private static let maxLingering = 4 << 20
 
-    /// Closes the connection, or responds 408, if a deadline has passed.
+    /// Closes the connection, or responds 408.
     func check(at now: Int64) {
         if let writeDeadline, writeDeadline < now { return drop() }
         if let deadline, deadline < now {
@@ -299,7 +281,7 @@ extension HTTPConnection {
             case .reading:
                 refuse(408)
                 turn()
-            // While the response is still being sent, only `writeDeadline` counts. Start this deadline again.
+            // While the response is still being sent, only `writeDeadline` counts.
             case .lingering where isBlocked: startDeadline(in: HTTPConnection.lingerTimeout)
             case .lingering: return drop()
             case .answering, .closing, .closed: break
@@ -319,7 +301,7 @@ extension HTTPConnection {
         loop.schedule(self, at: due)
     }
 
-    /// Starts the deadline for sending. Called when the kernel has not accepted all bytes of a response.
+    /// Called when the kernel has not accepted all bytes of a response.
     func startWriteDeadline() {
         let due = loop.now + server.limits.writeTimeout.nanoseconds
         writeDeadline = due
@@ -328,7 +310,7 @@ extension HTTPConnection {
 
     func clearWriteDeadline() { writeDeadline = nil }
 
-    /// Starts to discard everything that the client sends from now on, see ``Phase/lingering(_:)``.
+    /// See ``Phase/lingering(_:)``.
     func linger() {
         // The write may have found that the client has disconnected.
         guard number >= 0 else { return }
@@ -340,7 +322,7 @@ extension HTTPConnection {
 }
 
 extension Duration {
-    /// The duration in nanoseconds, at most about 95 years, so that adding it to an instant does not overflow.
+    /// At most about 95 years, so that adding it to an instant does not overflow.
     fileprivate var nanoseconds: Int64 {
         let (seconds, attoseconds) = components
         return min(seconds, 3_000_000_000) * 1_000_000_000 + attoseconds / 1_000_000_000
@@ -349,11 +331,10 @@ extension Duration {
 
 /// The input side of a connection.
 extension HTTPConnection {
-    /// How many bytes a client may send while an earlier request is being handled.
+    /// Bytes that a client may send while an earlier request is being handled.
     private static let maxPipelined = 128 * 1_024
 
-    /// True if the client has sent too many bytes after the current request. Further bytes then stay in the kernel's
-    /// buffer.
+    /// The client has sent too many bytes after the current request. Further bytes stay in the kernel's buffer.
     var holdsReads: Bool {
         guard reader.waitingBytes > HTTPConnection.maxPipelined else { return false }
         if case .answering = phase { return true }
@@ -376,8 +357,7 @@ extension HTTPConnection {
             }
             return
         }
-        // If there were fewer bytes than asked for, no more bytes are there. The kernel reports later bytes as a new
-        // edge.
+        // If there were fewer bytes than asked for, no more are there. The kernel reports later ones as a new edge.
         hasInput = isFull || mustReadEnd
         wasShort = !hasInput
         switch phase {
@@ -421,8 +401,7 @@ final class Exchange: Sendable {
         self.connection = connection
     }
 
-    /// Runs the handler and sends its response. The handler is cancelled if the caller is cancelled or the client
-    /// disconnects.
+    /// The handler is cancelled if the caller is cancelled or the client disconnects.
     func perform(_ handler: @escaping @Sendable (ServerRequest) async -> ServerResponse) async {
         let work = Task { await send(handler(request)) }
         let isTooLate = progress.withLock { progress in
@@ -438,7 +417,6 @@ final class Exchange: Sendable {
         progress.withLock { $0.work = nil }
     }
 
-    /// Cancels the handler. Called when the client has disconnected.
     func clientLeft() {
         let work = progress.withLock { progress in
             progress.hasClientLeft = true
@@ -464,7 +442,7 @@ final class Exchange: Sendable {
         connection.loop.execute { [self] in body(connection, self) }
     }
 
-    /// Returns true after the kernel has accepted the bytes, false if the client has disconnected.
+    /// True after the kernel has accepted the bytes, false if the client has disconnected.
     private func write(_ bytes: [UInt8]) async -> Bool {
         await withCheckedContinuation { written in
             onLoop { $0.writeStream(bytes, of: $1) { written.resume(returning: $0) } }

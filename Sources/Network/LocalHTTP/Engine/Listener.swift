@@ -2,8 +2,7 @@ internal import CLinux
 internal import Glibc
 internal import Synchronization
 
-/// A listening socket that a loop watches. The variables are used on the loop's thread only, hence
-/// `@unchecked Sendable`.
+/// A listening socket that a loop watches. The variables are used on the loop's thread only.
 final class Listener: @unchecked Sendable {
     /// 0 for a Unix socket.
     let port: Int
@@ -12,19 +11,18 @@ final class Listener: @unchecked Sendable {
     let token: UInt64
     private let socket: Descriptor
     private let accepting: @Sendable (Int32) -> Int32
-    /// The address at which it listens; nil for a Unix socket.
+    /// Nil for a Unix socket.
     private let address: SocketAddress?
     /// How many times `accept4` is called before other events are handled. A call that finds no connection costs as
-    /// much as a successful one, so the number grows and shrinks with the number of connections.
+    /// much as a successful one, so the number follows that of the connections.
     private var share = 1
     private var fullShares = 0
-
     private static let mostAtATime = 64
     private static let counter = Atomic<UInt64>(0)
     /// Marks the token of a listener. The tokens of connections are smaller.
     static let mark: UInt64 = 1 << 63
 
-    /// - Parameter accepting: accepts one connection of a socket: a descriptor or a negative errno.
+    /// `accepting` returns a descriptor or a negative errno.
     init(
         _ socket: consuming ListeningSocket, server: ConnectionRules,
         accepting: @escaping @Sendable (Int32) -> Int32 = clinux_accept
@@ -49,7 +47,7 @@ final class Listener: @unchecked Sendable {
         case broken
     }
 
-    /// Accepts waiting connections and starts to serve each of them at once.
+    /// Starts to serve each waiting connection at once.
     func accept(for loop: EventLoop) -> Outcome {
         for accepted in 0..<share {
             let descriptor = accepting(number)
@@ -69,7 +67,7 @@ final class Listener: @unchecked Sendable {
                 (share, fullShares) = (max(accepted, 1), 0)
                 return .accepted
             case EBADF, EINVAL, ENOTSOCK, EOPNOTSUPP: return .broken
-            // The error may concern only one client. If a client is still waiting, do not call `accept4` again at once.
+            // The error may concern only one client.
             default: return hasClient ? .refused : .accepted
             }
         }
@@ -79,7 +77,6 @@ final class Listener: @unchecked Sendable {
         return .accepted
     }
 
-    /// True if a client is waiting to be accepted.
     private var hasClient: Bool {
         var question = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
         return unsafe poll(&question, 1, 0) > 0
@@ -111,15 +108,13 @@ public enum ServerError: Error, Sendable, Equatable {
     case system(call: String, errno: Int32)
 }
 
-/// A listening socket, opened with plain system calls. Only this code decides which sockets exist and with which file
-/// mode.
+/// A listening socket. Only this code decides which sockets exist and with which file mode.
 package struct ListeningSocket: ~Copyable {
     let descriptor: Descriptor
     /// 0 for a Unix socket.
     package let port: Int
-    /// The file of a Unix socket that was opened here.
+    /// Of a Unix socket that was opened here.
     package let file: SocketFile?
-
     /// Connections that the kernel keeps until they are accepted.
     static let backlog: Int32 = 1_024
 
@@ -129,7 +124,7 @@ package struct ListeningSocket: ~Copyable {
         self.file = file
     }
 
-    /// Binds and listens. Throws ``ServerError``.
+    /// Throws ``ServerError``.
     package static func open(_ address: ListenAddress) throws(ServerError) -> ListeningSocket {
         switch address {
         case .descriptor(let descriptor): try adopt(descriptor)
@@ -138,11 +133,11 @@ package struct ListeningSocket: ~Copyable {
         }
     }
 
-    /// Returns the descriptor. The caller has to close it.
+    /// The caller has to close the descriptor.
     package consuming func release() -> Int32 { descriptor.release() }
 
-    /// Checks a socket that another process opened (socket activation). Only a listening Unix stream socket is
-    /// accepted: for any other kind the kernel does not report the peer's credentials.
+    /// Socket activation. Only a listening Unix stream socket is accepted: for any other kind the kernel does not
+    /// report the peer's credentials.
     private static func adopt(_ descriptor: Int32) throws(ServerError) -> ListeningSocket {
         guard option(SO_DOMAIN, of: descriptor) == AF_UNIX,
             option(SO_TYPE, of: descriptor) == Int32(SOCK_STREAM.rawValue), option(SO_ACCEPTCONN, of: descriptor) == 1
@@ -171,9 +166,9 @@ package struct ListeningSocket: ~Copyable {
             former.remove()
         }
         let descriptor = try openSocket(AF_UNIX)
-        // `fchmod` before `bind` gives the file the descriptor's mode without the bits of the umask. `fchmodat` then
-        // adds the bits that the umask removed. It takes the path but does not follow a symbolic link: in a directory
-        // that other programs can write to (a container's), the socket could have been replaced by a symbolic link.
+        // `fchmod` before `bind` gives the file the descriptor's mode without the bits of the umask, which `fchmodat`
+        // then adds. It does not follow a symbolic link, by which a program could have replaced the socket in a
+        // directory that other programs can write to (a container's).
         guard fchmod(descriptor.number, mode) == 0, bind(descriptor.number, to: &address),
             unsafe mode & 0o077 == 0 || fchmodat(AT_FDCWD, path, mode, AT_SYMLINK_NOFOLLOW) == 0
         else { throw .system(call: "bind", errno: errno) }
@@ -187,8 +182,7 @@ package struct ListeningSocket: ~Copyable {
         guard let number = in_port_t(exactly: port) else { throw .system(call: "bind", errno: EINVAL) }
         let isIPv6 = host == "::1"
         let descriptor = try openSocket(isIPv6 ? AF_INET6 : AF_INET)
-        // Without SO_REUSEADDR a fixed port could not be bound again after a flow while connections of that flow are in
-        // TIME_WAIT.
+        // Otherwise a fixed port could not be bound again while connections of an earlier flow are in TIME_WAIT.
         set(SO_REUSEADDR, of: descriptor.number, level: SOL_SOCKET)
         let isBound: Bool
         if isIPv6 {
@@ -209,13 +203,11 @@ package struct ListeningSocket: ~Copyable {
             let isTaken = errno == EADDRINUSE
             throw isTaken ? .portInUse(port) : .system(call: "bind", errno: errno)
         }
-        // With SO_REUSEADDR two sockets may be bound to the same address, but only one of them can listen.
+        // With SO_REUSEADDR two sockets may be bound to an address, but only one can listen.
         try listen(descriptor.number, .portInUse(port))
         let bound = unsafe SocketAddress(of: descriptor.number, getsockname)
         return ListeningSocket(descriptor, port: Int(bound?.port ?? 0))
     }
-
-    // MARK: Calls
 
     private static func openSocket(_ family: Int32) throws(ServerError) -> Descriptor {
         let descriptor = socket(family, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC | O_NONBLOCK, 0)
@@ -243,8 +235,7 @@ package struct ListeningSocket: ~Copyable {
     }
 }
 
-/// The file of a Unix socket, told by its device and inode: another program can put a socket of its own at the path, and that
-/// one must not be removed.
+/// The file of a Unix socket, told by its device and inode: another program can put a socket of its own at the path.
 package struct SocketFile: Sendable, Equatable {
     package let path: String
     package let device: UInt
@@ -256,7 +247,7 @@ package struct SocketFile: Sendable, Equatable {
         self.inode = inode
     }
 
-    /// The socket that is at a path now; nil if there is none of this user.
+    /// Nil if there is no socket of this user.
     package init?(at path: String) {
         var status = stat()
         guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK, status.st_uid == getuid() else {
@@ -265,13 +256,13 @@ package struct SocketFile: Sendable, Equatable {
         self.init(path: path, device: status.st_dev, inode: status.st_ino)
     }
 
-    /// Removes the file, unless something else is at the path now.
+    /// Unless something else is at the path now.
     package func remove() {
         guard SocketFile(at: path) == self else { return }
         unsafe unlink(path)
     }
 
-    /// True if a program listens at a path.
+    /// A program listens at the path.
     package static func isLive(_ path: String) -> Bool {
         // A longer path is no socket's. It is refused where it is to be used.
         guard var address = address(of: path) else { return false }
@@ -287,7 +278,7 @@ package struct SocketFile: Sendable, Equatable {
         return code == 0 || code == EAGAIN
     }
 
-    /// The address of a path; nil if the path is too long.
+    /// Nil if the path is too long.
     static func address(of path: String) -> sockaddr_un? {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)

@@ -2,10 +2,8 @@ internal import CLinux
 internal import Glibc
 
 extension Peer {
-    /// Gets the peer of a connected socket from the kernel, not from anything that the client sends. Nil if the kernel
-    /// reports no peer.
-    ///
-    /// - Parameter server: the address and the port that a TCP server listens at; nil for a Unix socket.
+    /// From the kernel, not from anything that the client sends. `server` is what a TCP server listens at; nil for a
+    /// Unix socket.
     init?(of socket: Int32, server: SocketAddress?) {
         if let server {
             // A client that has already disconnected has no address.
@@ -20,13 +18,13 @@ extension Peer {
     }
 }
 
-/// The address and the port of one end of a TCP connection.
+/// One end of a TCP connection.
 struct SocketAddress {
     /// In network byte order.
     let address: [UInt8]
     let port: UInt16
 
-    /// - Parameter name: `getsockname` or `getpeername`. Nil if it fails, and for other sockets than those of TCP.
+    /// `name` is `getsockname` or `getpeername`. Nil if it fails, and for other sockets than those of TCP.
     init?(
         of socket: Int32, _ name: (Int32, UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32
     ) {
@@ -48,11 +46,10 @@ struct SocketAddress {
 }
 
 extension HTTPConnection {
-    /// The uid that owns the client's socket, by ``ConnectionRules/ownerOf``; nil if it cannot be determined. Race: a
-    /// look-up by addresses finds the socket that has them at that moment. A client could send a request, reset its
-    /// connection, and let another user's next connection reuse its port. While our end is established, no other
-    /// connection can have the same addresses. The result therefore counts only if our end was established before and
-    /// after the look-up.
+    /// The uid that owns the client's socket; nil if it cannot be determined. Race: a look-up by addresses finds the
+    /// socket that has them at that moment. A client could reset its connection, and let another user's next connection
+    /// reuse its port. While our end is established, no other connection can have the same addresses. The result
+    /// therefore counts only if our end was established before and after the look-up.
     func owner(of peer: Peer, over socket: Int32) -> UInt32? {
         guard let ownerOf = server.ownerOf, HTTPConnection.isEstablished(socket), let owner = ownerOf(peer),
             HTTPConnection.isEstablished(socket)
@@ -60,8 +57,7 @@ extension HTTPConnection {
         return owner
     }
 
-    /// The process of a local peer. Nil if the connection's memory already has a value. The process needs a descriptor;
-    /// if none is free, see ``EventLoop/freeDescriptor(for:)``.
+    /// The process of a local peer. Nil if the connection's memory already has a value. The process needs a descriptor.
     func process(of peer: Peer, over socket: Int32) -> PeerProcess? {
         guard case .local(_, let number) = peer, memory.value == nil, PeerProcess.isSupported else { return nil }
         let now = loop.now
@@ -73,10 +69,9 @@ extension HTTPConnection {
         return found
     }
 
-    /// True if the kernel reports the state ESTABLISHED (TCP_INFO); false if the socket is not a TCP connection.
+    /// True in the state ESTABLISHED (TCP_INFO); false if the socket is not a TCP connection.
     private static func isEstablished(_ socket: Int32) -> Bool {
-        // The state is the first byte of the C library's `struct tcp_info`. The kernel copies no more than the given
-        // size.
+        // The first byte of the C library's `struct tcp_info`. The kernel copies no more than the given size.
         var state: UInt8 = 0
         var length = socklen_t(1)
         // 1 is TCP_ESTABLISHED.
@@ -84,18 +79,15 @@ extension HTTPConnection {
     }
 }
 
-/// The process at the other end of a Unix socket, identified by a process descriptor (SO_PEERPIDFD, Linux 6.5). A
-/// process id alone could already belong to another process when it is used. As long as this process lives, its id is
-/// not reused. For a client that connects again it may be the process that had the id up to a second before: it is the
-/// client if ``isAlive`` is true.
+/// The process at the other end of a Unix socket (SO_PEERPIDFD, Linux 6.5). A process id alone could already belong to
+/// another process when it is used; as long as this process lives, its id is not reused. For a client that connects
+/// again it may be the process that had the id up to a second before: it is the client if ``isAlive`` is true.
 public final class PeerProcess: Sendable {
     private let descriptor: Descriptor
-    /// A number that is unique for each process since boot (pidfs, Linux 6.9). Nil on older kernels, where all
-    /// processes have the same number.
+    /// Unique for each process since boot (pidfs, Linux 6.9). Nil on older kernels, where all have the same number.
     public let identity: UInt64?
 
-    /// Nil if the kernel does not support the option, if the process has ended, or if no descriptor is free; `errno`
-    /// says which.
+    /// Nil if the kernel does not support the option, the process has ended, or no descriptor is free, see `errno`.
     convenience init?(of socket: Int32) {
         guard let found = PeerProcess.descriptor(of: socket) else { return nil }
         self.init(found)
@@ -110,23 +102,21 @@ public final class PeerProcess: Sendable {
         return Descriptor(found)
     }
 
-    /// Takes a process descriptor over.
     init(_ descriptor: consuming Descriptor) {
         identity = PeerProcess.isNumbered ? PeerProcess.inode(of: descriptor) : nil
         self.descriptor = descriptor
     }
 
-    /// False once the process has ended. If this is true, everything that was read before from `/proc` under this
-    /// process id is about this process.
+    /// If true, everything that was read before from `/proc` under this process id is about this process.
     public var isAlive: Bool {
         var question = pollfd(fd: descriptor.number, events: Int16(POLLIN), revents: 0)
         return unsafe poll(&question, 1, 0) == 0
     }
 
-    /// Determines once what the kernel supports. Must be called while there are free descriptors.
+    /// Must be called while there are free descriptors.
     public static func prepare() { _ = (isSupported, isNumbered) }
 
-    /// True if the kernel supports SO_PEERPIDFD.
+    /// SO_PEERPIDFD.
     public static let isSupported: Bool = {
         var ends: [Int32] = [-1, -1]
         guard unsafe socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0 else { return false }
@@ -135,7 +125,7 @@ public final class PeerProcess: Sendable {
         return true
     }()
 
-    /// True if process descriptors belong to pidfs, in which each process has its own inode number.
+    /// Process descriptors belong to pidfs, in which each process has its own inode number.
     private static let isNumbered: Bool = {
         let number = clinux_open_process(getpid())
         guard number >= 0 else { return false }

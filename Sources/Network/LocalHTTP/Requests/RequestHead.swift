@@ -2,33 +2,31 @@ internal import Glibc
 internal import RingbackBase
 
 /// The head of an HTTP/1.1 request, parsed strictly by RFC 9112. Attack: if two parsers read a head differently,
-/// requests can be smuggled. Takes bytes and returns a head or throws ``HeadError``; no I/O.
+/// requests can be smuggled.
 struct RequestHead: Sendable {
-    /// The value of the `Expect` field (RFC 9110 section 10.1.1).
+    /// RFC 9110 section 10.1.1.
     enum Expectation { case none, toContinue, unknown }
 
     let method: String
     let target: String
-    /// The target up to `?`, undecoded.
+    /// Undecoded.
     let path: String
-    /// The target after `?`, undecoded.
     let query: String?
-    /// True for HTTP/1.1, false for HTTP/1.0.
+    /// False for HTTP/1.0.
     let isCurrent: Bool
     private(set) var fields = HTTPFields()
-    /// The body's length in bytes.
+    /// In bytes.
     private(set) var contentLength = 0
-    /// True if the connection stays open after the response: HTTP/1.1 without `Connection: close`.
+    /// HTTP/1.1 without `Connection: close`.
     private(set) var keepsAlive: Bool
     private(set) var expectation = Expectation.none
     private(set) var hasTransferEncoding = false
     private(set) var hasUpgrade = false
     private var hasHost = false
     private var hasContentLength = false
-
     static let maxFields = 64
 
-    /// Parses everything up to and including the empty line. Throws ``HeadError``.
+    /// Everything up to and including the empty line. Throws ``HeadError``.
     init(parsing bytes: Span<UInt8>) throws(HeadError) {
         var scanner = HeadScanner()
         method = try scanner.token(bytes, endingWith: 0x20)
@@ -54,7 +52,7 @@ struct RequestHead: Sendable {
         if let authority { fields.set("Host", authority) }
     }
 
-    /// Reads the fields that affect how the message is handled.
+    /// The fields that affect how the message is handled.
     private mutating func note(_ name: String, _ value: String) throws(HeadError) {
         switch name.utf8.count {
         case 4 where HTTPFields.isSame(name, "Host"):
@@ -71,7 +69,7 @@ struct RequestHead: Sendable {
         }
     }
 
-    /// Accepts digits only, and the field only once. Parsers differ in how they read `5, 5`, `+5` or a second line.
+    /// Digits only, once. Parsers differ in how they read `5, 5`, `+5` or a second line.
     private mutating func noteLength(_ value: String) throws(HeadError) {
         guard !hasContentLength, (1...18).contains(value.utf8.count),
             value.utf8.allSatisfy({ $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }), let number = Int(value)
@@ -80,7 +78,6 @@ struct RequestHead: Sendable {
         contentLength = number
     }
 
-    /// True if the list has `close`.
     private static func isClose(_ value: String) -> Bool {
         if HTTPFields.isSame(value, "close") { return true }
         guard value.utf8.contains(UInt8(ascii: ",")) else { return false }
@@ -90,7 +87,7 @@ struct RequestHead: Sendable {
     }
 }
 
-/// The HTTP status of the error response to a rejected head.
+/// The status of the error response to a rejected head.
 struct HeadError: Error, Equatable {
     let status: Int
     static let malformed = HeadError(status: 400)
@@ -98,15 +95,14 @@ struct HeadError: Error, Equatable {
     static let version = HeadError(status: 505)
 }
 
-/// Reads the bytes of a request's head, one grammar rule of RFC 9112 at a time. It stores only the position, so the
-/// caller must pass the same bytes to every call.
+/// Reads one grammar rule of RFC 9112 at a time. It stores only the position: every call must get the same bytes.
 struct HeadScanner {
     private var position = 0
 
-    /// True if the next byte is CR, which can only begin the empty line that ends the head. `end(_:)` checks the rest.
+    /// A CR can only begin the empty line that ends the head. `end(_:)` checks the rest.
     func isAtEmptyLine(_ bytes: Span<UInt8>) -> Bool { position < bytes.count && bytes[position] == 0x0D }
 
-    /// Reads the empty line. Throws if bytes follow it.
+    /// Throws if bytes follow the empty line.
     mutating func end(_ bytes: Span<UInt8>) throws(HeadError) {
         try lineEnd(bytes)
         guard position == bytes.count else { throw .malformed }
@@ -121,9 +117,8 @@ struct HeadScanner {
         return text(bytes, start, position - 1)
     }
 
-    /// A request target and the space after it. An absolute form, which servers must accept (RFC 9112 section 3.2.2), is
-    /// split into its authority and the origin form of the rest. The authority form and `*` are rejected: they are for
-    /// proxies and for OPTIONS.
+    /// A request target and the space after it. An absolute form, which servers must accept (RFC 9112 section 3.2.2),
+    /// is split into its authority and the origin form of the rest. The authority form and `*` are rejected.
     mutating func target(_ bytes: Span<UInt8>) throws(HeadError) -> (text: String, authority: String?) {
         let authority = try authority(bytes)
         let start = position
@@ -134,7 +129,7 @@ struct HeadScanner {
         return ((hasPath ? "" : "/") + text(bytes, start, position - 1), authority)
     }
 
-    /// The authority of a target in absolute form; nil for one that begins with a slash.
+    /// Of a target in absolute form; nil for one that begins with a slash.
     private mutating func authority(_ bytes: Span<UInt8>) throws(HeadError) -> String? {
         guard position < bytes.count, bytes[position] != UInt8(ascii: "/") else { return nil }
         for byte in "http".utf8 {
@@ -163,8 +158,7 @@ struct HeadScanner {
         return minor == 1
     }
 
-    /// A field's value without the whitespace around it, and the line's end. Folded lines and control characters are
-    /// rejected.
+    /// Without the whitespace around it, and the line's end. Folded lines and control characters are rejected.
     mutating func fieldValue(_ bytes: Span<UInt8>) throws(HeadError) -> String {
         while position < bytes.count, HeadScanner.isSpace(bytes[position]) { position += 1 }
         let start = position
@@ -217,17 +211,15 @@ struct HeadScanner {
 }
 
 /// The last few request heads to which the immediate handler responded. A program that requests the same token again
-/// sends the same bytes. The head is then not parsed again, and no memory is allocated.
-///
-/// Only a head that cannot contain a secret is kept: GET without a query or a body, and only with the fields below. It is kept only when ``keep()`` is called, after the immediate handler has responded.
+/// sends the same bytes: the head is then not parsed again, and no memory is allocated. Only a head that cannot contain
+/// a secret is kept: GET without a query or a body, and only with the fields below.
 final class HeadCache {
     private struct Entry {
         let bytes: [UInt8]
         let head: RequestHead
     }
 
-    /// The maximum number of entries: about as many as a machine has accounts in constant use. A search compares the
-    /// bytes with each entry.
+    /// About as many as a machine has accounts in constant use. A search compares the bytes with each entry.
     private static let most = 16
     private static let longest = 512
     private static let harmless = ["Host", "Connection", "Accept", "Accept-Encoding", "User-Agent"]
@@ -246,7 +238,7 @@ final class HeadCache {
         candidate.reserveCapacity(HeadCache.longest)
     }
 
-    /// The kept head with which the bytes begin, and its length; nil if there is none.
+    /// The kept head with which the bytes begin.
     func find(_ bytes: Span<UInt8>) -> (head: RequestHead, length: Int)? {
         candidateHead = nil
         for index in entries.indices where HeadCache.begin(bytes, with: entries[index].bytes) {
@@ -255,8 +247,7 @@ final class HeadCache {
         return nil
     }
 
-    /// True if the bytes begin with the head. A head ends at its first empty line, so such bytes cannot begin with
-    /// another head.
+    /// A head ends at its first empty line, so such bytes cannot begin with another head.
     private static func begin(_ bytes: Span<UInt8>, with head: [UInt8]) -> Bool {
         guard bytes.count >= head.count else { return false }
         return unsafe bytes.withUnsafeBytes { bytes in
@@ -267,7 +258,6 @@ final class HeadCache {
         }
     }
 
-    /// Notes a head that was parsed from the bytes.
     func propose(_ head: RequestHead, _ bytes: Span<UInt8>) {
         candidateHead = nil
         guard head.method == "GET", head.query == nil, head.contentLength == 0, bytes.count <= HeadCache.longest,
@@ -281,8 +271,7 @@ final class HeadCache {
     /// The immediate handler did not respond to the head that was proposed last.
     func forget() { candidateHead = nil }
 
-    /// Keeps the head that was proposed last. Does nothing if the last ``find(_:)`` found a head, because that head is
-    /// already kept.
+    /// Keeps the head that was proposed last, unless the last ``find(_:)`` found one.
     func keep() {
         guard let head = candidateHead else { return }
         candidateHead = nil

@@ -1,25 +1,24 @@
 internal import Glibc
 
-/// Splits the bytes that arrive over a connection into complete requests. It has no socket and no clock.
+/// Splits received bytes into complete requests. It has no socket and no clock.
 struct RequestReader: ~Copyable {
-    /// The result of reading the bytes so far.
     enum Step {
         /// More bytes are needed.
         case incomplete
-        /// The client sent `Expect: 100-continue` and waits before it sends the body. Returned once per request.
+        /// The client sent `Expect: 100-continue` and waits. Returned once per request.
         case expectsContinue
         case request(RequestHead, body: [UInt8])
-        /// The request is rejected with this status. The bytes after it cannot be split into requests any more.
+        /// With this status. The bytes after it cannot be split into requests any more.
         case refusal(Int)
     }
 
-    /// Which part of a request is being received.
+    /// The part of a request that is being received.
     enum Stage { case none, head, body }
 
     private let limits: ServerLimits
     private let cache: HeadCache?
     private var buffer: ReceiveBuffer?
-    /// How many bytes of the buffer were already searched for the end of the head.
+    /// Bytes of the buffer that were already searched for the end of the head.
     private var searched = 0
     /// A parsed head whose body is incomplete.
     private var head: RequestHead?
@@ -30,7 +29,7 @@ struct RequestReader: ~Copyable {
         self.cache = cache
     }
 
-    /// The number of bytes that were received but not consumed yet.
+    /// Received but not consumed yet.
     var waitingBytes: Int {
         switch buffer {
         case .some(let buffer): buffer.count
@@ -38,7 +37,7 @@ struct RequestReader: ~Copyable {
         }
     }
 
-    /// The number of bytes of memory that it holds.
+    /// Bytes of memory that it holds.
     var capacity: Int {
         switch buffer {
         case .some(let buffer): buffer.capacity
@@ -48,9 +47,8 @@ struct RequestReader: ~Copyable {
 
     var stage: Stage { head != nil ? .body : waitingBytes == 0 ? .none : .head }
 
-    /// Calls a function that writes received bytes into the given memory and returns how many it wrote, or a negative
-    /// number. Returns that number, and whether the memory was filled. If the reader has no buffer, it takes the spare
-    /// one, or else allocates one.
+    /// `body` writes received bytes into the given memory and returns how many it wrote, or a negative number. Returns
+    /// that, and whether the memory was filled. A reader without a buffer takes the spare one, or allocates one.
     mutating func receive(
         spare: inout ReceiveBuffer?, _ body: (UnsafeMutableRawBufferPointer) -> Int
     ) -> (count: Int, isFull: Bool) {
@@ -60,14 +58,12 @@ struct RequestReader: ~Copyable {
         return result
     }
 
-    /// Returns an empty buffer to the loop, so that an idle connection holds no memory. A buffer that has grown is
-    /// freed instead.
+    /// An idle connection holds no memory. A buffer that has grown is freed.
     mutating func release(to spare: inout ReceiveBuffer?) {
         guard waitingBytes == 0, let taken = buffer.take() else { return }
         if taken.capacity == ReceiveBuffer.usual { spare = consume taken }
     }
 
-    /// Discards everything that was received.
     mutating func discard() {
         if var taken = buffer.take() {
             taken.consume(taken.count)
@@ -77,7 +73,7 @@ struct RequestReader: ~Copyable {
         searched = 0
     }
 
-    /// The next step. After ``Step/refusal(_:)`` it must not be called again.
+    /// After ``Step/refusal(_:)`` it must not be called again.
     mutating func next() -> Step {
         if head == nil {
             do throws(HeadError) {
@@ -101,8 +97,8 @@ struct RequestReader: ~Copyable {
         return .request(head, body: buffer?.take(head.contentLength) ?? [])
     }
 
-    /// Rejects well-formed heads that this server does not support: transfer codings, unknown expectations, too large
-    /// bodies, and on a single-request listener `Expect` and `Upgrade`.
+    /// Rejects well-formed heads that are not supported: transfer codings, unknown expectations, too large bodies, and
+    /// on a single-request listener `Expect` and `Upgrade`.
     private func judge(_ head: RequestHead) throws(HeadError) {
         guard !head.hasTransferEncoding, head.expectation != .unknown else { throw .malformed }
         if limits.isSingleRequest {
@@ -113,12 +109,11 @@ struct RequestReader: ~Copyable {
 
     private enum Search {
         case found(RequestHead, length: Int)
-        /// The end of the head was not found yet.
         case unfinished(searched: Int)
         case failed(HeadError)
     }
 
-    /// The next head, or nil if it is incomplete.
+    /// Nil if the head is incomplete.
     private mutating func takeHead() throws(HeadError) -> RequestHead? {
         guard waitingBytes > 0 else { return nil }
         let (start, limits, cache) = (searched, limits, cache)
@@ -153,9 +148,8 @@ struct RequestReader: ~Copyable {
         }
     }
 
-    /// The index after the empty line, or after the first byte that a head must not contain. In the second case the
-    /// parser rejects the head at once. Otherwise an invalid head without an end would be rejected only at the
-    /// deadline.
+    /// The index after the empty line, or after the first byte that a head must not contain: an invalid head without an
+    /// end would otherwise be rejected only at the deadline.
     private static func headEnd(_ bytes: Span<UInt8>, from start: Int) -> Int? {
         var previous = start > 0 ? bytes[start - 1] : 0
         for index in start..<bytes.count {
@@ -179,9 +173,8 @@ extension HeadError {
 /// Memory into which a connection's bytes are received. Consumed bytes are zeroed, so that no request stays in the
 /// memory of an open connection or in a buffer that is used again.
 @safe struct ReceiveBuffer: ~Copyable {
-    /// The capacity of a new buffer, in bytes.
+    /// In bytes.
     static let usual = 4_096
-
     private var memory: UnsafeMutableRawPointer
     private(set) var capacity = usual
     private var start = 0
@@ -196,11 +189,10 @@ extension HeadError {
         unsafe memory.deallocate()
     }
 
-    /// The number of bytes that were received but not consumed.
+    /// Received but not consumed.
     var count: Int { end - start }
 
-    /// Makes room if there is none, and calls a function that writes into it and returns how many bytes it wrote, or a
-    /// negative number. Returns that number, and whether the room is full.
+    /// `body` returns how many bytes it wrote, or a negative number. Returns that, and whether the room is full.
     mutating func receive(_ body: (UnsafeMutableRawBufferPointer) -> Int) -> (count: Int, isFull: Bool) {
         if end == capacity { makeRoom() }
         let room = unsafe UnsafeMutableRawBufferPointer(start: memory.advanced(by: end), count: capacity - end)
@@ -209,8 +201,7 @@ extension HeadError {
         return (written, end == capacity)
     }
 
-    /// Moves the bytes to the front. If they fill more than half of the memory, they are moved to memory of twice the
-    /// size.
+    /// Moves the bytes to the front, or to memory of twice the size if they fill more than half of it.
     private mutating func makeRoom() {
         let count = count
         if count <= capacity / 2 {
@@ -229,13 +220,12 @@ extension HeadError {
         (start, end) = (0, count)
     }
 
-    /// Calls a function with the bytes.
     func withBytes<Value>(_ body: (Span<UInt8>) -> Value) -> Value {
         let bytes = unsafe UnsafeRawBufferPointer(start: memory.advanced(by: start), count: count)
         return unsafe body(Span<UInt8>(_bytes: RawSpan(_unsafeBytes: bytes)))
     }
 
-    /// Consumes and returns the next bytes, at most `most`.
+    /// Consumes at most `most` bytes.
     mutating func take(_ most: Int) -> [UInt8] {
         let count = min(most, count)
         let bytes = unsafe Array(UnsafeRawBufferPointer(start: memory.advanced(by: start), count: count))
@@ -250,7 +240,7 @@ extension HeadError {
         if start == end { (start, end) = (0, 0) }
     }
 
-    /// True if all of the memory is zero, except the bytes that are not consumed.
+    /// All of the memory is zero, except the bytes that are not consumed.
     var isErased: Bool {
         let whole = unsafe UnsafeRawBufferPointer(start: memory, count: capacity)
         return (0..<capacity).allSatisfy { index in unsafe (start..<end).contains(index) || whole[index] == 0 }

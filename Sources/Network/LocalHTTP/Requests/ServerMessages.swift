@@ -4,20 +4,20 @@ internal import Synchronization
 /// A complete request to an ``HTTPServer``.
 public struct ServerRequest: Sendable {
     public let method: String
-    /// The request target as received (`/path?query`): ASCII without spaces and control characters.
+    /// As received (`/path?query`): ASCII without spaces and control characters.
     public let target: String
-    /// The target up to `?`, undecoded.
+    /// Undecoded.
     public let path: String
-    /// The target after `?`, undecoded.
+    /// Undecoded.
     public let query: String?
     public let fields: HTTPFields
     public let body: [UInt8]
     public let peer: Peer
-    /// The uid that owns the client's TCP socket, if the server looks it up; nil if it is unknown.
+    /// Of the client's TCP socket, if the server looks it up; nil if it is unknown.
     public let owner: UInt32?
-    /// The process of a local peer; nil once ``memory`` has a value.
+    /// Of a local peer; nil once ``memory`` has a value.
     public internal(set) var process: PeerProcess?
-    /// A value that is kept from one request of a connection to the next.
+    /// From one request of a connection to the next.
     public let memory: ConnectionMemory
 
     public init(
@@ -35,7 +35,7 @@ public struct ServerRequest: Sendable {
         self.memory = memory
     }
 
-    /// Makes a request from a parsed head without copying its texts.
+    /// Without copying the head's texts.
     init(
         _ head: RequestHead, body: [UInt8], peer: Peer, owner: UInt32?, process: PeerProcess?, memory: ConnectionMemory
     ) {
@@ -51,7 +51,6 @@ public struct ServerRequest: Sendable {
         self.memory = memory
     }
 
-    /// A target's path and query.
     static func split(_ target: String) -> (path: String, query: String?) {
         guard let mark = target.utf8.firstIndex(of: UInt8(ascii: "?")) else { return (target, nil) }
         return (String(target[..<mark]), String(target[target.utf8.index(after: mark)...]))
@@ -70,7 +69,7 @@ public final class ConnectionMemory: Sendable {
 
     public init() {}
 
-    /// The value, if one was set. It must be an object, because casting an object to its type is faster.
+    /// An object, because casting an object to its type is faster.
     public var value: (any AnyObject & Sendable)? {
         get { state.withLock { $0.value } }
         set { state.withLock { $0.value = newValue } }
@@ -99,22 +98,21 @@ public final class ConnectionMemory: Sendable {
     }
 }
 
-/// The peer at the other end of a connection.
+/// The other end of a connection.
 public enum Peer: Sendable, Hashable {
-    /// A Unix socket's peer: its credentials from the kernel, as they were at connect time (SO_PEERCRED).
+    /// A Unix socket's, from the kernel, as it was at connect time (SO_PEERCRED).
     case local(uid: UInt32, pid: Int32)
-    /// A TCP peer: addresses in network byte order, ports in host order.
+    /// TCP: addresses in network byte order, ports in host order.
     case network(client: [UInt8], clientPort: UInt16, server: [UInt8], serverPort: UInt16)
 }
 
-/// A response of an ``HTTPServer``. The server itself adds `Content-Length` and `Connection`. It sends no `Date` field,
-/// because local responses are not cached.
+/// The server itself adds `Content-Length` and `Connection`. It sends no `Date`, because local responses are not
+/// cached.
 public struct ServerResponse: Sendable {
-    /// The body of a response.
     public enum Body: Sendable {
         case bytes([UInt8])
         /// Each element is sent when it arrives. The connection closes when the stream ends. If the client disconnects,
-        /// the stream is no longer read, which terminates it.
+        /// the stream is terminated.
         case stream(AsyncStream<[UInt8]>)
     }
 
@@ -135,34 +133,31 @@ public struct ServerResponse: Sendable {
     }
 }
 
-/// The address at which a server listens.
 public enum ListenAddress: Sendable {
-    /// A new Unix socket at the path. A stale socket there is replaced; the caller holds the state lock. The file mode
-    /// is 0600 by default; another mode needs a check of each peer.
+    /// A stale socket at the path is replaced; the caller holds the state lock. Another file mode than 0600 needs a
+    /// check of each peer.
     case unix(path: String, mode: UInt32 = 0o600)
-    /// A listening socket that is already open (socket activation).
+    /// A listening socket of another process (socket activation).
     case descriptor(Int32)
-    /// TCP on a loopback address, `127.0.0.1` or `::1`. Port 0 selects a free port.
+    /// `127.0.0.1` or `::1`. Port 0 selects a free port.
     case loopback(host: String, port: Int)
 }
 
-/// Limits of one server and its connections.
 public struct ServerLimits: Sendable {
-    /// The maximum size of request line and header fields, in bytes.
+    /// Request line and header fields, in bytes.
     public var maxHead = 16_384
     public var maxBody = 65_536
-    /// The time for a request's head, and again for its body. It starts with the first byte, or with the connection if
-    /// ``isSingleRequest`` is set.
+    /// For a request's head, and again for its body, from the first byte on, or from the connection if
+    /// ``isSingleRequest``.
     public var requestTimeout: Duration = .seconds(5)
-    /// How long a client may leave a response unread. It is less than 10 s, because responses contain tokens, and 10 s
-    /// after the vault is locked no token may be in memory.
+    /// How long a client may leave a response unread. 10 s after the vault is locked no token may be in memory.
     public var writeTimeout: Duration = .seconds(8)
-    /// The maximum number of connections over all listening sockets. If it is reached and another client connects, the
-    /// oldest connection without a complete request is closed; if there is none, one of the process that has most.
+    /// Over all listening sockets. For a further client the oldest connection without a complete request is closed; if
+    /// there is none, one of the process that has most.
     public var maxConnections = 4_096
-    /// True if each connection may send only one request. A request with `Expect` or `Upgrade` is rejected with 400.
+    /// A request with `Expect` or `Upgrade` is then rejected with 400.
     public var isSingleRequest = false
-    /// True if running handlers are cancelled as soon as the shutdown begins, so that they can still respond.
+    /// Running handlers are cancelled as soon as the shutdown begins, so that they can still respond.
     public var cancelsAtShutdown = false
 
     public init() {}

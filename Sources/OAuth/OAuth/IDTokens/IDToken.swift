@@ -4,11 +4,9 @@ public import RingbackBase
 /// The provider's statement about the signed-in subject. A value exists only after all checks of OpenID Connect Core
 /// section 3.1.3.7, and on refresh those of section 12.2.
 public struct IDToken: Sendable {
-    /// `iss`.
     public let issuer: String
     /// `sub`: 1 to 255 bytes.
     public let subject: String
-    /// `aud`.
     public let audience: Set<String>
     /// `exp` in Unix seconds.
     public let expiresAt: Int
@@ -16,36 +14,30 @@ public struct IDToken: Sendable {
     public let issuedAt: Int
     /// `auth_time` in Unix seconds.
     public let authenticationTime: Int?
-    /// `azp`.
     public let authorizedParty: String?
     /// All claims, as received.
     public let claims: JSONObject
 
     /// Verifies a token: the provider's keys must have signed it, and all claims must match. Throws
-    /// ``OAuthError/invalidIDToken(claim:reason:)`` for the first check that fails. If the keys may be outdated,
-    /// ``isKeyMissing(for:in:)`` is true.
+    /// ``OAuthError/invalidIDToken(claim:reason:)`` for the first check that fails; ``isKeyMissing(for:in:)`` is true
+    /// if the keys may be outdated.
     public static func verify(
         _ token: Secret, keys: JSONWebKeySet, expecting expected: IDTokenExpectations
     ) throws(OAuthError) -> IDToken {
         try IDToken(signed: SignedClaims(token, keys, expected), expecting: expected)
     }
 
-    /// Verifies an ID token from a refresh response (OpenID Connect Core section 12.2).
-    ///
-    /// Throws if the whole response must not be used: the signature is not by the provider's keys, or `iss`, `sub`,
-    /// `aud`, `azp` or the `nonce`, if present, differ from those of the session. A returned failure concerns only this
-    /// ID token; the access token of the response is still usable.
+    /// Verifies an ID token from a refresh response (OpenID Connect Core section 12.2). Throws if the whole response
+    /// must not be used: the signature is not by the provider's keys, or `iss`, `sub`, `aud`, `azp` or the `nonce`, if
+    /// present, differ from those of the session. A returned failure concerns only this ID token; the access token is
+    /// still usable.
     public static func judge(
         refreshed token: Secret, keys: JSONWebKeySet, expecting expected: IDTokenExpectations
     ) throws(OAuthError) -> Result<IDToken, OAuthError> {
         let signed = try SignedClaims(token, keys, expected)
         let parties = try IDTokenParties(claims: signed.claims)
         try parties.check(expected, signer: signed.key)
-        do throws(OAuthError) {
-            return .success(try IDToken(signed: signed, expecting: expected))
-        } catch {
-            return .failure(error)
-        }
+        return Result { () throws(OAuthError) in try IDToken(signed: signed, expecting: expected) }
     }
 
     /// The claims of a token whose signature was verified.
@@ -54,9 +46,7 @@ public struct IDToken: Sendable {
         let key: JSONWebKeySet.Key
         let claims: JSONObject
 
-        init(
-            _ token: Secret, _ keys: JSONWebKeySet, _ expected: IDTokenExpectations
-        ) throws(OAuthError) {
+        init(_ token: Secret, _ keys: JSONWebKeySet, _ expected: IDTokenExpectations) throws(OAuthError) {
             do throws(JSONWebSignature.Failure) {
                 signature = try JSONWebSignature(parsing: token)
                 let signed = try signature.verified(with: keys, allowed: expected.allowedAlgorithms)
@@ -67,8 +57,8 @@ public struct IDToken: Sendable {
         }
     }
 
-    /// True if a token was rejected because its key may be newer than the set. The caller should then fetch the set
-    /// again, once, and not too often (OpenID Connect Core section 10.1.1).
+    /// True if a token was rejected because its key may be newer than the set, which should then be fetched again,
+    /// once, and not too often (OpenID Connect Core section 10.1.1).
     public static func isKeyMissing(for token: Secret, in keys: JSONWebKeySet) -> Bool {
         guard let signature = try? JSONWebSignature(parsing: token) else { return false }
         return signature.isKeyMissing(in: keys)
@@ -105,7 +95,7 @@ public struct IDToken: Sendable {
 
     private static let logoutEvent = "http://schemas.openid.net/event/backchannel-logout"
 
-    private static func require<Value>(_ value: Value?, _ claim: String) throws(OAuthError) -> Value {
+    fileprivate static func require<Value>(_ value: Value?, _ claim: String) throws(OAuthError) -> Value {
         guard let value else { throw .invalidIDToken(claim: claim, reason: "missing") }
         return value
     }
@@ -136,9 +126,7 @@ public struct IDToken: Sendable {
         }
     }
 
-    private func checkHash(
-        _ claim: String, of secret: Secret?, algorithm: SignatureAlgorithm
-    ) throws(OAuthError) {
+    private func checkHash(_ claim: String, of secret: Secret?, algorithm: SignatureAlgorithm) throws(OAuthError) {
         guard let value = try claims.text(claim), let secret else { return }
         guard value.isSameBytes(as: algorithm.halfHash(of: secret)) else {
             throw .invalidIDToken(claim: claim, reason: "belongs to another response")
@@ -153,9 +141,8 @@ public struct IDToken: Sendable {
     }
 }
 
-// Reads claims by type. A claim of the wrong type is an error and is not treated as absent. Otherwise a check could be
-// skipped by sending the claim as another type. Null means absent, because some servers write null for missing values.
-
+// A claim of the wrong type is an error and is not treated as absent. Otherwise a check could be skipped by sending the
+// claim as another type. Null means absent, because some servers write null for missing values.
 extension JSONObject {
     /// A claim's text; nil if it is absent. Throws `invalidIDToken` for another type.
     func text(_ claim: String) throws(OAuthError) -> String? {
@@ -177,9 +164,7 @@ extension JSONObject {
         case .double?: throw .invalidIDToken(claim: claim, reason: "not a valid time")
         default: throw .invalidIDToken(claim: claim, reason: "not a number")
         }
-        guard (0...latest).contains(seconds) else {
-            throw .invalidIDToken(claim: claim, reason: "not a valid time")
-        }
+        guard (0...latest).contains(seconds) else { throw .invalidIDToken(claim: claim, reason: "not a valid time") }
         return seconds
     }
 
@@ -204,8 +189,8 @@ extension JSONObject {
 }
 
 extension SignatureAlgorithm {
-    /// The value of `at_hash` and `c_hash` (OpenID Connect Core section 3.1.3.6): the left half of the digest that the
-    /// signature uses, which is SHA-512 for Ed25519.
+    /// The value of `at_hash` and `c_hash` (OpenID Connect Core section 3.1.3.6): half of the digest that the signature
+    /// uses, which is SHA-512 for Ed25519.
     func halfHash(of secret: Secret) -> String {
         let digest =
             switch self {
@@ -229,14 +214,13 @@ public struct IDTokenExpectations: Sendable {
     /// The values of the sign-in's ID token that a refreshed one must repeat (OpenID Connect Core section 12.2).
     public struct Previous: Sendable {
         public var subject: String
-        /// `iss`; nil if it is unknown. Needed only if ``IDTokenExpectations/issuer`` is a template.
+        /// Nil if it is unknown. Needed only if ``IDTokenExpectations/issuer`` is a template.
         public var issuer: String?
         public var audience: Set<String>
-        /// `auth_time` in Unix seconds; nil if it had none.
+        /// In Unix seconds; nil if the token had none.
         public var authenticationTime: Int?
-        /// `azp`; nil if it had none.
         public var authorizedParty: String?
-        /// `nonce`; nil if it had none or it is unknown.
+        /// Nil if the token had none or it is unknown.
         public var nonce: Secret?
 
         public init(
@@ -251,7 +235,6 @@ public struct IDTokenExpectations: Sendable {
             self.nonce = nonce
         }
 
-        /// The values of this token.
         public init(_ token: IDToken) {
             self.init(
                 subject: token.subject, audience: token.audience, authenticationTime: token.authenticationTime,
@@ -263,7 +246,6 @@ public struct IDTokenExpectations: Sendable {
 
     /// The provider's issuer, compared byte for byte, or its template, see ``ProviderMetadata/idTokenIssuer``.
     public var issuer: String
-    /// Our client identifier at the provider.
     public var clientID: String
     /// The nonce of the request; nil if none was sent, as for a refresh.
     public var nonce: Secret?
@@ -309,7 +291,6 @@ public struct IDTokenExpectations: Sendable {
 /// of them is wrong, the whole response belongs to another sign-in, and none of its tokens may be used.
 struct IDTokenParties {
     let issuer: String
-    /// 1 to 255 bytes.
     let subject: String
     /// A list, not a `Set<String>`, because Swift treats two Unicode spellings of a letter as equal.
     let audience: [String]
@@ -318,10 +299,8 @@ struct IDTokenParties {
 
     init(claims: JSONObject) throws(OAuthError) {
         self.claims = claims
-        guard let issuer = try claims.text("iss") else { throw .invalidIDToken(claim: "iss", reason: "missing") }
-        guard let subject = try claims.text("sub") else { throw .invalidIDToken(claim: "sub", reason: "missing") }
-        self.issuer = issuer
-        self.subject = subject
+        issuer = try IDToken.require(claims.text("iss"), "iss")
+        subject = try IDToken.require(claims.text("sub"), "sub")
         audience = try claims.audience()
         authorizedParty = try claims.text("azp")
         guard subject.isSubject else {
@@ -356,7 +335,7 @@ struct IDTokenParties {
         }
     }
 
-    /// Directories that share a key set have keys of their own in it, each with its `issuer`.
+    /// Directories that share a key set may have keys of their own in it, each with its `issuer`.
     private func checkSigner(_ key: JSONWebKeySet.Key, _ expected: IDTokenExpectations) throws(OAuthError) {
         guard IssuerTemplate.isTemplate(expected.issuer), let owner = key.issuer else { return }
         guard owner.isSameBytes(as: issuer) || owner.isSameBytes(as: expected.issuer) else {

@@ -1,23 +1,18 @@
 public import Cryptography
 public import RingbackBase
 
-/// A signed token in compact serialization (RFC 7515 section 7.1), parsed but not verified. Only
-/// ``verify(with:allowed:)`` returns the payload.
-///
-/// The header is controlled by the sender, so it decides nothing: the algorithm must be one that the caller allows, and
-/// the key one of the issuer's. Keys and key URLs in the header (`jwk`, `jku`, `x5u`, `x5c`) are ignored.
+/// A signed token in compact serialization (RFC 7515 section 7.1), parsed but not verified. The header is controlled by
+/// the sender, so it decides nothing: the algorithm must be one that the caller allows, and the key one of the
+/// issuer's. Keys and key URLs in the header (`jwk`, `jku`, `x5u`, `x5c`) are ignored.
 public struct JSONWebSignature: Sendable {
-    /// Why a token is not accepted.
     public struct Failure: Error, Sendable, Equatable {
         /// The header's member, or `token`, `header`, `payload`, `signature`.
         public let part: String
-        /// The reason, in our own words.
         public let reason: String
     }
 
     /// The maximum length of a token in bytes. Tokens with many groups have about ten thousand.
     public static let maxLength = 64 * 1024
-
     public let algorithm: SignatureAlgorithm
     public let keyID: String?
     /// `typ`, lower-cased and without `application/`, see RFC 7515 section 4.1.9.
@@ -57,35 +52,25 @@ public struct JSONWebSignature: Sendable {
         guard let algorithm = SignatureAlgorithm(rawValue: name) else {
             throw Failure("alg", "not a known public-key signature algorithm")
         }
-        var keyID: String?
-        if let kid = header["kid"], kid != .null {
-            guard let text = kid.string else { throw Failure("kid", "not a string") }
-            keyID = text
+        func text(_ name: String) throws(Failure) -> String? {
+            guard let value = header[name], value != .null else { return nil }
+            guard let text = value.string else { throw Failure(name, "not a string") }
+            return text
         }
-        var type: String?
-        if let typ = header["typ"], typ != .null {
-            guard let text = typ.string?.lowercased() else { throw Failure("typ", "not a string") }
-            type = text.hasPrefix("application/") ? String(text.dropFirst("application/".count)) : text
-        }
-        return (algorithm, keyID, type)
+        let keyID = try text("kid")
+        let type = try text("typ")?.lowercased()
+        return (algorithm, keyID, type.map { $0.hasPrefix("application/") ? String($0.dropFirst(12)) : $0 })
     }
 
-    /// The payload, if one of the keys has signed the token with an allowed algorithm. It is parsed only then. Throws
-    /// ``Failure``.
-    public func verify(
-        with keys: JSONWebKeySet, allowed: Set<SignatureAlgorithm>
-    ) throws(Failure) -> JSONObject {
+    /// The payload, if one of the keys has signed the token with an allowed algorithm. Throws ``Failure``.
+    public func verify(with keys: JSONWebKeySet, allowed: Set<SignatureAlgorithm>) throws(Failure) -> JSONObject {
         try verified(with: keys, allowed: allowed).payload
     }
 
-    /// A verified payload, and the key that signed it.
-    struct Verified {
-        let payload: JSONObject
-        let key: JSONWebKeySet.Key
-    }
-
-    /// See ``verify(with:allowed:)``.
-    func verified(with keys: JSONWebKeySet, allowed: Set<SignatureAlgorithm>) throws(Failure) -> Verified {
+    /// A verified payload, and the key that signed it. The payload is parsed only after the check of the signature.
+    func verified(
+        with keys: JSONWebKeySet, allowed: Set<SignatureAlgorithm>
+    ) throws(Failure) -> (payload: JSONObject, key: JSONWebKeySet.Key) {
         guard allowed.contains(algorithm) else { throw Failure("alg", "not an algorithm of the provider's metadata") }
         let candidates = keys.candidates(kid: keyID, algorithm: algorithm)
         guard !candidates.isEmpty else { throw Failure("kid", "the provider publishes no such key") }
@@ -95,12 +80,11 @@ public struct JSONWebSignature: Sendable {
         guard let payload = try? JSON(parsing: payload).object else {
             throw Failure("payload", "not a JSON object, or a member twice")
         }
-        return Verified(payload: payload, key: key)
+        return (payload, key)
     }
 
-    /// True if a key that is not in the set may have made the signature, so that fetching the set again may help. This
-    /// is so if no key has the token's `kid`, or if the token has no `kid` and no key verifies it. False if the key
-    /// with this `kid` is in the set but did not sign the token.
+    /// True if a key that is not in the set may have made the signature, so that fetching the set again may help: no
+    /// key has the token's `kid`, or the token has no `kid` and no key verifies it.
     public func isKeyMissing(in keys: JSONWebKeySet) -> Bool {
         let candidates = keys.candidates(kid: keyID, algorithm: algorithm)
         let isNamed = keyID != nil && candidates.contains { $0.keyID != nil }
@@ -118,20 +102,16 @@ extension JSONWebSignature.Failure {
     }
 }
 
-/// A provider's published signature keys (RFC 7517 section 5).
-///
-/// Published key sets may contain keys of other types, curves and uses, and sometimes a malformed one. Such a key is
-/// skipped. A token that was signed with it is then rejected because its key is missing.
+/// A provider's published signature keys (RFC 7517 section 5). Keys of other types, curves and uses, and malformed
+/// ones, are skipped: a token that was signed with such a key is rejected because its key is missing.
 public struct JSONWebKeySet: Sendable, Equatable {
-    /// One usable key.
     public struct Key: Sendable, Equatable {
         /// `kid`, compared byte for byte.
         public let keyID: String?
         /// `alg`: the only algorithm the key may be used with; nil if it is not restricted.
         public let algorithm: SignatureAlgorithm?
         public let publicKey: PublicKey
-        /// `issuer`, a member that Microsoft uses in key sets shared by its directories; nil if the key belongs to all
-        /// of them.
+        /// A member in key sets that Microsoft's directories share; nil if the key belongs to all of them.
         public let issuer: String?
     }
 
@@ -139,12 +119,11 @@ public struct JSONWebKeySet: Sendable, Equatable {
     public static let maxKeys = 100
     /// The maximum length of a key set's text in bytes.
     public static let maxLength = 256 * 1024
-
     /// The usable keys in the order of the set.
     public let keys: [Key]
 
-    /// Reads the response of a `jwks_uri`. Throws ``OAuthError/unavailable(_:status:retryAfter:)`` if the provider asks
-    /// to retry later, and ``OAuthError/invalid(_:reason:)`` for everything else that is not a key set.
+    /// Reads the response of a `jwks_uri`. Throws ``OAuthError/unavailable(_:status:retryAfter:)`` for "later", and
+    /// ``OAuthError/invalid(_:reason:)`` for everything else that is not a key set.
     public init(parsing response: HTTPResponse) throws(OAuthError) {
         try ResponseReader.checkStatus(response, of: .keys)
         guard response.status == 200 else {
@@ -153,31 +132,26 @@ public struct JSONWebKeySet: Sendable, Equatable {
         guard response.body.count <= JSONWebKeySet.maxLength else {
             throw .invalid(.keys, reason: "longer than 256 KiB")
         }
-        let json = JSON.object(try ResponseReader.object(in: response, of: .keys))
-        try self.init(json: json)
+        try self.init(json: .object(ResponseReader.object(in: response, of: .keys)))
     }
 
     /// Reads a key set. Throws ``OAuthError/invalid(_:reason:)`` if there is no list of keys or it is too long.
-    /// Unusable keys are skipped.
     public init(json: JSON) throws(OAuthError) {
         guard let entries = json["keys"]?.array else { throw .invalid(.keys, reason: "there is no list of keys") }
         guard entries.count <= JSONWebKeySet.maxKeys else { throw .invalid(.keys, reason: "more than 100 keys") }
         keys = entries.compactMap { entry in entry.object.flatMap(Key.init(parsing:)) }
     }
 
-    /// A set without keys.
     public static let empty = JSONWebKeySet(keys: [])
 
     private init(keys: [Key]) { self.keys = keys }
 
-    /// The keys that may verify a signature with this `kid` and algorithm. If the result is empty, the key is not in
-    /// the set and the caller should fetch the set again.
+    /// The keys that may verify a signature with this `kid` and algorithm; none if the key is not in the set, which
+    /// should then be fetched again. A token without `kid` is tried with every key that fits (RFC 7515 section 6).
     ///
-    /// With a `kid` only keys of that id are tried. There is one exception: providers with a single key often omit its
-    /// `kid` in the set although their tokens have one. A key without `kid` is used if it is the only one that fits the
-    /// algorithm, because then an attacker cannot influence the choice. If several keys fit and none has the id, the
-    /// key is newer than the set. A token without `kid` is tried with every key that fits (RFC 7515 section 6): all of
-    /// them belong to the issuer.
+    /// With a `kid` only keys of that id are tried, except that providers with a single key often omit its `kid` in the
+    /// set. A key without `kid` is used if it is the only one that fits the algorithm, because then an attacker cannot
+    /// influence the choice. If several keys fit and none has the id, the key is newer than the set.
     public func candidates(kid: String?, algorithm: SignatureAlgorithm) -> [Key] {
         let fitting = keys.filter { $0.publicKey.fits(algorithm) && ($0.algorithm ?? algorithm) == algorithm }
         guard let kid else { return fitting }
@@ -239,8 +213,7 @@ extension JSONWebKeySet.Key {
             guard let text = kid.string else { return nil }
             keyID = text
         }
-        self.init(
-            keyID: keyID, algorithm: algorithm, publicKey: publicKey, issuer: object["issuer"]?.string)
+        self.init(keyID: keyID, algorithm: algorithm, publicKey: publicKey, issuer: object["issuer"]?.string)
     }
 }
 

@@ -9,8 +9,8 @@ public struct BearerChallenge: Sendable, Equatable {
     /// `invalid_token`, `insufficient_scope`, ...
     public let error: String?
 
-    /// The first bearer challenge of a response; nil if there is none. A field that breaks the grammar, or states a
-    /// parameter twice, is no challenge.
+    /// The first bearer challenge; nil if there is none. A field that breaks the grammar, or states a parameter twice,
+    /// is no challenge.
     public init?(in fields: HTTPFields) {
         for value in fields[all: "WWW-Authenticate"] {
             guard let parameters = ChallengeReader.parameters(of: "bearer", in: value) else { continue }

@@ -20,8 +20,8 @@ public struct MCPServer: Sendable, Equatable {
         self.url = url
     }
 
-    /// The request that shows what the server demands of a client without a token. It changes nothing there: it
-    /// requests the list of tools, without a session.
+    /// The request that shows what the server demands of a client without a token: the list of tools, without a
+    /// session.
     public func probe() -> HTTPRequest {
         let version = MCPServer.protocolVersion
         let body = """
@@ -40,8 +40,8 @@ public struct MCPServer: Sendable, Equatable {
             keepsPartialBody: true)
     }
 
-    /// The request by which a bridge begins, in the newest revision that has it: it shows whether the server accepts a
-    /// token. Servers without `initialize` accept or refuse the token all the same.
+    /// The request by which a bridge begins: it shows whether the server accepts a token. Servers without `initialize`
+    /// accept or refuse the token all the same.
     public func initialization(accessToken: Secret) -> HTTPRequest {
         let body = """
             {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"\(MCPServer.sessionVersion)",\
@@ -52,7 +52,7 @@ public struct MCPServer: Sendable, Equatable {
             ("Accept", "application/json, text/event-stream"), ("Content-Type", "application/json"),
         ])
         request.body = Secret(body)
-        request.authorization = MCPServer.authorization(accessToken)
+        request.authorization = .bearer(accessToken)
         return request
     }
 
@@ -62,23 +62,18 @@ public struct MCPServer: Sendable, Equatable {
         return HTTPRequest(
             method: "DELETE", url: url.text,
             fields: HTTPFields([("Mcp-Session-Id", session), ("MCP-Protocol-Version", MCPServer.sessionVersion)]),
-            authorization: MCPServer.authorization(accessToken),
+            authorization: .bearer(accessToken),
             limits: HTTPLimits(timeout: .seconds(5), maxBody: 65_536), keepsPartialBody: true)
     }
 
-    private static func authorization(_ token: Secret) -> Secret {
-        Secret(bytes: Array("Bearer ".utf8) + token.revealedBytes())
-    }
-
-    /// The newest revision with `initialize`.
+    /// The newest revision of the protocol with `initialize`.
     private static let sessionVersion = "2025-11-25"
-
-    /// The newest revision of the protocol that is known here.
+    /// The newest revision of the protocol.
     static let protocolVersion = "2026-07-28"
 
-    /// The requests for the protected-resource metadata (RFC 9728 section 3), in order: only the URL of the server's
-    /// challenge, if it has one; otherwise the location for the server's path, then that for the whole host. Throws
-    /// `.invalid` if the challenge names a URL to which no request may be sent.
+    /// The requests for the protected-resource metadata (RFC 9728 section 3), in order: only the URL of the challenge,
+    /// if it has one; else the location for the server's path, then that for the whole host. Throws `.invalid` if the
+    /// challenge names a URL to which no request may be sent.
     public func metadataRequests(_ challenge: BearerChallenge?) throws(OAuthError) -> [HTTPRequest] {
         var places = [url.origin + MCPServer.wellKnown]
         if let stated = challenge?.resourceMetadata {
@@ -93,11 +88,7 @@ public struct MCPServer: Sendable, Equatable {
                     + (url.query.map { "?\($0)" } ?? ""),
                 at: 0)
         }
-        return places.map { place in
-            HTTPRequest(
-                url: place, fields: HTTPFields([("Accept", "application/json")]),
-                limits: HTTPLimits(maxBody: HTTPRequest.maxResponse))
-        }
+        return places.map { .document(at: $0) }
     }
 
     private static let wellKnown = "/.well-known/oauth-protected-resource"
@@ -116,10 +107,9 @@ public struct MCPServer: Sendable, Equatable {
 }
 
 extension ProviderMetadata {
-    /// The metadata of a server that publishes none, as revision 2025-03-26 of the Model Context Protocol defines them:
-    /// the endpoints have fixed paths below its origin, clients can be registered, and every client uses PKCE.
-    ///
-    /// Throws `.misconfigured` for an origin that is not https (or http on loopback).
+    /// The metadata of a server that publishes none (Model Context Protocol, revision 2025-03-26): the endpoints have
+    /// fixed paths, clients can be registered, and every client uses PKCE. Throws `.misconfigured` for an origin that
+    /// is not https (or http on loopback).
     public init(ofServerWithoutMetadata origin: String) throws(OAuthError) {
         try self.init(
             issuer: origin, authorizationEndpoint: origin + "/authorize", tokenEndpoint: origin + "/token",
@@ -136,8 +126,7 @@ public struct ProtectedResource: Sendable, Equatable {
     public let authorizationServers: [String]
     /// Empty if the document lists none.
     public let scopesSupported: [String]
-
-    /// The largest number of authorization servers that is taken from a document.
+    /// The most authorization servers that are taken from a document.
     private static let mostServers = 20
 
     /// The metadata for a server that publishes none: it is its own authorization server (MCP revision 2025-03-26).
@@ -148,7 +137,6 @@ public struct ProtectedResource: Sendable, Equatable {
     }
 
     /// Reads a document. Throws:
-    ///
     /// - `.unavailable`: status 408, 425, 429 or 5xx.
     /// - `.invalid`: another status than 200, no JSON object, the identifier of another server, or no authorization
     ///   server to which requests may be sent. One with an IP address is allowed only if the MCP server is at the same
@@ -160,9 +148,8 @@ public struct ProtectedResource: Sendable, Equatable {
         let object = try ResponseReader.object(in: response, of: kind)
         guard let named = object["resource"]?.string else { throw .invalid(kind, reason: "no resource") }
         guard let identifier = EndpointRule.url(named), server.isCovered(by: identifier) else {
-            throw .invalid(
-                kind,
-                reason: "its resource is “\(CheckedText.description(named) ?? "")”, not \(server.resource)")
+            let words = CheckedText.description(named) ?? ""
+            throw .invalid(kind, reason: "its resource is “\(words)”, not \(server.resource)")
         }
         let stated = object["authorization_servers"]
         // Some servers send one issuer in place of a list.
@@ -181,6 +168,7 @@ public struct ProtectedResource: Sendable, Equatable {
         authorizationServers = allowed
         scopesSupported = ScopeList.taking(ProtectedResource.scopes(object["scopes_supported"]))
     }
+
     /// One text in place of a list is separated by spaces.
     private static func scopes(_ value: JSON?) -> [String] {
         value?.array?.compactMap(\.string) ?? value?.string?.split(separator: " ").map(String.init) ?? []
@@ -192,7 +180,7 @@ public enum ClientMetadataDocument {
     /// The redirect URI that all accounts share whose client id is such a document. The document has it without a port.
     public static let redirectURI = "http://127.0.0.1:{port}/callback"
 
-    /// Throws `.misconfigured` for a URL that cannot be a client id: it must be https with a path, without a fragment.
+    /// Throws `.misconfigured` unless it is an https URL with a path and without a fragment.
     public static func check(_ url: String) throws(OAuthError) {
         guard let parsed = try? WebURL(parsing: url), parsed.scheme == "https", parsed.fragment == nil,
             parsed.path.utf8.count > 1

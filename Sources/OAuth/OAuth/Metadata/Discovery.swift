@@ -3,12 +3,12 @@ public import RingbackBase
 /// Requests for metadata and their responses (OpenID Connect Discovery section 4, RFC 8414 section 3). The document
 /// must name exactly the configured issuer, byte for byte. Otherwise any issuer could publish metadata for another one.
 extension ProviderMetadata {
-    /// Which locations of metadata are requested, and in which order.
+    /// The locations of metadata and their order.
     public enum DiscoveryOrder: Sendable {
         /// OpenID Connect's location (appended to the issuer), then RFC 8414's (between host and path).
         case openID
-        /// The order of the Model Context Protocol: RFC 8414's location, OpenID Connect's name at the same place, then,
-        /// for an issuer with a path, OpenID Connect's own location.
+        /// The Model Context Protocol's: RFC 8414's location, OpenID Connect's name at the same place, then, for an
+        /// issuer with a path, OpenID Connect's own location.
         case mcp
     }
 
@@ -29,19 +29,13 @@ extension ProviderMetadata {
             case .mcp where path.isEmpty: [server, openID]
             case .mcp: [server, authority + "/.well-known/openid-configuration" + path, openID]
             }
-        return places.map { place in
-            HTTPRequest(
-                url: place, fields: HTTPFields([("Accept", "application/json")]),
-                limits: HTTPLimits(maxBody: HTTPRequest.maxResponse)
-            )
-        }
+        return places.map { .document(at: $0) }
     }
 
     /// Reads the metadata document of `issuer`. Throws:
-    ///
     /// - `.unavailable`: status 408, 425, 429 or 5xx.
-    /// - `.invalid`: another status than 200, no JSON object, another issuer, or a token endpoint that is missing or not
-    ///   allowed. Other members are not needed by every request, see ``unusableMembers``.
+    /// - `.invalid`: another status than 200, no JSON object, another issuer, or a token endpoint that is missing or
+    ///   not allowed. Not every request needs the other members, see ``unusableMembers``.
     /// - `.misconfigured`: `issuer` is not a valid issuer.
     public init(parsing response: HTTPResponse, issuer: String) throws(OAuthError) {
         let url = try ProviderMetadata.parse(issuer: issuer)
@@ -52,8 +46,7 @@ extension ProviderMetadata {
         guard stated.isSameBytes(as: issuer) || IssuerTemplate.mayState(stated, for: url) else {
             throw .invalid(.metadata, reason: IssuerDifference.sentence(stated: stated, configured: issuer))
         }
-        try self.init(
-            reading: MetadataDocument(object: object, issuer: url), issuer: issuer, idTokenIssuer: stated)
+        try self.init(reading: .init(object: object, issuer: url), issuer: issuer, idTokenIssuer: stated)
     }
 
     /// Throws `.misconfigured` if no authorization request can be sent: there is no endpoint for it, or the provider
@@ -84,11 +77,9 @@ extension ProviderMetadata {
     }
 }
 
-/// Microsoft's directories share one issuer location, `…/common/v2.0`. Its metadata contain a template as issuer,
-/// `…/{tenantid}/v2.0`. A token names the subject's directory in `iss` and in `tid`.
-///
-/// A template is accepted only if the configured issuer is the same text with an alias in place of the directory. A
-/// token's `iss` may differ from the template only in the directory's id, which must equal its `tid`.
+/// Microsoft's directories share one issuer location, `…/common/v2.0`, whose metadata contain a template as issuer,
+/// `…/{tenantid}/v2.0`. It is accepted only if the configured issuer is the same text with an alias in place of the
+/// directory. A token's `iss` may differ from the template only in the directory's id, which must equal its `tid`.
 enum IssuerTemplate {
     private static let placeholder = "{tenantid}"
     private static let aliases = ["common", "organizations", "consumers"]
@@ -102,8 +93,8 @@ enum IssuerTemplate {
         return aliases.contains { (prefix + $0 + suffix).isSameBytes(as: configured.text) }
     }
 
-    /// True if the issuer of a token or callback is the expected one, byte for byte. For a template it may be the
-    /// issuer of any directory; `tenant`, if given, must be this directory.
+    /// True if the issuer of a token or callback is the expected one, byte for byte, or that of any directory of a
+    /// template. `tenant`, if given, must be this directory.
     static func admits(_ stated: String, expected: String, tenant: String?) -> Bool {
         guard let (prefix, suffix) = parts(of: expected) else { return stated.isSameBytes(as: expected) }
         guard stated.hasPrefix(prefix), stated.hasSuffix(suffix),
@@ -138,7 +129,6 @@ enum IssuerTemplate {
     }
 }
 
-/// Describes the difference between the issuer in the metadata and the configured one.
 enum IssuerDifference {
     static func sentence(stated: String, configured: String) -> String {
         let words = CheckedText.description(stated) ?? ""

@@ -1,16 +1,15 @@
 public import Cryptography
 import RingbackBase
 
-/// The known properties of a provider: issuer, endpoints and supported features (RFC 8414 section 2, OpenID Connect
-/// Discovery section 3). Every endpoint here is a URL that secrets may be sent to.
+/// A provider's issuer, endpoints and features (RFC 8414 section 2, OpenID Connect Discovery section 3). Every endpoint
+/// here is a URL that secrets may be sent to.
 public struct ProviderMetadata: Sendable, Equatable {
     /// As configured, byte for byte; nil for an OAuth server whose endpoints were configured one by one.
     public let issuer: String?
-    /// The issuer that ID tokens must have: ``issuer``, except at the location that Microsoft's directories share.
-    /// There it is the template `https://login.microsoftonline.com/{tenantid}/v2.0`, see
+    /// The issuer that ID tokens must have: ``issuer``, or the template of Microsoft's directories, see
     /// ``IDTokenExpectations/issuer``.
     public let idTokenIssuer: String?
-    /// Empty if none is known: a server that only issues tokens to services, or to other devices.
+    /// Empty for a server that only issues tokens to services, or to other devices.
     public internal(set) var authorizationEndpoint: String
     public let tokenEndpoint: String
     public internal(set) var jwksURI: String?
@@ -24,27 +23,25 @@ public struct ProviderMetadata: Sendable, Equatable {
     public internal(set) var deviceAuthorizationEndpoint: String?
     /// RFC 9126.
     public internal(set) var pushedAuthorizationRequestEndpoint: String?
-    /// True if the provider accepts only pushed authorization requests (RFC 9126).
+    /// The provider accepts only pushed authorization requests (RFC 9126).
     public internal(set) var requiresPushedAuthorization = false
     /// RFC 7591.
     public internal(set) var registrationEndpoint: String?
-    /// True if the provider sends `iss` in every authorization response (RFC 9207).
+    /// The provider sends `iss` in every authorization response (RFC 9207).
     public internal(set) var supportsIssuerInResponse: Bool
     /// Nil if the metadata do not say. S256 is sent anyway; whether the provider checks it is then unknown.
     public internal(set) var codeChallengeMethods: [String]?
     /// Nil if the metadata do not say, which means `client_secret_basic`.
     public internal(set) var tokenEndpointAuthenticationMethods: [String]?
-    /// The algorithms for `private_key_jwt`; nil if the metadata do not say.
+    /// For `private_key_jwt`; nil if the metadata do not say.
     public internal(set) var tokenEndpointSigningAlgorithms: [String]?
-    /// The response modes; nil if the metadata do not say, which means query and fragment.
+    /// Nil if the metadata do not say, which means query and fragment.
     public internal(set) var responseModes: [String]?
     public internal(set) var idTokenSigningAlgorithms: [String]?
-    /// The algorithms of signed userinfo responses; nil if the metadata do not say.
     public internal(set) var userinfoSigningAlgorithms: [String]?
     public internal(set) var scopesSupported: [String]?
-    /// Nil if the metadata do not say.
     public internal(set) var grantTypes: [String]?
-    /// True if a client id may be the URL of a document that describes the client.
+    /// A client id may be the URL of a document that describes the client.
     public internal(set) var supportsClientMetadataDocuments = false
     /// Why members of the document are not usable, in words that begin with their names.
     public internal(set) var unusableMembers: [String] = []
@@ -109,20 +106,13 @@ public struct ProviderMetadata: Sendable, Equatable {
     }
 }
 
-/// Reads members of a metadata document. A member that is not usable counts as absent and is noted: what does not need
-/// it, such as a refresh, works without it.
+/// Reads members of a metadata document. A member that is not usable counts as absent and is noted: a refresh, for
+/// example, works without it.
 struct MetadataDocument {
     let object: JSONObject
     let issuer: WebURL
-    /// Why members are not usable, in words that begin with their names.
     private(set) var unusable: [String] = []
 
-    init(object: JSONObject, issuer: WebURL) {
-        self.object = object
-        self.issuer = issuer
-    }
-
-    /// The endpoint; nil if it is absent or not usable.
     mutating func endpoint(_ name: String) -> String? {
         do throws(OAuthError) {
             return try checked(name)
@@ -175,19 +165,16 @@ struct MetadataDocument {
     }
 }
 
-/// Some providers publish metadata at both locations, and one of the documents is incomplete. For example, only RFC
-/// 8414's has the revocation endpoint.
 extension ProviderMetadata {
-    /// True if a member that we use is missing, so that the document at the other location should be fetched.
+    /// True if a member that we use is missing, so that the document at the other location should be fetched: some
+    /// providers publish two documents, one of them without the revocation endpoint.
     public var isWorthCompleting: Bool {
         authorizationEndpoint.isEmpty || jwksURI == nil || userinfoEndpoint == nil || revocationEndpoint == nil
     }
 
-    /// A copy in which missing members are taken from the same provider's document at the other location; existing
-    /// members are kept. If the other document has another issuer, authorization endpoint or token endpoint, nothing is
-    /// taken, because it may describe another server, to which tokens must not be sent.
-    ///
-    /// A promise or requirement in either document counts, because ignoring one would weaken a check.
+    /// A copy in which missing members are taken from the document at the other location, unless it has another issuer,
+    /// authorization endpoint or token endpoint: it may describe another server, to which tokens must not be sent. A
+    /// promise or requirement in either document counts, because ignoring one would weaken a check.
     public func completed(by other: ProviderMetadata) -> ProviderMetadata {
         guard let issuer, let theirs = other.issuer, issuer.isSameBytes(as: theirs),
             idTokenIssuer == other.idTokenIssuer, tokenEndpoint.isSameBytes(as: other.tokenEndpoint),
@@ -230,9 +217,8 @@ extension ProviderMetadata {
         return stated.isEmpty ? allowedIDTokenAlgorithms : Set(stated)
     }
 
-    /// Throws `.misconfigured` if no ID token of this provider could be verified, so that the user learns it before the
-    /// sign-in: the issuer or the keys are unknown, or the algorithms are unsupported. HS256 and the like are
-    /// unsupported: they use the client secret, so whoever knows it could sign as the provider.
+    /// Throws `.misconfigured` if no ID token of this provider could be verified, before the sign-in. HS256 and the
+    /// like are unsupported: they use the client secret, so whoever knows it could sign as the provider.
     public func checkIDTokens() throws(OAuthError) {
         guard issuer != nil, jwksURI != nil else {
             throw .misconfigured(
@@ -247,18 +233,17 @@ extension ProviderMetadata {
     }
 }
 
-/// The rule for URLs that secrets are sent to: https (or http on loopback), no user information, no fragment. Attack:
-/// metadata of an external provider could name a loopback or internal address and make us send requests there, so
-/// addresses must be the issuer's own.
+/// The rule for URLs that secrets are sent to. Attack: metadata of an external provider could name a loopback or
+/// internal address and make us send requests there, so addresses must be the issuer's own.
 enum EndpointRule {
-    /// The URL, if it is allowed as an endpoint (RFC 6749 sections 3.1 and 3.2 forbid fragments).
+    /// The URL, if it is https (or http on loopback) without user information and fragment (RFC 6749 sections 3.1,
+    /// 3.2).
     static func url(_ text: String) -> WebURL? {
         guard let url = try? WebURL(parsing: text), url.isSecure, url.fragment == nil else { return nil }
         return url
     }
 
-    /// True if metadata of the issuer may name the endpoint. Host names are allowed. An IP address, in any notation, is
-    /// allowed only if it is the issuer's host, and loopback only if the issuer is on loopback.
+    /// True if metadata of the issuer may name the endpoint: a host name, or the issuer's own address or loopback.
     static func allows(_ endpoint: WebURL, of issuer: WebURL) -> Bool {
         guard let host = endpoint.host, isLocalOrAddress(host) else { return true }
         return host == issuer.host || (endpoint.isLoopback && issuer.isLoopback)
@@ -266,8 +251,8 @@ enum EndpointRule {
 
     private static let hostsFile: Set<String> = ["ip6-localhost", "ip6-loopback", "localhost4", "localhost6"]
 
-    /// True for `localhost` and names below it, their aliases in a hosts file, IPv6 literals, escaped hosts, and hosts
-    /// whose last label begins with a digit: resolvers read 127.1, 0x7f000001 and 017700000001 as addresses.
+    /// True for `localhost` and its aliases in a hosts file, IPv6 literals, escaped hosts, and hosts whose last label
+    /// begins with a digit: resolvers read 127.1, 0x7f000001 and 017700000001 as addresses.
     private static func isLocalOrAddress(_ host: String) -> Bool {
         let labels = host.utf8.split(separator: UInt8(ascii: "."))
         guard let last = labels.last, let first = last.first else { return true }

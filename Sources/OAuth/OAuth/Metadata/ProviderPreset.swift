@@ -1,17 +1,14 @@
 internal import RingbackBase
 
-/// Well-known providers by name, with the facts that are needed for a sign-in. A preset provides defaults; the
-/// configuration has priority.
+/// Well-known providers by name. A preset provides defaults; the configuration has priority.
 public enum ProviderPreset: Sendable, Equatable {
     case google
-    /// The directory's id, or `common` or `organizations` for the location that directories share. There the tokens of
-    /// each directory are accepted, see ``ProviderMetadata/idTokenIssuer``.
+    /// The directory's id, or `common` or `organizations` for the location that directories share.
     case microsoft(tenant: String)
     case github
     /// `gitlab.com`, or the host (with an optional port) of a self-managed GitLab.
     case gitlab(host: String)
 
-    /// Where the provider's endpoints come from.
     public enum Source: Sendable, Equatable {
         /// Discovery from this issuer.
         case issuer(String)
@@ -19,11 +16,9 @@ public enum ProviderPreset: Sendable, Equatable {
         case endpoints(ProviderMetadata)
     }
 
-    /// The names for the configuration, sorted.
     public static let names = ["github", "gitlab", "google", "microsoft"]
 
-    /// Finds a preset. `tenant` is required for Microsoft, `host` is optional for GitLab; with other providers they are
-    /// errors. Throws `.misconfigured`.
+    /// `tenant` is required for Microsoft, `host` is optional for GitLab; with others they throw `.misconfigured`.
     public init(name: String, tenant: String? = nil, host: String? = nil) throws(OAuthError) {
         guard tenant == nil || name == "microsoft" else {
             throw .misconfigured(reason: "a tenant belongs to the provider microsoft only")
@@ -35,14 +30,13 @@ public enum ProviderPreset: Sendable, Equatable {
         case "google": self = .google
         case "github": self = .github
         case "gitlab": self = .gitlab(host: try ProviderPreset.checked(host: host ?? "gitlab.com"))
-        case "microsoft":
-            self = .microsoft(tenant: try ProviderPreset.checked(tenant: tenant))
+        case "microsoft": self = .microsoft(tenant: try ProviderPreset.checked(tenant: tenant))
         default:
             throw .misconfigured(reason: "unknown provider; known are \(ProviderPreset.names.joined(separator: ", "))")
         }
     }
 
-    /// The name in the configuration and in an account's `provider`.
+    /// As in the configuration and in an account's `provider`.
     public var name: String {
         switch self {
         case .google: "google"
@@ -52,8 +46,7 @@ public enum ProviderPreset: Sendable, Equatable {
         }
     }
 
-    /// Where the endpoints come from. Throws `.misconfigured` only for values that ``init(name:tenant:host:)`` does not
-    /// create.
+    /// Throws `.misconfigured` only for values that ``init(name:tenant:host:)`` does not create.
     public func source() throws(OAuthError) -> Source {
         switch self {
         case .google: .issuer("https://accounts.google.com")
@@ -74,8 +67,8 @@ public enum ProviderPreset: Sendable, Equatable {
         return metadata
     }
 
-    /// How the client authenticates. Google and GitHub issue a secret to every client, the others only to confidential
-    /// ones. All four accept it in the form.
+    /// Google and GitHub issue a secret to every client, the others only to confidential ones. All accept it in the
+    /// form.
     public func clientAuthentication(hasSecret: Bool) -> ClientAuthentication {
         hasSecret ? .clientSecretPost : .none
     }
@@ -89,8 +82,8 @@ public enum ProviderPreset: Sendable, Equatable {
         }
     }
 
-    /// A default redirect URI other than the usual loopback address; nil for the usual one. Microsoft ignores the port
-    /// of `http://localhost` only, not that of an IP address.
+    /// A redirect URI other than the usual loopback address. Microsoft ignores the port of `http://localhost` only, not
+    /// that of an IP address.
     public var redirectURI: String? {
         switch self {
         case .microsoft: "http://localhost:{port}"

@@ -8,10 +8,10 @@ public enum ResponseMode: String, Sendable, CaseIterable {
     case formPost = "form_post"
 }
 
-/// An authorization request (RFC 6749 section 4.1.1, RFC 7636, OpenID Connect Core section 3.1.2.1). The parameters
-/// that protect the response are set here and cannot be overridden by additional parameters.
+/// An authorization request (RFC 6749 section 4.1.1, RFC 7636, OpenID Connect Core section 3.1.2.1). Additional
+/// parameters cannot override those that protect the response.
 public struct AuthorizationRequest: Sendable {
-    /// Parameters that only this type sets. Apps and configurations must not give them.
+    /// Parameters that apps and configurations must not give.
     public static let reservedParameters: Set<String> = [
         "client_id", "client_secret", "redirect_uri", "redirect_to", "response_type", "response_mode", "state", "nonce",
         "scope", "scopes", "code_challenge", "code_challenge_method", "code_verifier", "request", "request_uri",
@@ -25,19 +25,18 @@ public struct AuthorizationRequest: Sendable {
     public let state: Secret
     /// Sent only with the scope `openid`, because only an ID token can repeat it.
     public let nonce: Secret?
-    /// S256, see ``PKCE/challenge``.
     public let codeChallenge: String
-    /// `form_post` or another mode; nil for the default, `query`.
+    /// Nil for the default, `query`.
     public let responseMode: ResponseMode?
     /// The resource that the token is for (RFC 8707).
     public let resource: String?
-    /// Parameters of the account or the app, in order.
+    /// Those of the account or the app, in order.
     public let additionalParameters: [(String, String)]
     /// Their `max_age` in seconds, which the ID token must satisfy; nil if there is none.
     public let maxAge: Int?
 
-    /// Throws `.misconfigured` if an additional parameter is reserved, repeated or has no name, or if `max_age` is not
-    /// a number.
+    /// Throws `.misconfigured` if an additional parameter is reserved, repeated or has no name, or `max_age` is no
+    /// number.
     public init(
         endpoint: String, clientID: String, redirectURI: String, scopes: [String], state: Secret, nonce: Secret?,
         codeChallenge: String, responseMode: ResponseMode? = nil, resource: String? = nil,
@@ -71,11 +70,8 @@ public struct AuthorizationRequest: Sendable {
     /// The authorization URL. An existing query of the endpoint is kept (RFC 6749 section 3.1).
     public func url() -> String { WebURL.appending(parameters, to: endpoint) }
 
-    /// All parameters in order.
     var parameters: [(String, String)] {
-        var parameters = [
-            ("response_type", "code"), ("client_id", clientID), ("redirect_uri", redirectURI),
-        ]
+        var parameters = [("response_type", "code"), ("client_id", clientID), ("redirect_uri", redirectURI)]
         if !scopes.isEmpty { parameters.append(("scope", scopes.joined(separator: " "))) }
         parameters.append(("state", state.revealed()))
         if let nonce { parameters.append(("nonce", nonce.revealed())) }
@@ -93,32 +89,26 @@ public struct PKCE: Sendable, Equatable {
     /// 256 random bits as 43 characters (RFC 7636 section 4.1).
     public let verifier: Secret
 
-    /// A new random verifier.
-    public init() {
-        self.init(verifier: RandomToken.base64URL(bits: 256))
-    }
+    public init() { self.init(verifier: RandomToken.base64URL(bits: 256)) }
 
     /// An existing verifier. It must have 43...128 unreserved characters, which is not checked.
-    public init(verifier: Secret) {
-        self.verifier = verifier
-    }
+    public init(verifier: Secret) { self.verifier = verifier }
 
     /// BASE64URL(SHA256(verifier)), 43 characters (RFC 7636 section 4.2).
     public var challenge: String { Base64URL.encode(Digest.sha256(verifier.revealedBytes())) }
 }
 
-/// A pushed authorization request (RFC 9126): the parameters are sent to the provider directly, with client
-/// authentication, and the browser gets only a reference to them.
+/// A pushed authorization request (RFC 9126): its parameters are sent directly, and the browser gets a reference to
+/// them.
 public struct PushedAuthorization: Sendable, Equatable {
     /// The reference, which can be used once.
     public let requestURI: String
     /// The reference's lifetime in seconds.
     public let expiresIn: Int
-
     /// The lifetime that is assumed if the response states none.
     private static let usualLife = 60
 
-    /// The request: a POST of the authorization request's parameters with client authentication.
+    /// A POST of the authorization request's parameters with client authentication.
     public static func request(
         _ authorization: AuthorizationRequest, registration: ClientRegistration, endpoint: String
     ) -> HTTPRequest {
@@ -127,17 +117,17 @@ public struct PushedAuthorization: Sendable, Equatable {
             by: registration, namesClient: true)
     }
 
-    /// True if the response rejects the client itself, so that an authorization request through the browser would fail
-    /// too. One known server does so with status 403 and an empty body. Status 401 only says that this endpoint does not
-    /// accept the client's authentication: some servers have it for other clients alone.
+    /// True if the response rejects the client itself, so that a request through the browser would fail too. One known
+    /// server does so with status 403 and an empty body. Status 401 only says that this endpoint does not accept the
+    /// client's authentication: some servers have it for other clients alone.
     public static func rejectsClient(in response: HTTPResponse) -> Bool {
         guard response.status != 401 else { return false }
         return OAuthError.rejectsClient(in: response, codes: ["invalid_client", "unauthorized_client"])
             || (response.status == 403 && response.body.isEmpty)
     }
 
-    /// Reads the response (section 2.2): 201 with `request_uri` and `expires_in`. Some servers send status 200. Throws
-    /// `.refused` for an error response, `.unavailable` or `.invalid`.
+    /// Reads the response (section 2.2): 201 with `request_uri` and `expires_in`; some servers send status 200. Throws
+    /// `.refused`, `.unavailable` or `.invalid`.
     public init(parsing response: HTTPResponse) throws(OAuthError) {
         let object = try ResponseReader.success(in: response, of: .pushedAuthorization)
         guard [200, 201].contains(response.status) else {
@@ -153,8 +143,7 @@ public struct PushedAuthorization: Sendable, Equatable {
 }
 
 extension AuthorizationRequest {
-    /// The authorization URL for a pushed request: client id and reference (section 4), and `response_type`, which some
-    /// servers require (RFC 6749 section 4.1.1).
+    /// The authorization URL for a pushed request (section 4), with `response_type`, which some servers require.
     public func url(of pushed: PushedAuthorization) -> String {
         WebURL.appending(
             [("response_type", "code"), ("client_id", clientID), ("request_uri", pushed.requestURI)], to: endpoint)

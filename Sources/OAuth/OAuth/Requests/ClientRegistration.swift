@@ -1,8 +1,8 @@
 internal import Cryptography
 public import RingbackBase
 
-/// The client authentication methods (RFC 6749 section 2.3, OpenID Connect Core section 9). Raw values are their names
-/// on the wire.
+/// The client authentication methods (RFC 6749 section 2.3, OpenID Connect Core section 9) with their names on the
+/// wire.
 public enum ClientAuthentication: String, Sendable, Equatable, CaseIterable {
     /// A public client, which only sends its id.
     case none = "none"
@@ -20,7 +20,7 @@ public struct ClientRegistration: Sendable, Equatable {
     public let authentication: ClientAuthentication
     /// Used only if ``authentication`` needs a secret.
     public let secret: Secret?
-    /// Creates the assertions for `private_key_jwt`. The key itself is never sent.
+    /// For `private_key_jwt`. The key itself is never sent.
     public let assertion: ClientAssertion?
 
     public init(
@@ -33,7 +33,7 @@ public struct ClientRegistration: Sendable, Equatable {
         self.assertion = assertion
     }
 
-    /// False if ``authentication`` needs a secret or a key that is missing.
+    /// False if a secret or a key that ``authentication`` needs is missing.
     public var isComplete: Bool {
         switch authentication {
         case .none: true
@@ -67,9 +67,9 @@ public struct ClientRegistration: Sendable, Equatable {
     }
 }
 
-/// The private key for client authentication with `private_key_jwt` (OpenID Connect Core section 9). It is read from a
-/// PEM file or a JSON Web Key; the latter may contain its id (`kid`) and its algorithm (`alg`). If the PEM file also
-/// has a certificate, its thumbprint is sent (`x5t#S256`, RFC 7515 section 4.1.8), by which Microsoft finds the key.
+/// The private key for `private_key_jwt` (OpenID Connect Core section 9), from a PEM file or a JSON Web Key; the latter
+/// may contain its id (`kid`) and its algorithm (`alg`). If the PEM file also has a certificate, its thumbprint is sent
+/// (`x5t#S256`, RFC 7515 section 4.1.8), by which Microsoft finds the key.
 public struct ClientKey: Sendable, Equatable {
     private let key: PrivateKey
     private let keyID: String?
@@ -78,10 +78,9 @@ public struct ClientKey: Sendable, Equatable {
     /// The algorithm that the key is restricted to, if any.
     private let algorithm: SignatureAlgorithm?
 
-    /// Reads a key. `keyID` is its `kid` at the provider, if the text does not contain it.
-    ///
-    /// Throws `.misconfigured` if the text is not an unencrypted private key of a supported kind (RSA of 2048 bits or
-    /// more, P-256, P-384, P-521, Ed25519), or if it contains another `kid`.
+    /// Reads a key. `keyID` is its `kid` at the provider, if the text does not contain it. Throws `.misconfigured` if
+    /// the text is not an unencrypted private key of a supported kind (RSA of 2048 bits or more, P-256, P-384, P-521,
+    /// Ed25519), or if it contains another `kid`.
     public init(parsing text: Secret, keyID: String? = nil) throws(OAuthError) {
         let isJSON = text.revealedBytes().first { ![0x20, 0x09, 0x0A, 0x0D].contains($0) } == UInt8(ascii: "{")
         if isJSON {
@@ -159,20 +158,16 @@ public struct ClientKey: Sendable, Equatable {
         return nil
     }
 
-    /// The algorithm to sign with: the key's own, otherwise the first suitable one that the provider supports. For RSA
-    /// keys RS256 is preferred, since every provider with RSA keys supports it. With a certificate it is PS256, which
-    /// Microsoft requires but does not announce.
-    ///
-    /// Throws `.misconfigured` if the provider announces algorithms and the key fits none of them.
+    /// The algorithm to sign with: the key's own, else the first suitable one that the provider supports: RS256 for RSA
+    /// keys, since every provider with RSA keys supports it, but PS256 with a certificate: Microsoft requires it but
+    /// does not announce it. Throws `.misconfigured` if the provider announces algorithms and the key fits none of
+    /// them.
     fileprivate func algorithm(among offered: [String]?) throws(OAuthError) -> SignatureAlgorithm {
         var fitting = algorithm.map { [$0] } ?? SignatureAlgorithm.allCases.filter(key.publicKey.fits)
         if thumbprint != nil, fitting.contains(.ps256) { fitting.insert(.ps256, at: 0) }
         let names = Set((offered ?? []).compactMap(SignatureAlgorithm.init(rawValue:)))
-        // If the provider announces nothing, the key's first choice is used.
         let chosen = offered == nil ? fitting.first : fitting.first(where: names.contains)
-        guard let chosen else {
-            throw .misconfigured(reason: "the provider supports no algorithm of the client's key")
-        }
+        guard let chosen else { throw .misconfigured(reason: "the provider supports no algorithm of the client's key") }
         return chosen
     }
 
@@ -192,20 +187,15 @@ public struct ClientAssertion: Sendable, Equatable {
     static let type = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
     /// The lifetime of an assertion in seconds.
     static let lifetime = 60
-
     private let key: ClientKey
     private let algorithm: SignatureAlgorithm
     private let audience: String
     private let now: Int
 
-    /// Throws `.misconfigured` if the provider announces algorithms and the key fits none of them.
-    ///
-    /// - Parameters:
-    ///   - key: the client's key.
-    ///   - metadata: the provider's metadata. The audience is its issuer, as a single string. Attack: if it were an
-    ///     endpoint's URL, false metadata could make us create an assertion for another server. Without an issuer, as
-    ///     with configured endpoints, the token endpoint is used.
-    ///   - now: the current time in Unix seconds.
+    /// The audience is the provider's issuer, as a single string. Attack: if it were an endpoint's URL, false metadata
+    /// could make us create an assertion for another server. Without an issuer, as with configured endpoints, the token
+    /// endpoint is used. `now` in Unix seconds. Throws `.misconfigured` if the provider announces algorithms and the
+    /// key fits none of them.
     public init(key: ClientKey, metadata: ProviderMetadata, now: Int) throws(OAuthError) {
         self.key = key
         algorithm = try key.algorithm(among: metadata.tokenEndpointSigningAlgorithms)
@@ -213,7 +203,7 @@ public struct ClientAssertion: Sendable, Equatable {
         self.now = now
     }
 
-    /// A new assertion about the client; nil only if libcrypto fails.
+    /// A new assertion; nil only if libcrypto fails.
     func text(clientID: String) -> Secret? {
         key.sign(
             JSONObject([

@@ -5,7 +5,6 @@ public import RingbackBase
 public struct ClientRegistrationRequest: Sendable, Equatable {
     /// The name that the provider's pages show to users.
     public static let clientName = "Ringback"
-
     /// The URIs to register, without a port if any port of loopback is meant.
     public let redirectURIs: [String]
     public let scopes: [String]
@@ -14,14 +13,11 @@ public struct ClientRegistrationRequest: Sendable, Equatable {
     /// - Parameter redirectTemplate: an account's redirect URI, in which `{port}` or port 0 stands for a free port.
     /// - Throws: `.misconfigured` for a redirect URI that a native app must not use (RFC 8252 sections 7 and 8.3), or
     ///   an authentication method that cannot be registered.
-    public init(
-        redirectTemplate: String, scopes: [String], authentication: ClientAuthentication
-    ) throws(OAuthError) {
+    public init(redirectTemplate: String, scopes: [String], authentication: ClientAuthentication) throws(OAuthError) {
         guard let redirectURI = ClientRegistrationRequest.registered(redirectTemplate) else {
             throw .misconfigured(
-                reason:
-                    "the redirect URI is neither http on 127.0.0.1, [::1] or localhost, nor https, nor an app's own "
-                    + "scheme, or it has a fragment")
+                reason: "the redirect URI is neither http on 127.0.0.1, [::1] or localhost, nor https, nor an app's "
+                    + "own scheme, or it has a fragment")
         }
         guard authentication != .privateKeyJWT else {
             throw .misconfigured(reason: "a client with private_key_jwt has to be registered manually")
@@ -43,14 +39,14 @@ public struct ClientRegistrationRequest: Sendable, Equatable {
         return HTTPRequest(
             method: "POST", url: endpoint,
             fields: HTTPFields([("Accept", "application/json"), ("Content-Type", "application/json")]),
-            authorization: initialAccessToken.map { Secret("Bearer \($0.revealed())") },
+            authorization: initialAccessToken.map(Secret.bearer),
             body: Secret(bytes: JSON.object(object).serialized()), limits: HTTPLimits(maxBody: HTTPRequest.maxResponse),
             // The request cannot be repeated, and an incomplete response may contain the registration access token.
             keepsPartialBody: true)
     }
 
-    /// The redirect URI to register; nil if it is not allowed. RFC 8252 section 7.3: providers accept any port of a
-    /// loopback redirect URI, so a free port is registered without a port.
+    /// The redirect URI to register; nil if it is not allowed. Providers accept any port of a loopback redirect URI
+    /// (RFC 8252 section 7.3), so a free port is registered without a port.
     private static func registered(_ template: String) -> String? {
         let halves = template.split(separator: ":{port}", maxSplits: 1, omittingEmptySubsequences: false)
         let isFree = halves.count == 2
@@ -72,8 +68,8 @@ public struct ClientRegistrationRequest: Sendable, Equatable {
 }
 
 extension ProviderMetadata {
-    /// The authentication method to register with: a public client if the provider supports it, because a desktop app
-    /// cannot keep a secret (RFC 8252 section 8.4); otherwise with a secret. Nil if the provider supports neither.
+    /// The authentication method to register with: a public client if possible, because a desktop app cannot keep a
+    /// secret (RFC 8252 section 8.4); otherwise with a secret. Nil if the provider supports neither.
     public var registrableAuthentication: ClientAuthentication? {
         guard let offered = tokenEndpointAuthenticationMethods else { return ClientAuthentication.none }
         let ways: [ClientAuthentication] = [.none, .clientSecretBasic, .clientSecretPost]
@@ -81,12 +77,10 @@ extension ProviderMetadata {
     }
 }
 
-/// The access to a client registration (RFC 7592 section 3). Without this token the registration can only be removed by
-/// the provider's staff.
+/// The access to a client registration (RFC 7592 section 3). Without the token only the provider's staff can remove it.
 public struct RegistrationManagement: Sendable, Equatable {
     public let token: Secret
-    /// The client configuration endpoint; nil if the provider gave no URL that the token may be sent to. The token is
-    /// kept anyway.
+    /// The client configuration endpoint; nil if the provider gave no URL that the token may be sent to.
     public let uri: String?
 
     /// Stored values. The URI was checked before it was stored.
@@ -133,18 +127,15 @@ public struct RegistrationManagement: Sendable, Equatable {
 
     private func request(_ method: String) -> HTTPRequest? {
         uri.map { uri in
-            HTTPRequest(
-                method: method, url: uri, fields: HTTPFields([("Accept", "application/json")]),
-                authorization: Secret("Bearer \(token.revealed())"),
-                limits: HTTPLimits(maxBody: HTTPRequest.maxResponse),
-                // The response may hold another token, which exists nowhere else.
-                keepsPartialBody: method != "DELETE")
+            var request = HTTPRequest.document(at: uri, authorization: .bearer(token))
+            request.method = method
+            // The response may hold another token, which exists nowhere else.
+            request.keepsPartialBody = method != "DELETE"
+            return request
         }
     }
 
-    /// Reads the response to ``deletion()``. Returns if the client is deleted or did not exist any more. Otherwise
-    /// throws:
-    ///
+    /// Reads the response to ``deletion()``. Returns if the client is deleted or did not exist any more. Throws:
     /// - `.refused`: status 401 (also sent for a client that does not exist any more), 403 or 405 (section 2.3: it
     ///   cannot be deleted this way), or an OAuth error.
     /// - `.unavailable`: status 408, 425, 429 or 5xx.

@@ -1,23 +1,20 @@
 public import RingbackBase
 
-/// The end of the session at the provider (OpenID Connect RP-Initiated Logout 1.0, section 2). It is a page for the
-/// user's browser, not a request of ours, because that session belongs to the browser.
-///
-/// The URL can be seen by others: it is passed to the browser as an argument and stays in its history.
+/// The end of the session at the provider (OpenID Connect RP-Initiated Logout 1.0, section 2): a page for the user's
+/// browser, to which that session belongs. Others can see the URL: it is an argument of the browser and stays in its
+/// history.
 public struct EndSessionRequest: Sendable, Equatable {
     public let endpoint: String
     public let clientID: String
-    /// The ID token of the user to sign out. An expired one is accepted too.
+    /// The user's ID token. An expired one is accepted too.
     public let idTokenHint: Secret?
     /// The user to sign out, if there is no ID token.
     public let logoutHint: String?
     /// Where the browser is sent afterwards; it must be registered at the provider.
     public let redirectURI: String?
-    /// Ringback does not check whether this value comes back. It is sent because the page at the redirect URI, which
-    /// belongs to another party, may expect one.
+    /// Not checked. It is sent because the page at the redirect URI, which belongs to another party, may expect it.
     public let state: Secret
-
-    /// The maximum length of the URL in bytes. Many servers and proxies limit the request line to 8 KiB.
+    /// The maximum in bytes: many servers and proxies limit the request line to 8 KiB.
     private static let longestURL = 7_500
 
     /// If both hints are given, only the ID token is sent.
@@ -72,7 +69,6 @@ public enum RevocationRequest {
         case refreshToken = "refresh_token"
     }
 
-    /// The revocation request, with client authentication.
     public static func build(
         token: Secret, hint: Hint, registration: ClientRegistration, endpoint: String
     ) -> HTTPRequest {
@@ -80,17 +76,17 @@ public enum RevocationRequest {
     }
 }
 
-/// The result of a revocation. Other responses are errors; after `.unavailable` try again.
+/// The result of a revocation.
 public enum RevocationOutcome: Sendable, Equatable {
     /// The token is revoked, or was not valid any more.
     case revoked
     /// The provider does not support revoking such tokens.
     case unsupported
 
-    /// Reads the response (RFC 7009 section 2.2). Throws `.refused`, `.unavailable` or `.invalid`.
+    /// Reads the response (RFC 7009 section 2.2). Throws `.refused`, `.unavailable` (try again) or `.invalid`.
     public init(parsing response: HTTPResponse) throws(OAuthError) {
         try ResponseReader.checkStatus(response, of: .revocation)
-        guard !(200..<300).contains(response.status) else {
+        if (200..<300).contains(response.status) {
             self = .revoked
             return
         }

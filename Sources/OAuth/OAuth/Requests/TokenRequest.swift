@@ -2,8 +2,8 @@ public import RingbackBase
 
 /// Token requests: one function for each grant.
 public enum TokenRequest {
-    /// The request that redeems a code (RFC 6749 section 4.1.3). `redirectURI` must be the one of the authorization
-    /// request, byte for byte, and so must `resource`, if it had one (RFC 8707 section 2.2).
+    /// Redeems a code (RFC 6749 section 4.1.3). `redirectURI` and `resource` (RFC 8707 section 2.2) must be those of
+    /// the authorization request, byte for byte.
     public static func authorizationCode(
         code: Secret, verifier: Secret, redirectURI: String, resource: String? = nil,
         registration: ClientRegistration, endpoint: String
@@ -15,8 +15,8 @@ public enum TokenRequest {
             ], to: endpoint, by: registration)
     }
 
-    /// The refresh request (RFC 6749 section 6). `scope` is only for downscoping: servers reject a refresh that repeats
-    /// scopes such as `offline_access`.
+    /// RFC 6749 section 6. `scope` is only for downscoping: servers reject a refresh that repeats scopes such as
+    /// `offline_access`.
     public static func refresh(
         token: Secret, scope: [String]? = nil, audience: String? = nil, resource: String? = nil,
         registration: ClientRegistration, endpoint: String
@@ -24,8 +24,8 @@ public enum TokenRequest {
         var request = HTTPRequest.form(
             [("grant_type", "refresh_token"), ("refresh_token", token.revealed())]
                 + target(scope, audience, resource), to: endpoint, by: registration)
-        // The provider may have rotated before the connection failed. The part that arrived may contain the only valid
-        // refresh token.
+        // The provider may have rotated before the connection failed: the part that arrived may have the only valid
+        // token.
         request.keepsPartialBody = true
         return request
     }
@@ -46,8 +46,7 @@ public enum TokenRequest {
             ] + target(scope, audience, resource), to: endpoint, by: registration)
     }
 
-    /// The parameters for what the token is to be used. `audience` is a parameter that many servers use in place of
-    /// `resource` (RFC 8707 section 2).
+    /// The parameters for the token's use. Many servers use `audience` in place of `resource` (RFC 8707 section 2).
     fileprivate static func target(
         _ scope: [String]?, _ audience: String?, _ resource: String?
     ) -> [(String, String?)] {
@@ -55,17 +54,22 @@ public enum TokenRequest {
     }
 }
 
-/// POST requests with a form, as all token, revocation and similar endpoints take. The parameters are written directly
-/// into the body, which is a secret.
+/// Forms, as all token, revocation and similar endpoints take. The parameters are written directly into the body, which
+/// is a secret.
 extension HTTPRequest {
     /// The maximum size of a response in bytes: room for three tokens of the maximum length.
     static let maxResponse = 262_144
 
+    /// A request for a JSON document.
+    static func document(at url: String, authorization: Secret? = nil) -> HTTPRequest {
+        HTTPRequest(
+            url: url, fields: HTTPFields([("Accept", "application/json")]), authorization: authorization,
+            limits: HTTPLimits(maxBody: maxResponse))
+    }
+
     /// A form with the client's authentication. Parameters with nil are left out. `Accept` asks for JSON, because some
-    /// servers respond with a form otherwise.
-    ///
-    /// - Parameter namesClient: the request has the parameter `client_id` even if the client authenticates by the field
-    ///   `Authorization`. Other authentication methods always add it.
+    /// servers respond with a form otherwise. With `namesClient`, `client_id` is sent even beside the field
+    /// `Authorization`.
     static func form(
         _ parameters: [(String, String?)], to endpoint: String, by registration: ClientRegistration,
         namesClient: Bool = false
@@ -74,9 +78,7 @@ extension HTTPRequest {
             method: "POST", url: endpoint,
             fields: HTTPFields([
                 ("Accept", "application/json"), ("Content-Type", "application/x-www-form-urlencoded"),
-            ]),
-            limits: HTTPLimits(maxBody: maxResponse)
-        )
+            ]), limits: HTTPLimits(maxBody: maxResponse))
         for case (let name, let value?) in parameters { request.appendParameter(name, value) }
         if namesClient, registration.authentication == .clientSecretBasic {
             request.appendParameter("client_id", registration.clientID)
@@ -85,7 +87,6 @@ extension HTTPRequest {
         return request
     }
 
-    /// Adds a parameter to the form.
     mutating func appendParameter(_ name: String, _ value: String) {
         var form = body?.revealedBytes() ?? []
         if !form.isEmpty { form.append(UInt8(ascii: "&")) }
@@ -98,25 +99,24 @@ extension HTTPRequest {
 public enum ServiceGrantType: String, Sendable, Equatable, CaseIterable {
     /// RFC 6749 section 4.4: the client acts for itself and must authenticate.
     case clientCredentials = "client_credentials"
-    /// RFC 7523 section 2.1: an assertion of an issuer that the server trusts, such as a workload's token, is exchanged.
+    /// RFC 7523 section 2.1: an assertion of an issuer that the server trusts, such as a workload's token, is
+    /// exchanged.
     case jwtBearer = "jwt_bearer"
     /// RFC 7522 section 2.1: the same with a SAML assertion.
     case samlBearer = "saml2_bearer"
     /// RFC 8693.
     case tokenExchange = "token_exchange"
-
     /// False if the client's own credentials suffice. Otherwise a token of another issuer is exchanged.
     public var needsAssertion: Bool { self != .clientCredentials }
 
-    /// Reads a file with the token to exchange. Throws `.misconfigured` if the content cannot be used.
+    /// Reads a file with the token to exchange. Throws `.misconfigured`.
     public func assertion(in content: Secret) throws(OAuthError) -> Assertion {
         self == .samlBearer ? try Assertion(samlIn: content) : try Assertion(parsing: content)
     }
 
-    /// The token request. Nil if the assertion that the grant needs is missing. With an assertion, client authentication
-    /// and even the client id are optional (RFC 7521 section 4.1); without them `registration` has an empty client id.
-    ///
-    /// - Parameter subjectType: the type of the assertion, for a token exchange.
+    /// Nil if the assertion that the grant needs is missing. With an assertion, client authentication and even the
+    /// client id are optional (RFC 7521 section 4.1); without them `registration` has an empty client id. `subjectType`
+    /// is the assertion's type, for a token exchange.
     public func request(
         _ assertion: Assertion?, of subjectType: ExchangedTokenType, scope: [String]?, audience: String?,
         resource: String?, registration: ClientRegistration, endpoint: String
@@ -124,14 +124,10 @@ public enum ServiceGrantType: String, Sendable, Equatable, CaseIterable {
         let grant: [(String, String?)]
         switch (self, assertion) {
         case (.clientCredentials, _): grant = [("grant_type", "client_credentials")]
-        case (.jwtBearer, let assertion?):
+        case (.jwtBearer, let assertion?), (.samlBearer, let assertion?):
+            let type = self == .jwtBearer ? "jwt-bearer" : "saml2-bearer"
             grant = [
-                ("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"), ("assertion", assertion.text.revealed()),
-            ]
-        case (.samlBearer, let assertion?):
-            grant = [
-                ("grant_type", "urn:ietf:params:oauth:grant-type:saml2-bearer"),
-                ("assertion", assertion.text.revealed()),
+                ("grant_type", "urn:ietf:params:oauth:grant-type:\(type)"), ("assertion", assertion.text.revealed()),
             ]
         case (.tokenExchange, let assertion?):
             return TokenRequest.tokenExchange(
@@ -148,9 +144,8 @@ public struct Assertion: Sendable, Equatable {
     /// At most 64 KiB of printable ASCII without spaces.
     public let text: Secret
 
-    /// Reads a file's content. White space around the token, as editors and shells leave it, is removed.
-    ///
-    /// Throws `.misconfigured` if the content is empty, has several words or other characters, or is too long.
+    /// Reads a file's content without the white space around the token, as editors and shells leave it. Throws
+    /// `.misconfigured` if it is empty, has several words or other characters, or is too long.
     public init(parsing content: Secret) throws(OAuthError) {
         let trimmed = try Assertion.trimmed(content.revealedBytes()[...])
         guard let text = TokenText.secret(String(decoding: trimmed, as: UTF8.self)) else {
@@ -158,9 +153,7 @@ public struct Assertion: Sendable, Equatable {
         }
         self.text = text
     }
-}
 
-extension Assertion {
     private static func trimmed(_ bytes: ArraySlice<UInt8>) throws(OAuthError) -> [UInt8] {
         let isSpace: (UInt8) -> Bool = { [0x20, 0x09, 0x0A, 0x0D].contains($0) }
         let trimmed = Array(bytes.drop(while: isSpace).reversed().drop(while: isSpace).reversed())
@@ -171,11 +164,9 @@ extension Assertion {
     /// The largest SAML assertion in bytes. Its base64url then has at most 64 KiB.
     static let largestSAML = 49_152
 
-    /// Reads a file that holds one SAML assertion, an XML element in UTF-8. White space around it is removed, and the
-    /// rest is encoded as base64url without padding (RFC 7522 section 2.1). The XML is not parsed here: its signature
-    /// covers each byte.
-    ///
-    /// Throws `.misconfigured` if the content is empty, is no XML element, or is too long.
+    /// Reads a file that holds one SAML assertion, an XML element in UTF-8, and encodes it as base64url without padding
+    /// (RFC 7522 section 2.1). The XML is not parsed here: its signature covers each byte. Throws `.misconfigured` if
+    /// the content is empty, is no XML element, or is too long.
     public init(samlIn content: Secret) throws(OAuthError) {
         var bytes = content.revealedBytes()[...]
         // A byte order mark has no meaning in UTF-8.
@@ -194,9 +185,7 @@ extension Assertion {
 /// The type of a token (RFC 8693 section 3): a short name, or a URI that the server defines.
 public struct ExchangedTokenType: Sendable, Equatable {
     public let uri: String
-
     private static let prefix = "urn:ietf:params:oauth:token-type:"
-    /// The short names of the standard types.
     public static let words = ["access_token", "id_token", "jwt", "refresh_token", "saml1", "saml2"]
     public static let accessToken = ExchangedTokenType(uri: prefix + "access_token")
     /// The usual type of a platform's workload token.
@@ -218,11 +207,10 @@ public struct ExchangedTokenType: Sendable, Equatable {
     }
 
     /// Throws `.invalid` if the issued token is no access token (RFC 8693 section 2.2.1), which must not be sent as a
-    /// bearer token. `jwt` is accepted, because access tokens may have that form. If `issued_token_type` is missing,
-    /// the check of `token_type` has to suffice.
+    /// bearer token. `jwt` is accepted, because access tokens may have that form. Without `issued_token_type` the check
+    /// of `token_type` has to suffice.
     public static func check(issued tokens: TokenSet) throws(OAuthError) {
-        guard let issued = tokens.issuedTokenType else { return }
-        guard [accessToken.uri, jwt.uri].contains(issued) else {
+        if let issued = tokens.issuedTokenType, ![accessToken.uri, jwt.uri].contains(issued) {
             throw .invalid(.token, reason: "an issued_token_type other than that of an access token")
         }
     }

@@ -1,10 +1,9 @@
 internal import Cryptography
 public import RingbackBase
 
-/// An authorization response: exactly one state, and either a code or an error (RFC 6749 section 4.1.2). Parsing proves
+/// An authorization response (RFC 6749 section 4.1.2): exactly one state, and a code or an error. Parsing proves
 /// nothing about its origin. Everything else is a ``Failure`` and must not change any state.
 public struct AuthorizationResponse: Sendable, Equatable {
-    /// What the provider decided.
     public enum Outcome: Sendable, Equatable {
         /// 1...8192 bytes.
         case code(Secret)
@@ -14,10 +13,10 @@ public struct AuthorizationResponse: Sendable, Equatable {
 
     /// Why a callback is not an authorization response.
     public enum Failure: Error, Sendable, Equatable {
-        /// Invalid escapes in a parameter that decides, characters that are not allowed in URLs, too many parameters, or an
+        /// Invalid escapes in a parameter that decides, characters that URLs may not have, too many parameters, or an
         /// invalid code.
         case malformed
-        /// A parameter that may occur only once is repeated; the name is from our own list.
+        /// A parameter that may occur only once; the name is from our own list.
         case repeatedParameter(String)
         /// Both a code and an error.
         case conflictingParameters
@@ -30,7 +29,6 @@ public struct AuthorizationResponse: Sendable, Equatable {
 
     /// The maximum length of a code in bytes.
     public static let maxCode = 8_192
-
     public let state: Secret
     public let outcome: Outcome
     /// The decoded `iss` parameter; may be empty.
@@ -43,10 +41,8 @@ public struct AuthorizationResponse: Sendable, Equatable {
 
     /// Reads the raw query of a callback URL, and its fragment if it is known. Throws ``Failure``.
     public init(parsingQuery query: String, fragment: String? = nil) throws(Failure) {
-        try self.init(
-            pairs: AuthorizationResponse.pairs(query.utf8),
-            fragment: AuthorizationResponse.pairs((fragment ?? "").utf8)
-        )
+        let hash = try AuthorizationResponse.pairs((fragment ?? "").utf8)
+        try self.init(pairs: AuthorizationResponse.pairs(query.utf8), fragment: hash)
     }
 
     /// Reads the body of a `form_post` callback (OAuth 2.0 Form Post Response Mode). Throws ``Failure``.
@@ -75,28 +71,22 @@ public struct AuthorizationResponse: Sendable, Equatable {
             }
             outcome = .code(code)
         case (nil, let error?):
-            outcome = .error(
-                OAuthError.ErrorResponse(
-                    code: CheckedText.code(error), message: CheckedText.description(values["error_description"]),
-                    status: 0
-                ))
+            let message = CheckedText.description(values["error_description"])
+            outcome = .error(.init(code: CheckedText.code(error), message: message, status: 0))
         }
         self.state = Secret(state)
         self.issuer = values["iss"]
     }
 
-    /// The key by which a flow is found: SHA-256 of the state, so that the time of a look-up reveals nothing about the
-    /// state.
+    /// The key by which a flow is found: SHA-256, so that the time of a look-up reveals nothing about the state.
     public var stateKey: [UInt8] { AuthorizationResponse.key(forState: state) }
-
-    /// The same key for a flow's state, see ``stateKey``.
+    /// ``stateKey`` of a flow's state.
     public static func key(forState state: Secret) -> [UInt8] { Digest.sha256(state.revealedBytes()) }
 
-    /// Checks `iss` (RFC 9207 section 2.4). If it is present, it must be the expected issuer, byte for byte. With a
-    /// code it must be present if the metadata say so. In an error response it may be missing, because some providers
-    /// omit it there; forging such a response needs the state and can only end a sign-in. Without an expected issuer
-    /// there is nothing to compare. If the expected issuer is a template, see ``ProviderMetadata/idTokenIssuer``, the
-    /// issuer of any directory is accepted.
+    /// Checks `iss` (RFC 9207 section 2.4): if present, it must be the expected issuer, byte for byte, or that of any
+    /// directory of a template. With a code it must be present if the metadata say so. In an error response it may be
+    /// missing: some providers omit it there, and forging such a response needs the state and can only end a sign-in.
+    /// Without an expected issuer there is nothing to compare.
     public func check(issuer expected: String?, isAdvertised: Bool) -> Bool {
         guard let issuer else {
             if case .error = outcome { return true }
@@ -111,7 +101,7 @@ public struct AuthorizationResponse: Sendable, Equatable {
         "code", "state", "iss", "error", "error_description", "error_uri", "session_state",
     ]
     private static let tokens: Set<String> = ["access_token", "id_token", "refresh_token"]
-    /// Parameters that decide. Others are only shown or not read at all, so they need not be well-formed.
+    /// Others are only shown or not read at all, so they need not be well-formed.
     private static let needed: Set<String> = ["code", "state", "iss", "error"]
 
     private static func pairs(_ text: some Sequence<UInt8>) throws(Failure) -> [FormEncoding.Pair] {

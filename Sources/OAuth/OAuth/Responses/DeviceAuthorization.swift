@@ -1,9 +1,9 @@
 public import RingbackBase
 
-/// A device authorization (RFC 8628): a code and a URL for the user, and the device code for polling the token
-/// endpoint. What the user will see or open is checked here, because the response is chosen by the server.
+/// A device authorization (RFC 8628): a code and a URL for the user, and the device code for polling. What the user
+/// will see or open is checked here, because the server chooses it.
 public struct DeviceAuthorization: Sendable, Equatable {
-    /// Identifies the flow at the token endpoint. Never shown.
+    /// Never shown.
     public let deviceCode: Secret
     /// The code that the user types: 1 to 32 letters, digits, `-`, `_`, `.` and inner spaces.
     public let userCode: String
@@ -15,16 +15,14 @@ public struct DeviceAuthorization: Sendable, Equatable {
     public let expiresIn: Int
     /// Seconds between two polls, at least ``shortestInterval``.
     public let interval: Int
-
-    /// The `grant_type` of the polls (section 3.4).
+    /// Of the polls (section 3.4).
     public static let grantType = "urn:ietf:params:oauth:grant-type:device_code"
     /// The maximum lifetime in seconds; longer ones are reduced to it.
     public static let longestLife = 1_800
-    /// The interval if the response has none (section 3.2), and the minimum, in seconds.
+    /// In seconds: the usual interval (section 3.2) and the minimum.
     public static let shortestInterval = 5
-    /// The maximum length of a user code.
     static let longestUserCode = 32
-    /// The maximum length of a URL in bytes.
+    /// In bytes.
     static let longestAddress = 2_048
 
     /// The device authorization request (section 3.1) with client authentication.
@@ -37,8 +35,8 @@ public struct DeviceAuthorization: Sendable, Equatable {
             to: endpoint, by: registration, namesClient: true)
     }
 
-    /// Reads the response (section 3.2). A missing lifetime counts as the maximum; one of 0 or less throws `.invalid`.
-    /// `endpoint` is where the response came from. Throws `.refused` for an error response.
+    /// Reads the response (section 3.2) of `endpoint`. A missing lifetime counts as the maximum; one of 0 or less
+    /// throws `.invalid`, an error response `.refused`.
     public init(parsing response: HTTPResponse, from endpoint: String) throws(OAuthError) {
         let object = try ResponseReader.success(in: response, of: .deviceAuthorization)
         guard (200..<300).contains(response.status) else {
@@ -48,10 +46,8 @@ public struct DeviceAuthorization: Sendable, Equatable {
             throw .invalid(.deviceAuthorization, reason: "no device_code")
         }
         guard let userCode = object["user_code"]?.string, DeviceAuthorization.isUserCode(userCode) else {
-            throw .invalid(
-                .deviceAuthorization,
-                reason: "no user_code that can be typed (1 to \(DeviceAuthorization.longestUserCode) "
-                    + "letters, digits and -)")
+            let rule = "1 to \(DeviceAuthorization.longestUserCode) letters, digits and -"
+            throw .invalid(.deviceAuthorization, reason: "no user_code that can be typed (\(rule))")
         }
         // Google uses the older name.
         guard let address = object["verification_uri"]?.string ?? object["verification_url"]?.string else {
@@ -60,12 +56,11 @@ public struct DeviceAuthorization: Sendable, Equatable {
         guard DeviceAuthorization.mayBeShown(address, by: endpoint) else {
             throw .invalid(.deviceAuthorization, reason: "its verification_uri is not an https URL")
         }
-        let complete =
-            object["verification_uri_complete"]?.string ?? object["verification_url_complete"]?.string
+        let complete = object["verification_uri_complete"]?.string ?? object["verification_url_complete"]?.string
         self.deviceCode = deviceCode
         self.userCode = userCode
         verificationURI = address
-        // It is optional, so one that is not allowed is ignored.
+        // It is optional.
         verificationURIComplete = complete.flatMap { DeviceAuthorization.mayBeShown($0, by: endpoint) ? $0 : nil }
         expiresIn = try DeviceAuthorization.life(object["expires_in"])
         interval = DevicePace.sensible(LenientNumber.seconds(object["interval"]), within: expiresIn)
@@ -95,18 +90,16 @@ public struct DeviceAuthorization: Sendable, Equatable {
     }
 }
 
-/// When the token endpoint may be polled next (RFC 8628 section 3.5). Each wait starts after the previous response, not
-/// after the request, so that a slow provider is not polled more often.
+/// When the token endpoint may be polled next (RFC 8628 section 3.5). Each wait starts after the previous response, so
+/// that a slow provider is not polled more often.
 public struct DevicePace: Sendable, Equatable {
-    /// The current interval between a response and the next poll.
+    /// From a response to the next poll.
     public private(set) var interval: Duration
-    /// The number of consecutive polls without a usable response.
+    /// Consecutive polls without a usable response.
     private var failures = 0
     private var isSlowed = false
-    /// The `Retry-After` for the next poll.
     private var retryAfter: Duration = .zero
 
-    /// The result of a poll.
     public enum Event: Sendable, Equatable {
         /// `authorization_pending`
         case pending
@@ -118,34 +111,28 @@ public struct DevicePace: Sendable, Equatable {
 
     /// Section 3.5: how much each `slow_down` adds permanently.
     public static let slowing: Duration = .seconds(5)
-    /// After a `slow_down` the wait is a quarter longer: by a fifth (1 / `faster`) and a twentieth. The provider's
-    /// clock may run faster than ours, and otherwise each poll would again be slightly too early.
+    /// After a `slow_down` the wait is a quarter longer: by a fifth (1 / `faster`) and a twentieth. If the provider's
+    /// clock runs faster than ours, each poll would again be slightly too early.
     private static let faster = 5
     /// The longest back-off, so that the sign-in continues soon after the network is back.
     private static let longestPause: Duration = .seconds(120)
-    /// The longest interval, whatever the provider adds.
     private static let longestInterval: Duration = .seconds(DeviceAuthorization.longestLife)
 
     public init(interval: Duration) {
         self.interval = min(max(interval, .seconds(1)), DevicePace.longestInterval)
     }
 
-    /// The interval to use in seconds for a stated one: at least five seconds, and not so long that no poll fits into
-    /// the lifetime of the codes.
+    /// In seconds: at least five, and not so long that no poll fits into the lifetime of the codes.
     public static func sensible(_ stated: Int?, within life: Int) -> Int {
         let usual = DeviceAuthorization.shortestInterval
         return min(max(stated ?? usual, usual), max(life - usual, usual))
     }
 
-    /// Records the result of a poll.
     public mutating func note(_ event: Event) {
         switch event {
-        case .pending:
-            failures = 0
-            retryAfter = .zero
+        case .pending: (failures, retryAfter) = (0, .zero)
         case .slowDown(let stated):
-            failures = 0
-            retryAfter = .zero
+            (failures, retryAfter) = (0, .zero)
             isSlowed = true
             interval = min(max(interval + DevicePace.slowing, stated ?? .zero), DevicePace.longestInterval)
         case .unanswered(let stated):
@@ -170,14 +157,11 @@ public enum DeviceTokenResponse: Sendable {
     /// The user has not decided yet, or the polls are too fast.
     case waiting(DevicePace.Event)
 
-    /// Reads a response. `authorization_pending` and `slow_down` are accepted with every status below 500 except
-    /// redirects, because Google sends them with 428 and 403. Other errors are thrown:
-    ///
+    /// `authorization_pending` and `slow_down` are accepted with every status below 500 except redirects, because
+    /// Google sends them with 428 and 403. Throws:
     /// - `.refused`: an error response, which ends the polling; `access_denied` means that the user declined,
     ///   `expired_token` that the code has expired.
-    /// - `.unavailable` and `.failing`: status 408, 425, 429 or 5xx. Poll again, see
-    ///   ``DevicePace/Event/unanswered(retryAfter:)``.
-    /// - `.invalid`: not a response of a token endpoint.
+    /// - `.unavailable` and `.failing`: status 408, 425, 429 or 5xx. Poll again.
     public init(reading response: HTTPResponse) throws(OAuthError) {
         if let event = DeviceTokenResponse.event(in: response) {
             self = .waiting(event)
@@ -207,9 +191,7 @@ extension TokenRequest {
         _ code: Secret, resource: String? = nil, registration: ClientRegistration, endpoint: String
     ) -> HTTPRequest {
         // Section 3.4 requires the client id unless the client authenticates otherwise; some servers always require it.
-        .form(
-            [
-                ("grant_type", DeviceAuthorization.grantType), ("device_code", code.revealed()), ("resource", resource),
-            ], to: endpoint, by: registration, namesClient: true)
+        let grant = [("grant_type", DeviceAuthorization.grantType), ("device_code", code.revealed())]
+        return .form(grant + [("resource", resource)], to: endpoint, by: registration, namesClient: true)
     }
 }

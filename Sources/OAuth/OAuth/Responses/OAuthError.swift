@@ -40,9 +40,9 @@ public enum OAuthError: Error, Sendable, Equatable {
             self.status = status
         }
 
-        /// True if the grant is not valid any more. Only the token endpoint itself can prove that (RFC 6749 section 5.2;
-        /// some send it with 200). An authorization response in the browser or a status that a proxy may create is no
-        /// proof.
+        /// True if the grant is not valid any more. Only the token endpoint itself can prove that (RFC 6749 section
+        /// 5.2; some send it with 200). An authorization response in the browser or a status that a proxy may create is
+        /// no proof.
         public var endsGrant: Bool { code == "invalid_grant" && [200, 400, 401, 403].contains(status) }
     }
 }
@@ -51,7 +51,7 @@ extension OAuthError {
     /// The code of an error response that has a text and no code.
     public static let unspecified = "unspecified_error"
 
-    /// The text for people in an error response whose form is not OAuth's, checked; nil if there is none.
+    /// The checked text for people in an error response that does not have OAuth's form; nil if there is none.
     public static func statedText(in response: HTTPResponse) -> String? {
         guard !response.isTruncated, let object = try? ResponseReader.object(in: response, of: .token) else {
             return nil
@@ -59,8 +59,7 @@ extension OAuthError {
         return ResponseReader.statedText(in: object)
     }
 
-    /// True if an error text says that the server does not know the client, such as "Client not found" or "invalid
-    /// client_id".
+    /// True if an error text says that the server does not know the client, such as "Client not found".
     public static func saysClientIsUnknown(_ text: String) -> Bool {
         let words = text.lowercased().split { !$0.isLetter && !$0.isNumber && $0 != "_" }.map(String.init)
         return words.indices.contains { place in
@@ -85,7 +84,7 @@ extension OAuthError {
     ]
 
     /// True if the response to a well-formed authorization request is an error about the client or its redirect URI:
-    /// status 400 or 401, or a redirect whose parameters or a body whose text say that the client is unknown.
+    /// status 400 or 401, or a text that says that the client is unknown, in a redirect or a body.
     public static func rejectsAuthorization(in response: HTTPResponse) -> Bool {
         if [400, 401].contains(response.status) { return true }
         if (300..<400).contains(response.status) {
@@ -115,10 +114,8 @@ extension OAuthError {
     }
 }
 
-/// Reads `Retry-After` (RFC 9110 section 10.2.3). It is limited to a day, so that no response can stop an account for
-/// good.
+/// `Retry-After` (RFC 9110 section 10.2.3), limited to a day, so that no response can stop an account for good.
 public enum RetryAfter {
-    /// The maximum in seconds.
     public static let longest = 86_400
 
     /// Seconds from now, 0...86400; nil if there is no usable value. A date is compared with the response's own `Date`,
@@ -133,9 +130,7 @@ public enum RetryAfter {
         let end = digits.firstIndex { $0 < 0x30 || $0 > 0x39 } ?? digits.endIndex
         guard end > digits.startIndex, digits[end...].allSatisfy({ $0 == 0x20 || $0 == 0x09 }) else { return nil }
         var seconds = 0
-        for digit in digits[..<end] {
-            seconds = min(seconds * 10 + Int(digit - 0x30), longest)
-        }
+        for digit in digits[..<end] { seconds = min(seconds * 10 + Int(digit - 0x30), longest) }
         return seconds
     }
 }

@@ -1,7 +1,6 @@
 public import RingbackBase
 
-/// A client as the provider registered it (RFC 7591 section 3.2.1). Where it differs from the request, the response
-/// counts.
+/// A client as the provider registered it (RFC 7591 section 3.2.1), which may differ from the request.
 public struct RegisteredClient: Sendable, Equatable {
     public let clientID: String
     public let authentication: ClientAuthentication
@@ -9,31 +8,25 @@ public struct RegisteredClient: Sendable, Equatable {
     public let secret: Secret?
     /// Unix seconds; nil if the secret does not expire.
     public let secretExpiresAt: Int?
-    /// The registered redirect URIs; nil if the response does not contain them.
+    /// Nil if the response does not contain them.
     public let redirectURIs: [String]?
 }
 
-/// A registration response, read in two steps. The first step finds the registration access token, which cannot be
-/// obtained again: it must be stored or used before anything else in the response can fail. The second step checks the
-/// rest.
+/// A registration response. The first step finds the registration access token, which cannot be obtained again: it must
+/// be stored or used before anything else in the response can fail. The second step checks the rest.
 public struct RegistrationResponse: Sendable {
     /// Nil if the provider gave no registration access token.
     public let management: RegistrationManagement?
     private let outcome: Result<JSONObject, OAuthError>
-
-    /// The maximum length of a `client_id` in bytes.
+    /// In bytes.
     private static let longestClientID = 1_024
-    /// The maximum length of a secret in bytes.
     private static let longestSecret = 8_192
 
-    /// The first step.
-    ///
-    /// - Parameter issuer: the provider's issuer. A URL in the response must not name another IP address.
-    /// - Throws:
-    ///   - `.refused`: an error response (section 3.2.2: `invalid_redirect_uri`, `invalid_client_metadata`); status 401
-    ///     or 403 without an error code gives `invalid_token` or `access_denied`.
-    ///   - `.unavailable`: status 408, 425, 429 or 5xx.
-    ///   - `.invalid`: not a response of a registration endpoint.
+    /// The first step. A URL in the response must not name another IP address than that of `issuer`. Throws:
+    /// - `.refused`: an error response (section 3.2.2: `invalid_redirect_uri`, `invalid_client_metadata`); status 401
+    ///   or 403 without an error code gives `invalid_token` or `access_denied`.
+    /// - `.unavailable`: status 408, 425, 429 or 5xx.
+    /// - `.invalid`: not a response of a registration endpoint.
     public init(reading response: HTTPResponse, issuer: String) throws(OAuthError) {
         let isSuccess = (200..<300).contains(response.status)
         let object: JSONObject
@@ -52,8 +45,7 @@ public struct RegistrationResponse: Sendable {
         guard isSuccess else {
             let errorResponse = try ResponseReader.errorResponse(in: object, status: response.status, of: .registration)
             if let errorResponse { throw .refused(errorResponse) }
-            let error = OAuthError.invalid(
-                .registration, reason: "HTTP \(response.status) without an OAuth error")
+            let error = OAuthError.invalid(.registration, reason: "HTTP \(response.status) without an OAuth error")
             throw RegistrationResponse.meaning(of: error, response)
         }
         management = RegistrationManagement(
@@ -64,35 +56,29 @@ public struct RegistrationResponse: Sendable {
 
     /// The codes are those of RFC 6750 section 3.1. Many servers send only the status.
     private static func meaning(of error: OAuthError, _ response: HTTPResponse) -> OAuthError {
-        guard case .invalid = error else { return error }
-        switch response.status {
-        case 401: return .refused(.init(code: "invalid_token", message: nil, status: 401))
-        case 403: return .refused(.init(code: "access_denied", message: nil, status: 403))
-        default: return error
-        }
+        let codes = [401: "invalid_token", 403: "access_denied"]
+        guard case .invalid = error, let code = codes[response.status] else { return error }
+        return .refused(.init(code: code, message: nil, status: response.status))
     }
 
-    /// The `client_id`, if it can be read. It identifies a registration that cannot be used.
+    /// Identifies a registration that cannot be used, too; nil if it cannot be read.
     public var clientID: String? {
         guard case .success(let object) = outcome else { return nil }
         return TokenText.secret(
             object["client_id"]?.string, allowsSpace: true, limit: RegistrationResponse.longestClientID)?.revealed()
     }
 
-    /// The second step: the client. Throws if it cannot be used.
-    ///
-    /// - `.invalid`: no `client_id`, a member of the wrong type, a secret that is missing or has characters that are
-    ///   not allowed in a header, or an authentication method that we do not support.
+    /// The second step. Throws `.invalid` for no `client_id`, a member of the wrong type, a secret that is missing or
+    /// has characters that are not allowed in a header, or an authentication method that we do not support.
     public func client(asked request: ClientRegistrationRequest) throws(OAuthError) -> RegisteredClient {
         try client(usual: request.authentication)
     }
 
-    /// The client of a registration that was read or updated (RFC 7592 section 3); it throws as ``client(asked:)``
-    /// does.
+    /// The client of a registration that was read or updated (RFC 7592 section 3). Throws as ``client(asked:)``.
     public func client() throws(OAuthError) -> RegisteredClient { try client(usual: .none) }
 
-    /// Requests the same registration again. The provider may then issue a new secret (RFC 7592 section 2.2). Nil
-    /// if there was no usable response, or if the address for the request is unknown.
+    /// Requests the same registration again: the provider may then issue a new secret (RFC 7592 section 2.2). Nil
+    /// without a usable response or an address for the request.
     public func update(with management: RegistrationManagement) -> HTTPRequest? {
         guard case .success(let object) = outcome, clientID != nil else { return nil }
         // Section 2.2: none of these may be sent. The secret may be left out.

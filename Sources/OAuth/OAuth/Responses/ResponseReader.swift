@@ -1,14 +1,12 @@
 import RingbackBase
 
-/// The checks that are common to all responses of providers: status, JSON, error. A status that means "later" is never
-/// treated as an error response, whatever the body says, because proxies send bodies too.
+/// The checks of all responses: status, JSON, error. A status that means "later" is never treated as an error response,
+/// whatever the body says, because proxies send bodies too.
 enum ResponseReader {
-    /// Throws for responses that say nothing about the request: status 408, 425, 429, 5xx, redirects, and truncated
-    /// ones.
+    /// Throws for responses that say nothing about the request: status 408, 425, 429, 5xx, redirects, truncated ones.
     static func checkStatus(_ response: HTTPResponse, of kind: OAuthError.Response) throws(OAuthError) {
         switch response.status {
-        case 408, 425, 429, 500...599:
-            throw failure(response, kind) ?? unavailable(response, kind)
+        case 408, 425, 429, 500...599: throw failure(response, kind) ?? unavailable(response, kind)
         case 300..<400:
             // Following a redirect could send codes and tokens to a host that is not configured.
             throw .invalid(kind, reason: "a redirect, which is not followed (HTTP \(response.status))")
@@ -22,8 +20,7 @@ enum ResponseReader {
         }
     }
 
-    /// What an error response says for people: OAuth's `error_description`, or the member that the server has in its
-    /// place. Nil if it says nothing.
+    /// The text for people: OAuth's `error_description`, or the member that the server has in its place.
     static func statedText(in object: JSONObject) -> String? {
         let names = ["error_description", "message", "msg", "detail", "errorSummary", "error_message", "description"]
         let details = object["detail"]?.array ?? object["errors"]?.array ?? []
@@ -91,8 +88,8 @@ enum ResponseReader {
         return String(decoding: type, as: UTF8.self).lowercased()
     }
 
-    /// The OAuth error in a response (RFC 6749 section 5.2), also in the nested forms of some servers. Nil without an
-    /// `error`. Throws `.invalid` if it is not a text.
+    /// The OAuth error in a response (RFC 6749 section 5.2), also in the nested forms of some servers. Throws
+    /// `.invalid` if it is not a text.
     static func errorResponse(
         in object: JSONObject, status: Int, of kind: OAuthError.Response
     ) throws(OAuthError) -> OAuthError.ErrorResponse? {
@@ -112,7 +109,7 @@ enum ResponseReader {
 }
 
 /// Reads lifetimes leniently: as a number, a quoted number or a fraction. A lifetime is less important than the token
-/// beside it, so no form of it makes a response fail, and no number can trap.
+/// beside it, so no form of it makes a response fail.
 enum LenientNumber {
     /// A year in seconds; longer lifetimes are reduced to it.
     static let longest = 31_536_000
@@ -127,8 +124,8 @@ enum LenientNumber {
         }
     }
 
-    /// Unix seconds of the years 1970 to 9999, as a number, a quoted number, or a date and time (RFC 3339). A number too
-    /// large for that is in milliseconds.
+    /// Unix seconds of the years 1970 to 9999: a number, a quoted number, or a date and time (RFC 3339). A larger
+    /// number is in milliseconds.
     static func instant(_ value: JSON?) -> Int? {
         let seconds: Double? =
             switch value {
@@ -155,21 +152,24 @@ enum LenientNumber {
     }
 }
 
-/// Text from a provider for users or logs, with a maximum length and without terminal escapes, line breaks and
-/// characters that change the direction of the text.
+/// Text from a provider, of limited length, without terminal escapes, line breaks and characters that change the
+/// direction of the text.
 enum CheckedText {
-    /// The maximum length of an error code.
     static let maxCode = 64
-    /// The maximum length of a description.
     static let maxDescription = 300
 
-    /// An `error` such as `access_denied`: the characters that RFC 6749 appendix A.7 allows; others become question
-    /// marks.
-    static func code(_ text: String) -> String { clean(text, limit: maxCode) }
+    /// The characters that RFC 6749 appendix A.7 allows (%x20-21 / %x23-5B / %x5D-7E); others become question marks.
+    static func code(_ text: String) -> String {
+        var kept = String.UnicodeScalarView()
+        for scalar in text.unicodeScalars.prefix(maxCode) {
+            let isAllowed = scalar.value >= 0x20 && scalar.value <= 0x7E && scalar != "\"" && scalar != "\\"
+            kept.append(isAllowed ? scalar : "?")
+        }
+        return String(kept)
+    }
 
-    /// An `error_description`; nil if it is empty. Its letters may be of any language, though RFC 6749 appendix A.8
-    /// allows ASCII only. White space and line breaks become single blanks; control, format and unassigned characters
-    /// are left out.
+    /// Nil if it is empty. Its letters may be of any language, though RFC 6749 appendix A.8 allows ASCII only. White
+    /// space and line breaks become single blanks; control, format and unassigned characters are left out.
     static func description(_ text: String?) -> String? {
         var kept = String.UnicodeScalarView()
         var isBlankDue = false
@@ -187,23 +187,11 @@ enum CheckedText {
         }
         return kept.isEmpty ? nil : String(kept)
     }
-
-    /// Replaces each scalar outside %x20-21 / %x23-5B / %x5D-7E by a question mark.
-    private static func clean(_ text: String, limit: Int) -> String {
-        var kept = String.UnicodeScalarView()
-        for scalar in text.unicodeScalars.prefix(limit) {
-            let isAllowed = scalar.value >= 0x20 && scalar.value <= 0x7E && scalar != "\"" && scalar != "\\"
-            kept.append(isAllowed ? scalar : "?")
-        }
-        return String(kept)
-    }
 }
 
-/// Token responses in form encoding. RFC 6749 does not allow them, but GitHub sends them unless JSON is requested.
-/// Names and values mean the same as in JSON, and a repeated name is an error too.
+/// Token responses in form encoding, which RFC 6749 does not allow. GitHub sends them unless JSON is requested.
 extension ResponseReader {
-    /// The token response as an object, from JSON or a form. The body decides, because some servers send either with
-    /// the wrong media type.
+    /// From JSON or a form. The body decides, because some servers send either with the wrong media type.
     static func tokenObject(in response: HTTPResponse) throws(OAuthError) -> JSONObject {
         guard isForm(response) else { return try object(in: response, of: .token) }
         let pairs: [FormEncoding.Pair]

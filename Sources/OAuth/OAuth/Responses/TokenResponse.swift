@@ -1,23 +1,18 @@
 public import RingbackBase
 
 /// A token response, read in two steps. The first step finds the refresh token, which may be a rotated one: it must be
-/// stored durably before anything else in the response can fail. The second step checks the rest.
-///
-/// The refresh token is taken from every response that has a readable one, even if everything else is malformed,
-/// including the status and the JSON itself (see ``RefreshTokenSalvage``).
+/// stored durably before anything else can fail. It is taken from every response that has a readable one, even if the
+/// status or the JSON is malformed (see ``RefreshTokenSalvage``). The second step checks the rest.
 public struct TokenResponse: Sendable {
-    /// The new refresh token, with only its characters checked; nil if the old one remains valid.
+    /// With only its characters checked; nil if the old one remains valid.
     public let refreshToken: Secret?
     private let outcome: Result<TokenSet, OAuthError>
 
-    /// The first step. Throws:
-    ///
+    /// The first step. From a truncated response only the refresh token is taken. Throws:
     /// - `.refused`: an OAuth error response, with any status below 500 (GitHub sends them with 200).
     /// - `.unavailable`: status 408, 425, 429 or 5xx, or an error code that means "later".
     /// - `.failing`: status 5xx with an OAuth error.
     /// - `.invalid`: not a response of a token endpoint: a web page, a redirect, an empty or malformed body.
-    ///
-    /// From a truncated response only the refresh token is taken, even if the rest looks complete.
     public init(reading response: HTTPResponse) throws(OAuthError) {
         let isSuccess = (200..<300).contains(response.status)
         let object: JSONObject
@@ -31,8 +26,7 @@ public struct TokenResponse: Sendable {
             return
         }
         if isSuccess, let token = TokenText.secret(object["refresh_token"]?.string, allowsSpace: true) {
-            // From here on nothing throws: even a response with both an error and tokens must not lose this refresh
-            // token.
+            // From here on nothing throws: even a response with both an error and tokens must not lose this token.
             refreshToken = token
             outcome = TokenResponse.rest(of: object, token)
             return
@@ -51,7 +45,7 @@ public struct TokenResponse: Sendable {
         outcome = TokenResponse.rest(of: object, nil)
     }
 
-    /// The second step: the tokens. Throws if they cannot be used.
+    /// The second step. Throws if the tokens cannot be used.
     public func tokenSet() throws(OAuthError) -> TokenSet { try outcome.get() }
 
     /// The codes for "later" belong to RFC 6749 section 4.1.2.1, but servers also use them here.
@@ -60,8 +54,7 @@ public struct TokenResponse: Sendable {
     ) -> OAuthError {
         switch errorResponse.code {
         case "temporarily_unavailable", "server_error", "slow_down": ResponseReader.unavailable(response, .token)
-        // GitHub's code for an invalid refresh token, sent with status 200. It is mapped to the standard's code, which
-        // the rest of the code checks.
+        // GitHub's code for an invalid refresh token, sent with status 200.
         case "bad_refresh_token":
             .refused(.init(code: "invalid_grant", message: errorResponse.message, status: errorResponse.status))
         case "invalid_grant":
@@ -74,8 +67,7 @@ public struct TokenResponse: Sendable {
     }
 
     /// Microsoft also sends `invalid_grant` for valid grants, with a `suberror` that says what is missing: a second
-    /// factor, another device or place, or consent. These get another code, so that the session is not ended.
-    /// `bad_token` and others do end it.
+    /// factor, another device or place, or consent. Another code keeps the session. `bad_token` and others end it.
     private static func livingGrant(_ suberror: String?) -> String? {
         switch suberror {
         case "consent_required": "consent_required"
@@ -89,10 +81,6 @@ public struct TokenResponse: Sendable {
         case nil, .null?, .string("")?: break
         default: return .failure(.invalid(.token, reason: "an error and a refresh token in one response"))
         }
-        do throws(OAuthError) {
-            return .success(try TokenSet(parsing: object, refreshToken: refreshToken))
-        } catch {
-            return .failure(error)
-        }
+        return Result { () throws(OAuthError) in try TokenSet(parsing: object, refreshToken: refreshToken) }
     }
 }

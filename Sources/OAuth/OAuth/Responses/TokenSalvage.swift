@@ -2,16 +2,13 @@ import RingbackBase
 
 /// Extracts a refresh token from a response that cannot be used as a whole. The provider may have rotated, and the old
 /// token is then invalid. Only an unambiguous value is taken:
-///
-/// - from a success that is not valid JSON (cut off, followed by a debug message, with a member twice), see
-///   ``MemberSalvage``; from a form that was cut off;
+/// - from a success that is not valid JSON, see ``MemberSalvage``; from a form that was cut off;
 /// - from a success in which other text is before the object, such as `)]}'`, a function's name or a warning;
 /// - from the one token set in a member of the outermost object, in a list or in a text;
 /// - from a complete token set whose status is neither a success nor a redirect.
 enum RefreshTokenSalvage {
     private static let name = "refresh_token"
 
-    /// The refresh token; nil if there is none.
     static func token(in response: HTTPResponse) -> Secret? {
         guard (200..<300).contains(response.status) else {
             // Redirects come from networks that ask for a sign-in of their own.
@@ -81,8 +78,8 @@ enum RefreshTokenSalvage {
         }
     }
 
-    /// The object at the end of a text that is not JSON; after it there may be only the end of a call. The name must not
-    /// occur before. An object inside of one that was cut off is never taken: it is not the first one.
+    /// The object at the end of a text that is not JSON; after it there may be only the end of a call. The name must
+    /// not occur before. An object inside of one that was cut off is never taken: it is not the first one.
     private static func surroundedObject(in bytes: [UInt8]) -> JSONObject? {
         let isSpace: (UInt8) -> Bool = { [0x20, 0x09, 0x0A, 0x0D].contains($0) }
         guard bytes.first(where: { !isSpace($0) }) != UInt8(ascii: "["),
@@ -97,13 +94,11 @@ enum RefreshTokenSalvage {
     }
 }
 
-/// Extracts one member's text from a successful response that is not valid JSON: it was cut off, is followed by a debug
-/// message, or has a member twice. For tokens that a provider has just created, which cannot be obtained again.
-///
-/// Only an unambiguous value is taken: a complete member of the outermost object that is followed by a comma, a brace
-/// or the end, after well-formed text, and whose name does not occur again, not even in the part that cannot be parsed.
+/// Extracts one member's text from a success that is not valid JSON: it was cut off, is followed by a debug message, or
+/// has a member twice. For tokens that a provider has just created, which cannot be obtained again. Only an unambiguous
+/// value is taken: a complete member of the outermost object that is followed by a comma, a brace or the end, after
+/// well-formed text, and whose name does not occur again, not even in the part that cannot be parsed.
 enum MemberSalvage {
-    /// The member's text; nil if there is no such member or it is no text.
     static func text(of name: String, in body: [UInt8]) -> String? {
         var scanner = Scanner(bytes: body, name: name)
         return scanner.member()
@@ -119,8 +114,7 @@ enum MemberSalvage {
         }
     }
 
-    /// The text with every `\uXXXX` of an ASCII character replaced by that character, inside strings or not. Other
-    /// escapes are not needed to write the name.
+    /// Replaces every `\uXXXX` of an ASCII character. Other escapes are not needed to write the name.
     private static func unescaped(_ text: ArraySlice<UInt8>) -> [UInt8] {
         var plain: [UInt8] = []
         var index = text.startIndex
@@ -139,20 +133,13 @@ enum MemberSalvage {
         return plain
     }
 
-    /// Scans the bytes without building values. It stores only the open brackets, so depth and number of values are not
-    /// limited.
+    /// Scans the bytes without building values, so depth and number of values are not limited.
     private struct Scanner {
         let bytes: [UInt8]
         let name: String
         var position = 0
         /// True if a comment contains the name.
-        private var isNamedInComment = false
-
-        init(bytes: [UInt8], name: String) {
-            self.bytes = bytes
-            self.name = name
-        }
-
+        var isNamedInComment = false
         private var current: UInt8? { position < bytes.count ? bytes[position] : nil }
 
         mutating func member() -> String? {
@@ -191,8 +178,7 @@ enum MemberSalvage {
             return name
         }
 
-        /// The string in these bytes; nil if they are another value or malformed. One in single quotes must need no
-        /// escapes.
+        /// Nil if the bytes are no well-formed string. One in single quotes must need no escapes.
         private func text(_ range: Range<Int>) -> String? {
             guard bytes[range].first == UInt8(ascii: "'") else { return (try? JSON(parsing: bytes[range]))?.string }
             let inside = bytes[range].dropFirst().dropLast()

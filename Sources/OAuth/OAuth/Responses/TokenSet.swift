@@ -1,25 +1,25 @@
 public import RingbackBase
 
-/// A checked token response (RFC 6749 section 5.1). The access token and its type are checked strictly, but a missing
-/// type means `Bearer`. Lifetimes and scopes are read leniently, so that no session is lost because of them.
+/// A checked token response (RFC 6749 section 5.1). The access token and its type are checked strictly; lifetimes and
+/// scopes are read leniently, so that no session is lost because of them.
 public struct TokenSet: Sendable, Equatable {
     /// At most 64 KiB of printable ASCII without spaces.
     public let accessToken: Secret
     /// `Bearer`, in this spelling.
     public let tokenType: String
-    /// The access token's lifetime in seconds, 1...one year; nil if it is not stated. Zero and less state nothing: no
-    /// provider issues a token that has expired.
+    /// In seconds, 1...one year; nil if it is not stated. Zero and less state nothing: no provider issues a token that
+    /// has expired.
     public let expiresIn: Int?
-    /// When the access token expires, in Unix seconds by the provider's clock; nil if it is not stated.
+    /// In Unix seconds by the provider's clock; nil if it is not stated.
     public let expiresAt: Int?
     public let refreshToken: Secret?
     /// Not verified.
     public let idToken: Secret?
-    /// Space-separated; nil if it is missing, which means: as requested.
+    /// Space-separated; nil means: as requested.
     public let scope: String?
-    /// The refresh token's lifetime in seconds; nil if it is not stated.
+    /// In seconds; nil if it is not stated.
     public let refreshExpiresIn: Int?
-    /// The type of an exchanged token (RFC 8693 section 2.2.1); nil if it is not stated.
+    /// RFC 8693 section 2.2.1.
     public let issuedTokenType: String?
 
     init(parsing object: JSONObject, refreshToken: Secret?) throws(OAuthError) {
@@ -40,11 +40,9 @@ public struct TokenSet: Sendable, Equatable {
         expiresAt = LenientNumber.instant(object["expires_at"]) ?? LenientNumber.instant(object["expires_on"])
     }
 
-    /// The access token's lifetime in seconds from now on: as stated; else until the stated time; else as its claims
-    /// `exp` and `iat` say, if it is a JSON Web Token. Nil if it is unknown. The claims are not verified: nobody gains by
-    /// a wrong lifetime of a token of their own.
-    ///
-    /// - Parameter now: Unix seconds by our clock, which may be wrong: a time that has passed already says nothing.
+    /// The access token's lifetime in seconds: as stated; else until the stated time; else as the claims `exp` and
+    /// `iat` say, which are not verified: nobody gains by a wrong lifetime of a token of their own. Nil if it is
+    /// unknown. `now` in Unix seconds by our clock, which may be wrong: a time that has passed already says nothing.
     public func lifetime(now: Int) -> Int? {
         if let expiresIn { return expiresIn }
         let claims = TokenSet.claims(of: accessToken)
@@ -95,7 +93,7 @@ public struct TokenSet: Sendable, Equatable {
     }
 
     /// ``scope`` with one space between scopes. GitHub and others separate them by commas, but a comma may also be part
-    /// of a scope (RFC 6749 section 3.3). So commas are separators only if no requested scope contains one.
+    /// of a scope (RFC 6749 section 3.3): they are separators only if no requested scope contains one.
     public func scope(askedFor asked: [String]) -> String? {
         guard let scope, scope.utf8.contains(UInt8(ascii: ",")), !asked.contains(where: { $0.contains(",") }) else {
             return scope
@@ -105,9 +103,8 @@ public struct TokenSet: Sendable, Equatable {
 
     /// The members of Keycloak and GitHub. Keycloak sends zero for an offline token, which does not expire.
     private static func refreshLifetime(_ object: JSONObject) -> Int? {
-        let stated =
-            LenientNumber.seconds(object["refresh_expires_in"])
-            ?? LenientNumber.seconds(object["refresh_token_expires_in"])
+        let names = ["refresh_expires_in", "refresh_token_expires_in"]
+        let stated = names.lazy.compactMap { LenientNumber.seconds(object[$0]) }.first
         return stated == 0 ? nil : stated
     }
 }
@@ -115,11 +112,10 @@ public struct TokenSet: Sendable, Equatable {
 /// The syntax of tokens: RFC 6749 appendix A.12 and A.17 allow printable ASCII. Other characters could break the header
 /// or form in which the token is sent.
 enum TokenText {
-    /// The maximum length of a token or code in bytes.
+    /// In bytes.
     static let maxLength = 65_536
 
-    /// The text as a token: 1 byte to 64 KiB of printable ASCII, with spaces only if they are allowed. Nil for other
-    /// text.
+    /// Nil for an empty or longer text, or other characters. A space is accepted only with `allowsSpace`.
     static func secret(_ text: String?, allowsSpace: Bool = false, limit: Int = maxLength) -> Secret? {
         guard let text, !text.isEmpty, text.utf8.count <= limit else { return nil }
         let lowest: UInt8 = allowsSpace ? 0x20 : 0x21
@@ -129,15 +125,14 @@ enum TokenText {
 
 /// Lists of scopes (RFC 6749 section 3.3).
 public enum ScopeList {
-    /// The largest number of scopes that is taken from a document of another party.
+    /// The most scopes that are taken from a document of another party.
     static let most = 200
 
-    /// True for a character of a scope.
     public static func isCharacter(_ byte: UInt8) -> Bool {
         byte > 0x20 && byte < 0x7F && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
     }
 
-    /// The scopes of another party's list that are used: each valid one once, in the list's order, ``most`` at most.
+    /// Each valid scope of another party's list once, in the list's order, ``most`` at most.
     static func taking(_ stated: [String]) -> [String] {
         var scopes: [String] = []
         for scope in stated where scopes.count < most && !scope.isEmpty && scope.utf8.allSatisfy(isCharacter) {
@@ -146,7 +141,6 @@ public enum ScopeList {
         return scopes
     }
 
-    /// The value of the parameter `scope`; nil without scopes.
     static func text(_ scopes: [String]) -> String? { scopes.isEmpty ? nil : scopes.joined(separator: " ") }
 
     /// The scopes of both lists, each once: those of the first, then the others of the second.

@@ -4,11 +4,7 @@ public import RingbackBase
 public enum UserinfoRequest {
     /// A GET with the access token in the `Authorization` field, because URLs are logged (RFC 9700 section 4.3.2).
     public static func build(endpoint: String, accessToken: Secret) -> HTTPRequest {
-        HTTPRequest(
-            url: endpoint, fields: HTTPFields([("Accept", "application/json")]),
-            authorization: Secret(bytes: Array("Bearer ".utf8) + accessToken.revealedBytes()),
-            limits: HTTPLimits(maxBody: HTTPRequest.maxResponse)
-        )
+        .document(at: endpoint, authorization: .bearer(accessToken))
     }
 }
 
@@ -18,20 +14,18 @@ public struct Userinfo: Sendable, Equatable {
     public let subject: String?
     public let claims: JSONObject
 
-    /// Reads an unsigned response; for a signed one see ``signedToken(in:)``. If `subject` is given, `sub` must be
-    /// equal, byte for byte.
-    ///
-    /// Throws `.refused` with `invalid_token` for status 401 and `insufficient_scope` for 403 (RFC 6750 section 3.1),
-    /// without the provider's message: these errors say nothing about the grant. Otherwise throws `.unavailable` or
-    /// `.invalid`.
+    /// Reads an unsigned response; for a signed one see ``signedToken(in:)``. `sub` must be equal to `subject`, if
+    /// given. Throws `.refused` with `invalid_token` for status 401 and `insufficient_scope` for 403 (RFC 6750 section
+    /// 3.1), without the provider's message: these errors say nothing about the grant. Otherwise throws `.unavailable`
+    /// or `.invalid`.
     public init(
         parsing response: HTTPResponse, subject: String?, dialect: UserinfoDialect = .openID
     ) throws(OAuthError) {
         try ResponseReader.checkStatus(response, of: .userinfo)
         switch response.status {
         case 200: break
-        case 401: throw .refused(OAuthError.ErrorResponse(code: "invalid_token", message: nil, status: 401))
-        case 403: throw .refused(OAuthError.ErrorResponse(code: "insufficient_scope", message: nil, status: 403))
+        case 401: throw .refused(.init(code: "invalid_token", message: nil, status: 401))
+        case 403: throw .refused(.init(code: "insufficient_scope", message: nil, status: 403))
         default: throw .invalid(.userinfo, reason: "HTTP \(response.status)")
         }
         guard ResponseReader.mediaType(of: response) != "application/jwt" else {
@@ -41,7 +35,7 @@ public struct Userinfo: Sendable, Equatable {
         try self.init(claims: dialect.claims(in: object), subject: subject)
     }
 
-    /// Claims of a response that was checked. Throws `.invalid` if they belong to another subject.
+    /// Throws `.invalid` if the checked claims belong to another subject.
     init(claims: JSONObject, subject: String?) throws(OAuthError) {
         switch claims["sub"] {
         case .string(let text)? where text.isSubject: self.subject = text
@@ -60,8 +54,8 @@ public struct Userinfo: Sendable, Equatable {
 
 /// Signed userinfo (OpenID Connect Core section 5.3.2), for clients that are registered for it.
 extension Userinfo {
-    /// The token of a successful response of type `application/jwt`; nil for other responses, which
-    /// ``init(parsing:subject:)`` reads. Use ``IDToken/isKeyMissing(for:in:)`` for it as for an ID token.
+    /// The token of a successful response of type `application/jwt`; nil for others. ``IDToken/isKeyMissing(for:in:)``
+    /// applies to it too.
     public static func signedToken(in response: HTTPResponse) -> Secret? {
         guard response.status == 200, !response.isTruncated, ResponseReader.mediaType(of: response) == "application/jwt"
         else { return nil }
@@ -69,11 +63,9 @@ extension Userinfo {
     }
 
     /// Verifies a signed response: the provider's keys must have signed it, `iss`, `aud` and the subject must match,
-    /// and its times, if there are any, must be valid. Throws `.invalid(.userinfo, reason:)`.
-    ///
-    /// - Parameter expected: only issuer, client, subject, time and algorithms are compared. The issuer is the ID token's
-    ///   own `iss` if that of the metadata is a template; the algorithms are
-    ///   ``ProviderMetadata/allowedUserinfoAlgorithms``.
+    /// and its times, if any, must be valid. Throws `.invalid(.userinfo, reason:)`. In `expected`, the issuer is the ID
+    /// token's own `iss` if that of the metadata is a template; the algorithms are
+    /// ``ProviderMetadata/allowedUserinfoAlgorithms``.
     public init(
         verifying token: Secret, keys: JSONWebKeySet, expecting expected: IDTokenExpectations
     ) throws(OAuthError) {
@@ -115,13 +107,13 @@ extension Userinfo {
     }
 }
 
-/// The member names of a userinfo response: OpenID Connect's, or a provider's own, which are converted to those.
+/// The member names of a userinfo response: OpenID Connect's, or a provider's own.
 public enum UserinfoDialect: Sendable, Equatable {
     case openID
     /// `GET /user` of GitHub's API. The subject is the numeric id, because login names can be changed and reused.
     case gitHub
 
-    /// The claims under OpenID Connect's names (Core section 5.1). Others are left out.
+    /// Under OpenID Connect's names (Core section 5.1). Others are left out.
     func claims(in object: JSONObject) -> JSONObject {
         switch self {
         case .openID: return object

@@ -5,7 +5,7 @@ public enum MessageChannel: String, Sendable {
     case sms
     case whatsapp
 
-    /// Throws for any other word.
+    /// Throws for `channel`.
     public init(parsing word: String) throws(FieldError) {
         guard let channel = MessageChannel(rawValue: word) else {
             throw FieldError(field: "channel", reason: "sms or whatsapp")
@@ -18,17 +18,15 @@ public enum MessageChannel: String, Sendable {
 public struct MailLink: Sendable, Equatable {
     /// ``SupabaseRedirect/url``; nil for the project's Site URL.
     public var redirectTo: String?
-    /// The PKCE challenge of the flow, which usually expires five minutes after the request. Nil if the code is typed
-    /// or the link's hash is posted.
+    /// The PKCE challenge of the flow, which usually expires after five minutes. Nil if the code is typed or the link's
+    /// hash is posted.
     public var challenge: String?
 
-    /// Creates a link.
     public init(redirectTo: String? = nil, challenge: String? = nil) {
         self.redirectTo = redirectTo
         self.challenge = challenge
     }
 
-    /// No link: the code is typed.
     public static let none = MailLink()
 }
 
@@ -41,7 +39,6 @@ public struct NewUser: Sendable, Equatable {
     /// For a phone number; nil for the server's default, SMS.
     public var channel: MessageChannel?
 
-    /// Creates the data.
     public init(contact: Contact, password: Secret, data: JSONObject? = nil, channel: MessageChannel? = nil) {
         self.contact = contact
         self.password = password
@@ -51,44 +48,38 @@ public struct NewUser: Sendable, Equatable {
 }
 
 extension SupabaseRequest where Response == SignUpResponse {
-    /// Creates a user. For a phone number `link` is ignored, because the server rejects a challenge there. Throws for
-    /// `password` and `channel`.
+    /// For a phone number `link` is ignored: the server rejects a challenge there. Throws for `password` and `channel`.
     public static func signUp(
         _ user: NewUser, link: MailLink = .none, captcha: Secret? = nil
     ) throws(FieldError) -> Self {
         try PasswordRule.check(user.password, isNew: true)
+        let channel = try user.contact.accepting(user.channel)
         return .mailing(
             "/signup", user.contact, link, captcha,
-            [
-                "password": .secret(user.password), "data": .optional(user.data),
-                "channel": try user.contact.accepting(user.channel),
-            ])
+            ["password": .secret(user.password), "data": .optional(user.data), "channel": channel])
     }
 }
 
 /// Requests that send messages.
 extension SupabaseRequest where Response == EmptyResponse {
-    /// Sends a one-time code; a mail also has a link. If `createsUser` is false, an unknown address gives the error
-    /// `otp_disabled`. Throws for `channel`.
+    /// A mail also has a link. If `createsUser` is false, an unknown address gives `otp_disabled`. Throws for
+    /// `channel`.
     public static func sendCode(
         to contact: Contact, createsUser: Bool = true, data: JSONObject? = nil, channel: MessageChannel? = nil,
         link: MailLink = .none, captcha: Secret? = nil
     ) throws(FieldError) -> Self {
-        .mailing(
+        let channel = try contact.accepting(channel)
+        return .mailing(
             "/otp", contact, link, captcha,
-            [
-                "create_user": .bool(createsUser), "data": .optional(data),
-                "channel": try contact.accepting(channel),
-            ])
+            ["create_user": .bool(createsUser), "data": .optional(data), "channel": channel])
     }
 
-    /// Sends a mail for resetting a forgotten password. The server's response is the same for an unknown address.
+    /// For a forgotten password. The server's response is the same for an unknown address.
     public static func sendRecovery(to address: EmailAddress, link: MailLink = .none, captcha: Secret? = nil) -> Self {
         .mailing("/recover", .email(address), link, captcha, [:])
     }
 
-    /// Sends a message again. `contact` is the user's current address or number, also for a change. Throws for `type`
-    /// if the kind does not fit the contact.
+    /// `contact` is the user's current one, also for a change. Throws for `type` if the kind does not fit it.
     public static func resend(
         _ kind: Resending, to contact: Contact, link: MailLink = .none, captcha: Secret? = nil
     ) throws(FieldError) -> Self {
@@ -139,12 +130,11 @@ public struct BrowserSignIn: Sendable {
     public var scopes: [String]
     /// Where the browser comes back to: ``SupabaseRedirect/url``.
     public var redirectTo: String
-    /// The challenge of the flow's ``PKCE``.
+    /// Of the flow's ``PKCE``.
     public var challenge: String
     /// Additional parameters for the provider: `prompt`, `login_hint`, `access_type` ...
     public var params: [(String, String)]
 
-    /// Creates a request.
     public init(
         provider: String, scopes: [String] = [], redirectTo: String, challenge: String,
         params: [(String, String)] = []
@@ -156,22 +146,20 @@ public struct BrowserSignIn: Sendable {
         self.params = params
     }
 
-    /// The query of the authorization endpoint. Our own parameters come first, because the server uses the first of two
-    /// parameters with the same name. Throws for `oauth_provider`.
+    /// Our own parameters come first, because the server uses the first of two with the same name. Throws for
+    /// `oauth_provider`.
     fileprivate func query() throws(FieldError) -> [(String, String)] {
         var query = [("provider", try ProviderName.checked(provider))]
         if !scopes.isEmpty { query.append(("scopes", scopes.joined(separator: " "))) }
-        query.append(("redirect_to", redirectTo))
-        query.append(("code_challenge", challenge))
+        query += [("redirect_to", redirectTo), ("code_challenge", challenge)]
         query.append(("code_challenge_method", JSONObject.challengeMethod))
         return query + params
     }
 }
 
 extension SupabaseRequest where Response == ProviderRedirect {
-    /// The URL that the browser is to open, requested by the daemon itself. It can then report a disabled provider as
-    /// an error; a browser would show a page of JSON. The gateway does not require the project's key here, but the
-    /// request has it anyway. Throws for `oauth_provider`.
+    /// The URL that the browser is to open, requested by the daemon itself: it can report a disabled provider as an
+    /// error, where a browser would show a page of JSON. Throws for `oauth_provider`.
     public static func authorization(_ signIn: BrowserSignIn) throws(FieldError) -> Self {
         Self("GET", "/authorize", query: try signIn.query())
     }
@@ -202,14 +190,14 @@ public enum Organization: Sendable, Equatable {
 }
 
 extension SupabaseRequest where Response == URLResponse {
-    /// Requests the URL at which the user of the access token adds an identity. The code that comes back belongs to a
-    /// new session of the same user. Throws for `oauth_provider`.
+    /// The URL at which the user of the access token adds an identity. The code that comes back belongs to a new
+    /// session of the same user. Throws for `oauth_provider`.
     public static func identityLink(_ signIn: BrowserSignIn) throws(FieldError) -> Self {
         Self("GET", "/user/identities/authorize", query: try signIn.query() + [("skip_http_redirect", "true")])
     }
 
-    /// Requests the URL of an organization's identity provider. This is the only request with `redirect_to` in the
-    /// body. The sign-in must be finished within 2 minutes. Throws for `domain` and `provider_id`.
+    /// The URL of an organization's identity provider. The sign-in must be finished within 2 minutes. Throws for
+    /// `domain` and `provider_id`.
     public static func singleSignOn(
         _ organization: Organization, redirectTo: String, challenge: String, captcha: Secret? = nil
     ) throws(FieldError) -> Self {
@@ -223,17 +211,15 @@ extension SupabaseRequest where Response == URLResponse {
     }
 }
 
-/// Requests that give a session. Those to the token endpoint have the grant type in the query, and the other parameters
-/// in a JSON body.
+/// Requests that give a session.
 extension SupabaseRequest where Response == SessionResponse {
-    /// Creates an anonymous user.
     public static func signUpAnonymously(data: JSONObject? = nil, captcha: Secret? = nil) -> Self {
         var body = JSONObject(["data": .optional(data)])
         body.set(captcha: captcha)
         return Self("POST", "/signup", body: body)
     }
 
-    /// The password grant with an e-mail address or a phone number. Throws for `password`.
+    /// Throws for `password`.
     public static func password(
         _ contact: Contact, _ password: Secret, captcha: Secret? = nil
     ) throws(FieldError) -> Self {
@@ -244,22 +230,20 @@ extension SupabaseRequest where Response == SessionResponse {
         return grant("password", body)
     }
 
-    /// Redeems the code of a callback. A wrong verifier does not use up the code.
+    /// A wrong verifier does not use up the code.
     public static func code(_ code: Secret, verifier: Secret) -> Self {
         grant("pkce", JSONObject(["auth_code": .secret(code), "code_verifier": .secret(verifier)]))
     }
 
-    /// The refresh request. The response may contain the only valid refresh token, so a partial one is kept, see
-    /// ``SessionResponse/refreshToken``.
+    /// A partial response is kept, since it may have the only valid token, see ``SessionResponse/refreshToken``.
     public static func refresh(_ token: Secret) -> Self {
         grant("refresh_token", JSONObject(["refresh_token": .secret(token)]), keepsPartialBody: true)
     }
 
-    /// Exchanges an ID token of another provider (`apple`, `google`, `azure`, `custom:…`).
-    ///
-    /// `nonce` is the raw nonce. The token must contain its SHA-256 in lower-case hexadecimal; either both have a nonce
-    /// or neither. `accessToken` is the provider's, which the server compares with the token's `at_hash`. With
-    /// `isLink`, the identity is added to the user of the access token. Throws for `oauth_provider`.
+    /// Exchanges an ID token of another provider (`apple`, `google`, `azure`, `custom:…`). It must contain the SHA-256
+    /// of the raw `nonce` in lower-case hexadecimal; either both have a nonce or neither. `accessToken` is the
+    /// provider's, which the server compares with `at_hash`. With `isLink`, the identity is added to the user of the
+    /// access token. Throws for `oauth_provider`.
     public static func idToken(
         _ idToken: Secret, of provider: String, accessToken: Secret? = nil, nonce: Secret? = nil,
         captcha: Secret? = nil, isLink: Bool = false
@@ -277,8 +261,8 @@ extension SupabaseRequest where Response == SessionResponse {
         Self("POST", "/token", query: [("grant_type", type)], body: body, keepsPartialBody: keepsPartialBody)
     }
 
-    /// Redeems a typed code. `contact` is where it was sent: for a change, the new address or number. Needs neither a
-    /// PKCE verifier nor a redirect. Throws for `type` if it does not fit the contact.
+    /// Redeems a typed code. `contact` is where it was sent: for a change, the new address or number. Throws for `type`
+    /// if it does not fit the contact.
     public static func verify(
         _ code: OneTimeCode, for purpose: MessagePurpose, of contact: Contact
     ) throws(FieldError) -> Self {
@@ -292,8 +276,7 @@ extension SupabaseRequest where Response == SessionResponse {
         return Self("POST", "/verify", body: body)
     }
 
-    /// Redeems the hash from the link of a mail. Hashes for PKCE (`pkce_…`) are accepted too. Throws for `type` and
-    /// `token_hash`.
+    /// Redeems the hash from the link of a mail, also one for PKCE (`pkce_…`). Throws for `type` and `token_hash`.
     public static func verify(tokenHash: Secret, for purpose: MessagePurpose) throws(FieldError) -> Self {
         guard !purpose.isForPhone else {
             throw FieldError(field: "type", reason: "\(purpose.rawValue) has no token_hash")
@@ -317,13 +300,12 @@ public enum MessagePurpose: String, Sendable {
     case email
     case sms
     case phoneChange = "phone_change"
-
     fileprivate var isForPhone: Bool { self == .sms || self == .phoneChange }
 }
 
 /// The project's name of a provider.
 public enum ProviderName {
-    /// Checks the syntax: `google`, `linkedin_oidc`, `custom:acme`. Throws for `oauth_provider`.
+    /// `google`, `linkedin_oidc`, `custom:acme`. Throws for `oauth_provider`.
     @discardableResult
     public static func checked(_ name: String) throws(FieldError) -> String {
         guard (1...100).contains(name.utf8.count), name.utf8.allSatisfy(PlainText.isNameByte) else {
@@ -333,14 +315,12 @@ public enum ProviderName {
     }
 }
 
-/// Members that several requests share.
 extension JSONObject {
-    /// Creates an object with the members in this order; those with nil are left out.
+    /// Members with nil are left out.
     init(_ members: KeyValuePairs<String, JSON?>) {
         self.init(members.compactMap { name, value in value.map { Member(name, $0) } })
     }
 
-    /// `email` or `phone`.
     mutating func set(_ contact: Contact) {
         switch contact {
         case .email(let address): self["email"] = .string(address.text)
@@ -348,13 +328,11 @@ extension JSONObject {
         }
     }
 
-    /// The CAPTCHA token, if the project has CAPTCHA protection.
     mutating func set(captcha: Secret?) {
         guard let captcha else { return }
         self["gotrue_meta_security"] = ["captcha_token": .secret(captcha)]
     }
 
-    /// The PKCE challenge (RFC 7636).
     mutating func set(challenge: String?) {
         guard let challenge else { return }
         self["code_challenge"] = .string(challenge)
@@ -366,11 +344,8 @@ extension JSONObject {
 }
 
 extension JSON {
-    /// A secret as JSON text; the body as a whole is a secret.
+    /// The body as a whole is a secret.
     static func secret(_ secret: Secret) -> JSON { .string(secret.revealed()) }
-
-    /// A text, or nil.
     static func optional(_ text: String?) -> JSON? { text.map { .string($0) } }
-
     static func optional(_ object: JSONObject?) -> JSON? { object.map { .object($0) } }
 }

@@ -1,7 +1,7 @@
 public import OAuth
 public import RingbackBase
 
-/// Changes that a user makes to its own data; nil members are not changed.
+/// Changes of a user's own data; nil members are not changed.
 public struct UserChanges: Sendable, Equatable {
     /// Pending until it is confirmed. The project may require confirmation at both addresses.
     public var email: EmailAddress?
@@ -18,15 +18,10 @@ public struct UserChanges: Sendable, Equatable {
     /// The channel for the code to a new number.
     public var channel: MessageChannel?
 
-    /// Creates an empty change.
     public init() {}
-
-    /// True if nothing is changed.
     public var isEmpty: Bool { email == nil && phone == nil && password == nil && data == nil }
-
-    /// True if the address or number is changed, which needs a confirmation.
+    /// Changes that need a confirmation.
     public var hasContacts: Bool { email != nil || phone != nil }
-
     /// Only the changes of address and number, without secrets.
     public var contacts: UserChanges {
         var changes = UserChanges()
@@ -36,7 +31,6 @@ public struct UserChanges: Sendable, Equatable {
         return changes
     }
 
-    /// All changes except those of address and number.
     public var withoutContacts: UserChanges {
         var changes = self
         changes.email = nil
@@ -56,14 +50,13 @@ public enum SignOutScope: String, Sendable {
     case others
 }
 
-/// Requests of a user about itself and the project. Those about the user need its access token.
+/// Requests about the user need its access token.
 extension SupabaseRequest where Response == SupabaseUser {
-    /// Requests the user. This also shows whether an access token is still valid, because the server looks up the
-    /// session.
+    /// Also shows whether an access token is still valid: the server looks up the session.
     public static var user: Self { Self("GET", "/user") }
 
-    /// Changes the user. The claims of the access token change with the next refresh. `link` is used only for a new
-    /// e-mail address. Throws for `password` and `current_password`, and for `data` if nothing is changed.
+    /// The claims of the access token change with the next refresh. `link` is used only for a new e-mail address.
+    /// Throws for `password` and `current_password`, and for `data` if nothing is changed.
     public static func update(_ changes: UserChanges, link: MailLink = .none) throws(FieldError) -> Self {
         guard !changes.isEmpty else { throw FieldError(field: "data", reason: "there is nothing to change") }
         if let password = changes.password { try PasswordRule.check(password, isNew: true) }
@@ -84,7 +77,7 @@ extension SupabaseRequest where Response == SupabaseUser {
 }
 
 extension SupabaseRequest where Response == SignOutResponse {
-    /// Ends sessions. Issued access tokens are accepted by the project's tables until they expire.
+    /// Issued access tokens are accepted by the project's tables until they expire.
     public static func signOut(_ scope: SignOutScope) -> Self {
         Self("POST", "/logout", query: [("scope", scope.rawValue)])
     }
@@ -93,42 +86,39 @@ extension SupabaseRequest where Response == SignOutResponse {
 extension SupabaseRequest where Response == EmptyResponse {
     /// Sends the code for ``UserChanges/nonce``.
     public static var reauthentication: Self { Self("GET", "/reauthenticate") }
-
-    /// The sign-out of all sessions but this one.
     public static var signOutOthers: Self { Self("POST", "/logout", query: [("scope", SignOutScope.others.rawValue)]) }
 
-    /// Removes an identity from the user. `id` is ``Identity/identityID``, not the provider's subject. Throws for `id`.
+    /// `id` is ``Identity/identityID``, not the provider's subject. Throws for `id`.
     public static func removeIdentity(_ id: String) throws(FieldError) -> Self {
         Self("DELETE", "/user/identities/\(try PlainText.uuid(id))")
     }
 
-    /// Removes a factor; a verified one only with an `aal2` token. The session falls back to `aal1`, so it should be
-    /// refreshed afterwards. Throws for `id`.
+    /// A verified factor only with an `aal2` token. The session falls back to `aal1`, so it should be refreshed
+    /// afterwards. Throws for `id`.
     public static func removeFactor(_ id: String) throws(FieldError) -> Self {
         Self("DELETE", "/factors/\(try PlainText.uuid(id))")
     }
 
-    /// Removes a passkey. If the user has a second factor, an `aal2` token is needed. Throws for `id`.
+    /// If the user has a second factor, an `aal2` token is needed. Throws for `id`.
     public static func removePasskey(_ id: String) throws(FieldError) -> Self {
         Self("DELETE", "/passkeys/\(try PlainText.uuid(id))")
     }
 
-    /// Revokes a consent. The server also ends the client's sessions of this user. Throws for `id`.
+    /// The server also ends the client's sessions of this user. Throws for `id`.
     public static func revokeConsent(client id: String) throws(FieldError) -> Self {
         Self("DELETE", "/user/oauth/grants", query: [("client_id", try PlainText.uuid(id))])
     }
 }
 
 extension SupabaseRequest where Response == SupabaseList<Consent> {
-    /// Requests the user's consents. A project whose OAuth server is off responds with `feature_disabled`.
+    /// A project whose OAuth server is off responds with `feature_disabled`.
     public static var consents: Self { Self("GET", "/user/oauth/grants") }
 }
 
 /// A second factor to be added.
 public struct NewFactor: Sendable, Equatable {
-    /// The kind of factor.
     public enum Kind: Sendable, Equatable {
-        /// An authenticator app. `issuer` is the name that it shows; nil for the host of the Site URL.
+        /// `issuer` is the name that the authenticator app shows; nil for the host of the Site URL.
         case totp(issuer: String?)
         case phone(PhoneNumber)
         /// A security key or another authenticator, used by an app or a web page (Web Authentication level 3).
@@ -139,7 +129,6 @@ public struct NewFactor: Sendable, Equatable {
     /// Must be unique among the user's factors; having no name counts as a name.
     public var name: String?
 
-    /// Creates a factor.
     public init(_ kind: Kind, name: String? = nil) {
         self.kind = kind
         self.name = name
@@ -154,8 +143,8 @@ public enum FactorProof: Sendable, Equatable {
     case webAuthn(PasskeyCredential, RelyingParty?)
 }
 
-/// The relying party of a credential (Web Authentication level 3, section 5.1). A server that has its own setting
-/// ignores this value. An older server takes it from each request, and rejects a request without it.
+/// The relying party of a credential (Web Authentication level 3, section 5.1). A server with its own setting ignores
+/// it. An older server takes it from each request, and rejects a request without it.
 public struct RelyingParty: Sendable, Equatable {
     /// A domain: the credential can be used only at its origins.
     let id: String
@@ -180,7 +169,7 @@ public struct RelyingParty: Sendable, Equatable {
 }
 
 extension SupabaseRequest where Response == FactorEnrolment {
-    /// Adds a factor, which has an effect only after it is verified.
+    /// Has an effect only after the factor is verified.
     public static func enroll(_ factor: NewFactor) -> Self {
         let members: KeyValuePairs<String, JSON?> =
             switch factor.kind {
@@ -195,8 +184,7 @@ extension SupabaseRequest where Response == FactorEnrolment {
 }
 
 extension SupabaseRequest where Response == FactorChallenge {
-    /// Requests a challenge; for a phone the server sends a message. A body is always sent, because the server requires
-    /// it for some factors. Throws for `id`.
+    /// For a phone the server sends a message. The server requires the body for some factors. Throws for `id`.
     public static func challenge(
         factor id: String, channel: MessageChannel? = nil, party: RelyingParty? = nil
     ) throws(FieldError) -> Self {
@@ -209,9 +197,9 @@ extension SupabaseRequest where Response == FactorChallenge {
 }
 
 extension SupabaseRequest where Response == SessionResponse {
-    /// Responds to a challenge. The response has a new refresh token of the same session. From then on, using the old
-    /// refresh token ends the session, so no refresh may run at the same time, and a partial response must be kept.
-    /// Throws for `id`, `challenge_id` and `credential`.
+    /// The response has a new refresh token of the same session. From then on, using the old one ends the session, so
+    /// no refresh may run at the same time, and a partial response must be kept. Throws for `id`, `challenge_id` and
+    /// `credential`.
     public static func verify(factor id: String, challenge: String, proof: FactorProof) throws(FieldError) -> Self {
         var body = JSONObject(["challenge_id": .string(try PlainText.uuid(challenge, field: "challenge_id"))])
         switch proof {
@@ -230,8 +218,8 @@ extension SupabaseRequest where Response == SessionResponse {
     }
 }
 
-/// An authenticator's response: `PublicKeyCredential.toJSON()` (Web Authentication level 3, section 5.1). Only its form
-/// is checked here; the server verifies it.
+/// `PublicKeyCredential.toJSON()` (Web Authentication level 3, section 5.1). Only its form is checked; the server
+/// verifies it.
 public struct PasskeyCredential: Sendable, Equatable {
     /// The WebAuthn operation of the authenticator, with the server's names.
     public enum Ceremony: String, Sendable {
@@ -243,7 +231,7 @@ public struct PasskeyCredential: Sendable, Equatable {
 
     let document: JSONObject
 
-    /// The operation, derived from the members of the response; nil if it has the members of neither.
+    /// Derived from the members of the response; nil if it has those of neither.
     var ceremony: Ceremony? {
         let response = document["response"]?.object
         if response?.word("attestationObject") != nil { return .create }
@@ -267,44 +255,39 @@ public struct PasskeyCredential: Sendable, Equatable {
 
 /// Requests about passkeys. The WebAuthn ceremony runs in an app or web page at an origin that the project allows.
 extension SupabaseRequest where Response == PasskeyChallenge {
-    /// Requests a challenge for a sign-in. A body is always sent: a project with CAPTCHA protection requires one.
+    /// The body is always sent: a project with CAPTCHA protection requires one.
     public static func passkeySignIn(captcha: Secret? = nil) -> Self {
         var body = JSONObject()
         body.set(captcha: captcha)
         return Self("POST", "/passkeys/authentication/options", body: body)
     }
 
-    /// Requests a challenge for a new passkey.
-    public static var passkeyRegistration: Self {
-        Self("POST", "/passkeys/registration/options", body: JSONObject())
-    }
+    public static var passkeyRegistration: Self { Self("POST", "/passkeys/registration/options", body: JSONObject()) }
 }
 
 extension SupabaseRequest where Response == SessionResponse {
-    /// Exchanges an authenticator's response for a session. Throws for `challenge_id`.
+    /// Throws for `challenge_id`.
     public static func passkey(challenge: String, credential: PasskeyCredential) throws(FieldError) -> Self {
         Self("POST", "/passkeys/authentication/verify", body: try credential.answer(to: challenge))
     }
 }
 
 extension SupabaseRequest where Response == SupabaseList<Passkey> {
-    /// Requests the user's passkeys.
     public static var passkeys: Self { Self("GET", "/passkeys/") }
 }
 
 extension SupabaseRequest where Response == Passkey {
-    /// Adds a passkey to the user. Throws for `challenge_id`.
+    /// Throws for `challenge_id`.
     public static func registerPasskey(challenge: String, credential: PasskeyCredential) throws(FieldError) -> Self {
         Self("POST", "/passkeys/registration/verify", body: try credential.answer(to: challenge))
     }
 
-    /// Renames a passkey. Throws for `id` and `friendly_name` (1 to 120 bytes).
+    /// Throws for `id` and `friendly_name` (1 to 120 bytes).
     public static func renamePasskey(_ id: String, to name: String) throws(FieldError) -> Self {
         guard (1...120).contains(name.utf8.count) else {
             throw FieldError(field: "friendly_name", reason: "not 1 to 120 bytes")
         }
-        let body = JSONObject(["friendly_name": .string(name)])
-        return Self("PATCH", "/passkeys/\(try PlainText.uuid(id))", body: body)
+        return Self("PATCH", "/passkeys/\(try PlainText.uuid(id))", body: JSONObject(["friendly_name": .string(name)]))
     }
 }
 
@@ -316,19 +299,17 @@ extension PasskeyCredential {
 }
 
 extension SupabaseRequest where Response == JSONWebKeySet {
-    /// Requests the public keys of access tokens; none for a project that signs with a shared secret. They may be
-    /// cached for ten minutes.
+    /// None for a project that signs with a shared secret. They may be cached for ten minutes.
     public static var keys: Self { Self("GET", "/.well-known/jwks.json") }
 }
 
 extension SupabaseRequest where Response == SupabaseSettings {
-    /// Requests the enabled sign-in methods.
     public static var settings: Self { Self("GET", "/settings") }
 }
 
 extension SupabaseRequest where Response == ProfileResponse {
-    /// Requests the app's own row about the user: the one of `table` in which `key` equals `value`. Throws for
-    /// `profile` if a name is not `[A-Za-z_][A-Za-z0-9_]{0,62}`.
+    /// The app's own row about the user: the one of `table` in which `key` equals `value`. Throws for `profile` if a
+    /// name is not `[A-Za-z_][A-Za-z0-9_]{0,62}`.
     public static func row(in table: String, where key: String, is value: String) throws(FieldError) -> Self {
         guard SupabaseProject.isName(table), SupabaseProject.isName(key), !SupabaseProject.words.contains(key) else {
             throw FieldError(field: "profile", reason: "not a name of a table and a column")
@@ -340,7 +321,7 @@ extension SupabaseRequest where Response == ProfileResponse {
 }
 
 extension SupabaseRequest where Response == FunctionResponse {
-    /// Calls a function of the project's database as the user. Throws for `function`.
+    /// As the user. Throws for `function`.
     public static func call(_ function: String, arguments: JSONObject) throws(FieldError) -> Self {
         guard SupabaseProject.isName(function) else {
             throw FieldError(field: "function", reason: "not a function's name")
@@ -358,7 +339,7 @@ extension SupabaseProject {
     }
 
     /// Parameters of PostgREST that are not columns.
-    fileprivate static let words: Set<String> = [
+    fileprivate static let words: Set = [
         "select", "limit", "offset", "order", "and", "or", "not", "columns", "on_conflict",
     ]
 }

@@ -2,22 +2,18 @@ internal import Cryptography
 internal import Glibc
 public import RingbackBase
 
-// The key is in a file outside the state directory: a copy of the state directory (a backup, a synchronized folder)
-// does not contain the key. It does not protect against programs of the same user.
-
-/// Keeps wrapping keys in files of mode 0600, one for each identifier, in a directory of mode 0700.
+/// Keeps wrapping keys in files of mode 0600, one for each identifier, in a directory of mode 0700 outside the state
+/// directory: a copy of that (a backup, a synchronized folder) does not contain the key. This does not protect against
+/// programs of the same user.
 public struct KeyFileSource: KeySource {
     private static let suffix = ".key"
     /// 32 bytes in base64url and a line feed.
     private static let fileSize = 44
-
-    /// The directory of the key files.
     public let directory: String
     private let state: String
 
-    /// - Parameters:
-    ///   - directory: created with the first key. The default is `ringback/keys` in the user's data directory.
-    ///   - state: the state directory, which must not contain the keys.
+    /// `directory` is created with the first key; by default `ringback/keys` in the user's data directory. It must not
+    /// be in `state`, the state directory.
     public init(directory: String, outside state: String) {
         self.directory = directory
         self.state = state
@@ -86,8 +82,6 @@ public struct KeyFileSource: KeySource {
         }
     }
 
-    // MARK: The directory
-
     private func check(_ id: String) throws(KeySourceError) {
         // The identifier becomes a file name.
         guard VaultKeyFile.isKeyID(id) else { throw .failed(.notAnIdentifier(String(id.prefix(64)))) }
@@ -129,8 +123,7 @@ public struct KeyFileSource: KeySource {
         return path.isEmpty ? nil : String(path)
     }
 
-    /// Compares every parent directory by device and inode instead of by name, because links and mounts give other
-    /// names.
+    /// Compares every parent directory by device and inode, because links and mounts give other names.
     private func isInsideState(_ path: String) -> Bool {
         var wanted = stat()
         guard unsafe stat(state, &wanted) == 0 else { return false }
@@ -150,15 +143,12 @@ public struct KeyFileSource: KeySource {
     }
 }
 
-// All sessions are sealed with one random data key. It is stored in `vault.key`, wrapped by a key of the source that
-// the header names. When the key is moved to another source, only this file is rewritten.
-
-/// The unencrypted header of `vault.key`. It is authenticated only after the key was unwrapped.
+/// The unencrypted header of `vault.key`, which holds the random data key of all sessions, wrapped by a key of the
+/// source that the header names. It is authenticated only after the key was unwrapped.
 struct VaultKeyFile: Sendable, Equatable {
     static let name = "vault.key"
-    /// The maximum size of the file in bytes.
+    /// In bytes.
     static let maximumSize = SealedFile.maximumHeader + 4_096
-
     var source: KeySourceChoice
     /// The wrapping key's identifier in its source: hexadecimal digits, because sources use it in names.
     var keyID: String
@@ -177,38 +167,7 @@ struct VaultKeyFile: Sendable, Equatable {
         text.utf8.count == 32 && text.utf8.allSatisfy { "0123456789abcdef".utf8.contains($0) }
     }
 
-    init(source: KeySourceChoice, keyID: String, parameters: JSONObject) {
-        self.source = source
-        self.keyID = keyID
-        self.parameters = parameters
-    }
-
-    init(parsing bytes: [UInt8]) throws(SealedFile.SplitFailure) {
-        let parts: SealedFile.Parts
-        switch SealedFile.split(bytes, .vaultKey) {
-        case .success(let found): parts = found
-        case .failure(let failure): throw failure
-        }
-        guard let header = (try? JSON(parsing: parts.header))?.object else {
-            throw .damaged(.invalidHeader)
-        }
-        try self.init(header: header)
-    }
-
-    init(header: JSONObject) throws(SealedFile.SplitFailure) {
-        guard let source = header["source"]?.string.flatMap(KeySourceChoice.init(rawValue:)),
-            source != .auto, source != .memory
-        else { throw .damaged(.noKeySource) }
-        guard let keyID = header["id"]?.string, VaultKeyFile.isKeyID(keyID) else {
-            throw .damaged(.noKeyName)
-        }
-        guard let parameters = header["parameters"]?.object else { throw .damaged(.noParameters) }
-        self.init(source: source, keyID: keyID, parameters: parameters)
-    }
-
-    var header: JSONObject {
-        ["source": source.rawValue, "id": keyID, "parameters": parameters]
-    }
+    var header: JSONObject { ["source": source.rawValue, "id": keyID, "parameters": parameters] }
 
     /// The content of the file with the wrapped data key.
     func sealed(_ dataKey: SealingKey, with wrappingKey: Secret) throws(CryptographyError) -> [UInt8] {
@@ -225,5 +184,22 @@ struct VaultKeyFile: Sendable, Equatable {
         case .foreign: throw Failure.otherKey
         case .damaged(let damage): throw Failure.unreadable(.damaged(damage))
         }
+    }
+}
+
+extension VaultKeyFile {
+    init(parsing bytes: [UInt8]) throws(SealedFile.SplitFailure) {
+        let parts = try SealedFile.split(bytes, .vaultKey).get()
+        guard let header = (try? JSON(parsing: parts.header))?.object else { throw .damaged(.invalidHeader) }
+        try self.init(header: header)
+    }
+
+    init(header: JSONObject) throws(SealedFile.SplitFailure) {
+        guard let source = header["source"]?.string.flatMap(KeySourceChoice.init(rawValue:)),
+            source != .auto, source != .memory
+        else { throw .damaged(.noKeySource) }
+        guard let keyID = header["id"]?.string, VaultKeyFile.isKeyID(keyID) else { throw .damaged(.noKeyName) }
+        guard let parameters = header["parameters"]?.object else { throw .damaged(.noParameters) }
+        self.init(source: source, keyID: keyID, parameters: parameters)
     }
 }

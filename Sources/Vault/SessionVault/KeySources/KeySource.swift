@@ -8,14 +8,12 @@ public protocol KeySource: Sendable {
     var choice: KeySourceChoice { get }
     /// True if a new key can be stored now without a prompt. Must be fast if the result is false.
     func canHoldNewKey() async -> Bool
-    /// Makes a key and stores it. `parameters` are stored unencrypted in the header of `vault.key` and passed to
-    /// `fetch`.
+    /// Makes a key and stores it. `parameters` are stored unencrypted in `vault.key` and passed to `fetch`.
     func create(_ id: String, passphrase: Secret?) async throws(KeySourceError) -> (key: Secret, parameters: JSONObject)
-    /// The key with this identifier.
     func fetch(_ id: String, parameters: JSONObject, passphrase: Secret?) async throws(KeySourceError) -> Secret
-    /// Removes a key that is no longer used. True if it does not exist any more.
+    /// True if the key does not exist any more.
     @discardableResult func remove(_ id: String, parameters: JSONObject) async -> Bool
-    /// The protection of a vault whose key this source keeps.
+    /// Of a vault whose key this source keeps.
     var protection: VaultProtection { get }
 }
 
@@ -30,19 +28,17 @@ public enum KeySourceError: Error, Sendable, Equatable {
     case failed(KeyReason)
 }
 
-/// Why a key is requested. A source that would have to show a prompt (a keyring's window) does so only if a user's
-/// request needs the key. The daemon never shows a prompt by itself.
+/// Why a key is requested. A source that would have to show a prompt (a keyring's window) does so only for a user's
+/// request.
 public enum KeyRequest {
     /// True in a task that handles a user's request, and in its child tasks.
     @TaskLocal public static var isInteractive = false
 }
 
-/// Why a key source cannot return or store a key. The texts `cause` are the end of a sentence.
+/// The texts `cause` are the end of a sentence.
 public enum KeyReason: Sendable, Equatable {
     case cryptography
-
     // MARK: Key files
-
     case file(FileFailure)
     case missing(path: String)
     case noKey(path: String)
@@ -50,22 +46,16 @@ public enum KeyReason: Sendable, Equatable {
     case notADirectory(path: String)
     case openToOthers(path: String)
     case insideState(path: String)
-
     // MARK: A passphrase
-
     case invalidParameters
     case outOfMemory
-
     // MARK: A systemd credential
-
     case noCredentials
     case noCredential
     case otherCredential
     case credentialTooShort
     case credentialTooLarge
-
     // MARK: The keyring
-
     case keyringNotAsked(cause: String)
     case noKeyring(cause: String)
     case notInKeyring
@@ -92,8 +82,7 @@ extension KeyReason {
             "\(path) is inside the state directory, so a copy of that directory would contain the key. Move it out."
         case .invalidParameters:
             "The parameters in vault.key are not valid for a passphrase. Restore the file from a backup."
-        case .outOfMemory:
-            "There was not enough memory for the passphrase (128 MiB); close something, try again."
+        case .outOfMemory: "There was not enough memory for the passphrase (128 MiB); close something, try again."
         case .noCredentials:
             "The daemon was started without credentials (CREDENTIALS_DIRECTORY is not set); start it as a unit with "
                 + "LoadCredential=\(KeyReason.credential)."
@@ -119,18 +108,17 @@ extension KeyReason {
 /// Derives the key from a passphrase with scrypt; it is not stored. Salt and cost are in the header of `vault.key`.
 public struct PassphraseSource: KeySource {
     private static let saltLength = 32
-
     private let cost: Scrypt.Cost
 
     public init() { self.init(cost: .standard) }
 
-    /// For tests: with a lower cost.
+    /// For tests.
     init(cost: Scrypt.Cost) { self.cost = cost }
 
     public var choice: KeySourceChoice { .passphrase }
     public var protection: VaultProtection { .passphrase }
 
-    /// Always false, because the user would have to be asked for a passphrase.
+    /// The user would have to be asked for a passphrase.
     public func canHoldNewKey() async -> Bool { false }
 
     public func create(
@@ -157,7 +145,7 @@ public struct PassphraseSource: KeySource {
         return try PassphraseSource.derive(passphrase, salt, cost)
     }
 
-    /// Nothing is stored, so nothing has to be removed.
+    /// Nothing is stored.
     public func remove(_ id: String, parameters: JSONObject) async -> Bool { true }
 
     private static func derive(
@@ -171,19 +159,17 @@ public struct PassphraseSource: KeySource {
     }
 }
 
-/// Keeps wrapping keys in the desktop's keyring. The closures do the actual calls, so this module does not depend on
-/// D-Bus. Keys are stored as base64url text, which every keyring accepts and can display.
+/// Keeps wrapping keys in the desktop's keyring, which the closures call: this module does not depend on D-Bus. Keys
+/// are stored as base64url text, which every keyring accepts and can display.
 public struct SecretServiceSource: KeySource {
     private let isAvailable: @Sendable () async -> Bool
     private let put: @Sendable (_ id: String, _ secret: Secret) async throws(KeySourceError) -> Void
     private let get: @Sendable (_ id: String) async throws(KeySourceError) -> Secret
     private let delete: @Sendable (_ id: String) async -> Bool
 
-    /// - Parameters:
-    ///   - available: true if a keyring exists and can store an item now without a prompt.
-    ///   - create: stores a new item; throws `locked` if the user did not unlock the keyring.
-    ///   - read: the item with this identifier; throws `absent` if there is no such item or no keyring.
-    ///   - delete: true if the item does not exist any more.
+    /// `available` is true if a keyring can store an item now without a prompt. `create` throws `locked` if the user
+    /// did not unlock the keyring, `read` throws `absent` if there is no such item or no keyring, and `delete` is true
+    /// if the item does not exist any more.
     public init(
         available: @escaping @Sendable () async -> Bool,
         create: @escaping @Sendable (_ id: String, _ secret: Secret) async throws(KeySourceError) -> Void,
@@ -232,21 +218,16 @@ public struct SecretServiceSource: KeySource {
     public func remove(_ id: String, parameters: JSONObject) async -> Bool { await delete(id) }
 }
 
-/// Derives the key from the credential `ringback-vault-key` that systemd passes to the unit (`LoadCredential=`,
-/// `LoadCredentialEncrypted=`). A digest of the credential is recorded, so that another credential can be distinguished
-/// from a damaged vault. This source cannot create credentials; it uses the existing one.
+/// Derives the key from a credential that systemd passes to the unit (`LoadCredential=`, `LoadCredentialEncrypted=`). A
+/// digest of it is recorded, so that another credential can be distinguished from a damaged vault.
 public struct SystemdCredentialSource: KeySource {
-    /// The credential's name in the unit.
     public static let credential = "ringback-vault-key"
     private static let minimumLength = 32
     private static let maximumLength = 1 << 20
-
     private let directory: String?
 
-    /// - Parameter directory: the value of `CREDENTIALS_DIRECTORY`; nil if it is not set.
-    public init(directory: String?) {
-        self.directory = directory
-    }
+    /// `directory` is the value of `CREDENTIALS_DIRECTORY`.
+    public init(directory: String?) { self.directory = directory }
 
     public var choice: KeySourceChoice { .systemdCredential }
     public var protection: VaultProtection { .systemdCredential }
@@ -271,14 +252,12 @@ public struct SystemdCredentialSource: KeySource {
         return try SystemdCredentialSource.derive(credential, "key 1 \(id)", 32)
     }
 
-    /// The credential belongs to the unit, so nothing is removed.
+    /// The credential belongs to the unit.
     public func remove(_ id: String, parameters: JSONObject) async -> Bool { true }
 
     private func read() throws(KeySourceError) -> Secret {
         let name = SystemdCredentialSource.credential
-        guard let directory, !directory.isEmpty else {
-            throw .absent(.noCredentials)
-        }
+        guard let directory, !directory.isEmpty else { throw .absent(.noCredentials) }
         var bytes: [UInt8]
         do throws(FileFailure) {
             let place = try SyncedDirectory(opening: directory)
@@ -290,12 +269,8 @@ public struct SystemdCredentialSource: KeySource {
             throw error.code == ENOENT ? .absent(.noCredential) : .failed(.file(error))
         }
         defer { bytes.erase() }
-        guard bytes.count >= SystemdCredentialSource.minimumLength else {
-            throw .failed(.credentialTooShort)
-        }
-        guard bytes.count <= SystemdCredentialSource.maximumLength else {
-            throw .failed(.credentialTooLarge)
-        }
+        guard bytes.count >= SystemdCredentialSource.minimumLength else { throw .failed(.credentialTooShort) }
+        guard bytes.count <= SystemdCredentialSource.maximumLength else { throw .failed(.credentialTooLarge) }
         return Secret(bytes: bytes)
     }
 

@@ -2,12 +2,9 @@ internal import Glibc
 internal import RingbackBase
 
 /// Checks whether another user could replace a directory or one above it. Attack: a user who can write to a parent
-/// directory can rename the directory and put another one in its place. The rule is that of StrictModes in sshd, for
-/// every directory and link from the root on.
+/// directory can rename the directory and put another one in its place. The rule is that of StrictModes in sshd.
 public enum DirectoryTrust {
-    /// A directory that other users control.
     public struct Failure: Error, Equatable {
-        /// What is wrong with the directory or link.
         public enum Reason: Sendable, Equatable {
             /// The target of the link does not exist.
             case danglingLink
@@ -16,7 +13,6 @@ public enum DirectoryTrust {
             case writableByOthers
         }
 
-        /// The directory or link.
         public let path: String
         public let reason: Reason
 
@@ -27,16 +23,14 @@ public enum DirectoryTrust {
     }
 
     /// Checks every directory above `path`, following links. A missing directory is accepted, because it is created in
-    /// one that was checked. `path` itself is not checked. Throws ``Failure``.
-    ///
-    /// A directory is trusted if it belongs to the user or root and others cannot write to it. A directory with the
-    /// sticky bit (`/tmp`) may be writable by others, since they cannot rename files of other users in it.
+    /// one that was checked. A directory is trusted if it belongs to the user or root and others cannot write to it, or
+    /// if it has the sticky bit (`/tmp`): others cannot rename files of other users in it.
     public static func check(parentsOf path: String) throws(Failure) {
         guard let slash = path.lastIndex(of: "/") else { return try check(".") }
         try check(slash == path.startIndex ? "/" : String(path[..<slash]))
     }
 
-    /// The same, and also checks the directory itself. Throws ``Failure``.
+    /// Also checks the directory itself.
     public static func check(_ path: String) throws(Failure) {
         var rest = components(of: Path.absolute(path) ?? path)
         var current = ""
@@ -61,15 +55,11 @@ public enum DirectoryTrust {
                 continue
             }
             links -= 1
-            guard links > 0, let target = target(of: next) else {
-                throw Failure(path: next, reason: .danglingLink)
-            }
+            guard links > 0, let target = target(of: next) else { throw Failure(path: next, reason: .danglingLink) }
             if target.hasPrefix("/") { current = "" }
             rest = components(of: target) + rest
         }
     }
-
-    // MARK: Parts
 
     private static func check(_ path: String, isLink: Bool) throws(Failure) {
         var status = stat()
@@ -87,12 +77,11 @@ public enum DirectoryTrust {
         }
     }
 
-    /// True for the overflow uid (`nobody`) in a user namespace. The namespace shows this uid for the files of every
-    /// user that it does not map, often also for those of the outside root. They cannot be distinguished, so this uid
-    /// is accepted.
+    /// True for the overflow uid (`nobody`) in a user namespace, which shows it for the files of every user that it
+    /// does not map, often also for those of the outside root. They cannot be distinguished, so this uid is accepted.
     private static func isUnmapped(_ uid: UInt32) -> Bool { uid == overflow }
 
-    /// The overflow uid, if there are unmapped uids; nil outside of user namespaces.
+    /// Nil outside of user namespaces.
     private static let overflow: UInt32? = {
         let map = FileBytes.text(of: "/proc/self/uid_map").split { $0 == " " || $0 == "\n" }
         guard map.count >= 3, map != ["0", "0", "4294967295"] else { return nil }

@@ -2,16 +2,13 @@ internal import Glibc
 internal import RingbackBase
 internal import Synchronization
 
-// Only one daemon may use a state directory, even if two daemons have different sockets. Race: if two refresh the same
-// session, each makes the other's refresh token invalid. The lock is the kernel's `flock` together with a lease in the
-// file, see StateLease. If the holder of a lock has ended, the next daemon can take the lock.
-
-/// The exclusive right to use a state directory, from `init` to ``release()`` or the end of the process.
+/// The exclusive right to use a state directory, from `init` to ``release()`` or the end of the process, also for
+/// daemons with different sockets. Race: if two refresh the same session, each makes the other's refresh token invalid.
+/// The lock is the kernel's `flock` together with a lease in the file, see ``StateLease``.
 public final class StateLock: Sendable {
     /// The interval in which ``renew()`` must be called, also on a local disk, which may be exported to other hosts.
     public static let renewalInterval: Duration = .seconds(30)
-
-    /// The directory, as given, without trailing slashes.
+    /// Without trailing slashes.
     public let directory: String
     private let lease: StateLease
     private let state: Mutex<Descriptors?>
@@ -22,7 +19,6 @@ public final class StateLock: Sendable {
     }
 
     /// Creates the directory and its parents if they are missing (0700), checks owner and mode, and takes the lock.
-    ///
     /// Does not wait. Throws ``StateLockError``: `.held` if another daemon has the lock.
     public convenience init(directory: String) throws(StateLockError) {
         try self.init(directory: directory, lease: .ours(), usesKernelLock: true)
@@ -43,12 +39,10 @@ public final class StateLock: Sendable {
         self.lease = lease
     }
 
-    deinit {
-        release()
-    }
+    deinit { release() }
 
-    /// Renews the lease. Must be called every ``renewalInterval``. Throws `.lost` if the lock file is gone or names
-    /// another holder; the daemon must then stop.
+    /// Must be called every ``renewalInterval``. Throws `.lost` if the lock file is gone or names another holder; the
+    /// daemon must then stop.
     public func renew() throws(StateLockError) {
         let result: Result<Void, StateLockError> = state.withLock { state in
             Result { () throws(StateLockError) in
@@ -70,7 +64,6 @@ public final class StateLock: Sendable {
         try result.get()
     }
 
-    /// Releases the lock. May be called twice.
     public func release() {
         guard let descriptors = state.withLock({ $0.take() }) else { return }
         // The file is not removed. Race: if it were, two others could each lock a different file of this name.
@@ -79,8 +72,6 @@ public final class StateLock: Sendable {
         close(descriptors.file)
         close(descriptors.directory)
     }
-
-    // MARK: The directory
 
     private static func withoutTrailingSlashes(_ path: String) -> String {
         // With a trailing slash the kernel follows a symbolic link even with O_NOFOLLOW.
@@ -121,15 +112,12 @@ public final class StateLock: Sendable {
         while end < path.endIndex {
             end = path[path.index(after: end)...].firstIndex(of: "/") ?? path.endIndex
             let part = String(path[..<end])
-            // `access` first: on a read-only file system `mkdir` of an existing directory fails with another error than
-            // EEXIST.
+            // `access` first: on a read-only file system `mkdir` of an existing directory does not fail with EEXIST.
             guard unsafe access(part, F_OK) != 0, unsafe mkdir(part, 0o700) != 0 else { continue }
             let code = errno
             guard code == EEXIST else { throw .system(call: "mkdir", path: part, errno: code) }
         }
     }
-
-    // MARK: The lock
 
     private static func take(
         _ path: String, _ directory: Int32, _ lease: StateLease, usesKernelLock: Bool
@@ -191,24 +179,18 @@ public final class StateLock: Sendable {
         return true
     }
 
-    /// What is known about the process that a lease names.
     private enum Relation {
         case gone, alive
         /// The process is on another kernel or in another container. Only the age of the lease tells if it is running.
         case unknown
     }
 
-    private static func relation(
-        of found: StateLease, to ours: StateLease, isKernelLocked: Bool
-    ) -> Relation {
-        if found.boot == ours.boot {
-            // The same kernel. If its lock was taken, the holder is gone. Without locks, look for the process, unless
-            // it is in another container.
-            if isKernelLocked { return .gone }
-            return found.host == ours.host ? (found.isAlive ? .alive : .gone) : .unknown
-        }
+    private static func relation(of found: StateLease, to ours: StateLease, isKernelLocked: Bool) -> Relation {
         // The same host after a reboot: the process is gone.
-        return found.host == ours.host ? .gone : .unknown
+        guard found.boot == ours.boot else { return found.host == ours.host ? .gone : .unknown }
+        // The same kernel. Without locks, look for the process, unless it is in another container.
+        if isKernelLocked { return .gone }
+        return found.host == ours.host ? (found.isAlive ? .alive : .gone) : .unknown
     }
 
     /// True if the lease was renewed recently. Both times are from the file system's clock, because hosts' clocks
@@ -238,28 +220,22 @@ public final class StateLock: Sendable {
     }
 }
 
-// The lock file says who holds the lock. The kernel's lock excludes other processes on the same kernel. The lease
-// excludes other hosts that share the home directory, where the kernel's lock may have no effect.
-
-/// The holder of the state directory, as written in the lock file.
+/// The holder of the state directory, as written in the lock file. The lease excludes other hosts that share the home
+/// directory, where the kernel's lock may have no effect.
 struct StateLease: Sendable, Equatable {
     /// The lease is renewed every 30 s. After this time, four missed renewals, the holder is taken to be gone.
     static let lifetime: Duration = .seconds(120)
     /// The file has a fixed length and is written in one call, so that no reader sees a part of it.
     static let size = 512
-
-    /// The host name, see ``name(ofHost:boot:)``.
+    /// See ``name(ofHost:boot:)``.
     var host: String
-    /// The boot id, which differs after each boot.
+    /// Differs after each boot.
     var boot: String
     var pid: Int
-    /// The start time of the process in clock ticks since boot. It distinguishes the process from a later one with its
-    /// id.
+    /// In clock ticks since boot. It distinguishes the process from a later one with its id.
     var start: Int
-
     var holder: StateHolder { StateHolder(host: host, pid: pid) }
 
-    /// The lease of this process.
     static func ours() -> StateLease {
         var name = utsname()
         unsafe uname(&name)
@@ -270,9 +246,8 @@ struct StateLease: Sendable, Equatable {
             start: startTime(of: Int(getpid())) ?? 0)
     }
 
-    /// A host's name in the form that ``init(parsing:)`` accepts: the kernel takes any bytes for a name. What is not
-    /// printable ASCII is escaped as in URLs. A host without a name is named by its boot, so that it is not taken for
-    /// another host without a name.
+    /// The kernel takes any bytes for a name: what is not printable ASCII is escaped as in URLs. A host without a name
+    /// is named by its boot, so that it is not taken for another one.
     static func name(ofHost bytes: [UInt8], boot: String) -> String {
         guard !bytes.isEmpty else { return "unnamed-\(boot)" }
         let escaped = bytes.prefix(64).flatMap { byte in
@@ -283,10 +258,9 @@ struct StateLease: Sendable, Equatable {
 
     private static func isPrintable(_ byte: UInt8) -> Bool { byte > 0x20 && byte < 0x7F }
 
-    /// True if the process of the lease is running. Meaningful only on the kernel that the lease names.
+    /// Meaningful only on the kernel that the lease names.
     var isAlive: Bool { StateLease.startTime(of: pid) == start }
 
-    /// The content of the lock file.
     func serialized() -> [UInt8] {
         let object: JSON = [
             "host": .string(host), "boot": .string(boot), "pid": .integer(pid), "start": .integer(start),
@@ -296,14 +270,9 @@ struct StateLease: Sendable, Equatable {
         bytes.append(0x0A)
         return bytes
     }
+}
 
-    init(host: String, boot: String, pid: Int, start: Int) {
-        self.host = host
-        self.boot = boot
-        self.pid = pid
-        self.start = start
-    }
-
+extension StateLease {
     /// Nil if the content is not a lease: the file is new, its holder has released the lock, or the file is damaged.
     init?(parsing bytes: [UInt8]) {
         guard let object = try? JSON(parsing: bytes), let host = object["host"]?.string,
@@ -326,12 +295,12 @@ struct StateLease: Sendable, Equatable {
     }
 }
 
-/// Reads and writes small files as a whole.
+/// Small files as a whole.
 enum FileBytes {
     /// The bytes from the start of the file, as far as they can be read.
     static func read(_ descriptor: Int32, atMost limit: Int) -> [UInt8] { contents(descriptor, atMost: limit).bytes }
 
-    /// The first bytes of a small file as text; empty if it cannot be opened.
+    /// The first bytes; empty if the file cannot be opened.
     static func text(of path: String) -> String {
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return "" }
@@ -339,7 +308,7 @@ enum FileBytes {
         return String(decoding: read(descriptor, atMost: 4_096), as: UTF8.self)
     }
 
-    /// Reads from the start of the file. The code is 0 or the errno that ended the reading.
+    /// From the start of the file. The code is 0 or the errno that ended the reading.
     static func contents(_ descriptor: Int32, atMost limit: Int) -> (bytes: [UInt8], code: Int32) {
         var bytes = [UInt8](repeating: 0, count: limit)
         var (filled, code): (Int, Int32) = (0, 0)
@@ -356,7 +325,7 @@ enum FileBytes {
         return (bytes, code)
     }
 
-    /// Writes at the start of the file. Returns 0 or an errno.
+    /// At the start of the file. Returns 0 or an errno.
     static func write(_ bytes: [UInt8], to descriptor: Int32) -> Int32 {
         var written = 0
         while written < bytes.count {
@@ -388,12 +357,11 @@ public struct StateHolder: Sendable, Equatable {
     }
 }
 
-/// Why a state directory cannot be used. Contains paths, modes and ids.
+/// Why a state directory cannot be used.
 public enum StateLockError: Error, Sendable, Equatable {
     /// Another daemon holds the directory; `holder` is nil if the lock file does not name it.
     case held(directory: String, holder: StateHolder?)
-    /// Another daemon has taken the lock that this daemon held, or the lock file was removed. The daemon must stop,
-    /// because two daemons must not use the same tokens.
+    /// Another daemon has taken the lock of this daemon, or the lock file was removed. The daemon must stop.
     case lost(directory: String, holder: StateHolder?)
     /// The path is a symbolic link or not a directory.
     case notADirectory(String)
@@ -405,6 +373,5 @@ public enum StateLockError: Error, Sendable, Equatable {
     case untrustedParent(DirectoryTrust.Failure)
     /// The lock file is not a regular file.
     case notAFile(String)
-    /// A system call failed.
     case system(call: String, path: String, errno: Int32)
 }

@@ -1,14 +1,12 @@
 internal import Glibc
 internal import RingbackBase
 
-// When a method returns, a power failure does not undo its change. If the process is killed during it, the old file is
-// kept. A live file is never opened for writing: a new one is written beside it, synced and renamed over it, and then
-// the directory is synced. Names are relative to a descriptor, so replacing a parent directory has no effect.
-
-/// A directory whose files are replaced durably.
+/// A directory whose files are replaced durably: when a method returns, a power failure does not undo its change. If
+/// the process is killed during it, the old file is kept. A live file is never opened for writing: a new one is written
+/// beside it, synced and renamed over it, and then the directory is synced. Names are relative to a descriptor, so
+/// replacing a parent directory has no effect.
 final class SyncedDirectory: Sendable {
     static let temporarySuffix = ".tmp"
-
     let path: String
     private let descriptor: Int32
 
@@ -21,12 +19,9 @@ final class SyncedDirectory: Sendable {
         self.descriptor = descriptor
     }
 
-    deinit {
-        close(descriptor)
-    }
+    deinit { close(descriptor) }
 
-    /// The subdirectory with this name. If it is missing, it is created (0700) if `isMade` is true, otherwise the
-    /// result is nil.
+    /// If it is missing, it is created (0700) if `isMade` is true, otherwise the result is nil.
     func subdirectory(_ name: String, isMade: Bool) throws(FileFailure) -> SyncedDirectory? {
         if isMade {
             if unsafe mkdirat(descriptor, name, 0o700) == 0 {
@@ -35,8 +30,8 @@ final class SyncedDirectory: Sendable {
                 let code = errno
                 // On a read-only file system `mkdir` of an existing directory fails with another error than EEXIST.
                 guard code == EEXIST || exists(name) else { throw failure(.make, name, code) }
-                // A new subdirectory is synced before files are stored in it. So if it has files, no sync is needed. A
-                // sync would also write unrelated recent changes.
+                // A new subdirectory is synced before files are stored in it, so one with files needs no sync, which
+                // would also write unrelated recent changes.
                 if (try? names(in: name))?.isEmpty != false { try? sync() }
             }
         }
@@ -48,9 +43,7 @@ final class SyncedDirectory: Sendable {
         }
     }
 
-    // MARK: Reading
-
-    /// The names of all entries, unsorted.
+    /// Unsorted.
     func names() throws(FileFailure) -> [String] { try names(in: ".") }
 
     private func names(in folder: String) throws(FileFailure) -> [String] {
@@ -69,7 +62,7 @@ final class SyncedDirectory: Sendable {
         }
     }
 
-    /// The file's content; of a larger file the first `limit` + 1 bytes; nil if there is no file.
+    /// Of a larger file the first `limit` + 1 bytes; nil if there is no file.
     func read(_ name: String, atMost limit: Int) throws(FileFailure) -> [UInt8]? {
         // O_NONBLOCK, so that opening a pipe does not block.
         let file = openat(name, O_RDONLY | O_NONBLOCK)
@@ -87,22 +80,18 @@ final class SyncedDirectory: Sendable {
         return found.bytes
     }
 
-    /// True if there is an entry with this name. Also true if that cannot be determined.
+    /// Also true if that cannot be determined.
     func exists(_ name: String) -> Bool {
         unsafe faccessat(descriptor, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT
     }
 
-    /// The file's size in bytes; 0 if there is no file.
-    func size(_ name: String) -> Int {
-        status(name).map { Int($0.st_size) } ?? 0
-    }
+    /// In bytes; 0 if there is no file.
+    func size(_ name: String) -> Int { status(name).map { Int($0.st_size) } ?? 0 }
 
-    /// The file's inode number; 0 if there is no file.
-    func inode(_ name: String) -> UInt64 {
-        status(name).map { UInt64($0.st_ino) } ?? 0
-    }
+    /// 0 if there is no file.
+    func inode(_ name: String) -> UInt64 { status(name).map { UInt64($0.st_ino) } ?? 0 }
 
-    /// True if this entry (`.` is the directory itself) belongs to us and is closed to others.
+    /// True if it (`.` is the directory itself) belongs to us and is closed to others.
     func isPrivate(_ name: String) -> Bool {
         status(name).map { $0.st_uid == geteuid() && $0.st_mode & 0o077 == 0 } ?? false
     }
@@ -112,10 +101,8 @@ final class SyncedDirectory: Sendable {
         return unsafe fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? status : nil
     }
 
-    // MARK: Writing
-
     /// Replaces the file or creates it, durably. If the process is killed, the file has the old content or the new one;
-    /// if the change is not synced, a power failure may undo it.
+    /// a power failure may undo a change that is not synced.
     func write(_ bytes: [UInt8], as name: String, isSynced: Bool = true) throws(FileFailure) {
         let temporary = name + SyncedDirectory.temporarySuffix
         let file = try create(temporary, for: name)
@@ -130,7 +117,7 @@ final class SyncedDirectory: Sendable {
         if isSynced { try syncAfter(.write, name) }
     }
 
-    /// Creates a file with reserved space. An existing one keeps its content. If it throws, no new file is left.
+    /// An existing file keeps its content. If it throws, no new file is left.
     func reserve(_ size: Int, as name: String) throws(FileFailure) {
         let existing = openat(name, O_RDWR)
         if existing >= 0 {
@@ -149,8 +136,8 @@ final class SyncedDirectory: Sendable {
         }
     }
 
-    /// Writes into the reserved file and renames it to `name`. False if there is no reserved file. If it throws, the
-    /// reserved file still exists, with undefined content.
+    /// Writes into the reserved file and renames it. False if there is none. If it throws, it still exists, with
+    /// undefined content.
     func fill(_ reserved: String, with bytes: [UInt8], as name: String) throws(FileFailure) -> Bool {
         let file = openat(reserved, O_RDWR)
         let code = errno
@@ -161,8 +148,7 @@ final class SyncedDirectory: Sendable {
         defer { close(file) }
         var status = stat()
         guard unsafe fstat(file, &status) == 0 else { throw failure(.write, reserved, errno) }
-        // The file is truncated before it is written. So its content is complete after the last byte, and no new blocks
-        // are needed.
+        // Truncated before it is written, its content is complete after the last byte, and no new blocks are needed.
         if Int(status.st_size) > bytes.count {
             guard ftruncate(file, bytes.count) == 0 else { throw failure(.write, reserved, errno) }
         }
@@ -172,7 +158,6 @@ final class SyncedDirectory: Sendable {
         return true
     }
 
-    /// Syncs the content of the file.
     func syncFile(_ name: String) throws(FileFailure) {
         let file = openat(name, O_RDWR)
         let code = errno
@@ -181,12 +166,12 @@ final class SyncedDirectory: Sendable {
         try flush(file, name)
     }
 
-    /// Renames a file. Durable after ``sync()``.
+    /// Durable after ``sync()``.
     func move(_ name: String, to other: String, as action: FileFailure.Action = .move) throws(FileFailure) {
         guard unsafe renameat(descriptor, name, descriptor, other) == 0 else { throw failure(action, other, errno) }
     }
 
-    /// Removes a file. Durable after ``sync()``. False if there was none.
+    /// Durable after ``sync()``. False if there was none.
     @discardableResult func remove(_ name: String) throws(FileFailure) -> Bool {
         guard unsafe unlinkat(descriptor, name, 0) != 0 else { return true }
         let code = errno
@@ -195,11 +180,7 @@ final class SyncedDirectory: Sendable {
     }
 
     /// Makes created, renamed and removed entries durable.
-    func sync() throws(FileFailure) {
-        try flush(descriptor, ".")
-    }
-
-    // MARK: Calls
+    func sync() throws(FileFailure) { try flush(descriptor, ".") }
 
     private func openat(_ name: String, _ flags: Int32) -> Int32 {
         unsafe Glibc.openat(descriptor, name, flags | O_NOFOLLOW | O_CLOEXEC)
@@ -211,8 +192,7 @@ final class SyncedDirectory: Sendable {
                 descriptor, file, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
             let code = errno
             if made >= 0 { return made }
-            // The file was left by a killed process. That process has ended, because this one holds the state
-            // directory's lock.
+            // Left by a killed process: this one holds the state directory's lock.
             guard code == EEXIST, unsafe unlinkat(descriptor, file, 0) == 0 else { throw failure(.write, name, code) }
         }
         throw failure(.write, name, EEXIST)
@@ -225,9 +205,7 @@ final class SyncedDirectory: Sendable {
         try flush(file, name)
     }
 
-    private func write(
-        _ bytes: [UInt8], to file: Int32, _ name: String, isSynced: Bool = true
-    ) throws(FileFailure) {
+    private func write(_ bytes: [UInt8], to file: Int32, _ name: String, isSynced: Bool = true) throws(FileFailure) {
         let code = FileBytes.write(bytes, to: file)
         guard code == 0 else { throw failure(.write, name, code) }
         if isSynced { try flush(file, name) }
@@ -253,8 +231,6 @@ final class SyncedDirectory: Sendable {
     }
 }
 
-// For files with keys and their directory, which must belong to the user and be closed to others.
-
 extension SyncedDirectory {
     /// Creates the directory and its parents with mode 0700, durably.
     static func make(_ path: String) throws(FileFailure) {
@@ -276,8 +252,7 @@ extension SyncedDirectory {
         }
     }
 
-    /// The content of a regular file that belongs to the user and is not accessible to others. Nil if there is no file.
-    /// Throws EPERM if the file belongs to another user or is accessible to others.
+    /// Of a regular file; nil if there is none. Throws EPERM if it belongs to another user or is accessible to others.
     func readPrivate(_ name: String, atMost limit: Int) throws(FileFailure) -> [UInt8]? {
         guard let bytes = try read(name, atMost: limit) else { return nil }
         guard isPrivate(name) else { throw FileFailure(action: .use, path: path + "/" + name, code: EPERM) }
@@ -293,7 +268,6 @@ extension SyncedDirectory {
 
 /// A failed system call on a file.
 public struct FileFailure: Error, Sendable, Equatable {
-    /// What was tried.
     public enum Action: String, Sendable, CaseIterable {
         case make, move, open, read, remove, sync, use, write
         case makeRoom = "make room in"
@@ -302,9 +276,8 @@ public struct FileFailure: Error, Sendable, Equatable {
 
     public let action: Action
     public let path: String
-    /// The `errno`.
     public let code: Int32
-    /// True if the change was made but may be undone by a power failure, so both states are possible.
+    /// The change was made but may be undone by a power failure.
     public let isInDoubt: Bool
 
     public init(action: Action, path: String, code: Int32, isInDoubt: Bool = false) {
@@ -316,7 +289,6 @@ public struct FileFailure: Error, Sendable, Equatable {
 }
 
 extension FileFailure {
-    /// What was tried, where, why it failed, and what to do.
     package var sentence: String {
         let doubt = isInDoubt ? " (it is written, but may not survive a power cut)" : ""
         let reason = unsafe String(cString: strerror(code))
@@ -338,26 +310,22 @@ extension FileFailure {
     }
 }
 
-/// A small file in the state directory that is replaced as a whole and durably: after a crash it has either the old or
-/// the new content. It is read only if it belongs to the user and is closed to others.
+/// A small file in the state directory that is replaced as a whole and durably. It is read only if it belongs to the
+/// user and is closed to others.
 public struct StateFile: Sendable {
     private let directory: String
     private let name: String
 
-    /// - Parameters:
-    ///   - directory: the state directory, whose lock the caller holds.
-    ///   - name: the file's name, without a slash.
+    /// The caller holds the lock of the state directory. `name` has no slash.
     public init(directory: String, name: String) {
         self.directory = directory
         self.name = name
     }
 
-    /// Another file of the same directory.
     public func sibling(named name: String) -> StateFile { StateFile(directory: directory, name: name) }
 
-    /// The file's content, at most `limit` bytes; nil if the file does not exist.
-    ///
-    /// - Throws: ``VaultError/damaged(_:)`` for a file that cannot be read, is longer, or is open to others.
+    /// At most `limit` bytes; nil if the file does not exist. Throws ``VaultError/damaged(_:)`` for a file that cannot
+    /// be read, is longer, or is open to others.
     public func read(atMost limit: Int) throws(VaultError) -> [UInt8]? {
         do throws(FileFailure) {
             let bytes = try SyncedDirectory(opening: directory).readPrivate(name, atMost: limit)
@@ -368,9 +336,7 @@ public struct StateFile: Sendable {
         throw .damaged(.tooLong(path: "\(directory)/\(name)", limit: limit))
     }
 
-    /// Replaces the content, or creates the file with mode 0600. A power failure does not undo it after the return.
-    ///
-    /// - Throws: ``VaultError/unwritable(_:)``; the old content is then kept.
+    /// Durable. Creates the file with mode 0600. Throws ``VaultError/unwritable(_:)``; the old content is then kept.
     public func write(_ bytes: [UInt8]) throws(VaultError) {
         do throws(FileFailure) {
             try SyncedDirectory(opening: directory).write(bytes, as: name)
@@ -379,8 +345,7 @@ public struct StateFile: Sendable {
         }
     }
 
-    /// Renames a file with unusable content, so that the next ``write(_:)`` does not overwrite it. Returns the new
-    /// path.
+    /// Renames a file with unusable content, so that the next ``write(_:)`` does not overwrite it. Returns the path.
     public func setAside() -> String? {
         guard let place = try? SyncedDirectory(opening: directory) else { return nil }
         let other = "\(name).damaged"
@@ -391,17 +356,16 @@ public struct StateFile: Sendable {
 }
 
 /// Finds the first event number of a daemon, so that numbers increase from one daemon to the next even if the clock is
-/// set back. A file in the state directory stores the last first number.
+/// set back. A file has the last first number.
 public enum EventNumbers {
     private static let file = "events"
     /// More numbers than one daemon can use.
     static let room: UInt64 = 1 << 40
-    /// The largest number after which a daemon may begin. With the numbers of all its events it stays below 2^53: up to
-    /// there a reader that takes numbers for doubles has them exactly.
+    /// The largest number after which a daemon may begin. Up to 2^53 a reader that takes numbers for doubles has them
+    /// exactly.
     static let most: UInt64 = 1 << 52
 
-    /// The first number for a daemon that starts now; `now` is the wall clock in microseconds. If the file cannot be
-    /// read or written, only the clock is used.
+    /// `now` is the wall clock in microseconds, which alone is used if the file cannot be read or written.
     public static func next(in directory: String, now: UInt64) -> UInt64 {
         guard let place = try? SyncedDirectory(opening: directory) else { return now }
         let text = (try? place.read(file, atMost: 64)).flatMap { $0 }.map { String(decoding: $0, as: UTF8.self) }
@@ -409,8 +373,8 @@ public enum EventNumbers {
         // A larger number was not written by Ringback.
         let last = written <= most ? written : 0
         let first = last > now ? last + room : now
-        // Not synced: a power failure may undo the write, but it also ends every program that has seen event numbers. A
-        // sync would be the longest part of a start.
+        // Not synced: a power failure also ends every program that has seen event numbers. A sync would be the longest
+        // part of a start.
         try? place.write(Array("\(first)\n".utf8), as: file, isSynced: false)
         return first
     }
