@@ -12,7 +12,6 @@ typealias Reply = OneOutcome<Result<PostgresRows, PostgresFailure>>
 public final class PostgresClient: Sendable {
     /// What is known about the database from the last attempts.
     public enum Reach: Sendable, Equatable {
-        /// Nothing was tried yet.
         case unknown
         case reachable(since: ContinuousClock.Instant)
         case away(since: ContinuousClock.Instant, PostgresFailure)
@@ -23,7 +22,6 @@ public final class PostgresClient: Sendable {
         case script(String)
     }
 
-    /// What is on its way to a connection.
     struct Job: Sendable {
         let work: Work
         let deadline: ContinuousClock.Instant
@@ -41,22 +39,22 @@ public final class PostgresClient: Sendable {
         var reach = Reach.unknown
     }
 
-    /// The most statements that wait.
     private static let mostWaiting = 2_000
 
     let connector: Connector
     private let mostConnections: Int
-    private let restsAfter: Duration
+    /// How long an unused connection is kept.
+    let rest: Duration
     private let state = Mutex(State())
 
-    /// Nothing is connected yet. `restsAfter` is how long an unused connection is kept.
+    /// Nothing is connected yet.
     public init(
         _ url: PostgresURL, password: PostgresPassword, application: String = "ringback", mostConnections: Int = 3,
         restsAfter: Duration = .seconds(60)
     ) {
         connector = Connector(url, password: password, application: application)
         self.mostConnections = mostConnections
-        self.restsAfter = restsAfter
+        rest = restsAfter
     }
 
     public var reach: Reach { state.withLock { $0.reach } }
@@ -142,8 +140,6 @@ public final class PostgresClient: Sendable {
         if let refusal { job.reply.give(.failure(refusal)) }
     }
 
-    // MARK: For the threads
-
     enum Next {
         case job(Job)
         case rest
@@ -171,9 +167,6 @@ public final class PostgresClient: Sendable {
         }
     }
 
-    /// How long an unused connection is kept.
-    var rest: Duration { restsAfter }
-
     func noteSuccess() {
         state.withLock { state in
             state.silence = nil
@@ -187,11 +180,8 @@ public final class PostgresClient: Sendable {
     func noteFailure(_ failure: PostgresFailure) {
         let waiting: [Job] = state.withLock { state in
             let now = ContinuousClock.now
-            if case .away(let since, _) = state.reach {
-                state.reach = .away(since: since, failure)
-            } else {
-                state.reach = .away(since: now, failure)
-            }
+            let since = if case .away(let since, _) = state.reach { since } else { now }
+            state.reach = .away(since: since, failure)
             // What was asked at the same time, and fails too, makes the silence no longer.
             if state.silence.map({ $0 <= now }) ?? true { state.silence = now + state.backoff.wait() }
             defer { state.queue = [] }

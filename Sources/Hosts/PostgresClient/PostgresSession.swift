@@ -2,11 +2,9 @@ internal import CPostgres
 internal import Glibc
 internal import RingbackBase
 
-// One connection. Every wait has a deadline, after which the connection is not used again: what the server may still
-// send for a statement that nobody waits for would be taken for the next one's result.
-
-/// One connection to the server, used by one thread. Its functions block until their deadline at most, except that
-/// making it resolves a name, for as long as the system's resolver takes.
+/// One connection to the server, used by one thread. Its functions block until their deadline at most, but for
+/// resolving the name. After a deadline it is not used again: what the server still sends would be taken for the next
+/// result.
 @safe final class Session {
     /// The most bytes that a statement's result may have.
     static let mostBytes = 16 << 20
@@ -18,12 +16,10 @@ internal import RingbackBase
     private let connection: OpaquePointer
     /// Nil until the socket is connected.
     private var wire: Wire?
-    /// How many bytes may have come.
     private var allowance = Session.mostBytesOfStart
     /// False after a failure that ends the connection.
     private(set) var isUsable = true
 
-    /// Connects. Throws why not.
     init(_ settings: Settings, password: Secret?, until deadline: ContinuousClock.Instant) throws(PostgresFailure) {
         guard cpostgres_load() else { throw .noLibrary }
         let begun = unsafe settings.withArrays(password: password) { names, values in
@@ -69,7 +65,6 @@ internal import RingbackBase
 
     var usesTLS: Bool { unsafe cpostgres_uses_tls(connection) }
 
-    /// Runs one statement and waits for its rows.
     func run(
         _ statement: String, _ values: [PostgresValue], until deadline: ContinuousClock.Instant
     ) throws(PostgresFailure) -> PostgresRows {
@@ -112,15 +107,12 @@ internal import RingbackBase
         return payloads
     }
 
-    /// The verifier that a server stores for a password.
     static func verifier(of password: Secret) throws(PostgresFailure) -> String {
         guard cpostgres_load() else { throw .noLibrary }
         var text = [CChar](repeating: 0, count: 512)
         guard unsafe cpostgres_verifier(password.revealed(), &text, text.count) else { throw .malformed }
         return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
-
-    // MARK: Beginning
 
     /// What is checked until the connection is ready.
     private struct Start {
@@ -130,7 +122,6 @@ internal import RingbackBase
         var isKnown: Bool
         /// Whether the server speaks TLS; nil before it has said so.
         var hasTLS: Bool?
-        /// How far libpq has come.
         var stage: Int32
         /// How many bytes of the record that libpq is reading were checked.
         var checked = 0
@@ -191,8 +182,6 @@ internal import RingbackBase
         if let refusal = start.messages.refusal(of: bytes[..<count].dropFirst(start.checked)) { throw end(refusal) }
         return count > 0
     }
-
-    // MARK: Waiting
 
     private func finish(until deadline: ContinuousClock.Instant) throws(PostgresFailure) -> [[[UInt8]?]] {
         allowance = (wire?.received ?? 0) + Session.mostBytes
@@ -258,7 +247,6 @@ internal import RingbackBase
         }
     }
 
-    /// libpq has something to read.
     private var isReadable: Bool {
         var entry = pollfd(fd: unsafe cpostgres_socket(connection), events: Int16(POLLIN), revents: 0)
         return unsafe cpostgres_pending(connection) > 0 || poll(&entry, 1, 0) > 0
@@ -290,8 +278,6 @@ internal import RingbackBase
         isUsable = false
         return failure
     }
-
-    // MARK: Failures
 
     private static func failure(of result: OpaquePointer) -> PostgresFailure {
         // libpq makes a result without a state when the connection ends.
@@ -346,11 +332,9 @@ enum ServerState {
     }
 }
 
-// libpq answers whatever a server asks for: with the password in clear or as an MD5 digest, which tells it to whoever
-// listens in the server's place, and with as many rounds of a digest as the server names, which nothing can end. What
-// the server sends is therefore read here before libpq gets it.
-
-/// What a server may send before a connection is ready.
+/// What a server may send before a connection is ready. libpq would answer with the password in clear or as an MD5
+/// digest, which tells it to whoever listens in the server's place, and with as many rounds of a digest as the server
+/// names, which nothing can end. So what the server sends is read here before libpq gets it.
 struct StartCheck: Sendable {
     /// The server has proved its name by a certificate. Then it may ask for any proof of the role.
     let isVerified: Bool
@@ -364,9 +348,7 @@ struct StartCheck: Sendable {
 
     init(isVerified: Bool) { self.isVerified = isVerified }
 
-    /// Reads what follows. Returns why libpq must not get it; nil if it may.
-    ///
-    /// - Parameter isKnown: it is known who the server is. If not, it may only send an error.
+    /// Reads what follows. Returns why libpq must not get it; nil if it may. An unknown server may only send an error.
     mutating func refusal(of bytes: some Sequence<UInt8>, isKnown: Bool = true) -> PostgresFailure? {
         for byte in bytes {
             message.append(byte)

@@ -7,7 +7,6 @@ internal import Synchronization
 final class PostgresWorker: Sendable {
     /// A connection that is not made by then will not be made.
     private static let connectLimit: Duration = .seconds(6)
-
     /// A database that has not answered for so long is away.
     private static let patience: Duration = .seconds(1)
 
@@ -59,7 +58,11 @@ final class PostgresWorker: Sendable {
         }
         let start = ContinuousClock.now
         do throws(PostgresFailure) {
-            let rows = try run(job.work, on: connected, until: job.deadline)
+            var rows = PostgresRows([])
+            switch job.work {
+            case .statement(let text, let values): rows = try connected.run(text, values, until: job.deadline)
+            case .script(let text): try connected.run(script: text, until: job.deadline)
+            }
             client.noteSuccess()
             job.reply.give(.success(rows))
         } catch {
@@ -70,17 +73,6 @@ final class PostgresWorker: Sendable {
             job.reply.give(.failure(error))
         }
         return connected.isUsable ? connected : nil
-    }
-
-    private func run(
-        _ work: PostgresClient.Work, on session: Session, until deadline: ContinuousClock.Instant
-    ) throws(PostgresFailure) -> PostgresRows {
-        switch work {
-        case .statement(let text, let values): return try session.run(text, values, until: deadline)
-        case .script(let text):
-            try session.run(script: text, until: deadline)
-            return PostgresRows([])
-        }
     }
 
     private func connect(for job: PostgresClient.Job) throws(PostgresFailure) -> Session {
