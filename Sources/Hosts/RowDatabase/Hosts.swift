@@ -2,8 +2,6 @@ internal import PostgresClient
 public import RingbackBase
 public import SharedVault
 
-/// How hosts come and go. Each function asks as the host that this database is connected for, and reaches only hosts of
-/// the same owner.
 extension RowDatabase {
     public func accept(
         as name: String, password: Secret, publicKey: [UInt8], invitation: Secret?
@@ -65,8 +63,8 @@ extension RowDatabase {
         return true
     }
 
-    /// Drops the role of a removed host; nil: one of those that could not be dropped before. It is tried again with the next
-    /// host that comes or goes.
+    /// Drops the role of a removed host; nil: one that could not be dropped before, tried again with each change of
+    /// hosts.
     private func dropRemoved(_ role: String?) async {
         _ = try? await flag("ringback.drop_removed($1, $2)", [role.map { .text($0) } ?? .null])
     }

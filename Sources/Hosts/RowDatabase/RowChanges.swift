@@ -44,9 +44,7 @@ final class RowChanges: Sendable {
         return stream
     }
 
-    func remember(_ slots: [String: RowKey]) {
-        state.withLock { $0.slots.merge(slots) { $1 } }
-    }
+    func remember(_ slots: [String: RowKey]) { state.withLock { $0.slots.merge(slots) { $1 } } }
 
     func noteConnection(listens: Bool) {
         state.withLock { state in
@@ -102,7 +100,6 @@ final class RowChanges: Sendable {
 }
 
 extension RowError {
-    /// What a failure means for the rows.
     init(_ failure: PostgresFailure) {
         switch failure {
         case .noLibrary: self = .unreachable(.noLibrary)
@@ -153,10 +150,8 @@ struct ServerClock: Sendable {
     /// There is another connection, perhaps to another server: any other reading is better.
     mutating func readAgain() { span = nil }
 
-    /// - Parameters:
-    ///   - milliseconds: what the server's clock showed, since 1970.
-    ///   - begin: the time since boot when it was asked.
-    ///   - end: the time since boot when it had answered.
+    /// Takes what the server's clock showed, in milliseconds since 1970. `begin` and `end` are the times since boot
+    /// when it was asked and when it had answered.
     mutating func note(_ milliseconds: Int, from begin: Duration, to end: Duration) {
         let isBetter = span.map { end - begin <= $0 || end - readAt >= ServerClock.interval } ?? true
         guard isBetter, (0..<1 << 50).contains(milliseconds) else { return }

@@ -1,13 +1,12 @@
-// Every function of the schema can be called again with the same arguments and then changes nothing more. So a call whose
-// connection was lost before its answer came is made once more.
-
 public import PostgresClient
 public import RingbackBase
 internal import SessionVault
 public import SharedVault
 internal import Synchronization
 
-/// The rows and the hosts of one owner in a PostgreSQL database, for one host of that owner.
+/// The rows and the hosts of one owner in a PostgreSQL database, for one host of that owner. Every function of the
+/// schema can be called again with the same arguments and then changes nothing more. So a call whose connection was
+/// lost before its answer came is made once more.
 public final class RowDatabase: SharedRows, SharedHosts {
     /// A statement has so long, with the time to connect.
     public static let limit: Duration = .seconds(5)
@@ -27,15 +26,10 @@ public final class RowDatabase: SharedRows, SharedHosts {
     private let now: (@Sendable () -> Duration)?
 
     /// A class of its own, since the connections are asked for it.
-    private final class Given: Sendable {
-        let password = Mutex<Secret?>(nil)
-    }
+    private final class Given: Sendable { let password = Mutex<Secret?>(nil) }
 
-    /// Connects when it is first asked, and for the changes with ``start()``.
-    ///
-    /// - Parameters:
-    ///   - password: the configured one. See ``use(_:)``.
-    ///   - now: the time since boot; nil: the server's clock is not asked for.
+    /// Connects when it is first asked, and for the changes with ``start()``. Without `now` (the time since boot) the
+    /// server's clock is not asked for.
     public init(_ url: PostgresURL, password: PostgresPassword, now: (@Sendable () -> Duration)? = nil) {
         let given = Given()
         client = PostgresClient(url, password: .first({ given.password.withLock { $0 } }, else: password))
@@ -61,7 +55,6 @@ public final class RowDatabase: SharedRows, SharedHosts {
         notices.finish()
     }
 
-    /// The password that the role was given when it joined; nil for the configured one.
     public func use(_ password: Secret?) {
         given.password.withLock { $0 = password }
         // What failed with another password is tried again at once.
@@ -103,8 +96,6 @@ public final class RowDatabase: SharedRows, SharedHosts {
             notices.noteLoss()
         }
     }
-
-    // MARK: Rows
 
     public func read(_ keys: [RowKey]) async throws(RowError) -> [RowKey: SharedRow] {
         var rows: [RowKey: SharedRow] = [:]
@@ -178,8 +169,6 @@ public final class RowDatabase: SharedRows, SharedHosts {
         return try row(key, of: found)
     }
 
-    // MARK: Calls
-
     private func row(_ key: RowKey, of parts: RowParts) throws(RowError) -> SharedRow {
         guard let row = parts.rows[key] else { throw .refused(.malformed) }
         return row
@@ -225,9 +214,7 @@ public final class RowDatabase: SharedRows, SharedHosts {
     private func call(
         _ statement: String, _ values: [PostgresValue], within limit: Duration = RowDatabase.limit
     ) async throws(RowError) -> PostgresRows {
-        do throws(PostgresFailure) {
-            return try await repeated(statement, values, within: limit)
-        } catch {
+        do throws(PostgresFailure) { return try await repeated(statement, values, within: limit) } catch {
             throw RowError(error)
         }
     }

@@ -6,7 +6,6 @@ public import SharedVault
 /// What an administrator of the database does: make and migrate the schema, admit the first host of an owner, and look at
 /// the state. The role is a superuser, or one that may create roles and a schema in the database.
 public final class VaultAdministration: Sendable {
-    /// The state of the database.
     public struct Facts: Sendable, Equatable {
         /// The version of the schema; 0 if there is none.
         public var version: Int64
@@ -61,16 +60,13 @@ public final class VaultAdministration: Sendable {
         }
     }
 
-    /// The state of the database.
     public func facts() async throws(RowError) -> Facts {
         let exists = try await ask("SELECT to_regclass('ringback.versions') IS NOT NULL") {
             row throws(PostgresFailure) in
             try row.flag(0)
         }
-        guard exists else {
-            return Facts(version: 0, wanted: Schema.version, content: nil)
-        }
-        var facts = Facts(version: try await version(), wanted: Schema.version, content: nil)
+        guard exists else { return Facts(version: 0, wanted: Schema.version) }
+        var facts = Facts(version: try await version(), wanted: Schema.version)
         guard facts.version == facts.wanted else { return facts }
         let list = "SELECT * FROM ringback.list_facts(\(Schema.version))"
         facts.content = try await ask(list) { row throws(PostgresFailure) in
