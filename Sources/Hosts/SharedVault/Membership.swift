@@ -12,15 +12,10 @@ public struct Membership: Sendable, Equatable {
     /// This host's name in the database.
     public let host: String
     /// The database knows that this is the hosts' key.
-    var isConfirmed: Bool
+    var isConfirmed = true
+}
 
-    public init(dataKey: Secret, owner: String, host: String, isConfirmed: Bool = true) {
-        self.dataKey = dataKey
-        self.owner = owner
-        self.host = host
-        self.isConfirmed = isConfirmed
-    }
-
+extension Membership {
     func encoded() -> Secret {
         let object = JSONObject([
             .init("version", .integer(1)), .init("key", .string(Hex.text(dataKey.revealedBytes()))),

@@ -1,7 +1,6 @@
 internal import RingbackBase
 public import SessionVault
 
-/// What a slot holds.
 extension SharedVault {
     public func load(_ slot: VaultSlot) async throws(VaultError) -> VaultEntry? {
         try await load([slot])[0].get()
@@ -96,12 +95,10 @@ extension SharedVault {
     }
 }
 
-/// What the database has, against what this host has.
 extension SharedVault {
-    /// Takes up a row that is newer than what this host has. What only this host has is kept: it goes into the row, as its
-    /// head or as a candidate. Returns whether the slot's content has changed here.
-    ///
-    /// To be called in a turn of the slot.
+    /// Takes up a row that is newer than what this host has. What only this host has is kept: it goes into the row, as
+    /// its head or as a candidate. Returns whether the slot's content has changed here. To be called in a turn of the
+    /// slot.
     @discardableResult
     func compare(_ row: SharedRow?, with slot: VaultSlot) async throws(VaultError) -> Bool {
         let state = try await state(of: slot)
@@ -203,9 +200,7 @@ extension SharedVault {
         return former != head.text
     }
 
-    /// Writes the entry to the local vault, once. If that fails, the database has it.
-    ///
-    /// To be called in a turn of the slot.
+    /// Writes the entry to the local vault, once, in a turn of the slot. If that fails, the database has it.
     func copy(_ slot: VaultSlot) async {
         guard let state = slots[slot], state.isUncopied, let entry = state.entry else { return }
         slots[slot]?.isUncopied = false
@@ -246,7 +241,6 @@ extension SharedVault {
 
 /// Rows that may have changed are read, and compared with what this host has.
 struct RowQuery: Sendable {
-    /// How many rows are read at once.
     private static let batch = 128
 
     func look(at known: [VaultSlot], by vault: isolated SharedVault) async {
@@ -273,7 +267,6 @@ struct RowQuery: Sendable {
         overlook(known.filter { vault.slots[$0]?.isLookedAt(at: vault.now()) == false }, by: vault)
     }
 
-    /// They are looked at later.
     private func overlook(_ known: [VaultSlot], by vault: isolated SharedVault) {
         for slot in known { vault.slots[slot]?.isOverlooked = true }
     }
@@ -303,7 +296,6 @@ struct MaintenancePass: Sendable {
     /// How many rows are copied before it is seen whether there is something to send.
     private static let copies = 128
 
-    /// Returns how long to wait before the next one; nil if nothing is left.
     func run(by vault: isolated SharedVault) async -> Duration? {
         guard vault.membership != nil else { return nil }
         await readUnread(by: vault)

@@ -16,7 +16,6 @@ internal import Synchronization
 //
 // Sessions, client registrations and the record of removed hosts are shared. Everything else is in the local vault alone,
 // and so are sessions that have ended here and whose providers have not been told.
-
 public actor SharedVault: Vault {
     /// Why a row cannot be used.
     enum Refusal: Sendable, Equatable {
@@ -25,11 +24,9 @@ public actor SharedVault: Vault {
         case older
     }
 
-    /// How long a lease lasts.
     static let lease: Duration = .seconds(60)
     /// What must be left of the lease when a request is sent.
     static let leastLeft: Duration = .seconds(30)
-    /// How long a request may take.
     static let longestRequest: Duration = .seconds(20)
     /// How long after its begin an attempt of another host is waited for, if the access token does not end before.
     static let attemptWait: Duration = .seconds(600)
@@ -65,24 +62,18 @@ public actor SharedVault: Vault {
     let removalSlot: VaultSlot
     /// The record, by the name of its content.
     var removalsRead: (name: RowContent.Name, record: RemovalRecord)?
-    /// See ``keptMore()``.
     var hasKeptMore = false
     let turns = SlotTurns()
     let othersChanges = AsyncStream.makeStream(of: VaultSlot?.self)
     /// Something is to be sent.
     let wakes = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-
     /// A removal may have been begun, or a session may be stale.
     let removalNews = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     /// The vault may be opened now: this host may have been given the key.
     private let openings = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
-    /// - Parameters:
-    ///   - local: the vault of this host, which nobody else uses.
-    ///   - hosts: asked for who this host is.
-    ///   - now: the time since boot, suspended time included.
-    ///   - random: random bytes.
-    ///   - tell: is told when the database goes away and when it is back; must not block.
+    /// `local` is the vault of this host, which nobody else uses. `tell` is told when the database goes away and when
+    /// it is back; it must not block.
     public init(
         local: any Vault, rows: any SharedRows, hosts: any SharedHosts, place: DatabasePlace,
         now: @escaping @Sendable () -> Duration, random: @escaping @Sendable (Int) -> [UInt8],
@@ -103,8 +94,6 @@ public actor SharedVault: Vault {
 
     /// This host's name in the database.
     var host: String { membership?.host ?? "" }
-
-    // MARK: Locking
 
     public func close() async throws(VaultError) {
         try await local.close()
@@ -131,12 +120,8 @@ public actor SharedVault: Vault {
 
     /// Yields when an attempt to open the vault may succeed that has failed before.
     public nonisolated var mayOpen: AsyncStream<Void> { openings.stream }
-
     func askToOpen() { openings.continuation.yield() }
-
     public nonisolated var changes: AsyncStream<VaultSlot?> { othersChanges.stream }
-
-    // MARK: Turns
 
     /// Whatever is done with a slot is done one after another.
     func inTurn<Value, Failure: Error>(
@@ -175,8 +160,6 @@ public actor SharedVault: Vault {
         let unsent = slots.unsent.count + unread.count + unloaded.count
         if let turn = shown.withLock({ $0.note(outage, unsent: unsent, at: now()) }) { tell(turn) }
     }
-
-    // MARK: What is shared
 
     func isShared(_ slot: VaultSlot) -> Bool {
         slot.kind == .session || slot.kind == .registration || slot == removalSlot
@@ -238,11 +221,8 @@ struct SlotTable: Sendable {
         for (slot, state) in states where !state.isUnwritten { self[slot] = nil }
     }
 
-    /// How long to wait before something is done for them; nil if there is nothing to be done.
-    ///
-    /// - Parameters:
-    ///   - isSettling: there are attempts whose end is to be told to the database.
-    ///   - now: the time since boot.
+    /// How long to wait before something is done for them; nil if there is nothing to be done. `isSettling`: there are
+    /// attempts whose end is to be told to the database. `now` is the time since boot.
     func pause(isSettling: Bool, outage: Outage, at now: Duration) -> Duration? {
         if uncopied.contains(where: { self[$0]?.isBusy(at: now) == false }) { return .zero }
         guard isSettling || !unsent.isEmpty || outage.reason != nil else {

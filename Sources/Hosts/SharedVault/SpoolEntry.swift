@@ -33,7 +33,6 @@ struct SpoolEntry: Sendable, Equatable {
     /// The head of this version has it.
     mutating func confirm(_ head: Int64) { (version, origin, isSent) = (head, .row, true) }
 
-    /// The encoding for the local vault.
     func encoded() -> Secret {
         var members: [JSONObject.Member] = [.init("version", .integer(Int(version))), .init("sent", .bool(isSent))]
         switch origin {
@@ -130,10 +129,8 @@ struct SlotState: Sendable {
         return content.removals < removals
     }
 
-    /// - Parameters:
-    ///   - text: what the local vault has. One that was stored before the vault was shared is to be sent, if the row has
-    ///     none.
-    ///   - name: random, for such a text.
+    /// A text that was stored before the vault was shared is to be sent, if the row has none. `name` is random, for
+    /// such a text.
     init(key: RowKey, stored text: Secret?, name: RowContent.Name) {
         self.key = key
         entry = text.map { text in

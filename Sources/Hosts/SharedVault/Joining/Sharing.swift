@@ -18,6 +18,14 @@ public enum SharingFailure: Error, Sendable, Equatable {
     case ownHost
 }
 
+extension SharingFailure {
+    static func mapping<Value>(
+        isolation: isolated (any Actor)? = #isolation, _ body: () async throws(VaultError) -> Value
+    ) async throws(SharingFailure) -> Value {
+        do throws(VaultError) { return try await body() } catch { throw .vault(error) }
+    }
+}
+
 /// What a host is told when it has joined.
 public struct JoinedHost: Sendable, Equatable {
     public let name: String
@@ -26,13 +34,6 @@ public struct JoinedHost: Sendable, Equatable {
     public let code: HostCode?
     /// False if it had joined before.
     public let isNew: Bool
-
-    public init(name: String, owner: String, code: HostCode?, isNew: Bool) {
-        self.name = name
-        self.owner = owner
-        self.code = code
-        self.isNew = isNew
-    }
 }
 
 /// What hosts do for each other.
@@ -41,16 +42,28 @@ public struct Sharing: Sendable {
 
     public init(_ vault: SharedVault) { self.vault = vault }
 
-    /// Joins as a host: accepts an invitation, once; the same call again changes nothing. The local vault must be open. The
-    /// vault can be opened afterwards, at once by the first host of an owner, else when another host has given the key.
-    ///
-    /// - Parameters:
-    ///   - name: the host's name; nil for the one of an earlier call, or `usual`.
-    ///   - invitation: the password of the invitation. Only needed until it is accepted.
+    /// Joins as a host: accepts an invitation, once; the same call again changes nothing. The local vault must be open.
+    /// The vault can be opened afterwards, at once by the first host of an owner, else when another host has given the
+    /// key. Without a name the host keeps the one of an earlier call, or gets `usual`. The password of the invitation
+    /// is only needed until it is accepted.
     public func join(
         as name: String?, otherwise usual: String, invitation: Secret?
     ) async throws(SharingFailure) -> JoinedHost {
-        try await vault.accept(as: name, otherwise: usual, invitation: invitation)
+        try await vault.inTurn(vault.joining.slot) { @Sendable vault throws(SharingFailure) in
+            let found: (identity: HostIdentity, record: JoiningRecord?, isNew: Bool)
+            if vault.membership != nil {
+                found = try await SharingFailure.mapping { () throws(VaultError) in
+                    let known = try await vault.joining.identify()
+                    return (known.0, known.1, false)
+                }
+            } else {
+                found = try await vault.joining.accept(as: name, otherwise: usual, invitation: invitation)
+            }
+            vault.outage.tryNow()
+            return JoinedHost(
+                name: found.identity.name, owner: found.identity.ownerName, code: found.record?.code,
+                isNew: found.isNew)
+        }
     }
 
     /// Invites one more host of the owner, for a minute to a week.
@@ -127,8 +140,6 @@ public struct Sharing: Sendable {
         }
     }
 
-    // MARK: Codes that have failed
-
     private static let mostFailedCodes = 256
 
     /// The slot of the local vault that has their digests.
@@ -137,12 +148,10 @@ public struct Sharing: Sendable {
     }
 
     private func failedCodes() async throws(SharingFailure) -> [String] {
-        do throws(VaultError) {
-            guard let text = try await vault.local.load(failedCodesSlot)?.text else { return [] }
-            return (try? JSON(parsing: text.revealedBytes()))?.array?.compactMap(\.string) ?? []
-        } catch {
-            throw .vault(error)
+        let text = try await SharingFailure.mapping { () throws(VaultError) in
+            try await vault.local.load(failedCodesSlot)?.text
         }
+        return text.flatMap { try? JSON(parsing: $0.revealedBytes()) }?.array?.compactMap(\.string) ?? []
     }
 
     private func note(failed code: HostCode) async throws(SharingFailure) {
@@ -172,31 +181,6 @@ public struct Sharing: Sendable {
         _ body: (any SharedHosts) async throws(HostFailure) -> Value
     ) async throws(SharingFailure) -> Value {
         do throws(HostFailure) { return try await body(vault.hosts) } catch { throw .hosts(error) }
-    }
-}
-
-extension SharedVault {
-    /// See ``Sharing/join(as:otherwise:invitation:)``.
-    func accept(
-        as name: String?, otherwise usual: String, invitation: Secret?
-    ) async throws(SharingFailure) -> JoinedHost {
-        try await inTurn(joining.slot) { vault throws(SharingFailure) in
-            let found: (identity: HostIdentity, record: JoiningRecord?, isNew: Bool)
-            if vault.membership != nil {
-                do throws(VaultError) {
-                    let known = try await vault.joining.identify()
-                    found = (known.0, known.1, false)
-                } catch {
-                    throw .vault(error)
-                }
-            } else {
-                found = try await vault.joining.accept(as: name, otherwise: usual, invitation: invitation)
-            }
-            vault.outage.tryNow()
-            return JoinedHost(
-                name: found.identity.name, owner: found.identity.ownerName, code: found.record?.code,
-                isNew: found.isNew)
-        }
     }
 }
 
@@ -291,13 +275,10 @@ public enum HostFailure: Error, Sendable, Equatable {
 public protocol SharedHosts: Sendable {
     /// The password of this host's role from now on; nil for what the configuration says.
     func use(_ password: Secret?)
-    /// Accepts an invitation: names the host and replaces the password of its role by `password`. The same call again
-    /// changes nothing. Throws `invitationUsed`, `nameTaken` (1 to 64 bytes), and ``HostFailure`` for everything else.
-    ///
-    /// - Parameter invitation: the password of the invitation; nil for what the configuration says.
-    func accept(
-        as name: String, password: Secret, publicKey: [UInt8], invitation: Secret?
-    ) async throws(HostFailure)
+    /// Accepts an invitation, whose password is `invitation` (nil for what the configuration says): names the host and
+    /// replaces the password of its role by `password`. The same call again changes nothing. Throws `invitationUsed`,
+    /// `nameTaken` (1 to 64 bytes), and ``HostFailure`` for everything else.
+    func accept(as name: String, password: Secret, publicKey: [UInt8], invitation: Secret?) async throws(HostFailure)
     /// What the database knows of this host. Throws `noHost` after it was removed.
     func identity() async throws(HostFailure) -> HostIdentity
     /// All hosts of the owner, those that were invited last.
@@ -317,7 +298,6 @@ public struct DatabasePlace: Sendable, Equatable {
     public let shown: String
     /// This host's role.
     public let role: String
-    /// The database's name.
     public let database: String
 
     public init(shown: String, role: String, database: String) {

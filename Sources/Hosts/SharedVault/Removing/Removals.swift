@@ -1,15 +1,13 @@
 internal import RingbackBase
 internal import SessionVault
 
-// A host is removed in this order. Whoever removes it can be killed between any two steps; that host goes on when it is
-// started again, and so does any other host that sees the record.
-//
-// 1. The record in the database says that the removal has begun.
-// 2. The database removes the host: from then on it reads nothing.
-// 3. The record says that the removal is done: its count grows.
-// 4. Each session whose content has a lower count is refreshed once, by a host that has its account.
-
-/// The steps 1 to 3.
+/// How a host is removed, in this order. Whoever removes it can be killed between any two steps; that host goes on when
+/// it is started again, and so does any other host that sees the record.
+///
+/// 1. The record in the database says that the removal has begun.
+/// 2. The database removes the host: from then on it reads nothing.
+/// 3. The record says that the removal is done: its count grows.
+/// 4. Each session whose content has a lower count is refreshed once, by a host that has its account.
 struct Removals: Sendable {
     /// How often another host may change the record while it is changed here.
     private static let mostChanges = 10
@@ -71,7 +69,6 @@ extension SharedVault {
         return removalsRead?.record ?? RemovalRecord()
     }
 
-    /// True if a removed host may have read the session that is in the slot.
     func isStale(_ slot: VaultSlot) -> Bool {
         slot.kind == .session && slots[slot]?.isOlder(than: removals.count) == true
     }
@@ -82,15 +79,12 @@ extension SharedVault {
     }
 }
 
-/// Which hosts were removed, as all hosts share it in a row of its own.
-///
-/// The count grows with each removal that is done. A content has the count that its host knew when it was written (see
-/// ``RowContent/removals``): if it is lower, a removed host may have read the content.
+/// Which hosts were removed, as all hosts share it in a row of its own. The count grows with each removal that is done.
+/// A removed host may have read a content that has a lower count (``RowContent/removals``).
 struct RemovalRecord: Sendable, Equatable {
     /// A removal that was begun and is not known to be done.
     struct Begun: Sendable, Equatable {
         let role: String
-        /// What the host was called.
         let name: String
     }
 
@@ -122,9 +116,7 @@ struct RemovalRecord: Sendable, Equatable {
         return Secret(bytes: JSON.object(object).serialized())
     }
 
-    mutating func begin(_ removal: Begun) {
-        if !begun.contains(removal) { begun.append(removal) }
-    }
+    mutating func begin(_ removal: Begun) { if !begun.contains(removal) { begun.append(removal) } }
 
     /// Nothing if another host has noted it already.
     mutating func end(_ removal: Begun) {

@@ -6,14 +6,12 @@ internal import Synchronization
 /// database learns none of them.
 public struct RowKey: Hashable, Sendable {
     public let bytes: [UInt8]
-
     public init(bytes: [UInt8]) { self.bytes = bytes }
 }
 
 /// 16 random bytes.
 public struct LeaseID: Hashable, Sendable {
     public let bytes: [UInt8]
-
     public init(bytes: [UInt8]) { self.bytes = bytes }
 }
 
@@ -170,7 +168,6 @@ public struct RowFacts: Sendable, Equatable {
     }
 }
 
-/// Why the database did not do what it was asked for.
 public typealias RowReason = DatabaseReason
 
 /// Rows of which a change was told, until they are looked at: each once, however often that was told.
@@ -209,11 +206,8 @@ final class RowNews: Sendable {
 /// What a row says of other hosts' requests.
 extension SharedRow {
     /// How long the outcome of another host's attempt is waited for; nil if there is none to wait for. An attempt of
-    /// this host is of an earlier life of it, which has lost the response.
-    ///
-    /// - Parameters:
-    ///   - id: the attempt that is being made.
-    ///   - edits: of the head: so many versions before it had the same tokens.
+    /// this host is of an earlier life of it, which has lost the response. `id` is the attempt that is being made;
+    /// `edits` versions before the head had the same tokens.
     func wait(for id: LeaseID, of host: String, edits: Int64, accessTokenLeft: Duration?) -> Duration? {
         let longest = SharedVault.attemptWait
         let waits = openAttempts.filter { $0.id != id && $0.host != host && $0.parentVersion >= version - edits }
@@ -222,8 +216,7 @@ extension SharedRow {
     }
 
     /// The candidates that this host has not been given: those that came after the head's tokens, and the others.
-    ///
-    /// - Throws: `unreachable` if one cannot be opened.
+    /// Throws `unreachable` if one cannot be opened.
     func candidates(
         besides entry: SpoolEntry?, opened sealing: RowSealing
     ) throws(VaultError) -> (newer: [RowContent], older: [RowContent]) {

@@ -1,13 +1,13 @@
 import RingbackAPI
 import RingbackBase
 import SessionVault
-import SharedVault
 import Synchronization
 import Testing
 
 @testable import APIServer
 @testable import BrokerCore
 @testable import BrokerTestSupport
+@testable import SharedVault
 
 /// Hosts that answer as told, and remember what was asked.
 private final class FakeHosts: VaultHosts {
