@@ -1,7 +1,7 @@
 public import RingbackBase
 
-/// One endpoint of the socket API: method, path and operation. The daemon and its clients share this list, and the raw
-/// value is the endpoint's name in the OpenAPI document (`operationId`).
+/// One endpoint of the socket API, for the daemon and its clients. The raw value is its name in the OpenAPI document
+/// (`operationId`).
 public enum Endpoint: String, Sendable, CaseIterable {
     case listAccounts, getAccount, listFactors, enrollFactor, removeFactor, challengeFactor, verifyFactor,
         listIdentities, linkIdentity, unlinkIdentity, getMCPServer, acknowledgeMigration, migrate, listConsents,
@@ -13,7 +13,6 @@ public enum Endpoint: String, Sendable, CaseIterable {
         register, deleteRegistration, reload, removeSealedSessions, getSessionByIssuer, getStatus, listVaultHosts,
         inviteVaultHost, removeVaultHost, joinVault, lockVault, rekeyVault, shareVault, unlockVault
 
-    /// The methods that endpoints have.
     public enum Method: String, Sendable, CaseIterable {
         case delete = "DELETE"
         case get = "GET"
