@@ -29,17 +29,14 @@ final class IssuedTokenLedger: Sendable {
     private let state = Mutex(State())
 
     static let maxRecent = 4_096
-    /// So many are remembered without a look at their age.
     static let fewRecent = 64
 
-    /// The caller of a new connection.
+    /// The caller of a new connection. A process id that was seen in this or the previous second is taken for the same
+    /// process, because the kernel does not reuse an id so soon. If the kernel proves which process it is, its identity
+    /// decides; if it proves the process without an identity, each connection is looked up again.
     ///
-    /// A process id that was seen in this or the previous second is taken for the same process, because the kernel does
-    /// not reuse an id so soon. If the kernel proves which process it is, its identity decides; if it proves the process
-    /// without an identity, each connection is looked up again.
-    ///
-    /// Race: a process may connect, run another program by `exec` and connect again. Its executable is therefore read for
-    /// each connection. It is verified only if the process was alive after that.
+    /// Race: a process may connect, run another program by `exec` and connect again. Its executable is therefore read
+    /// for each connection. It is verified only if the process was alive after that.
     func caller(uid: UInt32, pid: Int32, proof: ProcessProof? = nil, at now: Int) -> AuditCaller {
         let known = state.withLock { state -> AuditCaller? in
             guard let found = state.recent[pid], found.caller.uid == uid else { return nil }
@@ -61,12 +58,10 @@ final class IssuedTokenLedger: Sendable {
         }
     }
 
-    /// Counts a use.
-    ///
-    /// - Returns: `wakes` if the caller must schedule a task that calls ``fresh()``; and the count, which repetitions may
-    ///   be added to. Not for a restricted socket: each of its uses counts towards its limits.
+    /// Counts a use. `wakes` if the caller must schedule a task that calls ``fresh()``. Repetitions may be added to
+    /// `counted`, but not of a restricted socket: each of its uses counts towards its limits.
     func note(_ caller: AuditCaller, _ use: AuditUse, at now: Int) -> (wakes: Bool, counted: CountedUse?) {
-        return state.withLock { state in
+        state.withLock { state in
             var (caller, use) = (caller, use)
             if use.exposedSocket != nil, !state.countsSeparately(caller, use, at: now) {
                 caller = AuditCaller(unknownOf: caller.uid)
@@ -116,7 +111,6 @@ final class IssuedTokenLedger: Sendable {
     }
 
     var recentCount: Int { state.withLock { $0.recent.count } }
-
     var count: Int { state.withLock { $0.rows.count } }
 }
 

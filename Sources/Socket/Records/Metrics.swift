@@ -3,7 +3,6 @@ internal import Synchronization
 /// Counters for `GET /v1/metrics`. Labels are account, method and code. Their values are all from closed sets: no text
 /// from a caller or a provider becomes a label.
 public final class Metrics: Sendable {
-    /// What is counted. The raw value is the name of the metric.
     public enum Counter: String, Sendable, CaseIterable {
         case signInsStarted = "sign_ins_started_total"
         case signInsCompleted = "sign_ins_completed_total"
@@ -61,7 +60,6 @@ public final class Metrics: Sendable {
 
     public init() {}
 
-    /// Counts one more. `code` is one of the socket API's.
     public func count(_ counter: Counter, _ account: String, method: String? = nil, code: String? = nil) {
         let labels = Labels(account: account, method: method, code: code)
         counts.withLock { $0.numbers[counter, default: [:]][labels, default: 0] += 1 }
@@ -103,7 +101,6 @@ public final class Metrics: Sendable {
 public struct MetricsText: Sendable {
     public static let mediaType = "text/plain; version=0.0.4; charset=utf-8"
 
-    /// Values that are determined when the text is written.
     public struct Present: Sendable {
         /// The number of accounts in each state, for all states.
         public var accounts: [(state: String, count: Int)]
@@ -182,8 +179,6 @@ public struct MetricsText: Sendable {
         family("uptime_seconds", "gauge", "Seconds since the daemon's start.")
         sample([], present.uptime)
     }
-
-    // MARK: The format
 
     private mutating func family(_ name: String, _ type: String, _ help: String) {
         self.name = "ringback_\(name)"

@@ -6,9 +6,7 @@ internal import Glibc
 public enum ProcessFacts {
     /// The path of its executable; nil if the process has ended or its executable cannot be read. Bytes that are not
     /// UTF-8 are replaced.
-    public static func executable(of pid: Int32) -> String? {
-        ExecutableLink(of: pid).text
-    }
+    public static func executable(of pid: Int32) -> String? { ExecutableLink(of: pid).text }
 
     /// Its systemd unit, from the name of the control group.
     public static func unit(of pid: Int32) -> String? {

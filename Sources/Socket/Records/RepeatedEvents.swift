@@ -1,10 +1,8 @@
 internal import RingbackBase
 internal import Synchronization
 
-// Attack: a program at a restricted socket sends what is denied again and again, and fills the log. So equal events are
-// counted, and only so many different ones of a socket are told apart.
-
-/// Counts events that are equal, or are too many of one socket.
+/// Counts events that are equal, or are too many of one socket. Attack: a program at a restricted socket sends what is
+/// denied again and again, and fills the log. So only so many different events of a socket are told apart.
 struct RepeatedEvents {
     struct Entry: Equatable {
         let event: String
@@ -19,22 +17,18 @@ struct RepeatedEvents {
         var count = 0
     }
 
-    /// The number of different events of one socket that are told apart in one window.
     static let capacity = 16
     private static let mostSockets = 1_024
 
-    /// The length of a window in seconds.
+    /// Of a window, in seconds.
     private let length: Int
     private var kinds: [String: [String: Kind]] = [:]
 
     init(length: Int) { self.length = length }
 
-    /// Takes an event. The first of its kind is written at once, and what comes within the window is counted.
-    ///
-    /// - Parameters:
-    ///   - common: the members that stay where the socket has too many different events. They should be few.
-    ///   - now: in Unix seconds.
-    /// - Returns: what is to be written now, if anything.
+    /// Takes an event; `now` is in Unix seconds. The first of its kind is written at once, and what comes within the
+    /// window is counted. Returns what is to be written now. Where the socket has too many different events, the few
+    /// members stay that are `common`.
     mutating func note(_ entry: Entry, common: JSONObject, at now: Int) -> Entry? {
         if kinds.count >= RepeatedEvents.mostSockets, kinds[entry.socket] == nil { kinds = [:] }
         var known = kinds[entry.socket] ?? [:]
@@ -93,10 +87,8 @@ public final class CountedUse: Sendable {
         tally = Mutex(Tally(count: 1, first: now, last: now))
     }
 
-    /// Counts a repetition. `now` is in Unix seconds.
-    ///
-    /// - Returns: false if this count has been taken; then nothing is counted, and ``AuditLog/note(_:_:at:)`` is to be
-    ///   called.
+    /// Counts a repetition. `now` is in Unix seconds. False if this count has been taken; then nothing is counted, and
+    /// ``AuditLog/note(_:_:at:)`` is to be called.
     public func add(at now: Int) -> Bool {
         tally.withLock { tally in
             tally?.add(at: now)
@@ -138,13 +130,11 @@ struct ExposedWindow {
         let pid: Int32
         let use: AuditUse
     }
-    /// The start of the window in Unix seconds.
     private var start: Int
     private var entries: Set<Entry> = []
 
-    /// The number of different pairs of process and use in one window.
     static let capacity = 16
-    /// The length of a window in seconds.
+    /// Seconds.
     static let length = 60
 
     init(at now: Int) { start = now }
@@ -181,11 +171,9 @@ struct RecordedUses: Sendable {
     private var told: Set<Entry> = []
     private let maxSize: Int
 
-    /// - Parameter maxSize: how many uses are remembered. Beyond it those of ended processes are forgotten, and if that
-    ///   is not enough, all. A forgotten use is written again as if it were the first; nothing is lost.
-    init(maxSize: Int = 4_096) {
-        self.maxSize = maxSize
-    }
+    /// Beyond `maxSize` uses those of ended processes are forgotten, and if that is not enough, all. A forgotten use is
+    /// written again as if it were the first; nothing is lost.
+    init(maxSize: Int = 4_096) { self.maxSize = maxSize }
 
     /// True the first time for this program and use.
     mutating func insert(_ use: AuditUse, of program: CallerIdentity.Program) -> Bool {
