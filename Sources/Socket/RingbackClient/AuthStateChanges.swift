@@ -27,7 +27,6 @@ public struct AuthStateChanges: AsyncSequence, Sendable {
     public typealias Element = (event: AuthEvent, session: Session?)
     public typealias Failure = RingbackError
 
-    /// If a consumer is this many events behind, the oldest are dropped: the newest session is what counts.
     private static let backlog = 64
 
     let source: AuthEventSource
@@ -39,11 +38,10 @@ public struct AuthStateChanges: AsyncSequence, Sendable {
 
 extension BrokerClient {
     /// What happens to the account from now on, starting with `initial_session`: its present state.
-    ///
-    /// The session beside an event is nil when no token can be issued: the account is signed out, or its token has
-    /// expired while the provider cannot be reached (then ``Account/isStale`` is true and the user is still signed in).
-    /// When the daemon restarts, the sequence reconnects, continues after the last event it saw, and gives
-    /// `initial_session` again. It ends when its consumer stops.
+    /// What happens to the account from now on, starting with `initial_session`: its present state. The session beside
+    /// an event is nil when no token can be issued: the account is signed out, or its token has expired while the
+    /// provider cannot be reached (then ``Account/isStale`` is true and the user is still signed in). When the daemon
+    /// restarts, the sequence reconnects, continues after the last event it saw, and gives `initial_session` again.
     ///
     /// It throws only errors that waiting does not change: `account_not_found`, `policy_denied`, `foreign_server`.
     public func authStateChanges(_ account: String) -> AuthStateChanges {

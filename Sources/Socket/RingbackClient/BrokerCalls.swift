@@ -21,9 +21,9 @@ package struct BrokerCalls: Sendable {
 
     /// Makes one call. Returns the response's JSON for any 2xx status.
     ///
-    /// - Parameter values: in place of the parameters of the endpoint's path, in order.
-    /// - Parameter timeout: the limit for the whole call.
-    /// - Parameter onTick: called once the request is sent, then about once a second while it waits.
+    /// - Parameters:
+    ///   - values: in place of the parameters of the endpoint's path, in order.
+    ///   - onTick: called once the request is sent, then about once a second while it waits.
     /// - Throws: the daemon's error, with its `code` as `kind`; or `no_daemon`, `foreign_server`, `bad_response`,
     ///   `timed_out`, `cancelled`, `system_error`.
     package func call(
@@ -40,8 +40,7 @@ package struct BrokerCalls: Sendable {
         onTick: (() -> Void)? = nil
     ) throws(RingbackError) -> JSON {
         let method = endpoint.method.rawValue
-        let connection = try SocketConnection(
-            unixPath: socket, deadline: .now + timeout, interruption: interruption)
+        let connection = try SocketConnection(unixPath: socket, deadline: .now + timeout, interruption: interruption)
         connection.onTick = onTick
         let exchange = HTTPExchange(connection)
         var fields = self.fields
@@ -53,7 +52,6 @@ package struct BrokerCalls: Sendable {
         return try BrokerCalls.readJSON(exchange)
     }
 
-    /// Makes one call whose response is text.
     package func text(_ endpoint: Endpoint, timeout: Duration = .seconds(30)) throws(RingbackError) -> String {
         let accept = HeaderField("Accept", "text/plain, application/problem+json")
         let exchange = try open(RequestTarget.of(endpoint), [accept], "text/plain", "text", within: timeout).exchange
@@ -118,9 +116,7 @@ package struct BrokerCalls: Sendable {
         return try json(KeptConnection.Response(head: head, body: try exchange.readBody()))
     }
 
-    /// The JSON of a response with a 2xx status.
-    ///
-    /// - Throws: the daemon's error, or `bad_response`.
+    /// The JSON of a response with a 2xx status. Throws the daemon's error, or `bad_response`.
     package static func json(_ response: KeptConnection.Response) throws(RingbackError) -> JSON {
         let (head, body) = (response.head, response.body)
         let isSuccess = (200..<300).contains(head.status)
@@ -134,20 +130,18 @@ package struct BrokerCalls: Sendable {
         throw RingbackError(problem)
     }
 
-    /// Text that is safe in a header field: visible ASCII, at most 64 characters.
+    /// Visible ASCII, at most 64 characters.
     static func fieldText(_ text: String) -> String {
         var bytes: [UInt8] = []
-        for scalar in text.unicodeScalars where bytes.count < 64 {
-            bytes.append(
-                (0x20..<0x7F).contains(scalar.value) ? UInt8(truncatingIfNeeded: scalar.value) : UInt8(ascii: "?"))
+        for scalar in text.unicodeScalars.prefix(64) {
+            bytes.append((0x20..<0x7F).contains(scalar.value) ? UInt8(scalar.value) : UInt8(ascii: "?"))
         }
         return String(decoding: bytes, as: UTF8.self)
     }
 
     static func language(_ environment: (String) -> String?) -> String? {
         let named = ["LC_ALL", "LC_MESSAGES", "LANG"].lazy.compactMap(environment).first { !$0.isEmpty }
-        guard let code = named?.prefix(2), code.utf8.count == 2,
-            code.utf8.allSatisfy({ (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0) })
+        guard let code = named?.prefix(2), code.utf8.count == 2, code.utf8.allSatisfy({ (0x61...0x7A).contains($0) })
         else { return nil }
         return String(code)
     }
@@ -177,9 +171,7 @@ package final class EventReader {
     }
 }
 
-/// The calls of a sign-in in their order: start or join, wait, stop waiting.
 extension BrokerCalls {
-    /// How a sign-in begins.
     package enum Started: Sendable {
         /// A flow was started or joined.
         case flow(Flow, JSON)
@@ -187,21 +179,18 @@ extension BrokerCalls {
         case done(JSON)
     }
 
-    /// - Parameter onTick: called once the request is sent, then about once a second: the daemon may have to ask the
-    ///   provider first.
+    /// `onTick` is called once the request is sent, then about once a second: the daemon may have to ask the provider
+    /// first.
     package func signIn(
         _ account: String, _ fields: JSONObject, onTick: (() -> Void)? = nil
     ) throws(RingbackError) -> Started {
-        let answer = try call(
-            .signIn, [account], body: .object(fields), onTick: onTick)
+        let answer = try call(.signIn, [account], body: .object(fields), onTick: onTick)
         if let flow = Flow(reading: answer) { return .flow(flow, answer) }
         return .done(answer)
     }
 
-    /// Waits until the flow has ended. Each long poll ends within half a minute, so that a daemon that has vanished is
-    /// noticed.
-    ///
-    /// - Parameter end: the caller's own deadline. A flow that is still pending then is returned as it is.
+    /// Waits until the flow has ended, or until `end`; then a flow that is still pending is returned as it is. Each
+    /// long poll ends within half a minute, so that a daemon that has vanished is noticed.
     package func wait(
         forFlow id: String, until end: ContinuousClock.Instant? = nil, onTick: (() -> Void)? = nil
     ) throws(RingbackError) -> (Flow, JSON) {
@@ -233,17 +222,13 @@ extension BrokerCalls {
         _ = try calls.call(.cancelFlow, [id], timeout: .seconds(5))
     }
 
-    package func account(_ name: String) throws(RingbackError) -> JSON {
-        try call(.getAccount, [name])
-    }
+    package func account(_ name: String) throws(RingbackError) -> JSON { try call(.getAccount, [name]) }
 
     /// Waits for the flow's end and returns the account. After an interruption this caller no longer waits for the
     /// flow.
     func finish(_ flow: Flow) throws(RingbackError) -> Account {
         let ended: Flow
-        do throws(RingbackError) {
-            ended = try wait(forFlow: flow.id).0
-        } catch {
+        do throws(RingbackError) { ended = try wait(forFlow: flow.id).0 } catch {
             if error.kind == .cancelled { try? cancel(flow: flow.id) }
             throw error
         }

@@ -12,7 +12,6 @@ public struct DeepLink: Sendable, Hashable, Identifiable {
     /// When the daemon received the link.
     public let at: WallInstant
 
-    /// - Throws: `bad_response` if something is missing.
     package init(reading json: JSON) throws(RingbackError) {
         id = try json.text("id", of: "link")
         scheme = try json.text("scheme", of: "link")
@@ -26,7 +25,6 @@ public struct DeepLinks: AsyncSequence, Sendable {
     public typealias Element = DeepLink
     public typealias Failure = RingbackError
 
-    /// More than the daemon keeps for a listener that acknowledges nothing.
     private static let backlog = 64
 
     let source: DeepLinkSource
@@ -37,11 +35,10 @@ public struct DeepLinks: AsyncSequence, Sendable {
 }
 
 extension BrokerClient {
-    /// The links of the app's scheme from now on, preceded by those that were not acknowledged yet.
-    ///
-    /// The program that listened last gets the links: the sequence ends when another program begins to listen for the
-    /// scheme, or its consumer stops. When the daemon restarts, it connects again. A link is given once to each
-    /// listener until it is acknowledged, for a minute at most: acknowledge it when the app has taken it over.
+    /// The links of the app's scheme from now on, preceded by those that were not acknowledged yet. The sequence ends
+    /// when another program begins to listen for the scheme: the one that listened last gets the links. When the daemon
+    /// restarts, it connects again. A link is given once to each listener until it is acknowledged, for a minute at
+    /// most: acknowledge it when the app has taken it over.
     ///
     /// It throws only errors that waiting does not change: `not_found` (the scheme is not configured), `policy_denied`,
     /// `foreign_server`.
@@ -49,14 +46,13 @@ extension BrokerClient {
         DeepLinks(source: DeepLinkSource(scheme: scheme, application: application, socket: socket))
     }
 
-    /// The app has taken the link over: no other listener gets it. A link that is no longer kept is no error.
+    /// The app has taken the link over: no other listener gets it. A link that is not kept any more is no error.
     public func acknowledge(_ link: DeepLink) async throws(RingbackError) {
         try await run { calls throws(RingbackError) in try calls.acknowledge(link) }
     }
 }
 
 extension BrokerCalls {
-    /// Acknowledges a link. A link that the daemon no longer keeps is no error.
     package func acknowledge(_ link: DeepLink) throws(RingbackError) {
         do throws(RingbackError) {
             _ = try call(.acknowledgeDeepLink, [link.id])

@@ -1,9 +1,8 @@
 package import RingbackAPI
 package import RingbackBase
 
-/// What a tool sends to a server, by the table of origins in Ringback's configuration.
-///
-/// Its descriptions and reflection leave the token out.
+/// What a tool sends to a server, by the table of origins in Ringback's configuration. Its descriptions and reflection
+/// leave the token out.
 public struct OriginCredential: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
     public var account: String
     /// Lines of a request, such as `Authorization: Bearer …`.
@@ -80,10 +79,9 @@ extension BrokerClient {
         return try await run { calls throws(RingbackError) in try calls.lookup(request) }
     }
 
-    /// Reports that the server refused a credential's token. The next lookup gets another token.
-    ///
-    /// - Parameter digest: the SHA-256 of ``OriginCredential/secret``, in hexadecimal digits.
-    /// - Returns: the account, without a token, and with a warning if the server refused two tokens in a row.
+    /// Reports that the server refused a credential's token, of which `digest` is the SHA-256 in hexadecimal digits.
+    /// The next lookup gets another token. Returns the account, with a warning if the server refused two tokens in a
+    /// row.
     @discardableResult
     public func rejectCredential(
         for url: String, username: String? = nil, sha256 digest: String
@@ -130,9 +128,7 @@ extension BrokerCalls {
         if request.waitsForSignIn { target.add("sign_in", "wait") }
         do throws(RingbackError) {
             // The daemon limits the wait itself (600 s at most). The seconds beyond that are for a daemon that hangs.
-            return try call(
-                endpoint, at: target,
-                timeout: .seconds(min(max(request.timeout ?? 30, 0), 600) + 5))
+            return try call(endpoint, at: target, timeout: .seconds(min(max(request.timeout ?? 30, 0), 600) + 5))
         } catch {
             // A restricted socket serves the token without the user, so the user is read from the account.
             guard error.kind == .policyDenied, request.include == "user" else { throw error }

@@ -12,11 +12,8 @@ extension BrokerClient {
         case pending(Flow)
     }
 
-    /// Signs in by any method that the project offers.
+    /// Signs in by any method that the project offers; otherwise as ``signIn(_:timeout:switchSubject:replace:)``.
     ///
-    /// - Parameter timeout: seconds until the flow expires, if not the configured ones.
-    /// - Parameter switchSubject: allow another user than the one whose session is held.
-    /// - Parameter replace: cancel a different sign-in of the account that is pending, in place of `state_conflict`.
     /// - Throws: `invalid_credentials`, `email_already_in_use`, `weak_password`, `validation_failed`, `rate_limited`
     ///   and others; ``RingbackError/userMessage`` is the text for the user.
     public func signIn(
@@ -29,9 +26,8 @@ extension BrokerClient {
         return try await begin(.signIn, account, JSONObject(try way.body().members + more.members))
     }
 
-    /// Redeems the code that the user received. A wrong code throws and leaves the flow pending.
-    ///
-    /// - Throws: `invalid_credentials` or another error of the project; or the reason why there is no session.
+    /// Redeems the code that the user received. A wrong code leaves the flow pending. Throws `invalid_credentials` or
+    /// another error of the project; or the reason why there is no session.
     @discardableResult
     public func verify(_ flow: Flow, code: String) async throws(RingbackError) -> Account {
         try await verify(flow, ["code": code])
@@ -64,9 +60,6 @@ extension BrokerClient {
         try await begin(.resetPassword, account, ["email": email, "captcha_token": captchaToken])
     }
 
-    // MARK: The user
-
-    /// The user, as the project has them now.
     public func user(_ account: String) async throws(RingbackError) -> User {
         try await project(.getUser, account, reading: BrokerClient.user)
     }
@@ -96,8 +89,6 @@ extension BrokerClient {
         try await project(.reauthenticate, account, body: [:]) { _ in }
     }
 
-    // MARK: Identities
-
     /// The identities of the user: the providers' accounts that are linked.
     public func identities(_ account: String) async throws(RingbackError) -> [Identity] {
         try await project(.listIdentities, account, reading: Identity.list)
@@ -121,8 +112,6 @@ extension BrokerClient {
     public func unlink(_ account: String, identity: String) async throws(RingbackError) -> [Identity] {
         try await project(.unlinkIdentity, account, [identity], reading: Identity.list)
     }
-
-    // MARK: Second factors
 
     /// The user's second factors, verified or not.
     public func factors(_ account: String) async throws(RingbackError) -> [Factor] {
@@ -152,9 +141,8 @@ extension BrokerClient {
         }
     }
 
-    /// Verifies a factor: the session then has the second assurance level.
-    ///
-    /// - Parameter challenge: of ``challengeFactor(_:_:channel:)``; an authenticator app needs none.
+    /// Verifies a factor: the session then has the second assurance level. `challenge` is that of
+    /// ``challengeFactor(_:_:channel:)``; an authenticator app needs none.
     @discardableResult
     public func verifyFactor(
         _ account: String, _ factor: String, code: String, challenge: String? = nil
@@ -170,12 +158,8 @@ extension BrokerClient {
         try await project(.removeFactor, account, [factor], reading: Account.init(reading:))
     }
 
-    // MARK: Functions
-
     /// Calls a function of the project's database as the user; only those that the configuration lists (`rpc`).
-    ///
-    /// - Parameter arguments: a JSON object.
-    /// - Returns: the result as JSON text.
+    /// `arguments` are a JSON object, and the result is JSON text.
     public func call(
         _ account: String, function: String, arguments: String = "{}"
     ) async throws(RingbackError) -> String {
@@ -210,21 +194,16 @@ extension BrokerCalls {
     package func project(
         _ endpoint: Endpoint, _ account: String, _ values: String..., body: JSONObject? = nil,
         onTick: (() -> Void)? = nil
-    ) throws(RingbackError) -> JSON {
-        try project(endpoint, account, values, body: body, onTick: onTick)
-    }
+    ) throws(RingbackError) -> JSON { try project(endpoint, account, values, body: body, onTick: onTick) }
 
     func project(
         _ endpoint: Endpoint, _ account: String, _ values: [String], body: JSONObject?, onTick: (() -> Void)? = nil
     ) throws(RingbackError) -> JSON {
         try call(
-            endpoint, [account] + values, body: body.map { .object($0) },
-            timeout: BrokerCalls.patience, onTick: onTick)
+            endpoint, [account] + values, body: body.map { .object($0) }, timeout: BrokerCalls.patience, onTick: onTick)
     }
 
     /// Begins an operation that may have to wait for the user. Returns a flow, or the result if it was done at once.
-    ///
-    /// - Parameter onTick: as ``signIn(_:_:onTick:)``.
     package func begin(
         _ endpoint: Endpoint, _ account: String, _ body: JSONObject, onTick: (() -> Void)? = nil
     ) throws(RingbackError) -> Started {

@@ -50,9 +50,8 @@ package struct ServerSentEvents {
         self.endsWithLineFeed = endsWithLineFeed
     }
 
-    /// Takes bytes and returns the events that they completed.
-    ///
-    /// - Throws: `bad_response` for a line or an event without end.
+    /// Takes bytes and returns the events that they completed. Throws `bad_response` for a line or an event without
+    /// end.
     package mutating func append(_ bytes: [UInt8]) throws(RingbackError) -> [Event] { try append(bytes[...]) }
 
     package mutating func append(_ bytes: ArraySlice<UInt8>) throws(RingbackError) -> [Event] {
@@ -90,7 +89,6 @@ package struct ServerSentEvents {
         return events
     }
 
-    /// A line is there.
     private mutating func end(_ line: ArraySlice<UInt8>) throws(RingbackError) -> Event? {
         var line = line
         if isFirstLine, line.starts(with: [0xEF, 0xBB, 0xBF]) { line = line.dropFirst(3) }
@@ -147,14 +145,9 @@ package struct ServerSentEvents {
 protocol EventSource: Sendable {
     associatedtype Element: Sendable
 
-    /// Reads one connection until it breaks. Called again after each break.
-    ///
-    /// - Parameters:
-    ///   - interruption: ends the calls when the consumer has gone.
-    ///   - hasConnected: called when the daemon has answered: the next pause is the shortest again.
-    ///   - deliver: takes each element.
-    /// - Returns: true if the stream is over for good.
-    /// - Throws: what broke the connection.
+    /// Reads one connection until it breaks. Called again after each break. `interruption` ends the calls when the
+    /// consumer has gone. `hasConnected` is called when the daemon has answered: the next pause is the shortest again.
+    /// Returns true if the stream is over for good. Throws what broke the connection.
     mutating func follow(
         _ interruption: Interruption, hasConnected: () -> Void, _ deliver: (Element) -> Void
     ) throws(RingbackError) -> Bool
