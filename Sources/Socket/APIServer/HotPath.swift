@@ -98,11 +98,9 @@ extension SocketAPI {
     }
 }
 
-/// The facts of the last connections to the daemon's own socket. A program that connects for each request is asked for
-/// again and again: its next connection takes over the facts and the counters of the last one.
-///
-/// Whether it is the same program is not decided here: the audit log gives the same ``AuditCaller`` only for a process that
-/// is proven to be the same and to run the same executable.
+/// The facts and counters of the last connections to the daemon's own socket, for a program that connects for each
+/// request. The audit log gives the same ``AuditCaller`` only for a process that is proven to be the same and to run
+/// the same executable.
 final class RecentFacts: Sendable {
     private static let places = 8
 
@@ -188,7 +186,6 @@ extension SocketAPI {
         return decision.isAllowed ? facts : nil
     }
 
-    /// The caller that the audit log names for the connection's peer.
     func caller(of request: ServerRequest, _ uid: UInt32, _ pid: Int32) -> AuditCaller? {
         let proof = request.process.map { process in
             ProcessProof(identity: process.identity) { process.isAlive }
@@ -197,9 +194,7 @@ extension SocketAPI {
     }
 
     /// A token is issued: it is counted, and written to the audit log with its scope. Called in every request for a
-    /// token.
-    ///
-    /// - Returns: the counters, if repetitions may be added to them.
+    /// token. Returns the counters, if repetitions may be added to them.
     @discardableResult
     func noteIssuedToken(
         _ facts: ConnectionFacts, _ issuedToken: IssuedToken, _ key: TokenKey, _ operation: PolicyOperation,

@@ -166,9 +166,7 @@ public final class RecordKeeper: Sendable {
         Problem(error, language: .english).extensions["provider_message"]?.string
     }
 
-    static func code(of error: BrokerError) -> String {
-        Problem(error, language: .english).code.rawValue
-    }
+    static func code(of error: BrokerError) -> String { Problem(error, language: .english).code.rawValue }
 
     /// Text from outside, cut to what fits into an entry.
     static func bounded(_ text: String) -> String {

@@ -17,9 +17,7 @@ public struct ExposedAPI: Sendable {
     let allowance = Allowance()
     let isForRelay: Bool
 
-    /// - Parameters:
-    ///   - api: the API of which a part is served.
-    ///   - isForRelay: it is the socket of the `ringback-relay` of an MCP server, see ``relayServices``.
+    /// `isForRelay`: it is the socket of the `ringback-relay` of an MCP server, see ``relayServices``.
     public init(_ api: SocketAPI, showing exposedSocket: ExposedSocket, isForRelay: Bool = false) {
         self.api = api
         self.exposedSocket = exposedSocket
@@ -108,21 +106,16 @@ public struct ExposedAPI: Sendable {
         of request: ServerRequest, _ operation: PolicyOperation, _ account: String?
     ) throws(Problem) -> ConnectionFacts {
         guard case .local(let uid, let pid) = request.peer else { throw denied("nothing is served to you") }
-        let decision = policy.decide(
-            PolicyPeer(uid: uid, pid: pid), account: account, operation: operation)
+        let decision = policy.decide(PolicyPeer(uid: uid, pid: pid), account: account, operation: operation)
         let known = request.memory.value as? ConnectionFacts
-        let facts = ConnectionFacts(
-            decision: decision,
-            caller: known?.caller ?? api.caller(of: request, uid, pid),
-            exposedSocket: exposedSocket.name)
+        let caller = known?.caller ?? api.caller(of: request, uid, pid)
+        let facts = ConnectionFacts(decision: decision, caller: caller, exposedSocket: exposedSocket.name)
         request.memory.value = facts
         guard decision.isAllowed else {
             throw denied(account.map { _ in "this account is not shown" } ?? "nothing is served to you")
         }
         return facts
     }
-
-    // MARK: Reading
 
     private func status(_ call: Call) async throws(Problem) -> ServerResponse {
         let views = await shown()
@@ -161,12 +154,8 @@ public struct ExposedAPI: Sendable {
         }
     }
 
-    func ask<Value>(
-        _ call: Call, _ body: () async throws(BrokerError) -> Value
-    ) async throws(Problem) -> Value {
-        do throws(BrokerError) {
-            return try await body()
-        } catch {
+    func ask<Value>(_ call: Call, _ body: () async throws(BrokerError) -> Value) async throws(Problem) -> Value {
+        do throws(BrokerError) { return try await body() } catch {
             throw Problem(elsewhere: error, language: call.language)
         }
     }
@@ -200,8 +189,6 @@ public struct ExposedAPI: Sendable {
         return object
     }
 
-    // MARK: Tokens
-
     /// The account of an issuer. If only accounts that are not shown have the issuer, it is as unknown as any other.
     private func account(_ call: Call) async throws(Problem) -> AccountName {
         guard let issuer = call.query("issuer") else { throw call.invalid("issuer", "it is required here") }
@@ -215,9 +202,7 @@ public struct ExposedAPI: Sendable {
             throw denied("\(parameter) is not served")
         }
         guard call.route.endpoint.operation == .token else { return }
-        if try call.query("kind", as: TokenKind.self) == .idToken {
-            throw denied("an ID token is not served")
-        }
+        if try call.query("kind", as: TokenKind.self) == .idToken { throw denied("an ID token is not served") }
     }
 
     private final class Refused: Sendable {

@@ -113,9 +113,7 @@ struct ExposedSocketResource: Resource {
 
     private func refuseWithoutServer(_ order: ExposedSocket.Order, _ call: Call) async throws(Problem) {
         guard order.mcp != nil, let account = order.accounts.first else { return }
-        do throws(BrokerError) {
-            _ = try await broker.mcpServer(account)
-        } catch {
+        guard (try? await broker.mcpServer(account)) != nil else {
             throw call.invalid("mcp", "\(account) is not at an MCP server")
         }
     }
@@ -128,8 +126,7 @@ struct ExposedSocketResource: Resource {
             }
             guard !isProject else {
                 throw call.invalid(
-                    "scope",
-                    "\(account) is at a Supabase project, which has no downscoped tokens; leave the scope out")
+                    "scope", "\(account) is at a Supabase project, which has no downscoped tokens; leave the scope out")
             }
         }
     }
@@ -216,11 +213,8 @@ extension RecordKeeper {
             "exposed_socket_refused", ["exposed_socket": exposedSocket.name, "uid": Int(uid)], at: exposedSocket.name)
     }
 
-    /// A message that was not sent to the MCP server of a socket. Equal ones are counted together.
-    ///
-    /// - Parameters:
-    ///   - method: from outside, as `tool` is.
-    ///   - reason: a sentence.
+    /// A message that was not sent to the MCP server of a socket. Equal ones are counted together. `method` and `tool`
+    /// come from outside; `reason` is a sentence.
     @Sendable public func noteDenied(
         method: String, tool: String?, reason: String, uid: Int?, pid: Int?, at exposedSocket: ExposedSocket
     ) {

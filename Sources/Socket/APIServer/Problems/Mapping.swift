@@ -34,8 +34,7 @@ extension Problem {
             self.init(
                 .sessionExpired, "The provider ended the session of \(name)\(reason).",
                 extensions: ["account": name.rawValue, "provider_code": word, "provider_message": message])
-        case .refreshRefused(let name, let host, let refusal):
-            self.init(refused: name, by: host, refusal)
+        case .refreshRefused(let name, let host, let refusal): self.init(refused: name, by: host, refusal)
         case .clientForgotten(let name, let host, let code, let message, let terms?):
             self.init(
                 .providerError,
@@ -53,8 +52,7 @@ extension Problem {
                     + "next sign-in registers another one.",
                 recovery: .signIn,
                 extensions: ["provider_code": code, "provider_message": message, "account": name.rawValue])
-        case .accessDenied(let name):
-            self.init(.accessDenied, "The sign-in of \(name) was denied at the provider.")
+        case .accessDenied(let name): self.init(.accessDenied, "The sign-in of \(name) was denied at the provider.")
         case .conflict(let reason, let cause):
             self.init(.stateConflict, reason.sentence, extensions: cause?.members ?? JSONObject())
         case .invalid(let field, let reason): self.init(invalid: field, reason.sentence)
@@ -73,8 +71,7 @@ extension Problem {
         case .flowExpired(let reason): self.init(.flowExpired, reason.sentence)
         case .flowCancelled(let reason): self.init(.flowCancelled, reason.sentence)
         case .provider(let failure): self.init(failure)
-        case .serviceRefused(let name, let code, let message):
-            self.init(refused: name, code: code, message: message)
+        case .serviceRefused(let name, let code, let message): self.init(refused: name, code: code, message: message)
         case .problem(let problem): self.init(problem)
         case .resendTooEarly(let seconds):
             self.init(
@@ -276,7 +273,6 @@ extension ConflictCause {
 }
 
 extension VaultObstacle {
-    /// `cause`, and what it is about.
     var members: JSONObject {
         switch self {
         case .keySourceDiffers(let recorded, let configured):
@@ -316,7 +312,6 @@ extension Component {
 /// Problems as an exposed socket reports them. Its clients are in a container or at the far end of a connection, where
 /// nothing of the daemon can be changed: details of the daemon's machine are left out.
 extension Problem {
-    /// - Parameter language: of the sentence for the user.
     init(elsewhere error: BrokerError, language: Language) {
         self.init(error, language: language)
         switch error {
@@ -345,8 +340,7 @@ extension Problem {
     }
 
     private static let ofMachine = [
-        "setting", "file", "line", "credential", "cause", "path", "key_source", "other_key_source",
-        "registration",
+        "setting", "file", "line", "credential", "cause", "path", "key_source", "other_key_source", "registration",
     ]
 
     /// The same problem with the name of the socket, so that the client knows that commands have no effect on its
@@ -389,8 +383,7 @@ extension Problem {
         case .tooManyHosts:
             self.init(.stateConflict, "The owner has as many hosts as the database allows. Remove one first.")
         case .nameTaken:
-            self.init(
-                .stateConflict, "Another host has this name. Choose another one.", extensions: ["field": "name"])
+            self.init(.stateConflict, "Another host has this name. Choose another one.", extensions: ["field": "name"])
         }
     }
 }

@@ -73,8 +73,7 @@ struct CallbackResource: Resource {
 
     /// The response to a test link that came back; nil if the URL is something else.
     private func diagnosticLink(_ url: String, _ call: Call) throws(Problem) -> ServerResponse? {
-        var executable: String?
-        if case .local(_, let pid) = call.request.peer { executable = ProcessFacts.executable(of: pid) }
+        let executable = call.process.flatMap { ProcessFacts.executable(of: $0) }
         switch api.diagnosticLinks.receive(url, from: executable) {
         case .other: return nil
         case .unknown:
@@ -88,8 +87,7 @@ struct CallbackResource: Resource {
         guard let deepLinks = api.deepLinks else { return nil }
         switch await deepLinks.receive(url) {
         case .callback: return nil
-        case .refused(let reason):
-            throw await problem(ofForeign: reason, isTold: isTold, call)
+        case .refused(let reason): throw await problem(ofForeign: reason, isTold: isTold, call)
         case .kept(let link, let isHeard):
             let members: JSONObject = ["id": String(link.id), "scheme": link.scheme, "heard": isHeard]
             return ServerResponse(status: 202, ["deep_link": members])
@@ -142,8 +140,7 @@ extension EventFeed {
             case .links(let links): .bytes(links.flatMap(EventFeed.encode))
             case .quiet: .quiet
             case .replaced:
-                .end(
-                    SchemeEvent.listenerReplaced.bytes(["scheme": .string(listener.scheme), "at": .integer(now())]))
+                .end(SchemeEvent.listenerReplaced.bytes(["scheme": .string(listener.scheme), "at": .integer(now())]))
             case .removed: .end(SchemeEvent.dropped.bytes(["reason": "the scheme is not configured any more"]))
             case .cancelled: .end(nil)
             }

@@ -8,8 +8,7 @@ public import RingbackBase
 internal import SessionVault
 internal import Synchronization
 
-/// What `ringback doctor` asks of the daemon: its findings about itself and about the accounts' providers, and test
-/// links for the desktop.
+/// What `ringback doctor` asks of the daemon: its findings, and test links for the desktop.
 struct DiagnosticsResource: Resource {
     let api: SocketAPI
 
@@ -55,16 +54,10 @@ struct DiagnosticsResource: Resource {
         if call.query("account") == nil {
             checks.append(check(DiagnosticsResource.peers, of: nil))
             checks += api.networkFindings().map { check($0, of: nil) }
-            checks += await api.closedSockets().map {
-                check(DiagnosticsResource.finding($0), of: nil)
-            }
-            checks += api.fileTroubles().map {
-                check(Finding(.file, .warning, .stated($0), .fileNotKept), of: nil)
-            }
+            checks += await api.closedSockets().map { check(DiagnosticsResource.finding($0), of: nil) }
+            checks += api.fileTroubles().map { check(Finding(.file, .warning, .stated($0), .fileNotKept), of: nil) }
         }
-        for (name, findings) in await findings(of: names) {
-            checks += findings.map { check($0, of: name) }
-        }
+        for (name, findings) in await findings(of: names) { checks += findings.map { check($0, of: name) } }
         return ServerResponse([
             "version": daemon.version, "pid": Int(getpid()), "accounts": names.map(\.rawValue), "checks": checks,
             "configuration_read_at": daemon.configurationReadAt()?.seconds,
@@ -141,8 +134,7 @@ struct DiagnosticsResource: Resource {
     }
 
     private static func finding(_ closed: ClosedSocket) -> Finding {
-        Finding(
-            .expose, .warning, .stated("\(closed.name) is not exposed. \(closed.detail.sentence)"), .notExposed)
+        Finding(.expose, .warning, .stated("\(closed.name) is not exposed. \(closed.detail.sentence)"), .notExposed)
     }
 
     /// An older kernel is not a mistake of the user, so this is no error.
@@ -197,8 +189,6 @@ struct DiagnosticsResource: Resource {
         ]
     }
 
-    // MARK: Links
-
     func makeDiagnosticLink(_ call: Call) async throws(Problem) -> ServerResponse {
         guard let text = try call.text("scheme"), let scheme = try? URLScheme(parsing: text) else {
             throw call.invalid("scheme", "an app's scheme is required, such as org.example.app")
@@ -226,7 +216,6 @@ extension String {
 }
 
 extension SocketAPI.Daemon {
-    /// Where a file or a directory of the daemon's is.
     public struct Place: Sendable {
         /// `socket`, `state`, `configuration`.
         public let name: String
@@ -277,7 +266,6 @@ final class DiagnosticLinks: Sendable {
     }
 
     static let host = "ringback-doctor"
-    /// The lifetime of a link, and how many may be out at a time. A round trip takes a second.
     private static let lifetime: Duration = .seconds(120)
     private static let maxCount = 64
 
@@ -360,9 +348,7 @@ extension SocketAPI {
     func networkFindings() -> [Finding] {
         let network = daemon.network()
         var findings: [Finding] = []
-        if let proxy = network.proxy {
-            findings.append(.proxied(by: proxy, isOfAll: true))
-        }
+        if let proxy = network.proxy { findings.append(.proxied(by: proxy, isOfAll: true)) }
         if !network.ignoredVariables.isEmpty {
             let names = network.ignoredVariables.joined(separator: ", ")
             let remedy =

@@ -61,7 +61,6 @@ final class EventFeed: Sendable {
         self.source = source
     }
 
-    /// The next bytes; nil at the end.
     func next() async -> [UInt8]? {
         let (first, isOver) = state.withLock { state in
             defer { state.first = nil }

@@ -44,16 +44,13 @@ struct FactorResource: Resource {
         },
     ]
 
-    /// The response has the secret for an authenticator app: anyone who sees it can make the codes.
     func enrollFactor(_ call: Call) async throws(Problem) -> ServerResponse {
         let kind: NewFactor.Kind
         switch FactorKind(rawValue: try call.text("factor_type") ?? FactorKind.totp.rawValue) {
         case .totp?: kind = .totp(issuer: try call.text("issuer"))
         case .phone?:
             let phone = try call.required("phone")
-            do throws(FieldError) {
-                kind = .phone(try PhoneNumber(parsing: phone))
-            } catch {
+            do throws(FieldError) { kind = .phone(try PhoneNumber(parsing: phone)) } catch {
                 throw call.invalid("phone", error.reason)
             }
         case .webAuthn?: kind = .webAuthn
@@ -64,9 +61,7 @@ struct FactorResource: Resource {
             try await broker.supabase.enroll(name, factor)
         }
         let totp: JSONObject? = enrolment.totp.map { totp in
-            [
-                "uri": totp.uri.revealed(), "secret": totp.secret.revealed(), "qr_code": totp.picture?.revealed(),
-            ]
+            ["uri": totp.uri.revealed(), "secret": totp.secret.revealed(), "qr_code": totp.picture?.revealed()]
         }
         return ServerResponse(
             status: 201,
@@ -115,7 +110,6 @@ struct FactorResource: Resource {
         return ServerResponse(account)
     }
 
-    /// Verifies with an authenticator's response to the options of a challenge.
     private func verifyFactor(
         _ id: String, _ challenge: String?, _ credential: JSONObject, _ call: Call
     ) async throws(Problem) -> ServerResponse {
@@ -148,9 +142,7 @@ extension Call {
         guard has("rp_id") || has("rp_origins") else { return nil }
         let id = try text("rp_id") ?? ""
         let origins = try list("rp_origins", \.string)
-        do throws(FieldError) {
-            return try RelyingParty(id: id, origins: origins)
-        } catch {
+        do throws(FieldError) { return try RelyingParty(id: id, origins: origins) } catch {
             throw invalid(error.field, "it is \(error.reason)")
         }
     }

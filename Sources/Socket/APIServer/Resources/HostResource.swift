@@ -28,8 +28,7 @@ struct HostResource: Resource {
                 "JoinedHost", .required("host", "owner"),
                 .optional("code", text: "What a host that has the key needs to give it to this one")),
             errors: .ofHosts.and([.invalidCredentials, .validationFailed]), HostResource.join),
-        Route(
-            .listVaultHosts, "The hosts that share the vault", .json(.hosts), errors: .ofHosts, HostResource.list),
+        Route(.listVaultHosts, "The hosts that share the vault", .json(.hosts), errors: .ofHosts, HostResource.list),
         Route(
             .inviteVaultHost, "Invite one more host to share the vault",
             body: .members(.optional("lasting", as: .range(lifetimes), text: "Seconds")), statuses: [201],
@@ -128,12 +127,8 @@ struct HostResource: Resource {
     }
 
     private static func isName(_ text: String) -> Bool {
-        text.utf8.count <= 64 && text.utf8.first.map(isLetterOrDigit) == true
-            && text.utf8.allSatisfy { isLetterOrDigit($0) || "._-".utf8.contains($0) }
-    }
-
-    private static func isLetterOrDigit(_ byte: UInt8) -> Bool {
-        (0x30...0x39).contains(byte) || (0x61...0x7A).contains(byte | 0x20)
+        text.utf8.count <= 64 && text.utf8.first?.isLetterOrDigit == true
+            && text.utf8.allSatisfy { $0.isLetterOrDigit || "._-".utf8.contains($0) }
     }
 
     private func hosts() throws(Problem) -> any VaultHosts {
@@ -147,11 +142,7 @@ struct HostResource: Resource {
     private func ask<Value: Sendable>(
         _ call: Call, _ body: () async throws(SharingFailure) -> Value
     ) async throws(Problem) -> Value {
-        do throws(SharingFailure) {
-            return try await body()
-        } catch {
-            throw Problem(error, language: call.language)
-        }
+        do throws(SharingFailure) { return try await body() } catch { throw Problem(error, language: call.language) }
     }
 }
 

@@ -107,9 +107,7 @@ struct RegistrationResource: Resource {
     /// The certificates of a file, read by the configuration's own rules.
     private func trust(_ call: Call, _ path: String?) async throws(Problem) -> ServerTrust {
         guard let path else { return .system }
-        do throws(UntrustedFile) {
-            return try daemon.certificates(path)
-        } catch {
+        do throws(UntrustedFile) { return try daemon.certificates(path) } catch {
             throw call.invalid("ca_file", error.reason)
         }
     }

@@ -99,9 +99,7 @@ struct SessionResource: Resource {
     /// If the row cannot be read now, the token is issued all the same.
     private func profile(of name: AccountName, _ call: Call) async throws(Problem) -> [JSONObject.Member] {
         let found: SupabaseProfile?
-        do throws(BrokerError) {
-            found = try await broker.supabase.profile(name)
-        } catch {
+        do throws(BrokerError) { found = try await broker.supabase.profile(name) } catch {
             return [.init("profile_status", "unavailable")]
         }
         switch found {
@@ -244,9 +242,9 @@ extension SessionResource {
     }
 
     /// What the response to a sign-out says of the page: `end_session_url`, to be shown to the user, and
-    /// `end_session_open_url`, for a program to open, or `end_session_open_url_error` if there is none;
-    /// `end_session_error` if the page could not be found out; nothing if the provider has no such page, or if the caller
-    /// did not ask. The sign-out does not depend on it.
+    /// `end_session_open_url`, for a program to open, or `end_session_open_url_error`; `end_session_error` if the page
+    /// could not be found out; nothing if the provider has no such page, or the caller did not ask. The sign-out does
+    /// not depend on it.
     func endSession(
         _ call: Call, _ ending: EndingSession?, _ name: AccountName
     ) async throws(Problem) -> [JSONObject.Member] {

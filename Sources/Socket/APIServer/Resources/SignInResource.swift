@@ -21,7 +21,6 @@ struct SignInResource: Resource {
             ]), SignInResource.signIn)
     ]
 
-    /// Of every request that begins a flow.
     static let replace: [Member] = .optional(
         "replace", as: .boolean, text: "Cancels a different sign-in of the account that is pending")
 
@@ -130,16 +129,10 @@ extension Call {
         }
     }
 
-    /// A field that the user has typed.
     func field(_ name: String) throws(FieldError) -> String? {
-        do throws(Problem) {
-            return try text(name)
-        } catch {
-            throw FieldError.notString(name)
-        }
+        do throws(Problem) { return try text(name) } catch { throw FieldError.notString(name) }
     }
 
-    /// The scopes of a sign-in; nil for the account's own.
     func scopes() throws(Problem) -> [String]? {
         let scopes = try text("scopes")?.split(separator: " ").map(String.init)
         if scopes?.isEmpty == true {
@@ -148,7 +141,6 @@ extension Call {
         return scopes
     }
 
-    /// Extra parameters of an authorization request.
     func authorizationParameters() throws(Problem) -> [(String, String)] {
         let parameters = try texts("params")
         if let reserved = parameters.first(where: { SignInRequest.reservedParameters.contains($0.0) })?.0 {
@@ -205,8 +197,7 @@ extension Call {
         else { return }
         let meant = NearestWord.find(for: stranger, among: known).map { "; did you mean \($0)?" } ?? "."
         let list = known.isEmpty ? "It has none." : "It has: \(known.joined(separator: ", "))."
-        throw Problem(
-            .validationFailed, "\(Call.shown(stranger)): this request has no such member\(meant) \(list)")
+        throw Problem(.validationFailed, "\(Call.shown(stranger)): this request has no such member\(meant) \(list)")
     }
 
     /// A name from the caller, shortened for a sentence that may be shown on a terminal.
@@ -220,9 +211,7 @@ extension Call {
     func newPassword() throws(Problem) -> Secret? {
         let password = try secret("password")
         guard let again = try secret("password_confirmation") else { return password }
-        guard password == again else {
-            throw invalid("password_confirmation", "must be the same as password")
-        }
+        guard password == again else { throw invalid("password_confirmation", "must be the same as password") }
         return password
     }
 }

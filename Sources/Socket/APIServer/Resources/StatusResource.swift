@@ -30,8 +30,7 @@ struct StatusResource: Resource {
                     "sealed_sessions", as: .array(.component(.sealedSession)),
                     text: "Not there while the vault is locked, or the database that hosts share does not answer")),
             StatusResource.status),
-        Route(
-            .getPeer, "What the broker sees of the caller", .json(.peer), errors: [.notFound], StatusResource.peer),
+        Route(.getPeer, "What the broker sees of the caller", .json(.peer), errors: [.notFound], StatusResource.peer),
         Route(
             .reload, "Re-read the configuration",
             .json(
