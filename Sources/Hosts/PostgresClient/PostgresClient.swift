@@ -40,7 +40,6 @@ public final class PostgresClient: Sendable {
     }
 
     private static let mostWaiting = 2_000
-
     let connector: Connector
     private let mostConnections: Int
     /// How long an unused connection is kept.
@@ -58,7 +57,6 @@ public final class PostgresClient: Sendable {
     }
 
     public var reach: Reach { state.withLock { $0.reach } }
-
     /// How many connections there are, or are being made.
     public var connections: Int { state.withLock { $0.workers } }
 

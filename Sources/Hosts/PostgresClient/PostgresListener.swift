@@ -38,7 +38,6 @@ public final class PostgresListener: Sendable {
 
     /// Each statement has so long.
     private static let limit: Duration = .seconds(5)
-
     private let client: PostgresClient
     private let plan: Plan
     private let report: @Sendable (Event) -> Void

@@ -12,7 +12,6 @@ internal import RingbackBase
     private static let mostBytesOfStart = 256 << 10
     /// The most that a result may take here, with what each row and value takes beside its bytes.
     private static let mostMemory = 2 * mostBytes
-
     private let connection: OpaquePointer
     /// Nil until the socket is connected.
     private var wire: Wire?
@@ -62,7 +61,6 @@ internal import RingbackBase
 
     /// The server's process as it was told when the connection was made.
     var backend: Int64 { Int64(unsafe cpostgres_backend(connection)) }
-
     var usesTLS: Bool { unsafe cpostgres_uses_tls(connection) }
 
     func run(
@@ -338,11 +336,9 @@ enum ServerState {
 struct StartCheck: Sendable {
     /// The server has proved its name by a certificate. Then it may ask for any proof of the role.
     let isVerified: Bool
-
     private static let longestMessage = 8_192
     /// A round takes about a microsecond. PostgreSQL's default is 4,096.
     static let mostIterations = 1_000_000
-
     /// The beginning of a message that is not complete.
     private var message: [UInt8] = []
 

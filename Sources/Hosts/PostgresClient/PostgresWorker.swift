@@ -9,7 +9,6 @@ final class PostgresWorker: Sendable {
     private static let connectLimit: Duration = .seconds(6)
     /// A database that has not answered for so long is away.
     private static let patience: Duration = .seconds(1)
-
     let wake: Wake
     private let client: PostgresClient
 

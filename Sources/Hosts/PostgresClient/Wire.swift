@@ -43,7 +43,6 @@ final class Wire {
 
     /// What to poll the server's socket for.
     var events: Int32 { (incoming.isEmpty && !isEnded ? POLLIN : 0) | (outgoing.isEmpty ? 0 : POLLOUT) }
-
     /// True if bytes of the server wait until libpq has taken the former ones.
     var hasIncoming: Bool { !incoming.isEmpty }
 

@@ -26,7 +26,6 @@ final class RowChanges: Sendable {
     }
 
     private let state = Mutex(State())
-
     var connectedAt: ContinuousClock.Instant? { state.withLock { $0.connectedAt } }
 
     /// A new listener, from now on. If it falls behind, or the connection was made before, it gets "everything".
@@ -143,7 +142,6 @@ struct ServerClock: Sendable {
     private var readAt: Duration = .zero
     /// How long the reading took: nobody knows when in that time it was made.
     private var span: Duration?
-
     /// After that time any other reading is better: either clock may run too fast, or may have been set.
     private static let interval: Duration = .seconds(600)
 

@@ -15,7 +15,6 @@ public final class RowDatabase: SharedRows, SharedHosts {
     private static let many = 16
     /// How many rows are read by one statement.
     private static let batch = 500
-
     let client: PostgresClient
     let url: PostgresURL
     let configured: PostgresPassword

@@ -11,7 +11,6 @@ struct RowContent: Sendable, Equatable {
     static let nameLength = 16
     /// How many contents back a content names.
     static let mostAncestors = 16
-
     let name: Name
     /// The nearest first.
     let ancestors: [Name]

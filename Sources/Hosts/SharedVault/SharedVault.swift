@@ -34,7 +34,6 @@ public actor SharedVault: Vault {
     static let validation: Duration = .milliseconds(100)
     /// An attempt of another host that began this recently may have received a token.
     static let attemptDoubt: Duration = .seconds(3_600)
-
     let local: any Vault
     let rows: any SharedRows
     let hosts: any SharedHosts
@@ -91,7 +90,6 @@ public actor SharedVault: Vault {
     }
 
     nonisolated var joining: Joining { Joining(local: local, hosts: hosts, place: place, random: random) }
-
     /// This host's name in the database.
     var host: String { membership?.host ?? "" }
 
@@ -195,7 +193,6 @@ public actor SharedVault: Vault {
 struct SlotTable: Sendable {
     /// How long the database is left alone after an attempt to send something, if there is nothing else to do.
     private static let leastPause: Duration = .seconds(1)
-
     private var states: [VaultSlot: SlotState] = [:]
     /// Those whose content the database does not have.
     private(set) var unsent: Set<VaultSlot> = []
@@ -203,7 +200,6 @@ struct SlotTable: Sendable {
     private(set) var uncopied: Set<VaultSlot> = []
     /// Those with a change that was overlooked.
     private(set) var overlooked: Set<VaultSlot> = []
-
     var all: [VaultSlot] { Array(states.keys) }
 
     subscript(slot: VaultSlot) -> SlotState? {

@@ -19,7 +19,6 @@ struct SpoolEntry: Sendable, Equatable {
     var origin: Origin
     /// The database has it.
     var isSent: Bool
-
     /// The row's head had it when the row was last read.
     var isHead: Bool { isSent && origin == .row }
 
@@ -114,7 +113,6 @@ struct SlotState: Sendable {
 
     /// When a change that was overlooked can be looked at, by the time since boot; nil if there is none.
     var overlookedUntil: Duration? { isOverlooked ? attempt?.end ?? .zero : nil }
-
     /// How many of the row's versions have the tokens of the head before them.
     var edits: Int64 { Int64(entry?.content.edits ?? 0) }
 

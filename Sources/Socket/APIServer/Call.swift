@@ -14,7 +14,6 @@ struct Call: Sendable {
     let facts: ConnectionFacts
     private let query: [String: String]
     private let body: JSONObject
-
     static let longestWait: Duration = .seconds(600)
 
     init(

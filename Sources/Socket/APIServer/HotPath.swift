@@ -103,7 +103,6 @@ extension SocketAPI {
 /// the same executable.
 final class RecentFacts: Sendable {
     private static let places = 8
-
     private let facts = Mutex<[ConnectionFacts?]>(Array(repeating: nil, count: places))
 
     /// The facts of the last connection of this caller, if the policy has not changed since.

@@ -192,7 +192,6 @@ struct RepeatedFailures: Sendable {
     /// The time between two lines of equal failures.
     static let interval: Duration = .seconds(300)
     static let most = 1_024
-
     private var entries: [Failure: Entry] = [:]
 
     /// Returns for how many failures a line is to be written, this one included; nil for no line now.

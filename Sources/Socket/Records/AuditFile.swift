@@ -145,7 +145,6 @@ struct AuditFiles {
 
     /// The names of the existing files, the owner's first.
     var names: [Name] { [Name(nil)] + sockets.map { Name($0) }.sorted() }
-
     private var stem: String { path.hasSuffix(".jsonl") ? String(path.dropLast(6)) : path }
 
     private var sockets: [String] {
@@ -181,7 +180,6 @@ struct WaitingLines {
     private(set) var lines: [[UInt8]] = []
     /// The number of dropped lines that the file does not report yet.
     private(set) var unreported = 0
-
     var isEmpty: Bool { lines.isEmpty && unreported == 0 }
 
     /// Returns false if the line is dropped because there are too many.

@@ -48,7 +48,6 @@ public final class AuditLog: Sendable {
     private let files: AuditFiles
     private let options: Options
     let host = Mutex<@Sendable () -> String?> { nil }
-
     /// The maximum number of unwritten lines in memory; about half a mebibyte.
     static let maxWaiting = 2_048
     /// The same limit for each restricted socket.

@@ -27,7 +27,6 @@ final class IssuedTokenLedger: Sendable {
         var windows: [ExposedWindow.Place: ExposedWindow] = [:]
     }
     private let state = Mutex(State())
-
     static let maxRecent = 4_096
     static let fewRecent = 64
 

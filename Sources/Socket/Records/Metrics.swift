@@ -39,7 +39,6 @@ public final class Metrics: Sendable {
     struct Durations: Sendable {
         /// The upper bounds of the buckets in seconds.
         static let bounds = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600]
-
         var buckets = [Int](repeating: 0, count: Durations.bounds.count)
         var count = 0
         var sum: Duration = .zero

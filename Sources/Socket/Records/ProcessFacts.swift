@@ -66,7 +66,6 @@ struct ExecutableLink: Sendable {
     /// `/proc/PID/exe`, for C.
     private let link: [CChar]
     private let path: [UInt8]
-
     /// A longer path counts as changed each time it is compared.
     private static let mostCompared = 1_000
 

@@ -19,7 +19,6 @@ struct RepeatedEvents {
 
     static let capacity = 16
     private static let mostSockets = 1_024
-
     /// Of a window, in seconds.
     private let length: Int
     private var kinds: [String: [String: Kind]] = [:]
@@ -132,7 +131,6 @@ struct ExposedWindow {
     }
     private var start: Int
     private var entries: Set<Entry> = []
-
     static let capacity = 16
     /// Seconds.
     static let length = 60

@@ -28,7 +28,6 @@ public struct AuthStateChanges: AsyncSequence, Sendable {
     public typealias Failure = RingbackError
 
     private static let backlog = 64
-
     let source: AuthEventSource
 
     public func makeAsyncIterator() -> BrokerEventIterator<Element> {

@@ -62,7 +62,6 @@ package struct LoopbackURL: Sendable, Equatable {
     package let host: String
     package let port: UInt16
     package let target: String
-
     package var isIPv6: Bool { host == "[::1]" }
     package var authority: String { "\(host):\(port)" }
 

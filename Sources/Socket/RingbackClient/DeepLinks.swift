@@ -26,7 +26,6 @@ public struct DeepLinks: AsyncSequence, Sendable {
     public typealias Failure = RingbackError
 
     private static let backlog = 64
-
     let source: DeepLinkSource
 
     public func makeAsyncIterator() -> BrokerEventIterator<DeepLink> {
@@ -69,7 +68,6 @@ struct DeepLinkSource: EventSource {
     static let finalErrors: [RingbackError.Kind] = [.notFound, .validationFailed, .policyDenied, .foreignServer]
     /// The ids of the links that were delivered last. A link that is not acknowledged yet comes again after a break.
     var delivered: [String] = []
-
     private static let memory = 64
 
     mutating func follow(

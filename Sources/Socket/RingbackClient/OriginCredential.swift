@@ -15,7 +15,6 @@ public struct OriginCredential: Sendable, Equatable, CustomStringConvertible, Cu
     public var expiresAt: WallInstant?
     /// A sentence for the user, if the server refuses the account's tokens.
     public var warning: String?
-
     public var description: String { "OriginCredential(account: \(account))" }
     public var customMirror: Mirror { Mirror(self, children: ["account": account]) }
 

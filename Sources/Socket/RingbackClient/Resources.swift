@@ -81,7 +81,6 @@ public struct Account: Sendable, Equatable {
         public static let authenticated: State = "authenticated"
         /// The session is being refreshed; its token is still served while it is valid.
         public static let refreshing: State = "refreshing"
-
         /// True if the account holds a session.
         public var hasSession: Bool { self == .authenticated || self == .refreshing }
     }

@@ -31,7 +31,6 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
         public static let cancelled: Kind = "cancelled"
         /// The system refused something this library needs, such as a descriptor or a thread.
         public static let systemError: Kind = "system_error"
-
         public static let signInRequired: Kind = "sign_in_required"
         public static let sessionExpired: Kind = "session_expired"
         /// The provider refuses to renew the session and does not say why: it is kept, and a sign-in replaces it.
@@ -126,7 +125,6 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
 
     /// The provider's own code, such as `otp_expired` of Supabase Auth or `invalid_grant`; nil if it sent none.
     public var providerCode: String? { problem?.extensions["provider_code"]?.string }
-
     public var description: String { userMessage ?? detail }
     public var debugDescription: String { "\(kind.rawValue): \(detail)" }
 

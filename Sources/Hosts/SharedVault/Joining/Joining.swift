@@ -14,7 +14,6 @@ struct Joining: Sendable {
     let hosts: any SharedHosts
     let place: DatabasePlace
     let random: @Sendable (Int) -> [UInt8]
-
     /// The slot of the local vault that has the record.
     var slot: VaultSlot { VaultSlot(account: "joining", binding: place.binding, kind: .hostsKey) }
 
@@ -241,7 +240,6 @@ public struct HostCode: Hashable, Sendable {
     private static let length = 20
     private static let group = 5
     static let nonceLength = 32
-
     private let characters: Secret
 
     /// The code that the host of a role shows for its public key.

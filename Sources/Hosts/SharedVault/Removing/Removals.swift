@@ -11,7 +11,6 @@ internal import SessionVault
 struct Removals: Sendable {
     /// How often another host may change the record while it is changed here.
     private static let mostChanges = 10
-
     let vault: SharedVault
 
     func remove(_ host: Host) async throws(SharingFailure) {

@@ -143,7 +143,6 @@ public protocol SharedRows: Sendable {
     /// All rows that changed, as hints. Nil means that everything is to be looked at again: when the connection is lost,
     /// at every reconnect, and every few seconds where LISTEN does not work.
     var changes: AsyncStream<RowKey?> { get }
-
     /// What the last connections showed of the server.
     var facts: RowFacts { get }
 }

@@ -11,7 +11,6 @@ internal import SupabaseSignIn
 /// socket is: no member of a request is a path.
 struct ExposedSocketResource: Resource {
     let api: SocketAPI
-
     static let routes: [Route] = [
         Route(
             .listExposedSockets, "Every restricted socket, by name, and those that are closed",

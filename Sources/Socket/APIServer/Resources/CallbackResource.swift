@@ -11,7 +11,6 @@ internal import SupabaseAuth
 /// the response says whether it was shown.
 struct CallbackResource: Resource {
     let api: SocketAPI
-
     static let routes: [Route] = [
         Route(
             .deliverCallback, "Deliver a callback from outside; 202: it is a link for an app",
@@ -97,7 +96,6 @@ struct CallbackResource: Resource {
 
 struct DeepLinkResource: Resource {
     let api: SocketAPI
-
     static let routes: [Route] = [
         Route(
             .streamDeepLinks, "The links of a scheme for the app that listens, as server-sent events",

@@ -11,7 +11,6 @@ internal import Synchronization
 /// What `ringback doctor` asks of the daemon: its findings, and test links for the desktop.
 struct DiagnosticsResource: Resource {
     let api: SocketAPI
-
     static let routes: [Route] = [
         Route(
             .getDiagnostics, "What the daemon sees of itself and of the accounts' providers",
@@ -250,7 +249,6 @@ final class DiagnosticLinks: Sendable {
         let scheme: URLScheme
         let arrival: Promise<Arrival>
         let endsAt: BootInstant
-
         var url: String { "\(scheme)://\(DiagnosticLinks.host)/\(id)" }
     }
 
@@ -268,7 +266,6 @@ final class DiagnosticLinks: Sendable {
     static let host = "ringback-doctor"
     private static let lifetime: Duration = .seconds(120)
     private static let maxCount = 64
-
     private let links = Mutex<[String: Link]>([:])
     private let clock: BrokerClock
 

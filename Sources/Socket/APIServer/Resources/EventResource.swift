@@ -7,7 +7,6 @@ internal import Synchronization
 
 struct EventResource: Resource {
     let api: SocketAPI
-
     static let routes: [Route] = [
         Route(
             .streamEvents, "Events, as server-sent events; first the state of every account",
@@ -47,7 +46,6 @@ final class EventFeed: Sendable {
     }
 
     private static let heartbeat: Duration = .seconds(15)
-
     private let state: Mutex<(first: [UInt8]?, isOver: Bool)>
     private let leave: @Sendable () -> Void
     private let source: @Sendable (_ bound: Duration) async -> Next

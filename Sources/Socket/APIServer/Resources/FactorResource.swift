@@ -8,7 +8,6 @@ internal import SupabaseSignIn
 /// Second factors of a user at a Supabase project.
 struct FactorResource: Resource {
     let api: SocketAPI
-
     static let routes: [Route] = [
         Route(
             .listFactors, "The user's second factors",
@@ -166,7 +165,6 @@ extension Component {
 /// the response are passed on unchanged.
 struct PasskeyResource: Resource {
     let api: SocketAPI
-
     static let routes: [Route] = [
         Route(
             .beginPasskey,

@@ -7,7 +7,6 @@ internal import SupabaseAuth
 
 struct FlowResource: Resource {
     let api: SocketAPI
-
     static let routes: [Route] = [
         Route(
             .listFlows, "Every flow that is remembered, oldest first",

@@ -10,7 +10,6 @@ public import SharedVault
 /// The hosts that share the vault. None of this is served at exposed sockets.
 struct HostResource: Resource {
     let api: SocketAPI
-
     /// How long an invitation may last, in seconds.
     private static let lifetimes = 60...604_800
     private static let usualLifetime = 3_600

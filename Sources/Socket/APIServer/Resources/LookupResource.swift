@@ -7,7 +7,6 @@ internal import RingbackBase
 /// What a tool sends to a server: the token of the account that the configuration names for it (`[[origin]]`).
 struct LookupResource: Resource {
     let api: SocketAPI
-
     static let routes: [Route] = [
         Route(
             .lookup, "What a tool sends to a server, by the table of origins",
@@ -121,7 +120,6 @@ struct OriginLookup: Sendable {
     let isGuess: Bool
     let isInteractive: Bool
     let tool: String?
-
     /// How long an interactive lookup waits for a sign-in.
     static let signInWait: Duration = .seconds(120)
     private static let longestName = 256

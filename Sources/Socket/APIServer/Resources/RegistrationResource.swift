@@ -8,7 +8,6 @@ internal import RingbackBase
 /// provider's secrets stay in the vault: no response here has a member for them.
 struct RegistrationResource: Resource {
     let api: SocketAPI
-
     static let routes: [Route] = [
         Route(
             .register, "Register a client (RFC 7591) for an account that is to be added",

@@ -8,7 +8,6 @@ internal import Synchronization
 /// How the MCP server of an account is reached, for `ringback-relay`, which carries its traffic.
 struct MCPServerResource: Resource {
     let api: SocketAPI
-
     static let routes: [Route] = [
         Route(
             .getMCPServer, "How the account's MCP server is reached",

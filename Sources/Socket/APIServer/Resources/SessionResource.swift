@@ -7,7 +7,6 @@ internal import Synchronization
 
 struct SessionResource: Resource {
     let api: SocketAPI
-
     static let routes: [Route] = [
         Route(
             .getSession, "A token of the account's session", query: parameters, .json(.session), errors: errors,

@@ -8,7 +8,6 @@ internal import SupabaseSignIn
 
 struct SignInResource: Resource {
     let api: SocketAPI
-
     static let routes: [Route] = [
         Route(
             .signIn, "Start a sign-in, or join an equal one that is pending",

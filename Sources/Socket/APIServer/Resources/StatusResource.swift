@@ -10,7 +10,6 @@ internal import SessionVault
 
 struct StatusResource: Resource {
     let api: SocketAPI
-
     /// How long the status waits for the sessions of accounts that are not configured.
     private static let patience: Duration = .seconds(2)
 
@@ -102,7 +101,6 @@ extension Component {
 
 struct DescriptionResource: Resource {
     let api: SocketAPI
-
     static let routes: [Route] = [
         Route(
             .getOpenAPI, "This document",

@@ -8,7 +8,6 @@ internal import SupabaseSignIn
 /// What users can change about themselves, if the provider lets programs do it: at a Supabase project.
 struct UserResource: Resource {
     let api: SocketAPI
-
     static let routes: [Route] = [
         Route(
             .getUser, "The user, as the server has it now", .json("User", .required("user", as: .anyObject)),
@@ -93,7 +92,6 @@ struct UserResource: Resource {
 /// The identities of a user at a Supabase project, and the OAuth clients that the user has allowed there.
 struct IdentityResource: Resource {
     let api: SocketAPI
-
     static let routes: [Route] = [
         Route(.listIdentities, "The user's identities", .json(.identities), errors: .ofSession) {
             (broker, call) throws(Problem) in

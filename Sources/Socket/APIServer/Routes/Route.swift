@@ -42,7 +42,6 @@ struct Route: Sendable {
     /// The problems that the operation may get, besides those that any request may.
     let errors: Set<ErrorCode>
     let handler: Handler
-
     /// The names of the body's members, sorted; nil if it may have any.
     var bodyMembers: [String]? { body?.map(\.name).sorted() }
 }

@@ -22,7 +22,6 @@ public struct SupabaseSignInFields: Sendable, CustomStringConvertible, CustomRef
     public var captchaToken: String?
     /// False keeps the session out of the vault's files: it ends with the daemon.
     public var isPersistent = true
-
     public var description: String { "SupabaseSignInFields(\(fields["method"]?.string ?? ""))" }
     public var customMirror: Mirror { Mirror(self, children: ["method": fields["method"]?.string ?? ""]) }
 

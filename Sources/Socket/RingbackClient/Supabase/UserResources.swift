@@ -43,7 +43,6 @@ public struct FactorEnrolment: Sendable, Equatable, CustomStringConvertible, Cus
     public var uri: String?
     /// For typing, in base 32; nil for a phone and an authenticator.
     public var secret: String?
-
     public var description: String { "FactorEnrolment(factor: \(factor.id))" }
     public var customMirror: Mirror { Mirror(self, children: ["factor": factor]) }
 

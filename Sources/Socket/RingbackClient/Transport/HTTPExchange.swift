@@ -180,7 +180,6 @@ struct HTTPResponseReader {
     /// Bytes of a line between chunks.
     static let maxLine = 4_096
     static let maxTrailers = 64
-
     private var buffer: [UInt8] = []
     /// Where the bytes begin that have not been taken.
     private var position = 0

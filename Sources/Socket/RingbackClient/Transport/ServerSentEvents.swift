@@ -27,7 +27,6 @@ package struct ServerSentEvents {
     package private(set) var lastID: String?
     /// The milliseconds that the server last asked clients to wait before they connect again.
     package private(set) var retry: Int?
-
     /// Bytes of one line, or of one event's data: a server that sends more is broken.
     private let limit: Int
     /// The start of a line that has not ended.
@@ -41,7 +40,6 @@ package struct ServerSentEvents {
     private var lines = 0
     /// Data of one line end with a line feed, so that they can be written without a copy.
     private let endsWithLineFeed: Bool
-
     /// Bytes of the event that has begun.
     package var held: Int { line.count + data.count + name.utf8.count + (id?.utf8.count ?? 0) }
 

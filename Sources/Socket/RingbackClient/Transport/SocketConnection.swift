@@ -303,7 +303,6 @@ package final class KeptConnection {
     private static let maxBody = 8 << 20
     /// How long a daemon may take to accept it.
     private static let acceptBound = Duration.seconds(1)
-
     private let connection: SocketConnection
     private var reader = HTTPResponseReader()
     private var head: HTTPExchange.Head?
