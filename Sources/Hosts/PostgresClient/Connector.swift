@@ -59,7 +59,6 @@ struct Connector: Sendable {
             wake.call()
         }
 
-        /// Nil if it does not come in time.
         func wait(for duration: Duration) -> Result<Secret?, PostgresFailure>? {
             _ = wake.wait(for: max(duration, .zero))
             return state.withLock { $0 }
@@ -73,7 +72,6 @@ struct Backoff: Sendable {
     private static let longest: Duration = .seconds(10)
     private var next = Backoff.shortest
 
-    /// The time to wait now. Each call doubles the next one.
     mutating func wait() -> Duration {
         defer { next = min(next * 2, Backoff.longest) }
         return next * Double.random(in: 0.75...1.25)
@@ -247,7 +245,6 @@ enum ServerOwner {
         }
     }
 
-    /// The bytes of an address, and the port.
     private static func place(_ storage: sockaddr_storage) -> ([UInt8], UInt16)? {
         let bytes = unsafe withUnsafeBytes(of: storage) { unsafe Array($0) }
         let port = UInt16(bytes[2]) << 8 | UInt16(bytes[3])

@@ -1,14 +1,12 @@
-// The threads take statements from one queue. A caller waits for its reply until its deadline and not longer, whatever
-// the thread is doing: a timer of the caller's own gives the reply otherwise.
-
 internal import Dispatch
 public import RingbackBase
 internal import Synchronization
 
 typealias Reply = OneOutcome<Result<PostgresRows, PostgresFailure>>
 
-/// Runs statements at one database, on a few connections, each with a thread of its own. A connection is made when it is
-/// needed and closed when it was not used for some time.
+/// Runs statements at one database, on a few connections, each with a thread of its own. A connection is made when it
+/// is needed, and closed after some time without use. A caller waits until its deadline at most, whatever the thread
+/// does.
 public final class PostgresClient: Sendable {
     /// What is known about the database from the last attempts.
     public enum Reach: Sendable, Equatable {
@@ -46,7 +44,6 @@ public final class PostgresClient: Sendable {
     let rest: Duration
     private let state = Mutex(State())
 
-    /// Nothing is connected yet.
     public init(
         _ url: PostgresURL, password: PostgresPassword, application: String = "ringback", mostConnections: Int = 3,
         restsAfter: Duration = .seconds(60)

@@ -6,12 +6,10 @@ internal import Synchronization
 /// is away. It is made again after it was lost.
 public final class PostgresListener: Sendable {
     public enum Event: Sendable, Equatable {
-        /// The connection is made; everything may have changed before. `listens` is false where a pooler is between:
-        /// then there are no notifications.
+        /// Everything may have changed before. `listens` is false behind a pooler: then there are no notifications.
         case connected(listens: Bool)
         /// The payload of a notification. Any role of the database can send one.
         case notified(String)
-        /// What the question returned.
         case asked(PostgresRows)
         /// There is no connection, or the server refuses the statements.
         case lost(PostgresFailure)
@@ -36,7 +34,6 @@ public final class PostgresListener: Sendable {
         }
     }
 
-    /// Each statement has so long.
     private static let limit: Duration = .seconds(5)
     private let client: PostgresClient
     private let plan: Plan

@@ -3,8 +3,7 @@ internal import Glibc
 internal import RingbackBase
 
 /// One connection to the server, used by one thread. Its functions block until their deadline at most, but for
-/// resolving the name. After a deadline it is not used again: what the server still sends would be taken for the next
-/// result.
+/// resolving the name. After a deadline it is not used: what the server still sends would be taken for the next result.
 @safe final class Session {
     /// The most bytes that a statement's result may have.
     static let mostBytes = 16 << 20
@@ -13,7 +12,6 @@ internal import RingbackBase
     /// The most that a result may take here, with what each row and value takes beside its bytes.
     private static let mostMemory = 2 * mostBytes
     private let connection: OpaquePointer
-    /// Nil until the socket is connected.
     private var wire: Wire?
     private var allowance = Session.mostBytesOfStart
     /// False after a failure that ends the connection.
@@ -53,7 +51,6 @@ internal import RingbackBase
         try? wire?.move { _ in }
     }
 
-    /// The descriptor to poll for while nothing runs.
     var descriptor: Int32 {
         if let wire { return wire.server }
         return unsafe cpostgres_socket(connection)
@@ -84,7 +81,6 @@ internal import RingbackBase
         return PostgresRows(try finish(until: deadline))
     }
 
-    /// Runs several statements without parameters as one transaction.
     func run(script: String, until deadline: ContinuousClock.Instant) throws(PostgresFailure) {
         guard unsafe cpostgres_send_script(connection, script) else { throw end(.closed) }
         _ = try finish(until: deadline)
@@ -112,11 +108,9 @@ internal import RingbackBase
         return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 
-    /// What is checked until the connection is ready.
     private struct Start {
         let settings: Settings
         var messages: StartCheck
-        /// It is known who the server is.
         var isKnown: Bool
         /// Whether the server speaks TLS; nil before it has said so.
         var hasTLS: Bool?
@@ -155,7 +149,6 @@ internal import RingbackBase
         }
     }
 
-    /// Puts itself between the server and libpq, once the socket is connected.
     private func takeSocket(_ start: inout Start) throws(PostgresFailure) {
         let socket = unsafe cpostgres_socket(connection)
         wire = nil
@@ -310,10 +303,8 @@ internal import RingbackBase
     }
 }
 
-/// The SQLSTATE in the text of a server's error: the severity, which may be in any language, a colon, and five letters or
-/// digits before another colon.
+/// The SQLSTATE in the text of a server's error: the last five letters or digits between the severity and a colon.
 enum ServerState {
-    /// The last one; nil if there is none.
     static func code(in text: String) -> String? {
         let bytes = Array(text.utf8)
         var index = bytes.count - 6
@@ -339,7 +330,6 @@ struct StartCheck: Sendable {
     private static let longestMessage = 8_192
     /// A round takes about a microsecond. PostgreSQL's default is 4,096.
     static let mostIterations = 1_000_000
-    /// The beginning of a message that is not complete.
     private var message: [UInt8] = []
 
     init(isVerified: Bool) { self.isVerified = isVerified }
@@ -361,7 +351,6 @@ struct StartCheck: Sendable {
         return nil
     }
 
-    /// Checks a request for a proof of the role: a number, and what belongs to it.
     private func refusal(ofRequest body: ArraySlice<UInt8>) -> PostgresFailure? {
         guard body.count >= 4 else { return .malformed }
         switch body.prefix(4).reduce(UInt32(0), { $0 << 8 | UInt32($1) }) {

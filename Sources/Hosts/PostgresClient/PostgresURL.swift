@@ -38,8 +38,8 @@ public struct PostgresURL: Sendable, Equatable {
     public let passwordFile: String?
     /// `channel_binding`, if the URL has it: `require` or `prefer`.
     public let channelBinding: String?
-    /// A further user of this machine whose process may be the server where no certificate proves its name. The URL does
-    /// not say it.
+    /// A further user of this machine whose process may be the server if no certificate proves its name; not in the
+    /// URL.
     public var serverUID: UInt32?
 
     private static let parameters: Set<String> = [
@@ -120,7 +120,6 @@ public struct PostgresURL: Sendable, Equatable {
     }
 }
 
-/// Why a URL is refused.
 public enum PostgresURLError: Error, Sendable, Equatable {
     /// It does not begin with `postgresql://` or `postgres://`.
     case scheme
@@ -139,7 +138,6 @@ public enum PostgresURLError: Error, Sendable, Equatable {
     case weakTLS
 }
 
-/// A URL taken apart and decoded, not yet checked.
 struct Parts {
     let user: String
     let hosts: [(name: String, port: String?)]

@@ -3,7 +3,6 @@ internal import Glibc
 internal import RingbackBase
 internal import Synchronization
 
-/// One thread with its connection.
 final class PostgresWorker: Sendable {
     /// A connection that is not made by then will not be made.
     private static let connectLimit: Duration = .seconds(6)
@@ -83,7 +82,6 @@ final class PostgresWorker: Sendable {
 final class Wake: Sendable {
     let descriptor: Int32
 
-    /// Nil if there is no descriptor left.
     init?() {
         descriptor = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
         guard descriptor >= 0 else { return nil }
@@ -96,7 +94,6 @@ final class Wake: Sendable {
         _ = unsafe write(descriptor, &one, 8)
     }
 
-    /// Takes back all calls.
     func reset() {
         var count: UInt64 = 0
         _ = unsafe read(descriptor, &count, 8)
@@ -104,7 +101,6 @@ final class Wake: Sendable {
 
     enum Event {
         case called
-        /// The other descriptor can be read, or its other end is closed.
         case readable
         case timedOut
     }

@@ -41,13 +41,11 @@ final class Wire {
         return unsafe fstat(descriptor, &facts) == 0 && facts.st_ino == inode && facts.st_mode & S_IFMT == S_IFSOCK
     }
 
-    /// What to poll the server's socket for.
     var events: Int32 { (incoming.isEmpty && !isEnded ? POLLIN : 0) | (outgoing.isEmpty ? 0 : POLLOUT) }
     /// True if bytes of the server wait until libpq has taken the former ones.
     var hasIncoming: Bool { !incoming.isEmpty }
 
-    /// Moves what can be moved without waiting. `check` sees what comes from the server; it throws if libpq must not
-    /// get it.
+    /// Moves what can be moved without waiting. `check` sees what comes from the server, and may throw.
     func move(_ check: ([UInt8]) throws(PostgresFailure) -> Void) throws(PostgresFailure) {
         while true {
             var isMoved = false

@@ -9,7 +9,6 @@ final class RowChanges: Sendable {
     struct Pulse: Sendable, Equatable {
         /// One of them is another after any change.
         var numbers: [[UInt8]?]
-        /// How many changes were not told.
         var untold: [UInt8]?
     }
 
@@ -54,8 +53,7 @@ final class RowChanges: Sendable {
         tell(nil)
     }
 
-    /// There is no connection for changes. Who asks for the rows then learns whether the database is away: a host that has
-    /// nothing else to ask would not know.
+    /// There is no connection for changes. The nil shows a host without other queries whether the database is away.
     func noteLoss() {
         state.withLock { $0.connectedAt = nil }
         tell(nil)
@@ -148,8 +146,7 @@ struct ServerClock: Sendable {
     /// There is another connection, perhaps to another server: any other reading is better.
     mutating func readAgain() { span = nil }
 
-    /// Takes what the server's clock showed, in milliseconds since 1970. `begin` and `end` are the times since boot
-    /// when it was asked and when it had answered.
+    /// `milliseconds` since 1970 by the server's clock; `begin` and `end`: times since boot, before and after.
     mutating func note(_ milliseconds: Int, from begin: Duration, to end: Duration) {
         let isBetter = span.map { end - begin <= $0 || end - readAt >= ServerClock.interval } ?? true
         guard isBetter, (0..<1 << 50).contains(milliseconds) else { return }

@@ -13,7 +13,6 @@ public final class RowDatabase: SharedRows, SharedHosts {
     /// The same for a statement that reads many rows.
     private static let limitOfRead: Duration = .seconds(15)
     private static let many = 16
-    /// How many rows are read by one statement.
     private static let batch = 500
     let client: PostgresClient
     let url: PostgresURL
@@ -27,8 +26,7 @@ public final class RowDatabase: SharedRows, SharedHosts {
     /// A class of its own, since the connections are asked for it.
     private final class Given: Sendable { let password = Mutex<Secret?>(nil) }
 
-    /// Connects when it is first asked, and for the changes with ``start()``. Without `now` (the time since boot) the
-    /// server's clock is not asked for.
+    /// Connects when it is first asked, and for changes with ``start()``. Without `now` it asks for no clock.
     public init(_ url: PostgresURL, password: PostgresPassword, now: (@Sendable () -> Duration)? = nil) {
         let given = Given()
         client = PostgresClient(url, password: .first({ given.password.withLock { $0 } }, else: password))
@@ -47,7 +45,6 @@ public final class RowDatabase: SharedRows, SharedHosts {
         state.withLock { $0.listener = listener }
     }
 
-    /// Ends the connections and the streams of changes.
     public func shutdown() {
         state.withLock { $0.listener.take() }?.stop()
         client.shutdown()
@@ -181,8 +178,7 @@ public final class RowDatabase: SharedRows, SharedHosts {
         try await parts(statement, [.integer(Schema.version)] + values, within: Self.limit)
     }
 
-    /// Calls a function that returns parts of rows, and asks for the server's clock with it: who reads what another host has
-    /// written knows that clock, too.
+    /// Calls a function that returns parts of rows. Who reads another host's row knows the server's clock, too.
     private func parts(
         _ function: String, _ values: [PostgresValue], within limit: Duration
     ) async throws(RowError) -> RowParts {

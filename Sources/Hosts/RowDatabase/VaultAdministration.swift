@@ -9,7 +9,6 @@ public final class VaultAdministration: Sendable {
     public struct Facts: Sendable, Equatable {
         /// The version of the schema; 0 if there is none.
         public var version: Int64
-        /// The version that this program works with.
         public var wanted: Int64
         /// The rest is nil while the versions differ.
         public var content: Content?
@@ -77,8 +76,7 @@ public final class VaultAdministration: Sendable {
         return facts
     }
 
-    /// Whether notifications reach those who listen: not where a pooler is between that gives a connection of the server to
-    /// each transaction.
+    /// Whether notifications reach those who listen: not behind a pooler with a connection for each transaction.
     public func listens() async throws(RowError) -> Bool {
         let (events, continuation) = AsyncStream<PostgresListener.Event>.makeStream()
         let plan = PostgresListener.Plan(channel: "SELECT 'ringback'::text", question: "SELECT 1", values: [])
@@ -123,7 +121,6 @@ public final class VaultAdministration: Sendable {
         }
     }
 
-    /// Runs a statement that returns one row.
     private func ask<Value>(
         _ statement: String, _ read: (PostgresRow) throws(PostgresFailure) -> Value
     ) async throws(RowError) -> Value {

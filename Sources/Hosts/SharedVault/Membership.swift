@@ -9,7 +9,6 @@ public struct Membership: Sendable, Equatable {
     public let dataKey: Secret
     /// The owner's identity in the database, to which rows are bound.
     public let owner: String
-    /// This host's name in the database.
     public let host: String
     /// The database knows that this is the hosts' key.
     var isConfirmed = true
@@ -24,7 +23,6 @@ extension Membership {
         return Secret(bytes: JSON.object(object).serialized())
     }
 
-    /// Nil if the text is not a membership's.
     init?(reading text: Secret) {
         guard let object = (try? JSON(parsing: text.revealedBytes()))?.object, object["version"]?.integer == 1,
             let key = object["key"]?.string.flatMap(Hex.bytes), key.count == SealedBox.keyLength,

@@ -96,9 +96,8 @@ extension SharedVault {
 }
 
 extension SharedVault {
-    /// Takes up a row that is newer than what this host has. What only this host has is kept: it goes into the row, as
-    /// its head or as a candidate. Returns whether the slot's content has changed here. To be called in a turn of the
-    /// slot.
+    /// Takes up a row that is newer than what this host has. What only this host has goes into the row, as its head or
+    /// as a candidate. Returns whether the slot's content has changed here. To be called in a turn of the slot.
     @discardableResult
     func compare(_ row: SharedRow?, with slot: VaultSlot) async throws(VaultError) -> Bool {
         let state = try await state(of: slot)
@@ -154,8 +153,7 @@ extension SharedVault {
         return try await ask { rows throws(RowError) in try await rows.restore(sealed, in: key, version: version) }
     }
 
-    /// Another host has found that the session has ended, and did not know of what this host received. That is presented
-    /// next.
+    /// Another host has found that the session has ended, and did not know what this host received.
     private func put(_ entry: SpoolEntry, over row: SharedRow, in slot: VaultSlot) async throws(VaultError) {
         let sealed = try opened().seal(entry.content, as: row.key, version: row.version + 1)
         let lease = row.lease.flatMap { $0.host == host ? $0.id : nil }
@@ -183,8 +181,7 @@ extension SharedVault {
 
     private func takeUp(_ head: RowContent, _ row: SharedRow, in slot: VaultSlot) async -> Bool {
         let former = slots[slot]?.entry?.content.text
-        // The response came before this host read the other host's sign-out. Content that was not received in an attempt has
-        // no epoch.
+        // The response came before this host read the other host's sign-out. Other content has no epoch.
         if head.text == nil, let entry = slots[slot]?.entry, !head.comes(from: entry.content),
             case .attempt(_, let epoch, _, _) = entry.origin, epoch > 0
         {
@@ -193,8 +190,7 @@ extension SharedVault {
         let entry = SpoolEntry(content: head, version: row.version, origin: .row, isSent: true)
         slots[slot]?.entry = entry
         slots[slot]?.isUnwritten = false
-        // A write takes milliseconds, and thousands of rows may have changed: `maintain` makes the copy. A sign-out is removed
-        // here at once.
+        // A write takes milliseconds, and thousands of rows may have changed: `maintain` copies. A sign-out is removed.
         slots[slot]?.isUncopied = head.text != nil
         if head.text == nil { try? await local.remove(slot) } else { wakes.continuation.yield() }
         return former != head.text
@@ -208,7 +204,6 @@ extension SharedVault {
     }
 }
 
-/// What other hosts do is followed, and what the database does not have is sent when it is back.
 extension SharedVault {
     /// Follows the rows' changes until it is cancelled.
     public func follow() async {
@@ -234,8 +229,7 @@ extension SharedVault {
         if isAll || known.contains(where: { slots[$0]?.isOverlooked == true }) { wakes.continuation.yield() }
     }
 
-    /// Sends what the database does not have, and copies what the local vault does not have. Returns how long to wait before
-    /// the next attempt; nil if nothing is left.
+    /// Sends what the database lacks, and copies what the local vault lacks. Returns the pause before the next attempt.
     public func maintain() async -> Duration? { await MaintenancePass().run(by: self) }
 }
 
@@ -291,7 +285,6 @@ struct RowQuery: Sendable {
     }
 }
 
-/// What is to be done once: what the database does not have is sent, what the local vault does not have is copied.
 struct MaintenancePass: Sendable {
     /// How many rows are copied before it is seen whether there is something to send.
     private static let copies = 128

@@ -83,7 +83,6 @@ extension RowContent {
         return Secret(bytes: bytes)
     }
 
-    /// Reads an encoding. Nil if it is none.
     static func read(_ encoded: Secret) -> (content: RowContent, header: JSONObject)? {
         let bytes = encoded.revealedBytes()
         guard bytes.starts(with: magic), let end = bytes[magic.count...].firstIndex(of: 0x0A),
@@ -108,7 +107,6 @@ extension RowContent {
     private static let magic = Array("ringback: row 1\n".utf8)
 }
 
-/// Bytes as hexadecimal digits.
 enum Hex {
     static func text(_ bytes: [UInt8]) -> String { Digest.hex(bytes) }
 
@@ -126,7 +124,6 @@ struct RowSealing: Sendable {
     let dataKey: Secret
     let owner: String
 
-    /// The name of a slot in the database.
     func key(of slot: VaultSlot) throws(VaultError) -> RowKey {
         let names =
             switch slot.kind {

@@ -57,7 +57,6 @@ public actor SharedVault: Vault {
     var unread: Set<VaultSlot> = []
     /// Slots of sessions that are not loaded yet, and whose content the database may not have.
     var unloaded: Set<VaultSlot> = []
-    /// The slot whose row has the record of removed hosts.
     let removalSlot: VaultSlot
     /// The record, by the name of its content.
     var removalsRead: (name: RowContent.Name, record: RemovalRecord)?
@@ -71,8 +70,7 @@ public actor SharedVault: Vault {
     /// The vault may be opened now: this host may have been given the key.
     private let openings = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
-    /// `local` is the vault of this host, which nobody else uses. `tell` is told when the database goes away and when
-    /// it is back; it must not block.
+    /// `local` is used by nobody else. `tell` is told when the database goes away and is back, and must not block.
     public init(
         local: any Vault, rows: any SharedRows, hosts: any SharedHosts, place: DatabasePlace,
         now: @escaping @Sendable () -> Duration, random: @escaping @Sendable (Int) -> [UInt8],
@@ -153,7 +151,6 @@ public actor SharedVault: Vault {
         try await ask(isRead: true) { rows throws(RowError) in try await rows.read(keys) }
     }
 
-    /// Shows in the status whether the database can be used.
     func show() {
         let unsent = slots.unsent.count + unread.count + unloaded.count
         if let turn = shown.withLock({ $0.note(outage, unsent: unsent, at: now()) }) { tell(turn) }

@@ -3,7 +3,6 @@ internal import SessionVault
 
 /// What the local vault has of a shared slot: the content, and what the database knows of it.
 struct SpoolEntry: Sendable, Equatable {
-    /// How the content came.
     enum Origin: Sendable, Equatable {
         /// From the row's head, or it has become the head.
         case row
@@ -90,8 +89,7 @@ struct SlotState: Sendable {
     var offered: Set<RowContent.Name> = []
     /// Those of them that were presented before the slot's own.
     var newer: [RowContent.Name] = []
-    /// The local vault could not be written: the entry is here and, if that could be reached, in the database. It is kept
-    /// while the vault is locked.
+    /// The local vault could not be written: the entry is here. It is kept while the vault is locked.
     var isUnwritten = false
     /// The database has the entry, and the local vault does not have it yet, or does not know that the database has it.
     var isUncopied = false
@@ -107,8 +105,7 @@ struct SlotState: Sendable {
     /// Whether a request may be under way. It ends with the row as it is then.
     func isBusy(at now: Duration) -> Bool { attempt.map { $0.end > now } ?? false }
 
-    /// Whether a change of the row is looked at now. If something is to be sent, it is looked at after that: changes of
-    /// other slots do not wait for it.
+    /// Whether a change of the row is looked at now. If something is to be sent, it is looked at after that.
     func isLookedAt(at now: Duration) -> Bool { !isBusy(at: now) && entry?.isSent != false }
 
     /// When a change that was overlooked can be looked at, by the time since boot; nil if there is none.
@@ -127,8 +124,7 @@ struct SlotState: Sendable {
         return content.removals < removals
     }
 
-    /// A text that was stored before the vault was shared is to be sent, if the row has none. `name` is random, for
-    /// such a text.
+    /// A text from before the vault was shared is to be sent, if the row has none; `name` is a random one for it.
     init(key: RowKey, stored text: Secret?, name: RowContent.Name) {
         self.key = key
         entry = text.map { text in

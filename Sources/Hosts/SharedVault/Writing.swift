@@ -149,8 +149,7 @@ extension SharedVault {
         return try await exchange(text, in: slot)
     }
 
-    /// Stores a text, or nothing, and keeps the former one. What other hosts have written does not matter: a user of this
-    /// host asked for it.
+    /// Stores a text, or nothing, and keeps the former one. It overrides other hosts: a user of this host asked for it.
     private func exchange(_ text: Secret?, in slot: VaultSlot) async throws(VaultError) -> RetiredEntry? {
         try await inTurn(slot) { vault throws(VaultError) in
             let state = try await vault.state(of: slot)

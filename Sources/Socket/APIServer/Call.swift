@@ -4,8 +4,7 @@ internal import Records
 internal import RingbackAPI
 internal import RingbackBase
 
-/// A request that has found its route. Its parameters are read strictly: a name given twice, or a value of another type
-/// than the documented one, is reported as the caller's mistake.
+/// A request that has found its route. A name given twice, or a value of a wrong type, is the caller's mistake.
 struct Call: Sendable {
     let request: ServerRequest
     let route: Route
@@ -70,8 +69,7 @@ struct Call: Sendable {
     func query(_ name: String) -> String? { query[name] }
     var queryNames: [String] { query.keys.sorted() }
 
-    /// Rejects a parameter that the route does not read: with a misspelt `scope`, the caller would get a token with
-    /// more scopes than it requested.
+    /// Rejects a parameter that the route does not read: with a misspelt `scope`, the token would have more scopes.
     func refuseUnknownQuery() throws(Problem) {
         guard !query.isEmpty else { return }
         let known = route.query.map(\.name).sorted()
@@ -108,7 +106,6 @@ struct Call: Sendable {
         return WallInstant(seconds: seconds)
     }
 
-    /// A number of things in the query, clamped to the bound.
     func count(_ name: String, atMost bound: Int) throws(Problem) -> Int? {
         guard let text = query[name] else { return nil }
         guard Call.isNumber(text), text.utf8.contains(where: { $0 > 0x30 }) else {
@@ -186,7 +183,6 @@ struct Call: Sendable {
 
     func invalid(_ name: String, _ reason: String) -> Problem { Problem(invalid: name, "\(reason).") }
 
-    /// Runs a call of the broker for the account of the path.
     func ask<Value>(_ body: (AccountName) async throws(BrokerError) -> Value) async throws(Problem) -> Value {
         let name = try account()
         return try await ask { () throws(BrokerError) in try await body(name) }
@@ -197,12 +193,10 @@ struct Call: Sendable {
         try await ask(body).json(in: language)
     }
 
-    /// Runs a call of the broker. Returns the flow as it is then.
     func flow(_ body: () async throws(BrokerError) -> FlowView) async throws(Problem) -> JSONObject {
         try await ask(body).json(in: language)
     }
 
-    /// Runs a call of the broker; its failures become problems.
     func ask<Value>(_ body: () async throws(BrokerError) -> Value) async throws(Problem) -> Value {
         do throws(BrokerError) { return try await body() } catch { throw Problem(error, language: language) }
     }

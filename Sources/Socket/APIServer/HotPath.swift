@@ -8,9 +8,8 @@ internal import SupabaseSignIn
 internal import Synchronization
 
 extension SocketAPI {
-    /// `GET /v1/accounts/NAME/session` for a cached token: without the lane, JSON encoding or a change of the thread; and
-    /// `…/mcp-server`, which is asked beside it. Of every other first request of a connection it notes only who is
-    /// connected.
+    /// `GET /v1/accounts/NAME/session` for a cached token, and `…/mcp-server` beside it: without the lane, JSON
+    /// encoding or a change of the thread. For the first request of any other connection it records only the peer.
     @Sendable func immediate(_ request: ServerRequest) -> ServerResponse? {
         if request.method == "POST", request.path == "/v1/lookup" { return heldLookup(request) }
         guard request.method == "GET", request.query == nil, request.body.isEmpty,
@@ -98,9 +97,8 @@ extension SocketAPI {
     }
 }
 
-/// The facts and counters of the last connections to the daemon's own socket, for a program that connects for each
-/// request. The audit log gives the same ``AuditCaller`` only for a process that is proven to be the same and to run
-/// the same executable.
+/// The facts and counters of the last connections, for a program that connects for each request. The audit log gives
+/// the same ``AuditCaller`` only for a process that is proven to be the same and to run the same executable.
 final class RecentFacts: Sendable {
     private static let places = 8
     private let facts = Mutex<[ConnectionFacts?]>(Array(repeating: nil, count: places))
@@ -164,8 +162,7 @@ final class ConnectionFacts: Sendable {
 }
 
 extension SocketAPI {
-    /// The facts of the request's connection; nil if the policy denies access. The policy is asked once per connection,
-    /// and again when it has changed.
+    /// The facts of the connection; nil if the policy denies access. The policy is asked once, and when it has changed.
     func admit(_ request: ServerRequest, account: String?, operation: PolicyOperation) -> ConnectionFacts? {
         let known = request.memory.value as? ConnectionFacts
         if let known, known.decision.generation == policy.generation, known.decision.coversEverything {

@@ -19,7 +19,6 @@ public final class RecordKeeper: Sendable {
         telemetry = Telemetry(now: audit.now)
     }
 
-    /// Takes a fact over; to be used as the broker's `record`.
     @Sendable public func note(_ fact: BrokerFact) {
         count(fact)
         telemetry.note(fact)
@@ -174,9 +173,8 @@ public final class RecordKeeper: Sendable {
     }
 }
 
-/// Counts equal failed refreshes and equal failed requests for downscoped tokens, so that they make at most one line of
-/// the audit log in five minutes. Attack: a program behind an exposed socket requests a scope that the provider refuses,
-/// again and again. A line for each request would push the other entries out of the log.
+/// Counts equal failed refreshes and downscopings: one line of the audit log in five minutes. Attack: a program behind
+/// an exposed socket requests a scope that the provider refuses, again and again, and pushes the other entries out.
 struct RepeatedFailures: Sendable {
     struct Failure: Hashable {
         let event: String

@@ -64,8 +64,7 @@ public final class AuditLog: Sendable {
 
     public var now: @Sendable () -> Int { options.now }
 
-    /// The caller of a new connection, to be kept as long as that. `now` is in Unix seconds; `proof` is nil if the
-    /// kernel gives none.
+    /// The caller of a new connection, to be kept as long. `now` is in Unix seconds; `proof` is nil if there is none.
     public func caller(uid: UInt32, pid: Int32, proof: ProcessProof? = nil, at now: Int) -> AuditCaller {
         ledger.caller(uid: uid, pid: pid, proof: proof, at: now)
     }
@@ -79,8 +78,8 @@ public final class AuditLog: Sendable {
         return counted
     }
 
-    /// Writes an event soon. The members must not contain a secret. `socket` is the restricted socket whose client
-    /// caused it.
+    /// Writes an event soon. The members must not contain a secret. `socket` is the restricted one whose client caused
+    /// it.
     public func write(_ event: String, _ members: JSONObject, at socket: String? = nil) {
         enqueue(AuditLog.entry(event, at: options.now(), members), socket)
         let isFirst = state.withLock { state in
@@ -273,7 +272,6 @@ public final class AuditLog: Sendable {
 /// A use of the socket API that the audit log counts. Equal uses of one program become one line with a count.
 public struct AuditUse: Hashable, Sendable {
     public enum Kind: String, Sendable {
-        /// A token was issued.
         case issuedToken = "issued_token"
         /// A request that changes something, or any request of another user (root).
         case request
@@ -323,18 +321,16 @@ public struct ProcessProof: Sendable {
     }
 }
 
-/// A program that connected to the socket. Only `uid` and `pid` come from the kernel with the connection.
-/// ``isVerified`` says whether the executable is certainly that process's. The rest was read from `/proc` shortly
-/// after.
+/// A program that connected to the socket. Only `uid` and `pid` come from the kernel with the connection; the rest was
+/// read from `/proc` shortly after. ``isVerified`` says whether the executable is certainly that process's.
 public final class AuditCaller: Sendable {
     public let uid: UInt32
     public let pid: Int32
     /// Read at the first contact, because a short-lived program may end a moment later.
     let link: ExecutableLink
     public let executable: String?
-    /// True if the process that connected was alive after ``executable`` was read, and if that path is the same file
-    /// for the daemon. It is the program that the process ran at that moment: it may have called `exec` before it sent
-    /// the request.
+    /// True if the process that connected was alive after ``executable`` was read, and that path is the same file for
+    /// the daemon. The process may have called `exec` before it sent the request.
     public let isVerified: Bool
     let processIdentity: UInt64?
     let serial: UInt64

@@ -88,7 +88,6 @@ final class IssuedTokenLedger: Sendable {
         }
     }
 
-    /// Subtracts from a row what was written.
     func settle(_ row: Row) {
         state.withLock { state in
             let key = Key(serial: row.caller.serial, uid: row.caller.uid, use: row.use)
@@ -114,7 +113,6 @@ final class IssuedTokenLedger: Sendable {
 }
 
 extension IssuedTokenLedger.State {
-    /// Limits the memory where many processes connect.
     fileprivate mutating func limitRecent(at now: Int) {
         guard recent.count > mostRecent else { return }
         recent = recent.filter { $0.value.second == now || $0.value.second == now - 1 }

@@ -101,9 +101,7 @@ public struct MetricsText: Sendable {
     public static let mediaType = "text/plain; version=0.0.4; charset=utf-8"
 
     public struct Present: Sendable {
-        /// The number of accounts in each state, for all states.
         public var accounts: [(state: String, count: Int)]
-        /// Revocations that the provider has not confirmed yet, by account.
         public var pendingRevocations: [(account: String, count: Int)]
         public var isVaultLocked: Bool
         /// Of a vault that hosts share: for how many seconds its database has been away, 0 if it is not, and how many

@@ -72,8 +72,7 @@ struct RepeatedEvents {
     private static func key(_ entry: Entry) -> String { entry.event + " " + JSON.object(entry.members).text }
 }
 
-/// The count of one use by one caller. A connection that repeats the use keeps it, so that a repetition takes one lock
-/// and no look-up.
+/// The count of one use by one caller. A connection keeps it, so that a repetition takes one lock and no look-up.
 public final class CountedUse: Sendable {
     let caller: AuditCaller
     let use: AuditUse
@@ -117,9 +116,8 @@ public final class CountedUse: Sendable {
     }
 }
 
-/// Limits how many programs at a restricted socket the audit log distinguishes, for each socket and uid. Attack: a
-/// program that starts a process for each request, or requests another scope each time, could fill the log. Beyond the
-/// limit uses are counted together.
+/// Limits how many programs at a restricted socket are told apart, by socket and uid; beyond that, uses are counted
+/// together. Attack: a program starts a process for each request, or requests another scope each time.
 struct ExposedWindow {
     struct Place: Hashable {
         let socket: String
@@ -137,7 +135,6 @@ struct ExposedWindow {
 
     init(at now: Int) { start = now }
 
-    /// True if this use of this process is counted on its own.
     mutating func countsSeparately(_ caller: AuditCaller, _ use: AuditUse, at now: Int) -> Bool {
         // A new window also begins if the clock was set back.
         if now < start || now - start >= ExposedWindow.length { self = ExposedWindow(at: now) }

@@ -1,7 +1,6 @@
 public import RingbackBase
 
-/// One endpoint of the socket API, for the daemon and its clients. The raw value is its name in the OpenAPI document
-/// (`operationId`).
+/// One endpoint of the socket API, for the daemon and its clients; the raw value is the `operationId` of OpenAPI.
 public enum Endpoint: String, Sendable, CaseIterable {
     case listAccounts, getAccount, listFactors, enrollFactor, removeFactor, challengeFactor, verifyFactor,
         listIdentities, linkIdentity, unlinkIdentity, getMCPServer, acknowledgeMigration, migrate, listConsents,

@@ -36,7 +36,6 @@ public struct AuthStateChanges: AsyncSequence, Sendable {
 }
 
 extension BrokerClient {
-    /// What happens to the account from now on, starting with `initial_session`: its present state.
     /// What happens to the account from now on, starting with `initial_session`: its present state. The session beside
     /// an event is nil when no token can be issued: the account is signed out, or its token has expired while the
     /// provider cannot be reached (then ``Account/isStale`` is true and the user is still signed in). When the daemon

@@ -58,8 +58,7 @@ package struct BrokerCalls: Sendable {
         return String(decoding: try exchange.readBody(), as: UTF8.self)
     }
 
-    /// Sends a GET request, and reads the head of a response that has another media type than JSON. `what` names it in
-    /// the error.
+    /// Sends a GET request, and reads the head of a response of this media type. `what` names it in an error.
     private func open(
         _ target: String, _ more: [HeaderField], _ type: String, _ what: String, within timeout: Duration
     ) throws(RingbackError) -> (connection: SocketConnection, exchange: HTTPExchange) {
@@ -179,8 +178,7 @@ extension BrokerCalls {
         case done(JSON)
     }
 
-    /// `onTick` is called once the request is sent, then about once a second: the daemon may have to ask the provider
-    /// first.
+    /// `onTick` is called once the request is sent, then about once a second: the daemon may ask the provider first.
     package func signIn(
         _ account: String, _ fields: JSONObject, onTick: (() -> Void)? = nil
     ) throws(RingbackError) -> Started {
@@ -209,13 +207,11 @@ extension BrokerCalls {
         }
     }
 
-    /// Every sign-in that the daemon keeps.
     package func flows() throws(RingbackError) -> [Flow] {
         try call(.listFlows)["flows"]?.array?.compactMap { Flow(reading: $0) } ?? []
     }
 
-    /// This caller no longer waits for the flow. Sent even after the interruption: it is an interrupted caller's last
-    /// call.
+    /// This caller no longer waits for the flow. Sent even after the interruption: it is the caller's last call.
     package func cancel(flow id: String) throws(RingbackError) {
         var calls = self
         calls.interruption = nil
@@ -224,8 +220,7 @@ extension BrokerCalls {
 
     package func account(_ name: String) throws(RingbackError) -> JSON { try call(.getAccount, [name]) }
 
-    /// Waits for the flow's end and returns the account. After an interruption this caller no longer waits for the
-    /// flow.
+    /// Waits for the flow's end and returns the account. After an interruption the caller no longer waits for it.
     func finish(_ flow: Flow) throws(RingbackError) -> Account {
         let ended: Flow
         do throws(RingbackError) { ended = try wait(forFlow: flow.id).0 } catch {

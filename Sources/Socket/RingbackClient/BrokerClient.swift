@@ -2,8 +2,7 @@ internal import RingbackAPI
 import RingbackBase
 
 /// Ringback for apps: sessions, sign-ins and their events, over the daemon's Unix socket. Every call has a time limit,
-/// runs outside the threads that tasks share, and ends with `cancelled` when its task is cancelled. A value holds no
-/// connection.
+/// runs outside the threads that tasks share, and ends with `cancelled` when its task is cancelled.
 public struct BrokerClient: Sendable {
     /// What a call does for an account that is not signed in.
     public enum SignIn: Sendable {
@@ -120,8 +119,7 @@ public struct BrokerClient: Sendable {
         }
     }
 
-    /// Refreshes the account's tokens. Joins a running refresh, and takes the result of one that has just ended, unless
-    /// `force`.
+    /// Refreshes the account's tokens. Unless `force`, takes the result of a refresh that runs or has just ended.
     @discardableResult
     public func refresh(_ account: String, force: Bool = false) async throws(RingbackError) -> Account {
         try await run { calls throws(RingbackError) in
@@ -161,7 +159,6 @@ public struct BrokerClient: Sendable {
         try await run { calls throws(RingbackError) in try Session(reading: try calls.session(request)) }
     }
 
-    /// One call below an account, and the value of its response.
     func project<Value: Sendable>(
         _ endpoint: Endpoint, _ account: String, _ values: [String] = [], body: JSONObject? = nil,
         reading read: @escaping @Sendable (JSON) throws(RingbackError) -> Value

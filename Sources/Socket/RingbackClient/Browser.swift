@@ -87,8 +87,7 @@ package struct LoopbackURL: Sendable, Equatable {
         return LoopbackURL(reference)
     }
 
-    /// True for https with a host and without user information, and for http on loopback. Nothing has characters that
-    /// browsers and programs read in different ways.
+    /// True for https with a host and without user information, and for http on loopback.
     package static func isSafeToOpen(_ url: String) -> Bool {
         url.hasPrefix("https://") ? (try? WebURL(parsing: url)) != nil : LoopbackURL(url) != nil
     }
@@ -154,8 +153,7 @@ package enum Subprocess {
         return failure == 0 ? pid : nil
     }
 
-    /// Reads a child's exit status when it ends. Otherwise the child would stay a zombie as long as this process lives.
-    /// False if no thread could be started for that.
+    /// Reads a child's exit status when it ends: it does not stay a zombie. False if no thread could be started.
     package static func forget(_ pid: Int32) -> Bool { Blocking.start { _ = wait(pid) } == 0 }
 
     /// Waits for a child's end: its exit status, or 128 and the signal.

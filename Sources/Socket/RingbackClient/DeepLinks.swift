@@ -9,7 +9,6 @@ public struct DeepLink: Sendable, Hashable, Identifiable {
     public let scheme: String
     /// The link as it came. Anybody may have written it, a web page for example: do not trust anything in it.
     public let url: String
-    /// When the daemon received the link.
     public let at: WallInstant
 
     package init(reading json: JSON) throws(RingbackError) {
@@ -39,7 +38,7 @@ extension BrokerClient {
     /// restarts, it connects again. A link is given once to each listener until it is acknowledged, for a minute at
     /// most: acknowledge it when the app has taken it over.
     ///
-    /// It throws only errors that waiting does not change: `not_found` (the scheme is not configured), `policy_denied`,
+    /// Throws only errors that waiting does not change: `not_found` (no such scheme), `policy_denied`,
     /// `foreign_server`.
     public func deepLinks(_ scheme: String) -> DeepLinks {
         DeepLinks(source: DeepLinkSource(scheme: scheme, application: application, socket: socket))

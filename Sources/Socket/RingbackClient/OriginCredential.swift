@@ -1,13 +1,11 @@
 package import RingbackAPI
 package import RingbackBase
 
-/// What a tool sends to a server, by the table of origins in Ringback's configuration. Its descriptions and reflection
-/// leave the token out.
+/// What a tool sends to a server, by the table of origins. Its descriptions and reflection leave the token out.
 public struct OriginCredential: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
     public var account: String
     /// Lines of a request, such as `Authorization: Bearer …`.
     public var headers: [String]
-    /// The user name, for tools that want one.
     public var username: String?
     /// The token. Nil in the response to a rejection.
     public var secret: String?
@@ -63,14 +61,10 @@ extension BrokerCalls {
 }
 
 extension BrokerClient {
-    /// The credential for a server that the table of origins in the configuration lists.
-    ///
-    /// - Parameters:
-    ///   - url: where the app connects to, with its path: `https://git.example.org/team/project`.
-    ///   - username: the user name that the app was told, if it was.
-    ///   - waitsForSignIn: without a session, start or join a sign-in and wait for it, two minutes at most. The app shows
-    ///     nothing itself.
-    /// - Throws: `not_found` if no origin fits; otherwise as ``session(_:minValid:timeout:scope:audience:resource:subject:signIn:)``.
+    /// The credential for a server that the table of origins in the configuration lists. `url` is where the app
+    /// connects to, with its path; `username` is the user name that the app was told. If there is no session and
+    /// `waitsForSignIn`, the daemon starts or joins a sign-in and waits for it, two minutes at most. Throws `not_found`
+    /// if no origin fits; otherwise as ``session(_:minValid:timeout:scope:audience:resource:subject:signIn:)``.
     public func credential(
         for url: String, username: String? = nil, waitsForSignIn: Bool = false
     ) async throws(RingbackError) -> OriginCredential {
@@ -78,9 +72,8 @@ extension BrokerClient {
         return try await run { calls throws(RingbackError) in try calls.lookup(request) }
     }
 
-    /// Reports that the server refused a credential's token, of which `digest` is the SHA-256 in hexadecimal digits.
-    /// The next lookup gets another token. Returns the account, with a warning if the server refused two tokens in a
-    /// row.
+    /// Reports that the server refused the token with this SHA-256 in hexadecimal digits: the next lookup gets another
+    /// one. Returns the account, with a warning if the server refused two tokens in a row.
     @discardableResult
     public func rejectCredential(
         for url: String, username: String? = nil, sha256 digest: String

@@ -22,8 +22,7 @@ public struct User: Sendable, Equatable {
     }
 }
 
-/// What an account's sign-in yields: a short-lived access token and its subject. Descriptions and reflection leave the
-/// token out.
+/// What a sign-in yields: a short-lived access token and its subject. Descriptions and reflection leave the token out.
 public struct Session: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
     public var account: String
     /// The user's identifier at the provider.
@@ -81,7 +80,6 @@ public struct Account: Sendable, Equatable {
         public static let authenticated: State = "authenticated"
         /// The session is being refreshed; its token is still served while it is valid.
         public static let refreshing: State = "refreshing"
-        /// True if the account holds a session.
         public var hasSession: Bool { self == .authenticated || self == .refreshing }
     }
 
@@ -136,8 +134,7 @@ public struct Flow: Sendable, Equatable {
         public static let expired: Status = "expired"
     }
 
-    /// The method of a sign-in, or the operation that the flow is for. Open, since the daemon may be newer than the
-    /// app.
+    /// The method of a sign-in, or the operation that the flow is for. Open: the daemon may be newer than the app.
     public struct Method: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
@@ -165,7 +162,6 @@ public struct Flow: Sendable, Equatable {
         public static let emailConfirmation: WaitingFor = "email_confirmation"
         /// A code that the user enters on another device (RFC 8628).
         public static let device: WaitingFor = "device"
-        /// An authenticator's response.
         public static let passkey: WaitingFor = "passkey"
         /// What the user does on Ringback's own sign-in page.
         public static let page: WaitingFor = "page"
@@ -275,7 +271,6 @@ public struct DaemonStatus: Sendable, Equatable {
     public var vaultLockReason: String?
     /// The number of sign-outs that the provider has not been told of yet.
     public var pendingRevocations: Int
-    /// How many accounts are in each state.
     public var accounts: [Account.State: Int]
 
     package init(reading json: JSON) throws(RingbackError) {

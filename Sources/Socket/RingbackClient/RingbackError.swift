@@ -45,7 +45,6 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
         public static let validationFailed: Kind = "validation_failed"
         public static let weakPassword: Kind = "weak_password"
         public static let emailAlreadyInUse: Kind = "email_already_in_use"
-        /// The account, or its provider, has no such method.
         public static let methodUnsupported: Kind = "method_unsupported"
         public static let accessDenied: Kind = "access_denied"
         public static let policyDenied: Kind = "policy_denied"
@@ -89,8 +88,8 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
     }
 
     public var kind: Kind
-    /// What failed, in English, for logs and developers. It may contain text from the provider: sanitize it before it
-    /// is printed on a terminal.
+    /// What failed, in English, for logs and developers. It may contain text from the provider: sanitize it for a
+    /// terminal.
     public var detail: String
     /// A sentence for the user, in their language where the daemon has it; nil where there is nothing to show.
     public var userMessage: String?
@@ -99,7 +98,6 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
     public var retryAfter: Int?
     /// What the user can run next. The command line prints it after `detail`. Nil if nothing is known to help.
     package var advice: String?
-    /// The daemon's problem document, if the daemon sent one.
     package var problem: Problem?
 
     package init(_ kind: Kind, _ detail: String, recovery: Recovery = .none) {

@@ -2,8 +2,7 @@ internal import Cryptography
 public import RingbackBase
 public import SessionVault
 
-/// How a host joins, in this order, and who this host is. It can be killed between any two steps; the same call then
-/// goes on.
+/// How a host joins, in this order. It can be killed between any two steps; the same call then goes on.
 ///
 /// 1. The record is in the local vault, synced: the host's key, its code, and the role's next password.
 /// 2. The database accepts the invitation. From then on the role's password is the record's.
@@ -150,7 +149,6 @@ struct Joining: Sendable {
 }
 
 extension VaultError {
-    /// Why it cannot be known who this host is.
     public init(_ failure: HostFailure) {
         switch failure {
         case .database(let error): self.init(error)
@@ -192,7 +190,6 @@ struct JoiningRecord: Sendable, Equatable {
         return Secret(bytes: JSON.object(object).serialized())
     }
 
-    /// Nil if the text is no such record.
     init?(reading text: Secret) {
         guard let object = (try? JSON(parsing: text.revealedBytes()))?.object,
             let nonce = object["version"]?.integer == 1 ? [] : object["nonce"]?.string.flatMap(Hex.bytes),
@@ -370,8 +367,7 @@ struct Opening: Sendable {
         guard try await confirm(made, record) else { throw VaultError.noKey }
     }
 
-    /// Adopts a membership if its key is the one that the database knows, or the first. If it is another one, what was
-    /// stored of it is removed.
+    /// Adopts a membership if its key is the one that the database knows, or the first. Else the stored one is removed.
     private func confirm(_ made: Membership, _ record: JoiningRecord?) async throws(VaultError) -> Bool {
         let mark = try made.mark()
         let putting = try await vault.ask { rows throws(RowError) in

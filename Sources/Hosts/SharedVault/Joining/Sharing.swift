@@ -6,13 +6,11 @@ public import SessionVault
 public enum SharingFailure: Error, Sendable, Equatable {
     case vault(VaultError)
     case hosts(HostFailure)
-    /// The invitation's password is needed to join.
     case passwordNeeded
     /// The database does not let the role in with the invitation's password.
     case passwordRefused
     /// No host that has joined has this code, name or role.
     case noSuchHost
-    /// The code has failed before.
     case failedCode
     /// A host does not remove itself.
     case ownHost
@@ -43,9 +41,8 @@ public struct Sharing: Sendable {
     public init(_ vault: SharedVault) { self.vault = vault }
 
     /// Joins as a host: accepts an invitation, once; the same call again changes nothing. The local vault must be open.
-    /// The vault can be opened afterwards, at once by the first host of an owner, else when another host has given the
-    /// key. Without a name the host keeps the one of an earlier call, or gets `usual`. The password of the invitation
-    /// is only needed until it is accepted.
+    /// It can be opened as a shared one afterwards, at once by the first host of an owner, else when another host has
+    /// given the key. Without a name the host keeps the one of an earlier call, or gets `usual`.
     public func join(
         as name: String?, otherwise usual: String, invitation: Secret?
     ) async throws(SharingFailure) -> JoinedHost {
@@ -214,7 +211,6 @@ public struct HostIdentity: Sendable, Equatable {
         self.wrappedKey = wrappedKey
     }
 
-    /// The owner's identity as a membership has it.
     var ownerID: String { Hex.text(owner) }
 }
 
@@ -255,9 +251,7 @@ public enum HostFailure: Error, Sendable, Equatable {
     case notJoined
     /// The invitation was accepted by another host.
     case invitationUsed
-    /// The owner has as many hosts as an owner may have.
     case tooManyHosts
-    /// Another host of the owner has this name.
     case nameTaken
     /// The cryptography library failed here.
     case cryptography
@@ -283,8 +277,7 @@ public protocol SharedHosts: Sendable {
     func identity() async throws(HostFailure) -> HostIdentity
     /// All hosts of the owner, those that were invited last.
     func hosts() async throws(HostFailure) -> [Host]
-    /// Makes a login role for one more host, which has `lasting` (a minute to a week) to accept it. Throws
-    /// `tooManyHosts`.
+    /// Makes a login role for one more host, which has a minute to a week to accept it. Throws `tooManyHosts`.
     func invite(lasting: Duration) async throws(HostFailure) -> Invitation
     /// Leaves the data key, sealed for that host, for a host that has joined. False if there is none.
     func give(key wrapped: [UInt8], to role: String) async throws(HostFailure) -> Bool
@@ -296,7 +289,6 @@ public protocol SharedHosts: Sendable {
 public struct DatabasePlace: Sendable, Equatable {
     /// For a status, without a password.
     public let shown: String
-    /// This host's role.
     public let role: String
     public let database: String
 

@@ -19,7 +19,6 @@ struct Removals: Sendable {
         try await finish(removal)
     }
 
-    /// Goes on with what was begun, here or on another host.
     func resume() async throws(SharingFailure) {
         for removal in await vault.removals.begun where removal.role != vault.place.role { try await finish(removal) }
     }
@@ -92,7 +91,6 @@ struct RemovalRecord: Sendable, Equatable {
 
     init() {}
 
-    /// Nil if the text is no such record.
     init?(reading text: Secret) {
         guard let object = (try? JSON(parsing: text.revealedBytes()))?.object, object["version"]?.integer == 1,
             let count = object["count"]?.integer, count >= 0, let begun = object["begun"]?.array

@@ -180,7 +180,6 @@ final class RowNews: Sendable {
     private let told = Mutex(Told())
     private let signal = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
-    /// Nil: any row.
     func note(_ key: RowKey?) {
         told.withLock { told in
             if let key { told.keys.insert(key) } else { told.isAll = true }
@@ -202,7 +201,6 @@ final class RowNews: Sendable {
     func finish() { signal.continuation.finish() }
 }
 
-/// What a row says of other hosts' requests.
 extension SharedRow {
     /// How long the outcome of another host's attempt is waited for; nil if there is none to wait for. An attempt of
     /// this host is of an earlier life of it, which has lost the response. `id` is the attempt that is being made;
@@ -238,7 +236,6 @@ extension SharedRow {
         return ([head].compactMap { $0 } + rest).filter { $0.continues(former) }
     }
 
-    /// Whether the content is among the candidates.
     func has(_ content: RowContent, opened sealing: RowSealing) -> Bool {
         candidates.contains { candidate in
             let found = try? sealing.open(candidate.sealed, as: key, version: candidate.parentVersion + 1)
@@ -248,8 +245,7 @@ extension SharedRow {
 }
 
 extension SlotState {
-    /// Nil unless every token of the row was tried: if another host has changed it, has received what was not tried, or may
-    /// have.
+    /// Nil unless every token of the row was tried: another host may have changed it, or received what was not tried.
     func proofOfEnd(_ row: SharedRow?, of host: String, opened sealing: RowSealing) -> EndProof? {
         // A row that is gone had what other hosts received. It is put back first.
         guard let row else { return rowVersion == 0 ? EndProof() : nil }

@@ -68,14 +68,12 @@ public struct ExposedAPI: Sendable {
         }
     }
 
-    /// What is served of an endpoint: the parameters of its query, and the handler.
     struct Service: Sendable {
         let query: Set<String>
         let handler: @Sendable (ExposedAPI) -> @Sendable (Call) async throws(Problem) -> ServerResponse
     }
 
-    /// Everything that a restricted socket serves. Everything else is denied, also other parameters of `session`, since
-    /// they request more than a downscoped access token.
+    /// Everything else is denied, also other parameters of `session`: they request more than a downscoped access token.
     static let services: [Endpoint: Service] = [
         .getStatus: Service(query: [], handler: ExposedAPI.status),
         .listAccounts: Service(query: [], handler: ExposedAPI.listAccounts),
@@ -140,8 +138,7 @@ public struct ExposedAPI: Sendable {
         return views
     }
 
-    /// False if the account has another provider or client than when it was exposed. The socket is about to be closed
-    /// then.
+    /// False if the account has another provider or client than when it was exposed. Then the socket is about to close.
     private func isBound(_ name: AccountName) async -> Bool {
         guard let binding = await api.broker.binding(of: name) else { return true }
         return exposedSocket.isBound(name, to: binding)
@@ -181,8 +178,7 @@ public struct ExposedAPI: Sendable {
         var object = JSONObject(view.json(in: language).members.filter { ExposedAPI.told.contains($0.name) })
         object["source"] = .string("exposed socket \(exposedSocket.name)")
         object["error"] = view.error.map { Problem(elsewhere: $0, language: language).told(by: exposedSocket).json }
-        // The signed-in user, for a program that shows it or logs in to a mail server. The user's other claims are not
-        // shown with a downscoped token.
+        // For a program that shows the user or logs in to a mail server. Other claims are not shown with such a token.
         if let user = object["user"]?.object {
             object["user"] = .object(JSONObject(user.members.filter { ["sub", "id", "email"].contains($0.name) }))
         }
@@ -244,8 +240,7 @@ extension ExposedAPI {
         return (issuedToken, wanted)
     }
 
-    /// What a tool sends to a server, if the origin's account is one of those that are shown. An origin of another
-    /// account is as unknown as none.
+    /// What a tool sends to a server, if the origin's account is shown. Another account's origin is as unknown as none.
     func lookup(_ call: Call) async throws(Problem) -> ServerResponse {
         let lookup: OriginLookup
         do throws(Problem) {
@@ -282,8 +277,7 @@ extension ExposedAPI {
             of: (token.scope ?? "").split(separator: " ").map(String.init), beyond: permitted)
     }
 
-    /// Without a ceiling the session's own token is the limit: a service's provider might give more scopes if asked for
-    /// them.
+    /// Without a ceiling the session's own token is the limit: a service's provider might give more scopes on request.
     private func refuseWider(_ query: SessionQuery, than name: AccountName, _ call: Call) async throws(Problem) {
         guard exposedSocket.ceiling == nil, let asked = query.key.scopes else { return }
         var own = query
@@ -298,8 +292,7 @@ extension ExposedAPI {
         }
     }
 
-    /// Which token: with the scopes that were asked for, else with those of the ceiling. The session's own, if it is
-    /// within the ceiling.
+    /// The token with the scopes that were asked for, else with those of the ceiling; the session's own if within it.
     private func key(_ key: TokenKey, of name: AccountName, _ call: Call) async throws(Problem) -> TokenKey {
         guard key != .own else {
             guard let ceiling = exposedSocket.ceiling else { return .own }

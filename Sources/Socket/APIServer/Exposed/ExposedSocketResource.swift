@@ -196,7 +196,6 @@ extension Component {
 
 /// Restricted sockets in the audit log. Tokens that they issue have entries of their own.
 extension RecordKeeper {
-    /// Takes a fact over; to be used as the registry's `record`.
     @Sendable public func note(_ fact: ExposedSocketRegistry.Fact) {
         switch fact {
         case .opened(let exposedSocket): write("exposed_socket_opened", exposedSocket.name, of: exposedSocket)

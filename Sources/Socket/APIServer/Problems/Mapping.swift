@@ -7,8 +7,7 @@ internal import SupabaseAuth
 
 /// The one place where the broker's failures become problem documents.
 extension Problem {
-    /// `endedSignIn`: a user was signing in. Only then is there a sentence for the user about a response that is not
-    /// valid.
+    /// `endedSignIn`: a user was signing in. Only then is there a sentence about a response that is not valid.
     init(_ error: BrokerError, language: Language, endedSignIn: Bool = false) {
         self = Problem(error)
         userMessage = UserMessage(error, endedSignIn: endedSignIn)?.text(in: language)
@@ -208,8 +207,7 @@ extension Problem {
         return said.isEmpty ? "" : " (\(said))"
     }
 
-    /// The provider's error code and text, without a period at their end. A code that only stands for a missing one is
-    /// left out beside a text.
+    /// The provider's error code and text, without a period at the end; no code that only stands for a missing one.
     private static func said(_ code: String?, _ message: String?) -> String {
         let words = message.map(clause)
         let code = code == "unspecified_error" && words != nil ? nil : code
@@ -259,7 +257,6 @@ extension RegistrationTerms {
 }
 
 extension ConflictCause {
-    /// `cause`, and what it is about.
     fileprivate var members: JSONObject {
         switch self {
         case .signInPending(let account):
@@ -343,8 +340,7 @@ extension Problem {
         "setting", "file", "line", "credential", "cause", "path", "key_source", "other_key_source", "registration",
     ]
 
-    /// The same problem with the name of the socket, so that the client knows that commands have no effect on its
-    /// machine.
+    /// Names the socket, so that the client knows that commands have no effect on its machine.
     func told(by exposedSocket: ExposedSocket) -> Problem {
         var problem = self
         problem.extensions["exposed_socket"] = .string(exposedSocket.name)
@@ -429,8 +425,7 @@ extension Problem {
             ])
     }
 
-    /// What is wrong with a password, in Ringback's own text. They are used if the project's text is missing, or is not
-    /// passed on because it may repeat a part of the password.
+    /// Ringback's own text about a password, if the project's is missing or may repeat a part of the password.
     private static func reasons(_ weaknesses: [String]) -> String {
         guard !weaknesses.isEmpty else { return "." }
         let sentences = weaknesses.map { weakness in

@@ -6,9 +6,8 @@ internal import RingbackAPI
 internal import RingbackBase
 internal import SupabaseAuth
 
-/// URLs from outside: callbacks, links for apps, and test links of `ringback doctor`. A user who followed a link of a
-/// custom scheme sees neither a page nor a terminal: with `"notify": true` a notification tells them the result, and
-/// the response says whether it was shown.
+/// URLs from outside: callbacks, links for apps, and test links of `ringback doctor`. A user who followed a link sees
+/// neither page nor terminal: with `"notify": true` a notification tells the result.
 struct CallbackResource: Resource {
     let api: SocketAPI
     static let routes: [Route] = [

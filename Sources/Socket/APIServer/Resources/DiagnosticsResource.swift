@@ -115,7 +115,6 @@ struct DiagnosticsResource: Resource {
             problem.recovery == Recovery.signIn.rawValue ? .signInNeeded : nil)
     }
 
-    /// A session that was signed out here and may still be valid at the provider.
     private func revocationFinding(_ name: AccountName) async -> Finding? {
         switch (try? await broker.account(name))?.revocation {
         case .pending:
@@ -289,7 +288,6 @@ final class DiagnosticLinks: Sendable {
         return links.withLock { $0[id] }.flatMap { $0.endsAt > now ? $0 : nil }
     }
 
-    /// Takes a URL that came from outside.
     func receive(_ text: String, from executable: @autoclosure () -> String?) -> Outcome {
         guard let url = try? WebURL(parsing: text), url.scheme != "http", url.scheme != "https",
             url.host == DiagnosticLinks.host
@@ -332,8 +330,7 @@ extension SocketAPI {
     public struct Network: Sendable {
         /// From the configuration, for accounts without a setting of their own.
         public var proxy: HTTPProxy?
-        /// Variables that name proxies for other programs, and that are ignored. Their values may hold passwords and
-        /// are not kept.
+        /// Variables that name proxies for other programs, and are ignored. Values may hold passwords and are not kept.
         public var ignoredVariables: [String]
 
         public init(proxy: HTTPProxy? = nil, ignoredVariables: [String] = []) {

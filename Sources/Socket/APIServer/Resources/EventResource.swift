@@ -39,7 +39,6 @@ struct EventResource: Resource {
 final class EventFeed: Sendable {
     enum Next: Sendable {
         case bytes([UInt8])
-        /// Nothing came in time.
         case quiet
         /// The stream is over after these bytes.
         case end([UInt8]?)
@@ -75,8 +74,7 @@ final class EventFeed: Sendable {
         }
     }
 
-    /// If a client disappears between two events, nothing is cancelled: the stream is released, and with it the
-    /// listener.
+    /// If a client disappears between two events, nothing is cancelled: the stream is released, and so is the listener.
     deinit { leave() }
 
     func stop() {
@@ -135,7 +133,6 @@ protocol StreamedEvent: RawRepresentable<String>, CaseIterable, Sendable {
 }
 
 extension StreamedEvent {
-    /// How the OpenAPI document describes the event: its fields, with its data as JSON.
     var component: Component {
         let words = rawValue.split(separator: "_").map { $0.prefix(1).uppercased() + $0.dropFirst() }
         return Component(
@@ -194,7 +191,6 @@ enum StreamEnd: String, StreamedEvent {
     var data: [Member] { [.required("reason", .string)] }
 }
 
-/// The events about the links of one scheme.
 enum SchemeEvent: String, StreamedEvent {
     case deepLink = "deep_link"
     case listenerReplaced = "listener_replaced"

@@ -5,7 +5,6 @@ internal import RingbackBase
 internal import SupabaseAuth
 internal import SupabaseSignIn
 
-/// Second factors of a user at a Supabase project.
 struct FactorResource: Resource {
     let api: SocketAPI
     static let routes: [Route] = [
@@ -123,7 +122,6 @@ struct FactorResource: Resource {
     }
 
     /// A phone's code belongs to the challenge whose message brought it. Another challenge would send another message.
-    /// An authenticator has no codes.
     private func refuseUnasked(_ id: String, of name: AccountName, _ call: Call) async throws(Problem) {
         let user = try await call.ask { () throws(BrokerError) in try await broker.account(name).user }
         let factor = user?["factors"]?.array?.first { $0["id"]?.string == id }
@@ -161,8 +159,7 @@ extension Component {
             text: "For PublicKeyCredential.parseCreationOptionsFromJSON() or parseRequestOptionsFromJSON()"))
 }
 
-/// Passkeys of a user at a Supabase project. The app performs the ceremony with the authenticator. The options and
-/// the response are passed on unchanged.
+/// Passkeys of a user at a Supabase project. The app performs the ceremony; options and response are passed on.
 struct PasskeyResource: Resource {
     let api: SocketAPI
     static let routes: [Route] = [

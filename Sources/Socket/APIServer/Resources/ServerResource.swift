@@ -68,8 +68,7 @@ struct MCPServerResource: Resource {
     }
 }
 
-/// The last responses about MCP servers, which stay the same until the configuration or the account's token changes. A
-/// relay asks before each request of a bridge.
+/// The last responses about MCP servers, by configuration and token: a relay asks before each request of a bridge.
 final class KnownMCPServers: Sendable {
     private struct Known {
         let configuration: UInt64

@@ -77,8 +77,7 @@ struct SessionResource: Resource {
         return ServerResponse(json: .object(object))
     }
 
-    /// Adds members that only some accounts have. If the account has none, the request is rejected: a missing member
-    /// could be misread.
+    /// Adds members that only some accounts have. Without them the request is rejected: a missing one could be misread.
     private func include(
         _ extras: Set<Extra>, _ issuedToken: IssuedToken, into object: inout JSONObject, _ call: Call
     ) throws(Problem) {
@@ -148,8 +147,7 @@ struct SessionResource: Resource {
             throw Problem(.methodUnsupported, "The provider of \(name) ends single sessions only: use scope=local.")
         }
         if scope == .others { return ServerResponse(try await call.account(broker.supabase.signOutOthers)) }
-        // The subject has to be read before the session is closed. The page can be found out afterwards, when readers
-        // see no session.
+        // Read before the session is closed. The page can be found out afterwards, when readers see no session.
         var ending: EndingSession?
         if try call.query("end_session", as: EndSessionForm.self) != nil {
             ending = try await call.ask { () throws(BrokerError) in try await broker.ending(of: name) }
@@ -240,10 +238,9 @@ extension SessionResource {
         case plain
     }
 
-    /// What the response to a sign-out says of the page: `end_session_url`, to be shown to the user, and
-    /// `end_session_open_url`, for a program to open, or `end_session_open_url_error`; `end_session_error` if the page
-    /// could not be found out; nothing if the provider has no such page, or the caller did not ask. The sign-out does
-    /// not depend on it.
+    /// What the response to a sign-out says of the page: `end_session_url` for the user, and `end_session_open_url` (or
+    /// its `_error`) for a program; `end_session_error` if the page could not be found out; nothing if there is none,
+    /// or if the caller did not ask. The sign-out does not depend on it.
     func endSession(
         _ call: Call, _ ending: EndingSession?, _ name: AccountName
     ) async throws(Problem) -> [JSONObject.Member] {

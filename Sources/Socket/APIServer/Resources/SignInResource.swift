@@ -73,8 +73,7 @@ struct SignInResource: Resource {
 }
 
 extension Resource {
-    /// Begins a flow for the account of the path. Responds with the flow if something is awaited, and with the account
-    /// if it was done at once.
+    /// Begins a flow for the account of the path. Responds with it if something is awaited, else with the account.
     func beginning(
         _ call: Call, _ begin: (AccountName) async throws(BrokerError) -> (flow: FlowView?, isNew: Bool)
     ) async throws(Problem) -> ServerResponse {
@@ -121,7 +120,6 @@ extension Call {
 
     static let allProjectFields = SupabaseMethod.allCases.reduce(into: Set<String>()) { $0.formUnion($1.fields) }
 
-    /// Rejects fields that do not belong to the method.
     func refuseStrangers(to method: SignInMethod, taking fields: Set<String>) throws(Problem) {
         for name in Call.allProjectFields.sorted() where has(name) && !fields.contains(name) {
             throw invalid(name, "a sign-in by \(method) has no such field")
@@ -160,7 +158,6 @@ extension OAuthMethod {
 }
 
 extension SupabaseMethod {
-    /// Those of the fields above that the method takes.
     var fields: Set<String> {
         switch self {
         case .browser: ["oauth_provider", "scopes", "params", "persist", "provider_token", "callback_port"]

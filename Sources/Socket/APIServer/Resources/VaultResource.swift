@@ -74,7 +74,6 @@ extension KeySourceChoice? {
 }
 
 extension VaultStatus {
-    /// The vault as `GET /v1/status` shows it.
     var json: JSONObject {
         let database: JSONObject? = database.map { database in
             [

@@ -5,7 +5,6 @@ package import RingbackBase
 extension BrokerClient {
     /// How a sign-in begins.
     public enum Beginning: Sendable {
-        /// The sign-in was completed at once, without a flow.
         case done(Account)
         /// A flow was begun, see ``Flow/waitingFor``: open its page, or ``verify(_:code:)`` a code. ``wait(for:)``
         /// returns when it has ended.
@@ -47,8 +46,7 @@ extension BrokerClient {
         }
     }
 
-    /// Sends the flow's message again, not before ``Flow/resendAfter``. A project with CAPTCHA protection asks for
-    /// another proof.
+    /// Sends the flow's message again, not before ``Flow/resendAfter``. A project may ask for another CAPTCHA proof.
     public func resend(_ flow: Flow, captchaToken: String? = nil) async throws(RingbackError) -> Flow {
         try await run { calls throws(RingbackError) in try calls.resend(flow: flow.id, captcha: captchaToken).0 }
     }
@@ -89,7 +87,6 @@ extension BrokerClient {
         try await project(.reauthenticate, account, body: [:]) { _ in }
     }
 
-    /// The identities of the user: the providers' accounts that are linked.
     public func identities(_ account: String) async throws(RingbackError) -> [Identity] {
         try await project(.listIdentities, account, reading: Identity.list)
     }
@@ -113,7 +110,6 @@ extension BrokerClient {
         try await project(.unlinkIdentity, account, [identity], reading: Identity.list)
     }
 
-    /// The user's second factors, verified or not.
     public func factors(_ account: String) async throws(RingbackError) -> [Factor] {
         try await project(.listFactors, account) { answer throws(RingbackError) in
             try answer.list("factors", Factor.init(reading:))
@@ -131,8 +127,7 @@ extension BrokerClient {
             reading: FactorEnrolment.init(reading:))
     }
 
-    /// Requests a challenge, which sends a phone its code. Returns the challenge for
-    /// ``verifyFactor(_:_:code:challenge:)``.
+    /// Requests a challenge for ``verifyFactor(_:_:code:challenge:)``, which sends a phone its code.
     public func challengeFactor(
         _ account: String, _ factor: String, channel: MessageChannel? = nil
     ) async throws(RingbackError) -> String {
@@ -190,7 +185,6 @@ extension BrokerCalls {
     /// The daemon may have to refresh the session before it asks the project: two requests of 20 s at most.
     private static let patience = Duration.seconds(60)
 
-    /// One call below an account.
     package func project(
         _ endpoint: Endpoint, _ account: String, _ values: String..., body: JSONObject? = nil,
         onTick: (() -> Void)? = nil

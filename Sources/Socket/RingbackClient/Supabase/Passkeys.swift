@@ -138,9 +138,8 @@ extension BrokerClient {
             reading: FactorChallenge.init(reading:))
     }
 
-    /// Verifies a factor with an authenticator's response: the session then has the second assurance level.
-    /// `credential` is JSON text, as `PublicKeyCredential.toJSON()` writes it; `challenge` is the
-    /// ``FactorChallenge/id``.
+    /// Verifies a factor by an authenticator's response: the session then has the second assurance level. `credential`
+    /// is JSON text, as `PublicKeyCredential.toJSON()` writes it; `challenge` is a ``FactorChallenge/id``.
     @discardableResult
     public func verifyFactor(
         _ account: String, _ factor: String, credential: String, challenge: String, party: RelyingParty? = nil

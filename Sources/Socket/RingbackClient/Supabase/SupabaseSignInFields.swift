@@ -1,13 +1,11 @@
 import RingbackBase
 
-/// A method to sign in at a Supabase project, with its fields.
+/// A method to sign in at a Supabase project, with its fields. Descriptions and reflection leave its contents out.
 ///
 /// ```swift
 /// let way = SupabaseSignInFields.password(.email("alice@example.org"), password: "…")
 /// if case .pending(let flow) = try await ringback.signIn("app", with: way) { … }
 /// ```
-///
-/// Its descriptions and reflection leave its contents out.
 public struct SupabaseSignInFields: Sendable, CustomStringConvertible, CustomReflectable {
     /// Who gets the message, or whose password it is.
     public enum Contact: Sendable {
@@ -66,8 +64,7 @@ public struct SupabaseSignInFields: Sendable, CustomStringConvertible, CustomRef
         SupabaseSignInFields("sign_up", contact, ["password": password, "channel": channel?.rawValue], data: data)
     }
 
-    /// By a code that is sent by mail or to a phone: ``BrokerClient/verify(_:code:)`` redeems it. An unknown address
-    /// makes a new user if `createsUser`.
+    /// By a code that is sent by mail or to a phone: ``BrokerClient/verify(_:code:)`` redeems it.
     public static func oneTimeCode(
         to contact: Contact, createsUser: Bool = true, data: String? = nil, channel: MessageChannel? = nil
     ) -> SupabaseSignInFields {
@@ -126,8 +123,7 @@ public struct SupabaseSignInFields: Sendable, CustomStringConvertible, CustomRef
         SupabaseSignInFields("sso", nil, ["provider_id": providerID])
     }
 
-    /// Takes over a session that another program made. It is refreshed at once, and only the daemon refreshes it from
-    /// then on.
+    /// Takes over a session that another program made. From now on only the daemon refreshes it, and at once.
     public static func session(accessToken: String, refreshToken: String) -> SupabaseSignInFields {
         SupabaseSignInFields("session", nil, ["access_token": accessToken, "refresh_token": refreshToken])
     }

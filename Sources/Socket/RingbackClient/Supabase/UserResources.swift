@@ -101,7 +101,6 @@ public struct UserChanges: Sendable {
     }
 }
 
-/// The result of a change.
 public struct UserUpdate: Sendable {
     public var user: User
     /// The flow that waits for the codes of another address or number; nil if none is awaited.
@@ -143,16 +142,14 @@ public struct Consent: Sendable, Equatable {
 }
 
 extension BrokerClient {
-    /// The OAuth clients that the user has allowed at the project's own OAuth server. If that server is off, this throws
-    /// `method_unsupported`.
+    /// The OAuth clients that the user has allowed at the project. Throws `method_unsupported` without an OAuth server.
     public func consents(_ account: String) async throws(RingbackError) -> [Consent] {
         try await project(.listConsents, account) { answer throws(RingbackError) in
             try answer.list("consents", Consent.init(reading:))
         }
     }
 
-    /// Revokes the consent for a client: the project ends that client's sessions of the user. Throws `not_found` for a
-    /// client that the user has not allowed.
+    /// Revokes the consent for a client, whose sessions of the user end. Throws `not_found` if there is no consent.
     public func revokeConsent(_ account: String, client: String) async throws(RingbackError) {
         try await project(.revokeConsent, account, [client]) { _ in }
     }

@@ -11,8 +11,7 @@ package struct HeaderField: Sendable, Equatable {
     }
 }
 
-/// One HTTP/1.1 request and its response over a connection of its own. It moves the bytes; ``HTTPResponseReader``
-/// parses them.
+/// One HTTP/1.1 request and its response over a connection of its own; ``HTTPResponseReader`` parses the bytes.
 package final class HTTPExchange {
     private let connection: SocketConnection
     private var reader = HTTPResponseReader()
@@ -149,11 +148,9 @@ extension HTTPExchange {
     }
 }
 
-/// Parses one HTTP/1.1 response as its bytes arrive: a head, and a body by its length, in chunks, or until the server
-/// closes (RFC 9112). The result does not depend on how the bytes were split. Nothing is corrected: ambiguous input is
-/// refused.
+/// Parses one HTTP/1.1 response (RFC 9112) as its bytes arrive: a head, and a body by its length, in chunks, or until
+/// the server closes. The result does not depend on how the bytes were split. Ambiguous input is refused.
 struct HTTPResponseReader {
-    /// What the bytes so far have yielded.
     enum Step {
         /// Comes once, first. Interim responses (1xx) are skipped.
         case head(HTTPExchange.Head)
@@ -354,9 +351,7 @@ package struct RequestTarget {
         }
     }
 
-    /// The target of an endpoint: `values` take the place of its path's parameters, in order.
-    ///
-    /// - Throws: `account_not_found` for what no account can be called.
+    /// The target of an endpoint: `values` take the place of its path's parameters. Throws `account_not_found`.
     package static func of(
         _ endpoint: Endpoint, _ values: [String] = [], query pairs: [(String, String?)] = []
     ) throws(RingbackError) -> String {

@@ -29,14 +29,12 @@ package struct ServerSentEvents {
     package private(set) var retry: Int?
     /// Bytes of one line, or of one event's data: a server that sends more is broken.
     private let limit: Int
-    /// The start of a line that has not ended.
     private var line: [UInt8] = []
     private var skipsNewline = false
     private var isFirstLine = true
     private var id: String?
     private var name = ""
     private var data: [UInt8] = []
-    /// Lines of the event's data.
     private var lines = 0
     /// Data of one line end with a line feed, so that they can be written without a copy.
     private let endsWithLineFeed: Bool
@@ -48,8 +46,7 @@ package struct ServerSentEvents {
         self.endsWithLineFeed = endsWithLineFeed
     }
 
-    /// Takes bytes and returns the events that they completed. Throws `bad_response` for a line or an event without
-    /// end.
+    /// Takes bytes and returns the events that they completed. Throws `bad_response` for an event without end.
     package mutating func append(_ bytes: [UInt8]) throws(RingbackError) -> [Event] { try append(bytes[...]) }
 
     package mutating func append(_ bytes: ArraySlice<UInt8>) throws(RingbackError) -> [Event] {
@@ -162,7 +159,6 @@ struct EventPump<Source: EventSource>: Sendable {
     var pause: Duration = .milliseconds(200)
     var longestPause: Duration = .seconds(10)
 
-    /// Returns when the stream is over, or after an error that is final.
     func run(_ deliver: (Result<Source.Element, RingbackError>) -> Void) {
         var source = source
         var failures = 0

@@ -9,7 +9,6 @@ package final class SocketConnection {
     /// The socket, for callers that wait with their own `poll`.
     package let descriptor: Int32
     private let interruption: Interruption?
-    /// When the waits of this connection end.
     package var deadline: ContinuousClock.Instant
     /// Called about once a second while a wait lasts: a progress line can count down.
     package var onTick: (() -> Void)?
@@ -319,8 +318,7 @@ package final class KeptConnection {
     /// Readable when more of a response is there.
     package var descriptor: Int32 { connection.descriptor }
 
-    /// Sends requests (``BrokerCalls/request(_:_:)``), whose responses come in the same order. False if the connection is
-    /// broken.
+    /// Sends requests (``BrokerCalls/request(_:_:)``); their responses come in this order. False if it is broken.
     package func send(_ requests: [UInt8]) -> Bool {
         // They are small, and nothing else waits in the socket's buffer.
         connection.sendSome(requests[...]) == requests.count
@@ -421,8 +419,8 @@ package final class Interruption: Sendable {
     }
 }
 
-/// Runs blocking work on a thread of its own. Tasks share one thread for each core, so a long poll there would stop
-/// every task of the app.
+/// Runs blocking work on a thread of its own. Tasks share one thread for each core, so a long poll there would stop all
+/// of them.
 package enum Blocking {
     /// Runs the work and returns its result. Cancelling the task interrupts the work, which ends with `cancelled`.
     static func run<Value: Sendable>(
