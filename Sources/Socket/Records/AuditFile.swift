@@ -118,18 +118,13 @@ struct AuditFiles {
         static func < (left: Name, right: Name) -> Bool { (left.socket ?? "") < (right.socket ?? "") }
     }
 
-    private let path: String
-    private let maxSize: Int
+    /// The owner's file, `audit.jsonl`. The other files are in the same directory: `audit-NAME.jsonl`.
+    let path: String
+    let maxSize: Int
     /// The maximum number of files of restricted sockets. Beyond it the file with the oldest write is deleted.
     static let most = 64
     /// A restricted socket's file is smaller than the owner's by this factor.
     static let share = 16
-
-    /// `path` is the owner's file, `audit.jsonl`. The other files are in the same directory: `audit-NAME.jsonl`.
-    init(path: String, maxSize: Int) {
-        self.path = path
-        self.maxSize = maxSize
-    }
 
     subscript(name: Name) -> AuditFile {
         guard let socket = name.socket else { return AuditFile(path: path, maxSize: maxSize) }

@@ -192,8 +192,7 @@ public final class AuditLog: Sendable {
             return !state.isTimed
         }
         guard starts else { return }
-        let (seconds, attoseconds) = options.interval.components
-        let wait = DispatchTimeInterval.milliseconds(Int(seconds) * 1_000 + Int(attoseconds / 1_000_000_000_000_000))
+        let wait = DispatchTimeInterval.milliseconds(Int(options.interval / .milliseconds(1)))
         queue.asyncAfter(deadline: .now() + wait) { [weak self] in
             guard let self else { return }
             state.withLock { $0.isTimed = false }

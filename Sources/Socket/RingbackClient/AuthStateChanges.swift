@@ -43,14 +43,13 @@ extension BrokerClient {
     ///
     /// It throws only errors that waiting does not change: `account_not_found`, `policy_denied`, `foreign_server`.
     public func authStateChanges(_ account: String) -> AuthStateChanges {
-        AuthStateChanges(source: AuthEventSource(account: account, application: application, socket: socket))
+        AuthStateChanges(source: AuthEventSource(account: account, client: self))
     }
 }
 
 struct AuthEventSource: EventSource {
     let account: String
-    let application: String
-    let socket: String?
+    let client: BrokerClient
     static let finalErrors: [RingbackError.Kind] = [.accountNotFound, .policyDenied, .foreignServer]
     /// After a reconnection the daemon continues with the events that follow this one.
     var lastID: String?
@@ -59,8 +58,7 @@ struct AuthEventSource: EventSource {
         _ interruption: Interruption, hasConnected: () -> Void, _ deliver: (AuthStateChanges.Element) -> Void
     ) throws(RingbackError) -> Bool {
         try RequestTarget.checkAccount(account)
-        let calls = BrokerCalls(
-            socket: try SocketPlace.path(stated: socket), application: application, interruption: interruption)
+        let calls = try client.calls(interruption)
         let events = try calls.openEvents(account: account, lastEventID: lastID)
         while let event = try events.next() {
             hasConnected()

@@ -171,10 +171,11 @@ public struct BrokerClient: Sendable {
     func run<Value: Sendable>(
         _ work: @escaping @Sendable (BrokerCalls) throws(RingbackError) -> Value
     ) async throws(RingbackError) -> Value {
-        let path = try SocketPlace.path(stated: socket)
-        let application = application
-        return try await Blocking.run { interruption throws(RingbackError) in
-            try work(BrokerCalls(socket: path, application: application, interruption: interruption))
-        }
+        try await Blocking.run { interruption throws(RingbackError) in try work(try calls(interruption)) }
+    }
+
+    func calls(_ interruption: Interruption) throws(RingbackError) -> BrokerCalls {
+        BrokerCalls(
+            socket: try SocketPlace.path(stated: socket), application: application, interruption: interruption)
     }
 }

@@ -41,7 +41,7 @@ extension BrokerClient {
     /// Throws only errors that waiting does not change: `not_found` (no such scheme), `policy_denied`,
     /// `foreign_server`.
     public func deepLinks(_ scheme: String) -> DeepLinks {
-        DeepLinks(source: DeepLinkSource(scheme: scheme, application: application, socket: socket))
+        DeepLinks(source: DeepLinkSource(scheme: scheme, client: self))
     }
 
     /// The app has taken the link over: no other listener gets it. A link that is not kept any more is no error.
@@ -62,8 +62,7 @@ extension BrokerCalls {
 
 struct DeepLinkSource: EventSource {
     let scheme: String
-    let application: String
-    let socket: String?
+    let client: BrokerClient
     static let finalErrors: [RingbackError.Kind] = [.notFound, .validationFailed, .policyDenied, .foreignServer]
     /// The ids of the links that were delivered last. A link that is not acknowledged yet comes again after a break.
     var delivered: [String] = []
@@ -72,9 +71,7 @@ struct DeepLinkSource: EventSource {
     mutating func follow(
         _ interruption: Interruption, hasConnected: () -> Void, _ deliver: (DeepLink) -> Void
     ) throws(RingbackError) -> Bool {
-        let calls = BrokerCalls(
-            socket: try SocketPlace.path(stated: socket), application: application, interruption: interruption)
-        let events = try calls.openDeepLinks(scheme: scheme)
+        let events = try client.calls(interruption).openDeepLinks(scheme: scheme)
         hasConnected()
         while let event = try events.next() {
             if event.name == "listener_replaced" { return true }

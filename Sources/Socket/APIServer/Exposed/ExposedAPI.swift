@@ -283,8 +283,7 @@ extension ExposedAPI {
         var own = query
         own.key = .own
         own.minValid = nil
-        let usual = own
-        let issuedToken = try await ask(call) { () throws(BrokerError) in try await api.broker.session(name, usual) }
+        let issuedToken = try await ask(call) { () throws(BrokerError) in try await api.broker.session(name, own) }
         let scopes = (issuedToken.scope ?? "").split(separator: " ").map(String.init)
         let beyond = asked.filter { !TokenDownscoping.isCovered($0, by: scopes) }
         guard beyond.isEmpty else {

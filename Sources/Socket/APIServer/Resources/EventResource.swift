@@ -17,18 +17,16 @@ struct EventResource: Resource {
     ]
 
     func streamEvents(_ call: Call) async throws(Problem) -> ServerResponse {
-        var account: AccountName?
-        if let text = call.query("account") {
-            account = AccountName(text)
-            guard account != nil else { throw Problem(.accountNotFound, "There is no such account.") }
-        }
+        let name = call.query("account")
+        let account = name.flatMap { AccountName($0) }
+        guard name == nil || account != nil else { throw Problem(.accountNotFound, "There is no such account.") }
         if try call.flag("telemetry") {
             guard let records else { throw Problem(.notFound, "This daemon keeps no records.") }
             return ServerResponse(events: records.telemetry.listen(to: account?.rawValue))
         }
-        let (lastSeen, wanted) = (call.request.fields["Last-Event-ID"].flatMap(UInt64.init), account)
+        let lastSeen = call.request.fields["Last-Event-ID"].flatMap(UInt64.init)
         let events = try await call.ask { () throws(BrokerError) in
-            try await broker.events(of: wanted, after: lastSeen, process: call.process)
+            try await broker.events(of: account, after: lastSeen, process: call.process)
         }
         return ServerResponse(events: EventFeed(broker, events.live, initial: events.initial, call.language))
     }

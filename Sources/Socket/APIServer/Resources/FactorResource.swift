@@ -71,17 +71,12 @@ struct FactorResource: Resource {
 
     func challengeFactor(_ call: Call) async throws(Problem) -> ServerResponse {
         let id = call["id"]
-        var channel: MessageChannel?
-        if let text = try call.text("channel") {
-            guard let known = MessageChannel(rawValue: text) else {
-                throw call.invalid("channel", "must be sms or whatsapp")
-            }
-            channel = known
-        }
-        let wanted = channel
+        let word = try call.text("channel")
+        let channel = word.flatMap { MessageChannel(rawValue: $0) }
+        guard word == nil || channel != nil else { throw call.invalid("channel", "must be sms or whatsapp") }
         let party = try call.party()
         let challenge = try await call.ask { name throws(BrokerError) in
-            try await broker.supabase.challenge(name, factor: id, channel: wanted, party: party)
+            try await broker.supabase.challenge(name, factor: id, channel: channel, party: party)
         }
         let webAuthn: JSONObject? = challenge.webAuthn.map { asked in
             ["type": asked.ceremony.rawValue, "options": asked.options]

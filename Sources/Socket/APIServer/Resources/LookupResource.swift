@@ -57,13 +57,12 @@ struct LookupResource: Resource {
             issue: { () throws(Problem) in
                 var query = origin.query
                 if lookup.isInteractive { query.timeout = OriginLookup.signInWait }
-                let asked = query
                 let issuedToken = try await call.ask { () throws(BrokerError) in
                     lookup.isInteractive
-                        ? try await broker.sessionAfterSignIn(origin.account, asked)
-                        : try await broker.session(origin.account, asked)
+                        ? try await broker.sessionAfterSignIn(origin.account, query)
+                        : try await broker.session(origin.account, query)
                 }
-                return (issuedToken, asked)
+                return (issuedToken, query)
             })
     }
 }

@@ -67,8 +67,7 @@ struct SignInResource: Resource {
         } else if request.method == OAuthMethod.session.method {
             request.details = try call.secret("refresh_token").map(HandedInSession.init)
         }
-        let wanted = request
-        return try await beginning(call) { name throws(BrokerError) in try await broker.begin(name, wanted) }
+        return try await beginning(call) { name throws(BrokerError) in try await broker.begin(name, request) }
     }
 }
 

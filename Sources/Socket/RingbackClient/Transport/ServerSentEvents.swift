@@ -10,17 +10,6 @@ package struct ServerSentEvents {
         /// The bytes have no line break inside.
         package var isOneLine: Bool
         package var data: String { String(decoding: bytes, as: UTF8.self) }
-
-        package init(id: String? = nil, name: String = "message", data: String = "") {
-            self.init(id: id, name: name, bytes: Array(data.utf8), isOneLine: !data.utf8.contains(10))
-        }
-
-        init(id: String?, name: String, bytes: [UInt8], isOneLine: Bool) {
-            self.id = id
-            self.name = name
-            self.bytes = bytes
-            self.isOneLine = isOneLine
-        }
     }
 
     /// The id of the last event that has ended, also of one without data: where a stream that broke is resumed.
@@ -133,6 +122,12 @@ package struct ServerSentEvents {
             }
         default: break
         }
+    }
+}
+
+extension ServerSentEvents.Event {
+    package init(id: String? = nil, name: String = "message", data: String = "") {
+        self.init(id: id, name: name, bytes: Array(data.utf8), isOneLine: !data.utf8.contains(10))
     }
 }
 
