@@ -93,9 +93,7 @@ extension SharedVault {
         }
         return found
     }
-}
 
-extension SharedVault {
     /// Takes up a row that is newer than what this host has. What only this host has goes into the row, as its head or
     /// as a candidate. Returns whether the slot's content has changed here. To be called in a turn of the slot.
     @discardableResult
@@ -202,9 +200,7 @@ extension SharedVault {
         slots[slot]?.isUncopied = false
         try? await local.store(entry.encoded(), in: slot)
     }
-}
 
-extension SharedVault {
     /// Follows the rows' changes until it is cancelled.
     public func follow() async {
         let news = RowNews()

@@ -192,10 +192,7 @@ extension SharedVault {
     }
 
     public func discard(_ id: String) async throws(VaultError) { try await local.discard(id) }
-}
 
-/// What the database does not have yet is given to it.
-extension SharedVault {
     /// How often a row may change while something is sent.
     private static let mostTries = 5
 

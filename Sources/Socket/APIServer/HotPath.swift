@@ -77,9 +77,7 @@ extension SocketAPI {
         }
         return object
     }
-}
 
-extension SocketAPI {
     /// `POST /v1/lookup` for a held token of the session itself, without the lane or a change of the thread: tools ask for
     /// every connection. Nil for everything else, mistakes included; ``respond(_:)`` then handles the whole request.
     func heldLookup(_ request: ServerRequest) -> ServerResponse? {

@@ -14,9 +14,7 @@ public enum SharingFailure: Error, Sendable, Equatable {
     case failedCode
     /// A host does not remove itself.
     case ownHost
-}
 
-extension SharingFailure {
     static func mapping<Value>(
         isolation: isolated (any Actor)? = #isolation, _ body: () async throws(VaultError) -> Value
     ) async throws(SharingFailure) -> Value {

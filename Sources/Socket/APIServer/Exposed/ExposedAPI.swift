@@ -205,10 +205,7 @@ public struct ExposedAPI: Sendable {
         private let uids = Mutex<Set<UInt32>>([])
         func isNew(_ uid: UInt32) -> Bool { uids.withLock { $0.count < 64 && $0.insert(uid).inserted } }
     }
-}
 
-/// The tokens that a restricted socket serves: access tokens of the accounts that it shows, within its ceiling.
-extension ExposedAPI {
     func session(of name: AccountName, _ call: Call) async throws(Problem) -> ServerResponse {
         let (issuedToken, wanted) = try await issue(try call.sessionQuery(), of: name, call)
         api.noteIssuedToken(call.facts, issuedToken, wanted.key, .token)

@@ -145,9 +145,7 @@ struct ExposedSocketResource: Resource {
             "socket": place?.socket, "directory": place?.directory, "flatpak_socket": place?.flatpakSocket,
         ]
     }
-}
 
-extension ExposedSocketResource {
     /// A socket that is closed although the user may expect it to be open.
     private func closed(_ closed: ClosedSocket) -> JSONObject {
         [

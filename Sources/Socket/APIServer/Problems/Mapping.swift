@@ -382,9 +382,7 @@ extension Problem {
             self.init(.stateConflict, "Another host has this name. Choose another one.", extensions: ["field": "name"])
         }
     }
-}
 
-extension Problem {
     /// A provider's error response to a service. A service has no sign-in, so the text says what to correct.
     init(refused name: AccountName, code: String, message: String?) {
         var words = "The provider rejected the token request of \(name): “\(code)”"
@@ -408,9 +406,7 @@ extension Problem {
         default: nil
         }
     }
-}
 
-extension Problem {
     /// An error response that the provider's own table has translated already.
     init(_ problem: ProviderProblem) {
         let words = problem.providerMessage.map { ": \($0)" } ?? Problem.reasons(problem.weaknesses)

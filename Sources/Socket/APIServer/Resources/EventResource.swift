@@ -79,9 +79,7 @@ final class EventFeed: Sendable {
         state.withLock { $0.isOver = true }
         leave()
     }
-}
 
-extension EventFeed {
     /// The events of accounts: first the accounts as they are, then what happens.
     convenience init(_ broker: Broker, _ live: EventSubscription, initial: [BrokerEvent], _ language: Language) {
         let text = initial.flatMap { EventFeed.encode(nil, $0, language) }

@@ -169,9 +169,7 @@ struct SessionResource: Resource {
         object.members += try await endSession(call, ending, name)
         return ServerResponse(object)
     }
-}
 
-extension SessionResource {
     /// What stays valid at the provider after a sign-out that it was not told, or that it refused.
     private static func stillValid(_ leftover: SignedOut.Leftover) -> JSONObject {
         [

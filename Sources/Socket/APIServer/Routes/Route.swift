@@ -171,9 +171,7 @@ struct Router: Sendable {
         }
         return parameters
     }
-}
 
-extension Router {
     static let shared = Router([
         DescriptionResource.self, StatusResource.self, AccountResource.self, SignInResource.self, FlowResource.self,
         CallbackResource.self, SessionResource.self, UserResource.self, IdentityResource.self, FactorResource.self,

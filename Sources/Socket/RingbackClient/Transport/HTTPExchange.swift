@@ -67,9 +67,7 @@ package final class HTTPExchange {
             if more.isEmpty { reader.close() } else { reader.append(more) }
         }
     }
-}
 
-extension HTTPExchange {
     /// A response's status line and header fields, parsed as bytes (RFC 9112 sections 4 and 5). As `Character`s, a
     /// colon or a space with a combining accent would not be recognized.
     package struct Head: Sendable {
