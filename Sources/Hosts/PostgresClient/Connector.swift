@@ -80,7 +80,6 @@ struct Backoff: Sendable {
     mutating func reset() { next = Backoff.shortest }
 }
 
-/// The settings of a connection as libpq takes them.
 struct Settings: Sendable {
     /// A place that cannot exist: libpq reads files below ~/.postgresql unless it is told of others.
     private static let nowhere = "/dev/null/none"
@@ -163,7 +162,6 @@ struct Settings: Sendable {
     }
 }
 
-/// A file with a password in its first line.
 enum PasswordLine {
     private static let mostBytes = 1_024
 

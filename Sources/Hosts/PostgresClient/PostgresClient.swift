@@ -54,7 +54,6 @@ public final class PostgresClient: Sendable {
     }
 
     public var reach: Reach { state.withLock { $0.reach } }
-    /// How many connections there are, or are being made.
     public var connections: Int { state.withLock { $0.workers } }
 
     /// Runs one statement as a transaction of its own. Parameters are `$1` to `$16`; results are in binary form. Throws

@@ -1,6 +1,5 @@
 public import RingbackBase
 
-/// Why a statement has no result.
 public enum PostgresFailure: Error, Sendable, Equatable {
     /// libpq is not installed, or too old.
     case noLibrary
@@ -35,7 +34,6 @@ public enum PostgresFailure: Error, Sendable, Equatable {
     /// Too many statements wait already.
     case busy
 
-    /// True if the connection cannot be used again.
     var endsConnection: Bool {
         switch self {
         case .refused, .malformed: false
@@ -55,7 +53,6 @@ public enum PostgresFailure: Error, Sendable, Equatable {
     }
 }
 
-/// Where the password of the role comes from.
 public indirect enum PostgresPassword: Sendable {
     /// There is none: the server trusts the user of a Unix socket, or asks for nothing.
     case none

@@ -53,7 +53,6 @@ public final class PostgresListener: Sendable {
         }
     }
 
-    /// Ends the connection and the thread.
     public func stop() {
         isStopped.withLock { $0 = true }
         wake?.call()

@@ -6,9 +6,7 @@ internal import RingbackBase
 public struct PostgresURL: Sendable, Equatable {
     public struct Host: Sendable, Equatable {
         public enum Place: Sendable, Equatable {
-            /// The directory of a Unix socket: an absolute path.
             case socket(String)
-            /// An IPv4 or IPv6 address.
             case address(String)
             case name(String)
         }

@@ -4,7 +4,6 @@ internal import RingbackBase
 internal import Synchronization
 
 final class PostgresWorker: Sendable {
-    /// A connection that is not made by then will not be made.
     private static let connectLimit: Duration = .seconds(6)
     /// A database that has not answered for so long is away.
     private static let patience: Duration = .seconds(1)

@@ -3,9 +3,7 @@ internal import SessionVault
 internal import SharedVault
 internal import Synchronization
 
-/// Passes on which rows changed, to any number of listeners.
 final class RowChanges: Sendable {
-    /// Numbers that are queried periodically.
     struct Pulse: Sendable, Equatable {
         /// One of them is another after any change.
         var numbers: [[UInt8]?]

@@ -10,7 +10,6 @@ internal import Synchronization
 public final class RowDatabase: SharedRows, SharedHosts {
     /// A statement has so long, with the time to connect.
     public static let limit: Duration = .seconds(5)
-    /// The same for a statement that reads many rows.
     private static let limitOfRead: Duration = .seconds(15)
     private static let many = 16
     private static let batch = 500

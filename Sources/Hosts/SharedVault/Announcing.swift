@@ -6,7 +6,6 @@ public import SessionVault
 extension SharedVault {
     /// How long another host's lease is waited for before the row is looked at again.
     private static let leaseWait: Duration = .seconds(5)
-    /// How often a row may change while it is being taken.
     private static let mostTurns = 5
 
     public func announce(_ slot: VaultSlot) async throws(VaultError) {

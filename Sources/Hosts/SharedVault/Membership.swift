@@ -45,12 +45,10 @@ extension Membership {
         return found
     }
 
-    /// The row that has the mark.
     static let markRow = RowKey(bytes: [UInt8](repeating: 0, count: 32))
 }
 
 extension SharedVault {
-    /// The slot of the local vault that has the membership.
     nonisolated var membershipSlot: VaultSlot { VaultSlot(account: "hosts", binding: place.binding, kind: .hostsKey) }
 
     /// If this host has not joined, or does not have the key yet, the local vault stays open: what is missing may come

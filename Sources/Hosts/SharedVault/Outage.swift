@@ -68,7 +68,6 @@ struct Outage: Sendable {
 
     mutating func ended() { self = Outage() }
 
-    /// It may be back.
     mutating func tryNow() { (retryAt, loadsAt) = (.zero, .zero) }
 
     /// Rows could not be read for sessions that are loaded.

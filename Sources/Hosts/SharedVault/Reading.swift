@@ -282,7 +282,6 @@ struct RowQuery: Sendable {
 }
 
 struct MaintenancePass: Sendable {
-    /// How many rows are copied before it is seen whether there is something to send.
     private static let copies = 128
 
     func run(by vault: isolated SharedVault) async -> Duration? {

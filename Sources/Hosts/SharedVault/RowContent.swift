@@ -9,7 +9,6 @@ struct RowContent: Sendable, Equatable {
     typealias Name = [UInt8]
 
     static let nameLength = 16
-    /// How many contents back a content names.
     static let mostAncestors = 16
     let name: Name
     /// The nearest first.

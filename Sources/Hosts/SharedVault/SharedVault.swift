@@ -17,7 +17,6 @@ internal import Synchronization
 // Sessions, client registrations and the record of removed hosts are shared. Everything else is in the local vault alone,
 // and so are sessions that have ended here and whose providers have not been told.
 public actor SharedVault: Vault {
-    /// Why a row cannot be used.
     enum Refusal: Sendable, Equatable {
         case unreadable
         /// The head is of a lower version than one that was seen, whose content this host does not have.
@@ -88,7 +87,6 @@ public actor SharedVault: Vault {
     }
 
     nonisolated var joining: Joining { Joining(local: local, hosts: hosts, place: place, random: random) }
-    /// This host's name in the database.
     var host: String { membership?.host ?? "" }
 
     public func close() async throws(VaultError) {
@@ -258,7 +256,6 @@ final class SlotTurns {
     }
 }
 
-/// Repeats the maintenance when it is due, or when it is woken.
 struct Maintenance: Sendable {
     let wakes: (stream: AsyncStream<Void>, continuation: AsyncStream<Void>.Continuation)
 

@@ -61,7 +61,6 @@ struct SpoolEntry: Sendable, Equatable {
     }
 }
 
-/// What is known of one shared slot.
 struct SlotState: Sendable {
     /// A lease of this host, and the request for which it was taken.
     struct Attempt: Sendable {
@@ -69,7 +68,6 @@ struct SlotState: Sendable {
         let epoch: Int64
         /// When the lease is over at the earliest, by the time since boot.
         let end: Duration
-        /// How many responses were stored.
         var steps = 0
         /// A request may have been sent.
         var mayBeSent = false

@@ -193,7 +193,6 @@ extension SharedVault {
 
     public func discard(_ id: String) async throws(VaultError) { try await local.discard(id) }
 
-    /// How often a row may change while something is sent.
     private static let mostTries = 5
 
     /// Appends the slot's content, which was received in an attempt, to the row.

@@ -129,7 +129,6 @@ struct Call: Sendable {
         return value
     }
 
-    /// True if the body has a member that is not null.
     func has(_ name: String) -> Bool { member(name) != nil }
 
     func text(_ name: String) throws(Problem) -> String? { try value(name, "must be a string", \.string) }
@@ -158,7 +157,6 @@ struct Call: Sendable {
         }
     }
 
-    /// A member that is an array; empty without it.
     func list<Element>(_ name: String, _ read: (JSON) -> Element?) throws(Problem) -> [Element] {
         guard let value = member(name) else { return [] }
         guard let array = value.array, array.count <= 256 else { throw invalid(name, "must be an array") }

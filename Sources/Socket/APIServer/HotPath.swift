@@ -101,7 +101,6 @@ final class RecentFacts: Sendable {
     private static let places = 8
     private let facts = Mutex<[ConnectionFacts?]>(Array(repeating: nil, count: places))
 
-    /// The facts of the last connection of this caller, if the policy has not changed since.
     func find(_ caller: AuditCaller, _ generation: UInt64) -> ConnectionFacts? {
         facts.withLock { facts in
             guard let found = facts[RecentFacts.place(of: caller)], found.caller === caller,

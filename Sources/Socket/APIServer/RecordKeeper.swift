@@ -187,7 +187,6 @@ struct RepeatedFailures: Sendable {
         var count = 0
     }
 
-    /// The time between two lines of equal failures.
     static let interval: Duration = .seconds(300)
     static let most = 1_024
     private var entries: [Failure: Entry] = [:]

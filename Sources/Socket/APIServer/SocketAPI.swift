@@ -13,7 +13,6 @@ public struct SocketAPI: Sendable {
     public typealias CallbackTeller =
         @Sendable (CallbackVerdict, _ account: AccountName?, _ message: String?) async -> Bool
 
-    /// Facts and functions that the daemon's main provides.
     public struct Daemon: Sendable {
         public var version: String
         /// The commit that the daemon was built from, as `--version` shows it: `commit 1a2b3c4d5`, or `development`.
@@ -65,7 +64,6 @@ public struct SocketAPI: Sendable {
         }
     }
 
-    /// The result of reading the configuration again.
     public struct Reloaded: Sendable {
         /// The mistakes as problem members (`file`, `line`, `key`, `message`). If there are any, nothing was changed.
         public var errors: [JSON]

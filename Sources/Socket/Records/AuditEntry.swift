@@ -2,7 +2,6 @@ internal import Glibc
 internal import RingbackBase
 internal import Synchronization
 
-/// The members of an audit entry, in the order of its line.
 extension AuditLog {
     /// From now on each line names this host, by its name among the hosts that share a vault, as far as it is known.
     public func setHost(_ name: @escaping @Sendable () -> String?) { host.withLock { $0 = name } }

@@ -138,7 +138,6 @@ struct AuditFiles {
         if isNew { forgetOldest() }
     }
 
-    /// The names of the existing files, the owner's first.
     var names: [Name] { [Name(nil)] + sockets.map { Name($0) }.sorted() }
     private var stem: String { path.hasSuffix(".jsonl") ? String(path.dropLast(6)) : path }
 
@@ -170,7 +169,6 @@ struct AuditFiles {
     }
 }
 
-/// The lines of one file that are not written yet.
 struct WaitingLines {
     private(set) var lines: [[UInt8]] = []
     /// The number of dropped lines that the file does not report yet.

@@ -26,7 +26,6 @@ public final class AuditLog: Sendable {
         public var failures = 0
         /// The number of lines that were dropped because the memory for them was full.
         public var lost = 0
-        /// The number of lines that are not written yet.
         public var waiting = 0
     }
 
@@ -107,7 +106,6 @@ public final class AuditLog: Sendable {
         write(first.event, first.members, at: first.socket)
     }
 
-    /// Writes all counted uses and all waiting lines.
     public func flush() async {
         await withCheckedContinuation { done in
             queue.async {
@@ -118,7 +116,6 @@ public final class AuditLog: Sendable {
     }
 
     public struct Entries: Sendable {
-        /// Ordered from the oldest to the newest.
         public var entries: [JSON]
         /// True if older matching entries were left out because of the limit.
         public var isTruncated: Bool

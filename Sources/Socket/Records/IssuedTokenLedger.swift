@@ -19,11 +19,9 @@ final class IssuedTokenLedger: Sendable {
         /// With so many, those that are too old to be taken are dropped.
         var mostRecent = IssuedTokenLedger.fewRecent
         var rows: [Key: CountedUse] = [:]
-        /// Rows that were not taken by ``fresh()`` yet.
         var fresh: [Key] = []
         var isWoken = false
         var serial: UInt64 = 0
-        /// The windows of restricted sockets, by socket and uid.
         var windows: [ExposedWindow.Place: ExposedWindow] = [:]
     }
     private let state = Mutex(State())
@@ -79,7 +77,6 @@ final class IssuedTokenLedger: Sendable {
         }
     }
 
-    /// The rows that were added since the last call, in order.
     func fresh() -> [Row] {
         state.withLock { state in
             state.isWoken = false

@@ -101,7 +101,6 @@ struct ExecutableLink: Sendable {
         return unsafe clinux_is_same_file(link, path.map { CChar(bitPattern: $0) } + [0])
     }
 
-    /// Returns the number of bytes; 0 if the link cannot be read.
     private static func read(_ link: [CChar], into buffer: UnsafeMutableBufferPointer<UInt8>) -> Int {
         guard let start = buffer.baseAddress else { return 0 }
         return unsafe max(0, readlink(link, start, buffer.count))

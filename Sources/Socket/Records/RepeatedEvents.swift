@@ -94,7 +94,6 @@ public final class CountedUse: Sendable {
         }
     }
 
-    /// What was counted and not subtracted yet.
     var row: IssuedTokenLedger.Row? {
         tally.withLock { $0 }.map { IssuedTokenLedger.Row(caller: caller, use: use, tally: $0) }
     }

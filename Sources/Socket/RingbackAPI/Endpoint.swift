@@ -25,7 +25,6 @@ public enum Endpoint: String, Sendable, CaseIterable {
     /// The operation that the policy decides about.
     public var operation: PolicyOperation { facts.2 }
 
-    /// By path, then method.
     private var facts: (Method, String, PolicyOperation) {
         switch self {
         case .listAccounts: (.get, "/v1/accounts", .readState)
@@ -97,7 +96,6 @@ public enum Endpoint: String, Sendable, CaseIterable {
         }
     }
 
-    /// The names of the path's parameters, in order.
     public var parameters: [String] { path.split(separator: "/").compactMap(Endpoint.parameter) }
 
     /// The name of a segment that is a parameter; nil for any other.

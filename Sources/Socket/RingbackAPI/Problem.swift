@@ -9,7 +9,6 @@ public struct Problem: Error, Sendable, Equatable {
     public var detail: String?
     /// The raw value: a newer daemon may send one that is unknown here.
     public var recovery: String
-    /// A sentence for the user, where there is something to show.
     public var userMessage: String?
     /// Seconds.
     public var retryAfter: Int?
@@ -105,7 +104,6 @@ public enum ProblemCause: String, Sendable, CaseIterable {
 
 /// What went wrong, as it is sent on the wire. Open: a newer daemon may send codes that are unknown here.
 public struct ErrorCode: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
-    /// The HTTP status and title of a code, and what the caller can do.
     public struct Meaning: Sendable {
         public let status: Int
         public let title: String

@@ -9,7 +9,6 @@ package struct BrokerCalls: Sendable {
     /// The language of `user_message`, such as `ru`.
     package var language: String?
     package var interruption: Interruption?
-    /// Told of refused callbacks of a flow that is waited for.
     package var refusals: RefusalWatch?
 
     package init(socket: String, application: String, interruption: Interruption? = nil) {

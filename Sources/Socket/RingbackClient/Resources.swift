@@ -65,7 +65,6 @@ public struct Session: Sendable, Equatable, CustomStringConvertible, CustomRefle
     }
 }
 
-/// A configured account and its state.
 public struct Account: Sendable, Equatable {
     /// The state of an account. Open, since the daemon may be newer than the app.
     public struct State: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
@@ -119,7 +118,6 @@ public struct Account: Sendable, Equatable {
     }
 }
 
-/// A pending or ended sign-in.
 public struct Flow: Sendable, Equatable {
     /// The state of a sign-in. Open, since the daemon may be newer than the app.
     public struct Status: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
@@ -206,7 +204,6 @@ public struct Flow: Sendable, Equatable {
     public var error: RingbackError?
     package var redirectURI: String?
 
-    /// An address that a program was asked to open.
     public struct OpenAddress: Sendable, Equatable {
         /// What happened to it. Open, since the daemon may be newer than the app.
         public struct Status: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {

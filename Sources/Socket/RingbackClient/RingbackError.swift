@@ -115,7 +115,6 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
         self.problem = problem
     }
 
-    /// A problem document inside a resource.
     package init?(reading document: JSON?) {
         guard let document, document.object != nil else { return nil }
         self.init(Problem(reading: document, status: 0))

@@ -13,7 +13,6 @@ struct Joining: Sendable {
     let hosts: any SharedHosts
     let place: DatabasePlace
     let random: @Sendable (Int) -> [UInt8]
-    /// The slot of the local vault that has the record.
     var slot: VaultSlot { VaultSlot(account: "joining", binding: place.binding, kind: .hostsKey) }
 
     func record() async throws(VaultError) -> JoiningRecord? {

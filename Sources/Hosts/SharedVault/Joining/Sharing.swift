@@ -2,7 +2,6 @@ internal import Cryptography
 public import RingbackBase
 public import SessionVault
 
-/// Why a host could not join, be invited, be given the key or be removed.
 public enum SharingFailure: Error, Sendable, Equatable {
     case vault(VaultError)
     case hosts(HostFailure)
@@ -12,7 +11,6 @@ public enum SharingFailure: Error, Sendable, Equatable {
     /// No host that has joined has this code, name or role.
     case noSuchHost
     case failedCode
-    /// A host does not remove itself.
     case ownHost
 
     static func mapping<Value>(
@@ -22,7 +20,6 @@ public enum SharingFailure: Error, Sendable, Equatable {
     }
 }
 
-/// What a host is told when it has joined.
 public struct JoinedHost: Sendable, Equatable {
     public let name: String
     public let owner: String
@@ -32,7 +29,6 @@ public struct JoinedHost: Sendable, Equatable {
     public let isNew: Bool
 }
 
-/// What hosts do for each other.
 public struct Sharing: Sendable {
     private let vault: SharedVault
 
@@ -117,7 +113,6 @@ public struct Sharing: Sendable {
     /// Yields when there may be a removal to go on with, or a session that is stale.
     public var removalNews: AsyncStream<Void> { vault.removalNews.stream }
 
-    /// Lets ``removalNews`` yield.
     public func lookAtRemovals() { vault.removalNews.continuation.yield() }
 
     /// Nil if the code is not this host's.
@@ -137,7 +132,6 @@ public struct Sharing: Sendable {
 
     private static let mostFailedCodes = 256
 
-    /// The slot of the local vault that has their digests.
     private var failedCodesSlot: VaultSlot {
         VaultSlot(account: "codes", binding: vault.place.binding, kind: .hostsKey)
     }
@@ -212,7 +206,6 @@ public struct HostIdentity: Sendable, Equatable {
     var ownerID: String { Hex.text(owner) }
 }
 
-/// A host of the same owner.
 public struct Host: Sendable, Equatable {
     public let role: String
     /// Nil until the invitation is accepted.
@@ -240,7 +233,6 @@ public struct Host: Sendable, Equatable {
     }
 }
 
-/// Why hosts could not be changed or listed.
 public enum HostFailure: Error, Sendable, Equatable {
     case database(RowError)
     /// The role belongs to no host, or to one that was removed.
@@ -283,7 +275,6 @@ public protocol SharedHosts: Sendable {
     func remove(host role: String) async throws(HostFailure) -> Bool
 }
 
-/// Where the rows are.
 public struct DatabasePlace: Sendable, Equatable {
     /// For a status, without a password.
     public let shown: String

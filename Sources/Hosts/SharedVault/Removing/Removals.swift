@@ -9,7 +9,6 @@ internal import SessionVault
 /// 3. The record says that the removal is done: its count grows.
 /// 4. Each session whose content has a lower count is refreshed once, by a host that has its account.
 struct Removals: Sendable {
-    /// How often another host may change the record while it is changed here.
     private static let mostChanges = 10
     let vault: SharedVault
 
@@ -58,7 +57,6 @@ struct Removals: Sendable {
 }
 
 extension SharedVault {
-    /// The record, as far as this host has it.
     var removals: RemovalRecord {
         guard let content = slots[removalSlot]?.entry?.content else { return RemovalRecord() }
         if removalsRead?.name != content.name {

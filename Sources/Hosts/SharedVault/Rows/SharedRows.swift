@@ -93,7 +93,6 @@ public struct SharedRow: Sendable, Equatable {
     }
 }
 
-/// Why the database did not do what it was asked for.
 public enum RowError: Error, Sendable, Equatable {
     /// No answer, or none in time. It may have taken effect.
     case unreachable(RowReason)
@@ -101,7 +100,6 @@ public enum RowError: Error, Sendable, Equatable {
     case refused(RowReason)
 }
 
-/// What became of an attempt to take or to write a row.
 public enum RowOutcome: Sendable, Equatable {
     case done(SharedRow)
     /// The row as it is now; nil if there is none.
@@ -155,7 +153,6 @@ extension SharedRows {
 public struct RowFacts: Sendable, Equatable {
     /// Changes are told at once. False where a pooler is between: then they are noticed after some seconds.
     public var listens: Bool?
-    /// Commits wait for a standby.
     public var hasSynchronousStandby: Bool?
     /// What the server's clock showed when this machine was booted, in milliseconds since 1970.
     public var clock: Int?

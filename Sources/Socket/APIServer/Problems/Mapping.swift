@@ -167,7 +167,6 @@ extension Problem {
         }
     }
 
-    /// A refresh that is refused again and again.
     private init(refused name: AccountName, by host: String, _ refusal: RefreshRefusal) {
         let kept = "The session was not deleted, and the refresh is tried again."
         var code: String?
@@ -285,7 +284,6 @@ extension VaultObstacle {
 }
 
 extension WebURL {
-    /// The URL of a ``place`` without a scheme.
     init?(ofPlace place: String) {
         // An IPv6 address without a port has no brackets.
         let isAddress = !place.hasPrefix("[") && place.count { $0 == ":" } > 1

@@ -326,7 +326,6 @@ extension Component {
 }
 
 extension SocketAPI {
-    /// How providers are reached, for `ringback doctor`.
     public struct Network: Sendable {
         /// From the configuration, for accounts without a setting of their own.
         public var proxy: HTTPProxy?

@@ -208,7 +208,6 @@ enum SchemeEvent: String, StreamedEvent {
     }
 }
 
-/// The steps of sign-ins and refreshes that telemetry tells.
 enum TelemetryEvent: String, StreamedEvent {
     case authMethodSelected = "auth_method_selected"
     case authStarted = "auth_started"

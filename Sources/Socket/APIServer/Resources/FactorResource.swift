@@ -129,7 +129,6 @@ struct FactorResource: Resource {
 }
 
 extension Call {
-    /// The relying party of the credential; nil if the request names none.
     fileprivate func party() throws(Problem) -> RelyingParty? {
         guard has("rp_id") || has("rp_origins") else { return nil }
         let id = try text("rp_id") ?? ""

@@ -194,7 +194,6 @@ public protocol VaultHosts: Sendable {
     func refreshStale()
 }
 
-/// An invitation, and what the invited host's configuration is to have.
 public struct HostInvitation: Sendable, Equatable {
     public let role: String
     public let password: Secret

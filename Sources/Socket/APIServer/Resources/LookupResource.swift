@@ -204,7 +204,6 @@ struct OriginLookup: Sendable {
         return .object(object)
     }
 
-    /// The response to a rejection: no token.
     func response(_ rejection: OriginRegistry.Rejection) -> JSONObject {
         ["account": origin.account.rawValue, "headers": [JSON](), "warning": rejection == .repeated ? warning : nil]
     }

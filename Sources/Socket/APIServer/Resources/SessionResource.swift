@@ -230,7 +230,6 @@ extension Component {
 /// The page that ends the user's session at the provider, beside a sign-out. While a browser is signed in there, the
 /// next sign-in does not ask who signs in.
 extension SessionResource {
-    /// Whether the page's URL names the user.
     enum EndSessionForm: String, CaseIterable {
         case saysWho = "true"
         case plain

@@ -87,7 +87,6 @@ extension Component {
 }
 
 extension Schema {
-    /// How a message to a phone is sent.
     static let channel: Schema = .words(["sms", "whatsapp"])
 }
 

@@ -11,7 +11,6 @@ struct Route: Sendable {
     /// The content of a successful response.
     enum Content: Sendable {
         case json(Component)
-        /// Text of a media type.
         case text(String)
         /// Server-sent events; the component is one event.
         case events(Component)
@@ -87,9 +86,7 @@ extension Resource {
     var records: RecordKeeper? { api.records }
 }
 
-/// Finds the route of a request. It is made once, from the lists of all resources.
 struct Router: Sendable {
-    /// The result of looking up a path.
     enum Match: Sendable {
         /// The route, and its parameters by name.
         case route(Route, [String: String])
@@ -113,7 +110,6 @@ struct Router: Sendable {
         }
     }
 
-    /// By path, then method.
     private let rows: [Row]
     private let byEndpoint: [Endpoint: Route]
 
@@ -140,7 +136,6 @@ struct Router: Sendable {
             }
     }
 
-    /// Every route, by path, then method.
     var routes: [Route] { rows.map(\.route) }
 
     /// The route of an endpoint. Every endpoint has one.

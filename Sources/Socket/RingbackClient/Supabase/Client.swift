@@ -3,7 +3,6 @@ package import RingbackBase
 
 /// What only Supabase projects offer. With another provider each call throws `method_unsupported`.
 extension BrokerClient {
-    /// How a sign-in begins.
     public enum Beginning: Sendable {
         case done(Account)
         /// A flow was begun, see ``Flow/waitingFor``: open its page, or ``verify(_:code:)`` a code. ``wait(for:)``
@@ -180,7 +179,6 @@ extension BrokerClient {
     }
 }
 
-/// What only Supabase projects offer, as blocking calls.
 extension BrokerCalls {
     /// The daemon may have to refresh the session before it asks the project: two requests of 20 s at most.
     private static let patience = Duration.seconds(60)

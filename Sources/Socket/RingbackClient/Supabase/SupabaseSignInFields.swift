@@ -7,7 +7,6 @@ import RingbackBase
 /// if case .pending(let flow) = try await ringback.signIn("app", with: way) { … }
 /// ```
 public struct SupabaseSignInFields: Sendable, CustomStringConvertible, CustomReflectable {
-    /// Who gets the message, or whose password it is.
     public enum Contact: Sendable {
         case email(String)
         /// With the country code, as `+4915112345678` (E.164).
@@ -52,7 +51,6 @@ public struct SupabaseSignInFields: Sendable, CustomStringConvertible, CustomRef
             ])
     }
 
-    /// By password, for a user whom the project knows.
     public static func password(_ contact: Contact, password: String) -> SupabaseSignInFields {
         SupabaseSignInFields("password", contact, ["password": password])
     }

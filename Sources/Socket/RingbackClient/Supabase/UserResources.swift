@@ -107,13 +107,11 @@ public struct UserUpdate: Sendable {
     public var confirmation: Flow?
 }
 
-/// The channel by which a code is sent to a phone.
 public enum MessageChannel: String, Sendable {
     case sms
     case whatsapp
 }
 
-/// JSON that an app gives as text.
 package enum JSONText {
     package static func object(_ text: String) throws(RingbackError) -> JSONObject {
         guard let json = try? JSON(parsing: Array(text.utf8)), let object = json.object else {

@@ -165,7 +165,6 @@ struct HTTPResponseReader {
         case chunkSize
         case chunk(Int)
         case chunkEnd
-        /// With the number of lines so far.
         case trailer(Int)
         case ended
     }

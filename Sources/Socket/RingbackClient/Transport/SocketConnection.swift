@@ -6,7 +6,6 @@ import RingbackBase
 /// A blocking stream socket on which every wait has a deadline. Before a byte is sent to a Unix socket, the kernel is
 /// asked for its server's uid: another user's server gets no request and no secret.
 package final class SocketConnection {
-    /// The socket, for callers that wait with their own `poll`.
     package let descriptor: Int32
     private let interruption: Interruption?
     package var deadline: ContinuousClock.Instant
