@@ -13,8 +13,7 @@ struct Connector: Sendable {
         self.password = password
     }
 
-    /// Connects to the first host that takes changes; blocks the thread. Each has its share of the time. Throws why there
-    /// is no connection to the last one.
+    /// Connects to the first host that takes changes; blocks the thread. Throws the failure of the last host.
     func connect(until deadline: ContinuousClock.Instant) throws(PostgresFailure) -> Session {
         let secret = try secret(until: deadline)
         var failure = PostgresFailure.noConnection
@@ -60,7 +59,6 @@ struct Connector: Sendable {
             wake.call()
         }
 
-        /// Nil if it does not come in time.
         func wait(for duration: Duration) -> Result<Secret?, PostgresFailure>? {
             _ = wake.wait(for: max(duration, .zero))
             return state.withLock { $0 }
@@ -72,10 +70,8 @@ struct Connector: Sendable {
 struct Backoff: Sendable {
     private static let shortest: Duration = .milliseconds(250)
     private static let longest: Duration = .seconds(10)
-
     private var next = Backoff.shortest
 
-    /// The time to wait now. Each call doubles the next one.
     mutating func wait() -> Duration {
         defer { next = min(next * 2, Backoff.longest) }
         return next * Double.random(in: 0.75...1.25)
@@ -84,7 +80,6 @@ struct Backoff: Sendable {
     mutating func reset() { next = Backoff.shortest }
 }
 
-/// The settings of a connection as libpq takes them.
 struct Settings: Sendable {
     /// A place that cannot exist: libpq reads files below ~/.postgresql unless it is told of others.
     private static let nowhere = "/dev/null/none"
@@ -96,13 +91,10 @@ struct Settings: Sendable {
     let pairs: [(name: String, value: String)]
     /// The server proves its name by a certificate.
     let isVerified: Bool
-    /// See ``PostgresURL/serverUID``.
     let serverUID: UInt32?
 
     /// Of one host of the URL: the caller tries them in turn, since libpq would wait for the first without end.
-    init(
-        _ url: PostgresURL, _ host: PostgresURL.Host, password: PostgresPassword, application: String
-    ) {
+    init(_ url: PostgresURL, _ host: PostgresURL.Host, password: PostgresPassword, application: String) {
         var pairs = [
             ("host", Self.name(host)),
             ("port", "\(host.port)"),
@@ -129,11 +121,7 @@ struct Settings: Sendable {
         ]
         // Also where the resolver says something else.
         if host.place == .name("localhost") { pairs.append(("hostaddr", "127.0.0.1")) }
-        if password.mayUsePasswordFile {
-            if let file = url.passwordFile { pairs.append(("passfile", file)) }
-        } else {
-            pairs.append(("passfile", Self.nowhere))
-        }
+        if let file = password.mayUsePasswordFile ? url.passwordFile : Self.nowhere { pairs.append(("passfile", file)) }
         self.pairs = pairs
         serverUID = url.serverUID
         // libpq has no TLS on Unix sockets, whatever the mode.
@@ -146,9 +134,7 @@ struct Settings: Sendable {
         }
     }
 
-    private static var systemAuthorities: String {
-        authorityFiles.first { unsafe access($0, R_OK) == 0 } ?? nowhere
-    }
+    private static var systemAuthorities: String { authorityFiles.first { unsafe access($0, R_OK) == 0 } ?? nowhere }
 
     /// Calls `body` with two arrays that end with NULL. The copies are erased afterwards.
     func withArrays<Value>(
@@ -176,7 +162,6 @@ struct Settings: Sendable {
     }
 }
 
-/// A file with a password in its first line.
 enum PasswordLine {
     private static let mostBytes = 1_024
 
@@ -203,17 +188,15 @@ enum PasswordLine {
     }
 }
 
-// On this machine anybody may listen at a port that is free, for instance while the server is started again.
-
-/// Who answers at the other end of a connection within this machine.
+/// Who answers at the other end of a connection within this machine. Attack: while the server is started again, any
+/// user may listen at its port.
 enum ServerOwner {
     static func isConnected(_ descriptor: Int32) -> Bool {
         var there = sockaddr_storage()
         return unsafe name(&there, of: descriptor, getpeername)
     }
 
-    /// The uid that owns the other end of a connected socket; nil if the kernel does not tell, for instance because that
-    /// end is closed.
+    /// The uid that owns the other end of a connected socket; nil if the kernel does not tell.
     static func uid(of descriptor: Int32) -> UInt32? {
         var (here, there) = (sockaddr_storage(), sockaddr_storage())
         guard unsafe name(&here, of: descriptor, getsockname), unsafe name(&there, of: descriptor, getpeername) else {
@@ -260,7 +243,6 @@ enum ServerOwner {
         }
     }
 
-    /// The bytes of an address, and the port.
     private static func place(_ storage: sockaddr_storage) -> ([UInt8], UInt16)? {
         let bytes = unsafe withUnsafeBytes(of: storage) { unsafe Array($0) }
         let port = UInt16(bytes[2]) << 8 | UInt16(bytes[3])

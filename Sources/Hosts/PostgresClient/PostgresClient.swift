@@ -1,18 +1,15 @@
-// The threads take statements from one queue. A caller waits for its reply until its deadline and not longer, whatever
-// the thread is doing: a timer of the caller's own gives the reply otherwise.
-
 internal import Dispatch
 public import RingbackBase
 internal import Synchronization
 
 typealias Reply = OneOutcome<Result<PostgresRows, PostgresFailure>>
 
-/// Runs statements at one database, on a few connections, each with a thread of its own. A connection is made when it is
-/// needed and closed when it was not used for some time.
+/// Runs statements at one database, on a few connections, each with a thread of its own. A connection is made when it
+/// is needed, and closed after some time without use. A caller waits until its deadline at most, whatever the thread
+/// does.
 public final class PostgresClient: Sendable {
     /// What is known about the database from the last attempts.
     public enum Reach: Sendable, Equatable {
-        /// Nothing was tried yet.
         case unknown
         case reachable(since: ContinuousClock.Instant)
         case away(since: ContinuousClock.Instant, PostgresFailure)
@@ -23,7 +20,6 @@ public final class PostgresClient: Sendable {
         case script(String)
     }
 
-    /// What is on its way to a connection.
     struct Job: Sendable {
         let work: Work
         let deadline: ContinuousClock.Instant
@@ -41,27 +37,23 @@ public final class PostgresClient: Sendable {
         var reach = Reach.unknown
     }
 
-    /// The most statements that wait.
     private static let mostWaiting = 2_000
-
     let connector: Connector
     private let mostConnections: Int
-    private let restsAfter: Duration
+    /// How long an unused connection is kept.
+    let rest: Duration
     private let state = Mutex(State())
 
-    /// Nothing is connected yet. `restsAfter` is how long an unused connection is kept.
     public init(
         _ url: PostgresURL, password: PostgresPassword, application: String = "ringback", mostConnections: Int = 3,
         restsAfter: Duration = .seconds(60)
     ) {
         connector = Connector(url, password: password, application: application)
         self.mostConnections = mostConnections
-        self.restsAfter = restsAfter
+        rest = restsAfter
     }
 
     public var reach: Reach { state.withLock { $0.reach } }
-
-    /// How many connections there are, or are being made.
     public var connections: Int { state.withLock { $0.workers } }
 
     /// Runs one statement as a transaction of its own. Parameters are `$1` to `$16`; results are in binary form. Throws
@@ -142,8 +134,6 @@ public final class PostgresClient: Sendable {
         if let refusal { job.reply.give(.failure(refusal)) }
     }
 
-    // MARK: For the threads
-
     enum Next {
         case job(Job)
         case rest
@@ -171,9 +161,6 @@ public final class PostgresClient: Sendable {
         }
     }
 
-    /// How long an unused connection is kept.
-    var rest: Duration { restsAfter }
-
     func noteSuccess() {
         state.withLock { state in
             state.silence = nil
@@ -187,11 +174,8 @@ public final class PostgresClient: Sendable {
     func noteFailure(_ failure: PostgresFailure) {
         let waiting: [Job] = state.withLock { state in
             let now = ContinuousClock.now
-            if case .away(let since, _) = state.reach {
-                state.reach = .away(since: since, failure)
-            } else {
-                state.reach = .away(since: now, failure)
-            }
+            let since = if case .away(let since, _) = state.reach { since } else { now }
+            state.reach = .away(since: since, failure)
             // What was asked at the same time, and fails too, makes the silence no longer.
             if state.silence.map({ $0 <= now }) ?? true { state.silence = now + state.backoff.wait() }
             defer { state.queue = [] }

@@ -1,6 +1,5 @@
 public import RingbackBase
 
-/// Why a statement has no result.
 public enum PostgresFailure: Error, Sendable, Equatable {
     /// libpq is not installed, or too old.
     case noLibrary
@@ -12,8 +11,7 @@ public enum PostgresFailure: Error, Sendable, Equatable {
     case tls
     /// The server does not let the role in (SQLSTATE class 28).
     case authentication
-    /// The process that answers on this machine belongs to another user than the database's; nil if the kernel does not
-    /// tell whose it is.
+    /// The process that answers on this machine belongs to another user than the database's; nil: to an unknown one.
     case foreignServer(uid: UInt32?)
     /// The server asks for the password in a form that tells it, and has not proved its name.
     case weakAuthentication
@@ -27,8 +25,7 @@ public enum PostgresFailure: Error, Sendable, Equatable {
     case readOnly
     /// The server is starting or ending, or has no connection left. The statement has had no effect.
     case notNow(state: String)
-    /// The server refused the statement, which has had no effect. `number` is the detail of an error of Ringback's own
-    /// functions.
+    /// The server refused the statement, which has had no effect. `number` is the detail of an error of Ringback's own.
     case refused(state: String, number: Int64?)
     /// The result is not of the form that was asked for.
     case malformed
@@ -37,7 +34,6 @@ public enum PostgresFailure: Error, Sendable, Equatable {
     /// Too many statements wait already.
     case busy
 
-    /// True if the connection cannot be used again.
     var endsConnection: Bool {
         switch self {
         case .refused, .malformed: false
@@ -45,7 +41,6 @@ public enum PostgresFailure: Error, Sendable, Equatable {
         }
     }
 
-    /// What an error of the server means.
     static func of(state: String, detail: String?) -> PostgresFailure {
         switch state {
         // The classes 08 (connection), 57P (the server is ended or starts) and 53300 (no connection left).
@@ -58,7 +53,6 @@ public enum PostgresFailure: Error, Sendable, Equatable {
     }
 }
 
-/// Where the password of the role comes from.
 public indirect enum PostgresPassword: Sendable {
     /// There is none: the server trusts the user of a Unix socket, or asks for nothing.
     case none
@@ -72,7 +66,6 @@ public indirect enum PostgresPassword: Sendable {
     /// The first line of a file that only its owner can read.
     public static func file(_ path: String) -> PostgresPassword { .given { PasswordLine.read(path) } }
 
-    /// libpq may read its file of passwords if it is given none.
     var mayUsePasswordFile: Bool {
         switch self {
         case .passwordFile: true

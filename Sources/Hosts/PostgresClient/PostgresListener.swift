@@ -6,12 +6,10 @@ internal import Synchronization
 /// is away. It is made again after it was lost.
 public final class PostgresListener: Sendable {
     public enum Event: Sendable, Equatable {
-        /// The connection is made; everything may have changed before. `listens` is false where a pooler is between:
-        /// then there are no notifications.
+        /// Everything may have changed before. `listens` is false behind a pooler: then there are no notifications.
         case connected(listens: Bool)
         /// The payload of a notification. Any role of the database can send one.
         case notified(String)
-        /// What the question returned.
         case asked(PostgresRows)
         /// There is no connection, or the server refuses the statements.
         case lost(PostgresFailure)
@@ -36,9 +34,7 @@ public final class PostgresListener: Sendable {
         }
     }
 
-    /// Each statement has so long.
     private static let limit: Duration = .seconds(5)
-
     private let client: PostgresClient
     private let plan: Plan
     private let report: @Sendable (Event) -> Void
@@ -57,7 +53,6 @@ public final class PostgresListener: Sendable {
         }
     }
 
-    /// Ends the connection and the thread.
     public func stop() {
         isStopped.withLock { $0 = true }
         wake?.call()
@@ -113,9 +108,8 @@ public final class PostgresListener: Sendable {
         report(.asked(try session.run(plan.question, plan.values, until: .now + Self.limit)))
     }
 
-    /// Listens at the channel as it is named now, no longer at the former one. False if there is a pooler between: the
-    /// process of the server is then another one than was told when the connection was made, and may be a third one for the
-    /// next statement.
+    /// Listens at the channel as it is named now, no longer at the former one. False behind a pooler: the server's
+    /// process is then another one than at connecting, and may be a third one for the next statement.
     private func listen(_ session: Session, from former: inout String?) throws(PostgresFailure) -> Bool {
         let deadline = ContinuousClock.now + Self.limit
         let answer = try session.run("SELECT pg_catalog.pg_backend_pid()", [], until: deadline)
@@ -125,9 +119,7 @@ public final class PostgresListener: Sendable {
             let named = try session.run(plan.channel, plan.values, until: deadline)
             guard named.count == 1 else { throw .malformed }
             let channel = try named[0].text(0)
-            let isName = channel.utf8.allSatisfy { byte in
-                (0x30...0x39).contains(byte) || (0x61...0x7A).contains(byte) || byte == UInt8(ascii: "_")
-            }
+            let isName = channel.utf8.allSatisfy { $0.isDigit || (0x61...0x7A).contains($0) || $0 == UInt8(ascii: "_") }
             guard isName, (1...63).contains(channel.utf8.count) else { throw .malformed }
             // The name may have changed again before LISTEN took effect: it is asked for until it is the one listened at.
             guard channel != former else { return true }

@@ -2,11 +2,8 @@ internal import CPostgres
 internal import Glibc
 internal import RingbackBase
 
-// One connection. Every wait has a deadline, after which the connection is not used again: what the server may still
-// send for a statement that nobody waits for would be taken for the next one's result.
-
-/// One connection to the server, used by one thread. Its functions block until their deadline at most, except that
-/// making it resolves a name, for as long as the system's resolver takes.
+/// One connection to the server, used by one thread. Its functions block until their deadline at most, but for
+/// resolving the name. After a deadline it is not used: what the server still sends would be taken for the next result.
 @safe final class Session {
     /// The most bytes that a statement's result may have.
     static let mostBytes = 16 << 20
@@ -14,16 +11,12 @@ internal import RingbackBase
     private static let mostBytesOfStart = 256 << 10
     /// The most that a result may take here, with what each row and value takes beside its bytes.
     private static let mostMemory = 2 * mostBytes
-
     private let connection: OpaquePointer
-    /// Nil until the socket is connected.
     private var wire: Wire?
-    /// How many bytes may have come.
     private var allowance = Session.mostBytesOfStart
     /// False after a failure that ends the connection.
     private(set) var isUsable = true
 
-    /// Connects. Throws why not.
     init(_ settings: Settings, password: Secret?, until deadline: ContinuousClock.Instant) throws(PostgresFailure) {
         guard cpostgres_load() else { throw .noLibrary }
         let begun = unsafe settings.withArrays(password: password) { names, values in
@@ -58,7 +51,6 @@ internal import RingbackBase
         try? wire?.move { _ in }
     }
 
-    /// The descriptor to poll for while nothing runs.
     var descriptor: Int32 {
         if let wire { return wire.server }
         return unsafe cpostgres_socket(connection)
@@ -66,10 +58,8 @@ internal import RingbackBase
 
     /// The server's process as it was told when the connection was made.
     var backend: Int64 { Int64(unsafe cpostgres_backend(connection)) }
-
     var usesTLS: Bool { unsafe cpostgres_uses_tls(connection) }
 
-    /// Runs one statement and waits for its rows.
     func run(
         _ statement: String, _ values: [PostgresValue], until deadline: ContinuousClock.Instant
     ) throws(PostgresFailure) -> PostgresRows {
@@ -91,7 +81,6 @@ internal import RingbackBase
         return PostgresRows(try finish(until: deadline))
     }
 
-    /// Runs several statements without parameters as one transaction.
     func run(script: String, until deadline: ContinuousClock.Instant) throws(PostgresFailure) {
         guard unsafe cpostgres_send_script(connection, script) else { throw end(.closed) }
         _ = try finish(until: deadline)
@@ -112,7 +101,6 @@ internal import RingbackBase
         return payloads
     }
 
-    /// The verifier that a server stores for a password.
     static func verifier(of password: Secret) throws(PostgresFailure) -> String {
         guard cpostgres_load() else { throw .noLibrary }
         var text = [CChar](repeating: 0, count: 512)
@@ -120,17 +108,12 @@ internal import RingbackBase
         return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 
-    // MARK: Beginning
-
-    /// What is checked until the connection is ready.
     private struct Start {
         let settings: Settings
         var messages: StartCheck
-        /// It is known who the server is.
         var isKnown: Bool
         /// Whether the server speaks TLS; nil before it has said so.
         var hasTLS: Bool?
-        /// How far libpq has come.
         var stage: Int32
         /// How many bytes of the record that libpq is reading were checked.
         var checked = 0
@@ -166,7 +149,6 @@ internal import RingbackBase
         }
     }
 
-    /// Puts itself between the server and libpq, once the socket is connected.
     private func takeSocket(_ start: inout Start) throws(PostgresFailure) {
         let socket = unsafe cpostgres_socket(connection)
         wire = nil
@@ -191,8 +173,6 @@ internal import RingbackBase
         if let refusal = start.messages.refusal(of: bytes[..<count].dropFirst(start.checked)) { throw end(refusal) }
         return count > 0
     }
-
-    // MARK: Waiting
 
     private func finish(until deadline: ContinuousClock.Instant) throws(PostgresFailure) -> [[[UInt8]?]] {
         allowance = (wire?.received ?? 0) + Session.mostBytes
@@ -258,7 +238,6 @@ internal import RingbackBase
         }
     }
 
-    /// libpq has something to read.
     private var isReadable: Bool {
         var entry = pollfd(fd: unsafe cpostgres_socket(connection), events: Int16(POLLIN), revents: 0)
         return unsafe cpostgres_pending(connection) > 0 || poll(&entry, 1, 0) > 0
@@ -290,8 +269,6 @@ internal import RingbackBase
         isUsable = false
         return failure
     }
-
-    // MARK: Failures
 
     private static func failure(of result: OpaquePointer) -> PostgresFailure {
         // libpq makes a result without a state when the connection ends.
@@ -326,10 +303,8 @@ internal import RingbackBase
     }
 }
 
-/// The SQLSTATE in the text of a server's error: the severity, which may be in any language, a colon, and five letters or
-/// digits before another colon.
+/// The SQLSTATE in the text of a server's error: the last five letters or digits between the severity and a colon.
 enum ServerState {
-    /// The last one; nil if there is none.
     static func code(in text: String) -> String? {
         let bytes = Array(text.utf8)
         var index = bytes.count - 6
@@ -346,27 +321,20 @@ enum ServerState {
     }
 }
 
-// libpq answers whatever a server asks for: with the password in clear or as an MD5 digest, which tells it to whoever
-// listens in the server's place, and with as many rounds of a digest as the server names, which nothing can end. What
-// the server sends is therefore read here before libpq gets it.
-
-/// What a server may send before a connection is ready.
+/// What a server may send before a connection is ready. libpq would answer with the password in clear or as an MD5
+/// digest, which tells it to whoever listens in the server's place, and with as many rounds of a digest as the server
+/// names, which nothing can end. So what the server sends is read here before libpq gets it.
 struct StartCheck: Sendable {
     /// The server has proved its name by a certificate. Then it may ask for any proof of the role.
     let isVerified: Bool
-
     private static let longestMessage = 8_192
     /// A round takes about a microsecond. PostgreSQL's default is 4,096.
     static let mostIterations = 1_000_000
-
-    /// The beginning of a message that is not complete.
     private var message: [UInt8] = []
 
     init(isVerified: Bool) { self.isVerified = isVerified }
 
-    /// Reads what follows. Returns why libpq must not get it; nil if it may.
-    ///
-    /// - Parameter isKnown: it is known who the server is. If not, it may only send an error.
+    /// Reads what follows. Returns why libpq must not get it; nil if it may. An unknown server may only send an error.
     mutating func refusal(of bytes: some Sequence<UInt8>, isKnown: Bool = true) -> PostgresFailure? {
         for byte in bytes {
             message.append(byte)
@@ -383,7 +351,6 @@ struct StartCheck: Sendable {
         return nil
     }
 
-    /// Checks a request for a proof of the role: a number, and what belongs to it.
     private func refusal(ofRequest body: ArraySlice<UInt8>) -> PostgresFailure? {
         guard body.count >= 4 else { return .malformed }
         switch body.prefix(4).reduce(UInt32(0), { $0 << 8 | UInt32($1) }) {

@@ -1,16 +1,12 @@
 internal import Glibc
+internal import RingbackBase
 
-// Everything about a connection comes from this URL. libpq would take what is missing from PG* variables, service files
-// and files below ~/.postgresql, so each of its settings that matters is always given.
-
-/// The place of a database, as `postgresql://user@host:port/database?name=value`, read strictly.
+/// The place of a database, as `postgresql://user@host:port/database?name=value`, read strictly. libpq would take what
+/// is missing from PG* variables, service files and files below ~/.postgresql, so each setting that matters is given.
 public struct PostgresURL: Sendable, Equatable {
-    /// One place where the server may be.
     public struct Host: Sendable, Equatable {
         public enum Place: Sendable, Equatable {
-            /// The directory of a Unix socket: an absolute path.
             case socket(String)
-            /// An IPv4 or IPv6 address.
             case address(String)
             case name(String)
         }
@@ -40,8 +36,8 @@ public struct PostgresURL: Sendable, Equatable {
     public let passwordFile: String?
     /// `channel_binding`, if the URL has it: `require` or `prefer`.
     public let channelBinding: String?
-    /// A further user of this machine whose process may be the server where no certificate proves its name. The URL does
-    /// not say it.
+    /// A further user of this machine whose process may be the server if no certificate proves its name; not in the
+    /// URL.
     public var serverUID: UInt32?
 
     private static let parameters: Set<String> = [
@@ -91,13 +87,8 @@ public struct PostgresURL: Sendable, Equatable {
         guard !places.isEmpty, places.count <= mostHosts else { throw .badHost }
         var hosts: [Host] = []
         for (name, port) in places {
-            var number = defaultPort
-            if let port {
-                guard port.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let read = UInt16(port), read > 0 else {
-                    throw .badPort
-                }
-                number = read
-            }
+            let number = port.map { $0.utf8.allSatisfy(\.isDigit) ? UInt16($0) : nil } ?? defaultPort
+            guard let number, number > 0 else { throw .badPort }
             hosts.append(Host(place: try place(name), port: number))
         }
         return hosts
@@ -112,14 +103,7 @@ public struct PostgresURL: Sendable, Equatable {
             return .socket(text)
         }
         if isAddress(text) { return .address(text) }
-        let isName = text.utf8.allSatisfy { byte in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
-                true
-            default: false
-            }
-        }
+        let isName = text.utf8.allSatisfy { $0.isLetterOrDigit || "-._".utf8.contains($0) }
         // A name that ends in a number is an address in a form that only some resolvers know, such as 127.1.
         let last = text.split(separator: ".", omittingEmptySubsequences: false).last ?? ""
         guard isName, text.utf8.count <= 253, last.contains(where: { !$0.isNumber }), !last.hasPrefix("0x") else {
@@ -134,7 +118,6 @@ public struct PostgresURL: Sendable, Equatable {
     }
 }
 
-/// Why a URL is refused.
 public enum PostgresURLError: Error, Sendable, Equatable {
     /// It does not begin with `postgresql://` or `postgres://`.
     case scheme
@@ -153,7 +136,6 @@ public enum PostgresURLError: Error, Sendable, Equatable {
     case weakTLS
 }
 
-/// A URL taken apart and decoded, not yet checked.
 struct Parts {
     let user: String
     let hosts: [(name: String, port: String?)]
@@ -222,34 +204,20 @@ struct Parts {
     /// Decodes `%XX`. A `+` stays one.
     private static func decode(_ text: Substring) throws(PostgresURLError) -> String {
         var output: [UInt8] = []
-        let bytes = Array(text.utf8)
-        var index = 0
-        while index < bytes.count {
-            guard bytes[index] == UInt8(ascii: "%") else {
-                output.append(bytes[index])
-                index += 1
+        var rest = text.utf8
+        while let next = rest.popFirst() {
+            guard next == UInt8(ascii: "%") else {
+                output.append(next)
                 continue
             }
-            guard index + 2 < bytes.count, let high = digit(bytes[index + 1]), let low = digit(bytes[index + 2]) else {
-                throw .malformed
-            }
+            guard let high = rest.popFirst()?.hexValue, let low = rest.popFirst()?.hexValue else { throw .malformed }
             let byte = high << 4 | low
             // Control characters belong into no name, and libpq takes its settings as C strings.
             guard byte >= 0x20, byte != 0x7F else { throw .malformed }
             output.append(byte)
-            index += 3
         }
         guard let decoded = String(validating: output, as: UTF8.self) else { throw .malformed }
         return decoded
-    }
-
-    private static func digit(_ value: UInt8) -> UInt8? {
-        switch value {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): value - UInt8(ascii: "0")
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): value - UInt8(ascii: "a") + 10
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): value - UInt8(ascii: "A") + 10
-        default: nil
-        }
     }
 }
 
@@ -259,7 +227,7 @@ extension PostgresURL {
         let places = hosts.map { host in
             let name =
                 switch host.place {
-                case .socket(let path): Self.encoded(path)
+                case .socket(let path): FormEncoding.escape(path)
                 case .address(let text): text.contains(":") ? "[\(text)]" : text
                 case .name(let name): name
                 }
@@ -267,24 +235,10 @@ extension PostgresURL {
         }
         var parameters: [String] = []
         if hosts.allSatisfy(\.isLocal), sslMode != "prefer" { parameters.append("sslmode=\(sslMode)") }
-        if let rootCertificates { parameters.append("sslrootcert=\(Self.encoded(rootCertificates))") }
+        if let rootCertificates { parameters.append("sslrootcert=\(FormEncoding.escape(rootCertificates))") }
         if let channelBinding { parameters.append("channel_binding=\(channelBinding)") }
         let query = parameters.isEmpty ? "" : "?" + parameters.joined(separator: "&")
-        return "postgresql://\(Self.encoded(user))@\(places.joined(separator: ","))/\(Self.encoded(database))\(query)"
-    }
-
-    /// Everything but letters, digits and `-._~` as `%XX`.
-    private static func encoded(_ text: String) -> String {
-        let digits = Array("0123456789ABCDEF".utf8)
-        let bytes = text.utf8.flatMap { byte -> [UInt8] in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-                UInt8(ascii: "~"):
-                [byte]
-            default: [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-            }
-        }
-        return String(decoding: bytes, as: UTF8.self)
+        let (role, name) = (FormEncoding.escape(user), FormEncoding.escape(database))
+        return "postgresql://\(role)@\(places.joined(separator: ","))/\(name)\(query)"
     }
 }

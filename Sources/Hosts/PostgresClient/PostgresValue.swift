@@ -1,4 +1,3 @@
-/// A parameter of a statement.
 public enum PostgresValue: Sendable, Equatable {
     case null
     case flag(Bool)
@@ -43,7 +42,6 @@ public enum PostgresValue: Sendable, Equatable {
     }
 }
 
-/// The rows of a result, in binary form.
 public struct PostgresRows: Sendable, Equatable {
     public let rows: [[[UInt8]?]]
 

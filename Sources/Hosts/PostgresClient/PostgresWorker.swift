@@ -3,14 +3,10 @@ internal import Glibc
 internal import RingbackBase
 internal import Synchronization
 
-/// One thread with its connection.
 final class PostgresWorker: Sendable {
-    /// A connection that is not made by then will not be made.
     private static let connectLimit: Duration = .seconds(6)
-
     /// A database that has not answered for so long is away.
     private static let patience: Duration = .seconds(1)
-
     let wake: Wake
     private let client: PostgresClient
 
@@ -59,7 +55,11 @@ final class PostgresWorker: Sendable {
         }
         let start = ContinuousClock.now
         do throws(PostgresFailure) {
-            let rows = try run(job.work, on: connected, until: job.deadline)
+            var rows = PostgresRows([])
+            switch job.work {
+            case .statement(let text, let values): rows = try connected.run(text, values, until: job.deadline)
+            case .script(let text): try connected.run(script: text, until: job.deadline)
+            }
             client.noteSuccess()
             job.reply.give(.success(rows))
         } catch {
@@ -72,17 +72,6 @@ final class PostgresWorker: Sendable {
         return connected.isUsable ? connected : nil
     }
 
-    private func run(
-        _ work: PostgresClient.Work, on session: Session, until deadline: ContinuousClock.Instant
-    ) throws(PostgresFailure) -> PostgresRows {
-        switch work {
-        case .statement(let text, let values): return try session.run(text, values, until: deadline)
-        case .script(let text):
-            try session.run(script: text, until: deadline)
-            return PostgresRows([])
-        }
-    }
-
     private func connect(for job: PostgresClient.Job) throws(PostgresFailure) -> Session {
         try client.connector.connect(until: min(job.deadline, .now + Self.connectLimit))
     }
@@ -92,7 +81,6 @@ final class PostgresWorker: Sendable {
 final class Wake: Sendable {
     let descriptor: Int32
 
-    /// Nil if there is no descriptor left.
     init?() {
         descriptor = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
         guard descriptor >= 0 else { return nil }
@@ -105,7 +93,6 @@ final class Wake: Sendable {
         _ = unsafe write(descriptor, &one, 8)
     }
 
-    /// Takes back all calls.
     func reset() {
         var count: UInt64 = 0
         _ = unsafe read(descriptor, &count, 8)
@@ -113,7 +100,6 @@ final class Wake: Sendable {
 
     enum Event {
         case called
-        /// The other descriptor can be read, or its other end is closed.
         case readable
         case timedOut
     }

@@ -1,22 +1,17 @@
-// libpq reads as much as there is, and keeps what it has not understood yet: a server that never ends a message or a
-// result fills the memory. It also acts on what it reads at once. It therefore gets one end of a pair of sockets in the
-// place of its own socket, and the bytes pass through here: they can be counted and read before libpq has them.
-
 internal import CPostgres
 internal import Glibc
 
-/// Carries the bytes of one connection between the server and libpq. Used by one thread.
+/// Carries the bytes of one connection between the server and libpq, which gets one end of a pair of sockets in place
+/// of its own. libpq keeps what it has not understood yet, so a server that never ends a message would fill the memory,
+/// and it acts on what it reads at once. Here the bytes are counted and read before. Used by one thread.
 final class Wire {
-    /// The connected socket.
     let server: Int32
     private let inner: Int32
     private let inode: ino_t
     private var incoming: ArraySlice<UInt8> = []
     private var outgoing: ArraySlice<UInt8> = []
     private(set) var isEnded = false
-    /// How many bytes have come.
     private(set) var received = 0
-
     private static let most = 65_536
 
     /// Takes the connected socket from the descriptor, which becomes one end of a pair. Nil if that failed.
@@ -46,16 +41,11 @@ final class Wire {
         return unsafe fstat(descriptor, &facts) == 0 && facts.st_ino == inode && facts.st_mode & S_IFMT == S_IFSOCK
     }
 
-    /// What to poll the server's socket for.
-    var events: Int32 {
-        (incoming.isEmpty && !isEnded ? POLLIN : 0) | (outgoing.isEmpty ? 0 : POLLOUT)
-    }
-
+    var events: Int32 { (incoming.isEmpty && !isEnded ? POLLIN : 0) | (outgoing.isEmpty ? 0 : POLLOUT) }
     /// True if bytes of the server wait until libpq has taken the former ones.
     var hasIncoming: Bool { !incoming.isEmpty }
 
-    /// Moves what can be moved without waiting. `check` sees what comes from the server, and throws what libpq must not
-    /// get.
+    /// Moves what can be moved without waiting. `check` sees what comes from the server, and may throw.
     func move(_ check: ([UInt8]) throws(PostgresFailure) -> Void) throws(PostgresFailure) {
         while true {
             var isMoved = false

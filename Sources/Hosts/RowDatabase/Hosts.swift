@@ -2,8 +2,6 @@ internal import PostgresClient
 public import RingbackBase
 public import SharedVault
 
-/// How hosts come and go. Each function asks as the host that this database is connected for, and reaches only hosts of
-/// the same owner.
 extension RowDatabase {
     public func accept(
         as name: String, password: Secret, publicKey: [UInt8], invitation: Secret?
@@ -65,8 +63,7 @@ extension RowDatabase {
         return true
     }
 
-    /// Drops the role of a removed host; nil: one of those that could not be dropped before. It is tried again with the next
-    /// host that comes or goes.
+    /// Drops the role of a removed host; nil: one that could not be dropped before. Tried with each change of hosts.
     private func dropRemoved(_ role: String?) async {
         _ = try? await flag("ringback.drop_removed($1, $2)", [role.map { .text($0) } ?? .null])
     }
@@ -75,13 +72,11 @@ extension RowDatabase {
         try await ask { database throws(PostgresFailure) in try await database.row(function, values).flag(0) }
     }
 
-    /// Calls a function with the version of the schema and these values.
     private func rows(_ function: String, _ values: [PostgresValue] = []) async throws(PostgresFailure) -> PostgresRows
     {
         try await repeated("SELECT * FROM \(function)", [.integer(Schema.version)] + values)
     }
 
-    /// The only row that a function returns.
     private func row(_ function: String, _ values: [PostgresValue] = []) async throws(PostgresFailure) -> PostgresRow {
         let rows = try await rows(function, values)
         guard rows.count == 1 else { throw .malformed }

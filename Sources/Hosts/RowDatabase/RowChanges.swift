@@ -3,13 +3,10 @@ internal import SessionVault
 internal import SharedVault
 internal import Synchronization
 
-/// Passes on which rows changed, to any number of listeners.
 final class RowChanges: Sendable {
-    /// Numbers that are queried periodically.
     struct Pulse: Sendable, Equatable {
         /// One of them is another after any change.
         var numbers: [[UInt8]?]
-        /// How many changes were not told.
         var untold: [UInt8]?
     }
 
@@ -26,7 +23,6 @@ final class RowChanges: Sendable {
     }
 
     private let state = Mutex(State())
-
     var connectedAt: ContinuousClock.Instant? { state.withLock { $0.connectedAt } }
 
     /// A new listener, from now on. If it falls behind, or the connection was made before, it gets "everything".
@@ -44,9 +40,7 @@ final class RowChanges: Sendable {
         return stream
     }
 
-    func remember(_ slots: [String: RowKey]) {
-        state.withLock { $0.slots.merge(slots) { $1 } }
-    }
+    func remember(_ slots: [String: RowKey]) { state.withLock { $0.slots.merge(slots) { $1 } } }
 
     func noteConnection(listens: Bool) {
         state.withLock { state in
@@ -57,8 +51,7 @@ final class RowChanges: Sendable {
         tell(nil)
     }
 
-    /// There is no connection for changes. Who asks for the rows then learns whether the database is away: a host that has
-    /// nothing else to ask would not know.
+    /// There is no connection for changes. The nil shows a host without other queries whether the database is away.
     func noteLoss() {
         state.withLock { $0.connectedAt = nil }
         tell(nil)
@@ -102,7 +95,6 @@ final class RowChanges: Sendable {
 }
 
 extension RowError {
-    /// What a failure means for the rows.
     init(_ failure: PostgresFailure) {
         switch failure {
         case .noLibrary: self = .unreachable(.noLibrary)
@@ -146,17 +138,13 @@ struct ServerClock: Sendable {
     private var readAt: Duration = .zero
     /// How long the reading took: nobody knows when in that time it was made.
     private var span: Duration?
-
     /// After that time any other reading is better: either clock may run too fast, or may have been set.
     private static let interval: Duration = .seconds(600)
 
     /// There is another connection, perhaps to another server: any other reading is better.
     mutating func readAgain() { span = nil }
 
-    /// - Parameters:
-    ///   - milliseconds: what the server's clock showed, since 1970.
-    ///   - begin: the time since boot when it was asked.
-    ///   - end: the time since boot when it had answered.
+    /// `milliseconds` since 1970 by the server's clock; `begin` and `end`: times since boot, before and after.
     mutating func note(_ milliseconds: Int, from begin: Duration, to end: Duration) {
         let isBetter = span.map { end - begin <= $0 || end - readAt >= ServerClock.interval } ?? true
         guard isBetter, (0..<1 << 50).contains(milliseconds) else { return }

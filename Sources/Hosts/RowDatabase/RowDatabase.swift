@@ -1,22 +1,18 @@
-// Every function of the schema can be called again with the same arguments and then changes nothing more. So a call whose
-// connection was lost before its answer came is made once more.
-
 public import PostgresClient
 public import RingbackBase
 internal import SessionVault
 public import SharedVault
 internal import Synchronization
 
-/// The rows and the hosts of one owner in a PostgreSQL database, for one host of that owner.
+/// The rows and the hosts of one owner in a PostgreSQL database, for one host of that owner. Every function of the
+/// schema can be called again with the same arguments and then changes nothing more. So a call whose connection was
+/// lost before its answer came is made once more.
 public final class RowDatabase: SharedRows, SharedHosts {
     /// A statement has so long, with the time to connect.
     public static let limit: Duration = .seconds(5)
-    /// The same for a statement that reads many rows.
     private static let limitOfRead: Duration = .seconds(15)
     private static let many = 16
-    /// How many rows are read by one statement.
     private static let batch = 500
-
     let client: PostgresClient
     let url: PostgresURL
     let configured: PostgresPassword
@@ -27,15 +23,9 @@ public final class RowDatabase: SharedRows, SharedHosts {
     private let now: (@Sendable () -> Duration)?
 
     /// A class of its own, since the connections are asked for it.
-    private final class Given: Sendable {
-        let password = Mutex<Secret?>(nil)
-    }
+    private final class Given: Sendable { let password = Mutex<Secret?>(nil) }
 
-    /// Connects when it is first asked, and for the changes with ``start()``.
-    ///
-    /// - Parameters:
-    ///   - password: the configured one. See ``use(_:)``.
-    ///   - now: the time since boot; nil: the server's clock is not asked for.
+    /// Connects when it is first asked, and for changes with ``start()``. Without `now` it asks for no clock.
     public init(_ url: PostgresURL, password: PostgresPassword, now: (@Sendable () -> Duration)? = nil) {
         let given = Given()
         client = PostgresClient(url, password: .first({ given.password.withLock { $0 } }, else: password))
@@ -54,14 +44,12 @@ public final class RowDatabase: SharedRows, SharedHosts {
         state.withLock { $0.listener = listener }
     }
 
-    /// Ends the connections and the streams of changes.
     public func shutdown() {
         state.withLock { $0.listener.take() }?.stop()
         client.shutdown()
         notices.finish()
     }
 
-    /// The password that the role was given when it joined; nil for the configured one.
     public func use(_ password: Secret?) {
         given.password.withLock { $0 = password }
         // What failed with another password is tried again at once.
@@ -103,8 +91,6 @@ public final class RowDatabase: SharedRows, SharedHosts {
             notices.noteLoss()
         }
     }
-
-    // MARK: Rows
 
     public func read(_ keys: [RowKey]) async throws(RowError) -> [RowKey: SharedRow] {
         var rows: [RowKey: SharedRow] = [:]
@@ -178,8 +164,6 @@ public final class RowDatabase: SharedRows, SharedHosts {
         return try row(key, of: found)
     }
 
-    // MARK: Calls
-
     private func row(_ key: RowKey, of parts: RowParts) throws(RowError) -> SharedRow {
         guard let row = parts.rows[key] else { throw .refused(.malformed) }
         return row
@@ -193,8 +177,7 @@ public final class RowDatabase: SharedRows, SharedHosts {
         try await parts(statement, [.integer(Schema.version)] + values, within: Self.limit)
     }
 
-    /// Calls a function that returns parts of rows, and asks for the server's clock with it: who reads what another host has
-    /// written knows that clock, too.
+    /// Calls a function that returns parts of rows. Who reads another host's row knows the server's clock, too.
     private func parts(
         _ function: String, _ values: [PostgresValue], within limit: Duration
     ) async throws(RowError) -> RowParts {
@@ -225,9 +208,7 @@ public final class RowDatabase: SharedRows, SharedHosts {
     private func call(
         _ statement: String, _ values: [PostgresValue], within limit: Duration = RowDatabase.limit
     ) async throws(RowError) -> PostgresRows {
-        do throws(PostgresFailure) {
-            return try await repeated(statement, values, within: limit)
-        } catch {
+        do throws(PostgresFailure) { return try await repeated(statement, values, within: limit) } catch {
             throw RowError(error)
         }
     }

@@ -6,11 +6,9 @@ public import SharedVault
 /// What an administrator of the database does: make and migrate the schema, admit the first host of an owner, and look at
 /// the state. The role is a superuser, or one that may create roles and a schema in the database.
 public final class VaultAdministration: Sendable {
-    /// The state of the database.
     public struct Facts: Sendable, Equatable {
         /// The version of the schema; 0 if there is none.
         public var version: Int64
-        /// The version that this program works with.
         public var wanted: Int64
         /// The rest is nil while the versions differ.
         public var content: Content?
@@ -61,16 +59,13 @@ public final class VaultAdministration: Sendable {
         }
     }
 
-    /// The state of the database.
     public func facts() async throws(RowError) -> Facts {
         let exists = try await ask("SELECT to_regclass('ringback.versions') IS NOT NULL") {
             row throws(PostgresFailure) in
             try row.flag(0)
         }
-        guard exists else {
-            return Facts(version: 0, wanted: Schema.version, content: nil)
-        }
-        var facts = Facts(version: try await version(), wanted: Schema.version, content: nil)
+        guard exists else { return Facts(version: 0, wanted: Schema.version) }
+        var facts = Facts(version: try await version(), wanted: Schema.version)
         guard facts.version == facts.wanted else { return facts }
         let list = "SELECT * FROM ringback.list_facts(\(Schema.version))"
         facts.content = try await ask(list) { row throws(PostgresFailure) in
@@ -81,8 +76,7 @@ public final class VaultAdministration: Sendable {
         return facts
     }
 
-    /// Whether notifications reach those who listen: not where a pooler is between that gives a connection of the server to
-    /// each transaction.
+    /// Whether notifications reach those who listen: not behind a pooler with a connection for each transaction.
     public func listens() async throws(RowError) -> Bool {
         let (events, continuation) = AsyncStream<PostgresListener.Event>.makeStream()
         let plan = PostgresListener.Plan(channel: "SELECT 'ringback'::text", question: "SELECT 1", values: [])
@@ -127,7 +121,6 @@ public final class VaultAdministration: Sendable {
         }
     }
 
-    /// Runs a statement that returns one row.
     private func ask<Value>(
         _ statement: String, _ read: (PostgresRow) throws(PostgresFailure) -> Value
     ) async throws(RowError) -> Value {

@@ -6,7 +6,6 @@ public import SessionVault
 extension SharedVault {
     /// How long another host's lease is waited for before the row is looked at again.
     private static let leaseWait: Duration = .seconds(5)
-    /// How often a row may change while it is being taken.
     private static let mostTurns = 5
 
     public func announce(_ slot: VaultSlot) async throws(VaultError) {
@@ -119,8 +118,7 @@ extension SharedVault {
         state.offered = Set((newer + older).map(\.name))
         state.newer = newer.map(\.name)
         slots[slot] = state
-        return .granted(
-            .lease(id.bytes), newer: newer.compactMap(\.text), older: older.compactMap(\.text))
+        return .granted(.lease(id.bytes), newer: newer.compactMap(\.text), older: older.compactMap(\.text))
     }
 
     public func requestBound(_ slot: VaultSlot, under lease: RefreshLease) async throws(VaultError) -> Duration? {
@@ -159,9 +157,7 @@ extension SharedVault {
     }
 
     /// Ends the lease of an attempt whose outcome is not known, or in which nothing was received or begun. What was
-    /// received in it, and is not sent yet, is sent before.
-    ///
-    /// To be called in a turn of the slot.
+    /// received in it, and is not sent yet, is sent before. To be called in a turn of the slot.
     private func endAttempt(of slot: VaultSlot) async throws(VaultError) {
         if slots[slot]?.attempt != nil, slots[slot]?.entry?.isSent == false { try await sendAndTell(slot) }
         guard let attempt = slots[slot]?.attempt, let key = slots[slot]?.key else { return }

@@ -9,18 +9,12 @@ public struct Membership: Sendable, Equatable {
     public let dataKey: Secret
     /// The owner's identity in the database, to which rows are bound.
     public let owner: String
-    /// This host's name in the database.
     public let host: String
     /// The database knows that this is the hosts' key.
-    var isConfirmed: Bool
+    var isConfirmed = true
+}
 
-    public init(dataKey: Secret, owner: String, host: String, isConfirmed: Bool = true) {
-        self.dataKey = dataKey
-        self.owner = owner
-        self.host = host
-        self.isConfirmed = isConfirmed
-    }
-
+extension Membership {
     func encoded() -> Secret {
         let object = JSONObject([
             .init("version", .integer(1)), .init("key", .string(Hex.text(dataKey.revealedBytes()))),
@@ -29,7 +23,6 @@ public struct Membership: Sendable, Equatable {
         return Secret(bytes: JSON.object(object).serialized())
     }
 
-    /// Nil if the text is not a membership's.
     init?(reading text: Secret) {
         guard let object = (try? JSON(parsing: text.revealedBytes()))?.object, object["version"]?.integer == 1,
             let key = object["key"]?.string.flatMap(Hex.bytes), key.count == SealedBox.keyLength,
@@ -52,12 +45,10 @@ public struct Membership: Sendable, Equatable {
         return found
     }
 
-    /// The row that has the mark.
     static let markRow = RowKey(bytes: [UInt8](repeating: 0, count: 32))
 }
 
 extension SharedVault {
-    /// The slot of the local vault that has the membership.
     nonisolated var membershipSlot: VaultSlot { VaultSlot(account: "hosts", binding: place.binding, kind: .hostsKey) }
 
     /// If this host has not joined, or does not have the key yet, the local vault stays open: what is missing may come

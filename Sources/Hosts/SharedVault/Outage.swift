@@ -46,7 +46,6 @@ struct Outage: Sendable {
     private var failures = 0
     /// Until when sessions are loaded without their rows.
     private var loadsAt: Duration = .zero
-
     private static let longestPause: Duration = .seconds(15)
     private static let pauseOfLoading: Duration = .seconds(5)
 
@@ -69,7 +68,6 @@ struct Outage: Sendable {
 
     mutating func ended() { self = Outage() }
 
-    /// It may be back.
     mutating func tryNow() { (retryAt, loadsAt) = (.zero, .zero) }
 
     /// Rows could not be read for sessions that are loaded.

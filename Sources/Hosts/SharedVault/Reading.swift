@@ -1,7 +1,6 @@
 internal import RingbackBase
 public import SessionVault
 
-/// What a slot holds.
 extension SharedVault {
     public func load(_ slot: VaultSlot) async throws(VaultError) -> VaultEntry? {
         try await load([slot])[0].get()
@@ -94,14 +93,9 @@ extension SharedVault {
         }
         return found
     }
-}
 
-/// What the database has, against what this host has.
-extension SharedVault {
-    /// Takes up a row that is newer than what this host has. What only this host has is kept: it goes into the row, as its
-    /// head or as a candidate. Returns whether the slot's content has changed here.
-    ///
-    /// To be called in a turn of the slot.
+    /// Takes up a row that is newer than what this host has. What only this host has goes into the row, as its head or
+    /// as a candidate. Returns whether the slot's content has changed here. To be called in a turn of the slot.
     @discardableResult
     func compare(_ row: SharedRow?, with slot: VaultSlot) async throws(VaultError) -> Bool {
         let state = try await state(of: slot)
@@ -157,8 +151,7 @@ extension SharedVault {
         return try await ask { rows throws(RowError) in try await rows.restore(sealed, in: key, version: version) }
     }
 
-    /// Another host has found that the session has ended, and did not know of what this host received. That is presented
-    /// next.
+    /// Another host has found that the session has ended, and did not know what this host received.
     private func put(_ entry: SpoolEntry, over row: SharedRow, in slot: VaultSlot) async throws(VaultError) {
         let sealed = try opened().seal(entry.content, as: row.key, version: row.version + 1)
         let lease = row.lease.flatMap { $0.host == host ? $0.id : nil }
@@ -186,8 +179,7 @@ extension SharedVault {
 
     private func takeUp(_ head: RowContent, _ row: SharedRow, in slot: VaultSlot) async -> Bool {
         let former = slots[slot]?.entry?.content.text
-        // The response came before this host read the other host's sign-out. Content that was not received in an attempt has
-        // no epoch.
+        // The response came before this host read the other host's sign-out. Other content has no epoch.
         if head.text == nil, let entry = slots[slot]?.entry, !head.comes(from: entry.content),
             case .attempt(_, let epoch, _, _) = entry.origin, epoch > 0
         {
@@ -196,25 +188,19 @@ extension SharedVault {
         let entry = SpoolEntry(content: head, version: row.version, origin: .row, isSent: true)
         slots[slot]?.entry = entry
         slots[slot]?.isUnwritten = false
-        // A write takes milliseconds, and thousands of rows may have changed: `maintain` makes the copy. A sign-out is removed
-        // here at once.
+        // A write takes milliseconds, and thousands of rows may have changed: `maintain` copies. A sign-out is removed.
         slots[slot]?.isUncopied = head.text != nil
         if head.text == nil { try? await local.remove(slot) } else { wakes.continuation.yield() }
         return former != head.text
     }
 
-    /// Writes the entry to the local vault, once. If that fails, the database has it.
-    ///
-    /// To be called in a turn of the slot.
+    /// Writes the entry to the local vault, once, in a turn of the slot. If that fails, the database has it.
     func copy(_ slot: VaultSlot) async {
         guard let state = slots[slot], state.isUncopied, let entry = state.entry else { return }
         slots[slot]?.isUncopied = false
         try? await local.store(entry.encoded(), in: slot)
     }
-}
 
-/// What other hosts do is followed, and what the database does not have is sent when it is back.
-extension SharedVault {
     /// Follows the rows' changes until it is cancelled.
     public func follow() async {
         let news = RowNews()
@@ -239,14 +225,12 @@ extension SharedVault {
         if isAll || known.contains(where: { slots[$0]?.isOverlooked == true }) { wakes.continuation.yield() }
     }
 
-    /// Sends what the database does not have, and copies what the local vault does not have. Returns how long to wait before
-    /// the next attempt; nil if nothing is left.
+    /// Sends what the database lacks, and copies what the local vault lacks. Returns the pause before the next attempt.
     public func maintain() async -> Duration? { await MaintenancePass().run(by: self) }
 }
 
 /// Rows that may have changed are read, and compared with what this host has.
 struct RowQuery: Sendable {
-    /// How many rows are read at once.
     private static let batch = 128
 
     func look(at known: [VaultSlot], by vault: isolated SharedVault) async {
@@ -273,7 +257,6 @@ struct RowQuery: Sendable {
         overlook(known.filter { vault.slots[$0]?.isLookedAt(at: vault.now()) == false }, by: vault)
     }
 
-    /// They are looked at later.
     private func overlook(_ known: [VaultSlot], by vault: isolated SharedVault) {
         for slot in known { vault.slots[slot]?.isOverlooked = true }
     }
@@ -298,12 +281,9 @@ struct RowQuery: Sendable {
     }
 }
 
-/// What is to be done once: what the database does not have is sent, what the local vault does not have is copied.
 struct MaintenancePass: Sendable {
-    /// How many rows are copied before it is seen whether there is something to send.
     private static let copies = 128
 
-    /// Returns how long to wait before the next one; nil if nothing is left.
     func run(by vault: isolated SharedVault) async -> Duration? {
         guard vault.membership != nil else { return nil }
         await readUnread(by: vault)

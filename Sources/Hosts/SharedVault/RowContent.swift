@@ -2,17 +2,14 @@ internal import Cryptography
 internal import RingbackBase
 internal import SessionVault
 
-/// What a row holds, before it is sealed.
-///
-/// Each content has a random name, and names those that it came from. So a host can tell whether another content is
-/// newer than its own, older, or of another branch, whatever the database's versions say after a failover.
+/// What a row holds, before it is sealed. Each content has a random name, and names those that it came from. So a host
+/// can tell whether another content is newer than its own, older, or of another branch, whatever the database's
+/// versions say after a failover.
 struct RowContent: Sendable, Equatable {
     typealias Name = [UInt8]
 
     static let nameLength = 16
-    /// How many contents back a content names.
     static let mostAncestors = 16
-
     let name: Name
     /// The nearest first.
     let ancestors: [Name]
@@ -26,9 +23,8 @@ struct RowContent: Sendable, Equatable {
     var edits = 0
     /// The text says that the provider has ended the session.
     var isEnd = false
-    /// What the database's clock showed when its host was booted, in milliseconds since 1970; nil if that was not known.
-    /// Negative if that clock is wrong.
-    /// Other hosts read with it what the text says in times since boot.
+    /// What the database's clock showed when its host was booted, in milliseconds since 1970 (negative if it is wrong);
+    /// nil if that was not known. With it other hosts read the text's times since boot.
     var clock: Int?
 
     func comes(from other: RowContent) -> Bool { ancestors.contains(other.name) }
@@ -86,7 +82,6 @@ extension RowContent {
         return Secret(bytes: bytes)
     }
 
-    /// Reads an encoding. Nil if it is none.
     static func read(_ encoded: Secret) -> (content: RowContent, header: JSONObject)? {
         let bytes = encoded.revealedBytes()
         guard bytes.starts(with: magic), let end = bytes[magic.count...].firstIndex(of: 0x0A),
@@ -111,34 +106,14 @@ extension RowContent {
     private static let magic = Array("ringback: row 1\n".utf8)
 }
 
-/// Bytes as hexadecimal digits.
 enum Hex {
-    static func text(_ bytes: [UInt8]) -> String {
-        String(decoding: bytes.flatMap { [digit($0 >> 4), digit($0 & 15)] }, as: UTF8.self)
-    }
+    static func text(_ bytes: [UInt8]) -> String { Digest.hex(bytes) }
 
-    /// Nil if it is not an even number of lower-case digits.
+    /// Nil if it is not an even number of digits.
     static func bytes(_ text: String) -> [UInt8]? {
-        let digits = text.utf8.map(value)
-        guard digits.count.isMultiple(of: 2) else { return nil }
-        var bytes: [UInt8] = []
-        for index in stride(from: 0, to: digits.count, by: 2) {
-            guard let high = digits[index], let low = digits[index + 1] else { return nil }
-            bytes.append(high << 4 | low)
-        }
-        return bytes
-    }
-
-    private static func digit(_ value: UInt8) -> UInt8 {
-        value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
-    }
-
-    private static func value(_ digit: UInt8) -> UInt8? {
-        switch digit {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
-        default: nil
-        }
+        let digits = text.utf8.compactMap(\.hexValue)
+        guard digits.count == text.utf8.count, digits.count.isMultiple(of: 2) else { return nil }
+        return stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
     }
 }
 
@@ -148,7 +123,6 @@ struct RowSealing: Sendable {
     let dataKey: Secret
     let owner: String
 
-    /// The name of a slot in the database.
     func key(of slot: VaultSlot) throws(VaultError) -> RowKey {
         let names =
             switch slot.kind {

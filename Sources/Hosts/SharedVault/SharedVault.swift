@@ -16,20 +16,16 @@ internal import Synchronization
 //
 // Sessions, client registrations and the record of removed hosts are shared. Everything else is in the local vault alone,
 // and so are sessions that have ended here and whose providers have not been told.
-
 public actor SharedVault: Vault {
-    /// Why a row cannot be used.
     enum Refusal: Sendable, Equatable {
         case unreadable
         /// The head is of a lower version than one that was seen, whose content this host does not have.
         case older
     }
 
-    /// How long a lease lasts.
     static let lease: Duration = .seconds(60)
     /// What must be left of the lease when a request is sent.
     static let leastLeft: Duration = .seconds(30)
-    /// How long a request may take.
     static let longestRequest: Duration = .seconds(20)
     /// How long after its begin an attempt of another host is waited for, if the access token does not end before.
     static let attemptWait: Duration = .seconds(600)
@@ -37,7 +33,6 @@ public actor SharedVault: Vault {
     static let validation: Duration = .milliseconds(100)
     /// An attempt of another host that began this recently may have received a token.
     static let attemptDoubt: Duration = .seconds(3_600)
-
     let local: any Vault
     let rows: any SharedRows
     let hosts: any SharedHosts
@@ -61,28 +56,20 @@ public actor SharedVault: Vault {
     var unread: Set<VaultSlot> = []
     /// Slots of sessions that are not loaded yet, and whose content the database may not have.
     var unloaded: Set<VaultSlot> = []
-    /// The slot whose row has the record of removed hosts.
     let removalSlot: VaultSlot
     /// The record, by the name of its content.
     var removalsRead: (name: RowContent.Name, record: RemovalRecord)?
-    /// See ``keptMore()``.
     var hasKeptMore = false
     let turns = SlotTurns()
     let othersChanges = AsyncStream.makeStream(of: VaultSlot?.self)
     /// Something is to be sent.
     let wakes = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-
     /// A removal may have been begun, or a session may be stale.
     let removalNews = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     /// The vault may be opened now: this host may have been given the key.
     private let openings = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
-    /// - Parameters:
-    ///   - local: the vault of this host, which nobody else uses.
-    ///   - hosts: asked for who this host is.
-    ///   - now: the time since boot, suspended time included.
-    ///   - random: random bytes.
-    ///   - tell: is told when the database goes away and when it is back; must not block.
+    /// `local` is used by nobody else. `tell` is told when the database goes away and is back, and must not block.
     public init(
         local: any Vault, rows: any SharedRows, hosts: any SharedHosts, place: DatabasePlace,
         now: @escaping @Sendable () -> Duration, random: @escaping @Sendable (Int) -> [UInt8],
@@ -100,11 +87,7 @@ public actor SharedVault: Vault {
     }
 
     nonisolated var joining: Joining { Joining(local: local, hosts: hosts, place: place, random: random) }
-
-    /// This host's name in the database.
     var host: String { membership?.host ?? "" }
-
-    // MARK: Locking
 
     public func close() async throws(VaultError) {
         try await local.close()
@@ -131,12 +114,8 @@ public actor SharedVault: Vault {
 
     /// Yields when an attempt to open the vault may succeed that has failed before.
     public nonisolated var mayOpen: AsyncStream<Void> { openings.stream }
-
     func askToOpen() { openings.continuation.yield() }
-
     public nonisolated var changes: AsyncStream<VaultSlot?> { othersChanges.stream }
-
-    // MARK: Turns
 
     /// Whatever is done with a slot is done one after another.
     func inTurn<Value, Failure: Error>(
@@ -170,13 +149,10 @@ public actor SharedVault: Vault {
         try await ask(isRead: true) { rows throws(RowError) in try await rows.read(keys) }
     }
 
-    /// Shows in the status whether the database can be used.
     func show() {
         let unsent = slots.unsent.count + unread.count + unloaded.count
         if let turn = shown.withLock({ $0.note(outage, unsent: unsent, at: now()) }) { tell(turn) }
     }
-
-    // MARK: What is shared
 
     func isShared(_ slot: VaultSlot) -> Bool {
         slot.kind == .session || slot.kind == .registration || slot == removalSlot
@@ -212,7 +188,6 @@ public actor SharedVault: Vault {
 struct SlotTable: Sendable {
     /// How long the database is left alone after an attempt to send something, if there is nothing else to do.
     private static let leastPause: Duration = .seconds(1)
-
     private var states: [VaultSlot: SlotState] = [:]
     /// Those whose content the database does not have.
     private(set) var unsent: Set<VaultSlot> = []
@@ -220,7 +195,6 @@ struct SlotTable: Sendable {
     private(set) var uncopied: Set<VaultSlot> = []
     /// Those with a change that was overlooked.
     private(set) var overlooked: Set<VaultSlot> = []
-
     var all: [VaultSlot] { Array(states.keys) }
 
     subscript(slot: VaultSlot) -> SlotState? {
@@ -238,11 +212,8 @@ struct SlotTable: Sendable {
         for (slot, state) in states where !state.isUnwritten { self[slot] = nil }
     }
 
-    /// How long to wait before something is done for them; nil if there is nothing to be done.
-    ///
-    /// - Parameters:
-    ///   - isSettling: there are attempts whose end is to be told to the database.
-    ///   - now: the time since boot.
+    /// How long to wait before something is done for them; nil if there is nothing to be done. `isSettling`: there are
+    /// attempts whose end is to be told to the database. `now` is the time since boot.
     func pause(isSettling: Bool, outage: Outage, at now: Duration) -> Duration? {
         if uncopied.contains(where: { self[$0]?.isBusy(at: now) == false }) { return .zero }
         guard isSettling || !unsent.isEmpty || outage.reason != nil else {
@@ -285,7 +256,6 @@ final class SlotTurns {
     }
 }
 
-/// Repeats the maintenance when it is due, or when it is woken.
 struct Maintenance: Sendable {
     let wakes: (stream: AsyncStream<Void>, continuation: AsyncStream<Void>.Continuation)
 

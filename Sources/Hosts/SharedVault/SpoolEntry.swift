@@ -3,7 +3,6 @@ internal import SessionVault
 
 /// What the local vault has of a shared slot: the content, and what the database knows of it.
 struct SpoolEntry: Sendable, Equatable {
-    /// How the content came.
     enum Origin: Sendable, Equatable {
         /// From the row's head, or it has become the head.
         case row
@@ -19,7 +18,6 @@ struct SpoolEntry: Sendable, Equatable {
     var origin: Origin
     /// The database has it.
     var isSent: Bool
-
     /// The row's head had it when the row was last read.
     var isHead: Bool { isSent && origin == .row }
 
@@ -33,7 +31,6 @@ struct SpoolEntry: Sendable, Equatable {
     /// The head of this version has it.
     mutating func confirm(_ head: Int64) { (version, origin, isSent) = (head, .row, true) }
 
-    /// The encoding for the local vault.
     func encoded() -> Secret {
         var members: [JSONObject.Member] = [.init("version", .integer(Int(version))), .init("sent", .bool(isSent))]
         switch origin {
@@ -64,7 +61,6 @@ struct SpoolEntry: Sendable, Equatable {
     }
 }
 
-/// What is known of one shared slot.
 struct SlotState: Sendable {
     /// A lease of this host, and the request for which it was taken.
     struct Attempt: Sendable {
@@ -72,7 +68,6 @@ struct SlotState: Sendable {
         let epoch: Int64
         /// When the lease is over at the earliest, by the time since boot.
         let end: Duration
-        /// How many responses were stored.
         var steps = 0
         /// A request may have been sent.
         var mayBeSent = false
@@ -92,8 +87,7 @@ struct SlotState: Sendable {
     var offered: Set<RowContent.Name> = []
     /// Those of them that were presented before the slot's own.
     var newer: [RowContent.Name] = []
-    /// The local vault could not be written: the entry is here and, if that could be reached, in the database. It is kept
-    /// while the vault is locked.
+    /// The local vault could not be written: the entry is here. It is kept while the vault is locked.
     var isUnwritten = false
     /// The database has the entry, and the local vault does not have it yet, or does not know that the database has it.
     var isUncopied = false
@@ -109,13 +103,11 @@ struct SlotState: Sendable {
     /// Whether a request may be under way. It ends with the row as it is then.
     func isBusy(at now: Duration) -> Bool { attempt.map { $0.end > now } ?? false }
 
-    /// Whether a change of the row is looked at now. If something is to be sent, it is looked at after that: changes of
-    /// other slots do not wait for it.
+    /// Whether a change of the row is looked at now. If something is to be sent, it is looked at after that.
     func isLookedAt(at now: Duration) -> Bool { !isBusy(at: now) && entry?.isSent != false }
 
     /// When a change that was overlooked can be looked at, by the time since boot; nil if there is none.
     var overlookedUntil: Duration? { isOverlooked ? attempt?.end ?? .zero : nil }
-
     /// How many of the row's versions have the tokens of the head before them.
     var edits: Int64 { Int64(entry?.content.edits ?? 0) }
 
@@ -130,10 +122,7 @@ struct SlotState: Sendable {
         return content.removals < removals
     }
 
-    /// - Parameters:
-    ///   - text: what the local vault has. One that was stored before the vault was shared is to be sent, if the row has
-    ///     none.
-    ///   - name: random, for such a text.
+    /// A text from before the vault was shared is to be sent, if the row has none; `name` is a random one for it.
     init(key: RowKey, stored text: Secret?, name: RowContent.Name) {
         self.key = key
         entry = text.map { text in

@@ -1,7 +1,6 @@
 public import RingbackBase
 public import SessionVault
 
-/// Changes of a slot.
 extension SharedVault {
     public func store(_ text: Secret, in slot: VaultSlot) async throws(VaultError) {
         try await store(text, in: slot, as: slots[slot]?.attempt == nil ? .edit : .result)
@@ -89,11 +88,7 @@ extension SharedVault {
             return
         }
         slots[slot]?.heldUntil = nil
-        do throws(VaultError) {
-            try await send(self)
-        } catch {
-            wakes.continuation.yield()
-        }
+        do throws(VaultError) { try await send(self) } catch { wakes.continuation.yield() }
         if let failure { throw failure }
     }
 
@@ -126,10 +121,6 @@ extension SharedVault {
         throw .unreachable(.changedElsewhere)
     }
 
-    /// - Parameters:
-    ///   - isEdited: the text has no tokens that the former one did not have.
-    ///   - begins: a user has signed in, or out.
-    ///   - isEnd: the text says that the provider has ended the session.
     private func content(
         _ text: Secret?, after state: SlotState, isEdited: Bool = false, begins: Bool = false, isEnd: Bool = false
     ) -> RowContent {
@@ -137,8 +128,6 @@ extension SharedVault {
             text, after: state.entry?.content, and: state.newer, name: random(RowContent.nameLength), begins: begins,
             isEdited: isEdited, isEnd: isEnd, removals: removals.count, clock: rows.facts.clock)
     }
-
-    // MARK: Emptying
 
     public func remove(_ slot: VaultSlot) async throws(VaultError) {
         guard isShared(slot) else { return try await local.remove(slot) }
@@ -160,8 +149,7 @@ extension SharedVault {
         return try await exchange(text, in: slot)
     }
 
-    /// Stores a text, or nothing, and keeps the former one. What other hosts have written does not matter: a user of this
-    /// host asked for it.
+    /// Stores a text, or nothing, and keeps the former one. It overrides other hosts: a user of this host asked for it.
     private func exchange(_ text: Secret?, in slot: VaultSlot) async throws(VaultError) -> RetiredEntry? {
         try await inTurn(slot) { vault throws(VaultError) in
             let state = try await vault.state(of: slot)
@@ -204,11 +192,7 @@ extension SharedVault {
     }
 
     public func discard(_ id: String) async throws(VaultError) { try await local.discard(id) }
-}
 
-/// What the database does not have yet is given to it.
-extension SharedVault {
-    /// How often a row may change while something is sent.
     private static let mostTries = 5
 
     /// Appends the slot's content, which was received in an attempt, to the row.
@@ -248,9 +232,7 @@ extension SharedVault {
     }
 
     /// Sends the slot's content if the database does not have it. Returns whether another host's content is in the slot
-    /// afterwards.
-    ///
-    /// To be called in a turn of the slot.
+    /// afterwards. To be called in a turn of the slot.
     func send(_ slot: VaultSlot) async throws(VaultError) -> Bool {
         guard let name = try await state(of: slot).entry?.content.name else { return false }
         for _ in 0..<SharedVault.mostTries {

@@ -4,8 +4,7 @@ internal import Records
 internal import RingbackAPI
 internal import RingbackBase
 
-/// A request that has found its route. Its parameters are read strictly: a name given twice, or a value of another type
-/// than the documented one, is reported as the caller's mistake.
+/// A request that has found its route. A name given twice, or a value of a wrong type, is the caller's mistake.
 struct Call: Sendable {
     let request: ServerRequest
     let route: Route
@@ -14,8 +13,6 @@ struct Call: Sendable {
     let facts: ConnectionFacts
     private let query: [String: String]
     private let body: JSONObject
-
-    /// The longest wait, in seconds.
     static let longestWait: Duration = .seconds(600)
 
     init(
@@ -36,10 +33,7 @@ struct Call: Sendable {
 
     private static func readQuery(_ text: String?) throws(Problem) -> [String: String] {
         var query: [String: String] = [:]
-        let pairs: [FormEncoding.Pair]
-        do throws(FormEncoding.Failure) {
-            pairs = try FormEncoding.parse(text ?? "")
-        } catch {
+        guard let pairs = try? FormEncoding.parse(text ?? "") else {
             throw Problem(.invalidRequest, "The query is not valid: check its percent escapes.")
         }
         for pair in pairs {
@@ -57,16 +51,12 @@ struct Call: Sendable {
             throw Problem(.unsupportedMediaType, "Send the body with: Content-Type: application/json")
         }
         let value: JSON
-        do throws(JSONError) {
-            value = try JSON(parsing: request.body)
-        } catch {
+        do throws(JSONError) { value = try JSON(parsing: request.body) } catch {
             throw Problem(.invalidRequest, "The body is not JSON: \(error).")
         }
         guard let object = value.object else { throw Problem(.invalidRequest, "The body is not a JSON object.") }
         return object
     }
-
-    // MARK: Parameters
 
     func account() throws(Problem) -> AccountName {
         guard let name = AccountName(self["account"]) else {
@@ -76,13 +66,10 @@ struct Call: Sendable {
     }
 
     subscript(parameter: String) -> String { parameters[parameter] ?? "" }
-
     func query(_ name: String) -> String? { query[name] }
-
     var queryNames: [String] { query.keys.sorted() }
 
-    /// Rejects a parameter that the route does not read: with a misspelt `scope`, the caller would get a token with
-    /// more scopes than it requested.
+    /// Rejects a parameter that the route does not read: with a misspelt `scope`, the token would have more scopes.
     func refuseUnknownQuery() throws(Problem) {
         guard !query.isEmpty else { return }
         let known = route.query.map(\.name).sorted()
@@ -119,7 +106,6 @@ struct Call: Sendable {
         return WallInstant(seconds: seconds)
     }
 
-    /// A number of things in the query, clamped to the bound.
     func count(_ name: String, atMost bound: Int) throws(Problem) -> Int? {
         guard let text = query[name] else { return nil }
         guard Call.isNumber(text), text.utf8.contains(where: { $0 > 0x30 }) else {
@@ -128,33 +114,25 @@ struct Call: Sendable {
         return min(Int(text) ?? Int.max, bound)
     }
 
-    private static func isNumber(_ text: String) -> Bool {
-        !text.isEmpty && text.utf8.allSatisfy { $0 >= 0x30 && $0 <= 0x39 }
-    }
+    private static func isNumber(_ text: String) -> Bool { !text.isEmpty && text.utf8.allSatisfy(\.isDigit) }
 
     func flag(_ name: String) throws(Problem) -> Bool { try query(name, as: Flag.self) == .true }
 
-    private enum Flag: String, CaseIterable {
-        case `true`, `false`
-    }
+    private enum Flag: String, CaseIterable { case `true`, `false` }
 
     /// A member of the body; nil if it is absent or null.
     private func member(_ name: String) -> JSON? { body[name] == .null ? nil : body[name] }
 
-    private func value<Value>(
-        _ name: String, _ reason: String, _ read: (JSON) -> Value?
-    ) throws(Problem) -> Value? {
+    private func value<Value>(_ name: String, _ reason: String, _ read: (JSON) -> Value?) throws(Problem) -> Value? {
         guard let member = member(name) else { return nil }
         guard let value = read(member) else { throw invalid(name, reason) }
         return value
     }
 
-    /// True if the body has a member that is not null.
     func has(_ name: String) -> Bool { member(name) != nil }
 
     func text(_ name: String) throws(Problem) -> String? { try value(name, "must be a string", \.string) }
 
-    /// A text that the request must have.
     func required(_ name: String) throws(Problem) -> String {
         guard let text = try text(name) else { throw invalid(name, "it is required") }
         return text
@@ -179,7 +157,6 @@ struct Call: Sendable {
         }
     }
 
-    /// A member that is an array; empty without it.
     func list<Element>(_ name: String, _ read: (JSON) -> Element?) throws(Problem) -> [Element] {
         guard let value = member(name) else { return [] }
         guard let array = value.array, array.count <= 256 else { throw invalid(name, "must be an array") }
@@ -204,30 +181,21 @@ struct Call: Sendable {
 
     func invalid(_ name: String, _ reason: String) -> Problem { Problem(invalid: name, "\(reason).") }
 
-    /// Runs a call of the broker for the account of the path.
     func ask<Value>(_ body: (AccountName) async throws(BrokerError) -> Value) async throws(Problem) -> Value {
         let name = try account()
         return try await ask { () throws(BrokerError) in try await body(name) }
     }
 
     /// Runs a call of the broker for the account of the path. Returns the account as it is then.
-    func account(
-        _ body: (AccountName) async throws(BrokerError) -> AccountView
-    ) async throws(Problem) -> JSONObject {
+    func account(_ body: (AccountName) async throws(BrokerError) -> AccountView) async throws(Problem) -> JSONObject {
         try await ask(body).json(in: language)
     }
 
-    /// Runs a call of the broker. Returns the flow as it is then.
     func flow(_ body: () async throws(BrokerError) -> FlowView) async throws(Problem) -> JSONObject {
         try await ask(body).json(in: language)
     }
 
-    /// Runs a call of the broker; its failures become problems.
     func ask<Value>(_ body: () async throws(BrokerError) -> Value) async throws(Problem) -> Value {
-        do throws(BrokerError) {
-            return try await body()
-        } catch {
-            throw Problem(error, language: language)
-        }
+        do throws(BrokerError) { return try await body() } catch { throw Problem(error, language: language) }
     }
 }

@@ -8,9 +8,8 @@ internal import SupabaseSignIn
 internal import Synchronization
 
 extension SocketAPI {
-    /// `GET /v1/accounts/NAME/session` for a cached token: without the lane, JSON encoding or a change of the thread; and
-    /// `…/mcp-server`, which is asked beside it. Of every other first request of a connection it notes only who is
-    /// connected.
+    /// `GET /v1/accounts/NAME/session` for a cached token, and `…/mcp-server` beside it: without the lane, JSON
+    /// encoding or a change of the thread. For the first request of any other connection it records only the peer.
     @Sendable func immediate(_ request: ServerRequest) -> ServerResponse? {
         if request.method == "POST", request.path == "/v1/lookup" { return heldLookup(request) }
         guard request.method == "GET", request.query == nil, request.body.isEmpty,
@@ -78,9 +77,7 @@ extension SocketAPI {
         }
         return object
     }
-}
 
-extension SocketAPI {
     /// `POST /v1/lookup` for a held token of the session itself, without the lane or a change of the thread: tools ask for
     /// every connection. Nil for everything else, mistakes included; ``respond(_:)`` then handles the whole request.
     func heldLookup(_ request: ServerRequest) -> ServerResponse? {
@@ -98,17 +95,12 @@ extension SocketAPI {
     }
 }
 
-/// The facts of the last connections to the daemon's own socket. A program that connects for each request is asked for
-/// again and again: its next connection takes over the facts and the counters of the last one.
-///
-/// Whether it is the same program is not decided here: the audit log gives the same ``AuditCaller`` only for a process that
-/// is proven to be the same and to run the same executable.
+/// The facts and counters of the last connections, for a program that connects for each request. The audit log gives
+/// the same ``AuditCaller`` only for a process that is proven to be the same and to run the same executable.
 final class RecentFacts: Sendable {
     private static let places = 8
-
     private let facts = Mutex<[ConnectionFacts?]>(Array(repeating: nil, count: places))
 
-    /// The facts of the last connection of this caller, if the policy has not changed since.
     func find(_ caller: AuditCaller, _ generation: UInt64) -> ConnectionFacts? {
         facts.withLock { facts in
             guard let found = facts[RecentFacts.place(of: caller)], found.caller === caller,
@@ -167,8 +159,7 @@ final class ConnectionFacts: Sendable {
 }
 
 extension SocketAPI {
-    /// The facts of the request's connection; nil if the policy denies access. The policy is asked once per connection,
-    /// and again when it has changed.
+    /// The facts of the connection; nil if the policy denies access. The policy is asked once, and when it has changed.
     func admit(_ request: ServerRequest, account: String?, operation: PolicyOperation) -> ConnectionFacts? {
         let known = request.memory.value as? ConnectionFacts
         if let known, known.decision.generation == policy.generation, known.decision.coversEverything {
@@ -188,7 +179,6 @@ extension SocketAPI {
         return decision.isAllowed ? facts : nil
     }
 
-    /// The caller that the audit log names for the connection's peer.
     func caller(of request: ServerRequest, _ uid: UInt32, _ pid: Int32) -> AuditCaller? {
         let proof = request.process.map { process in
             ProcessProof(identity: process.identity) { process.isAlive }
@@ -197,9 +187,7 @@ extension SocketAPI {
     }
 
     /// A token is issued: it is counted, and written to the audit log with its scope. Called in every request for a
-    /// token.
-    ///
-    /// - Returns: the counters, if repetitions may be added to them.
+    /// token. Returns the counters, if repetitions may be added to them.
     @discardableResult
     func noteIssuedToken(
         _ facts: ConnectionFacts, _ issuedToken: IssuedToken, _ key: TokenKey, _ operation: PolicyOperation,

@@ -19,7 +19,6 @@ public final class RecordKeeper: Sendable {
         telemetry = Telemetry(now: audit.now)
     }
 
-    /// Takes a fact over; to be used as the broker's `record`.
     @Sendable public func note(_ fact: BrokerFact) {
         count(fact)
         telemetry.note(fact)
@@ -166,9 +165,7 @@ public final class RecordKeeper: Sendable {
         Problem(error, language: .english).extensions["provider_message"]?.string
     }
 
-    static func code(of error: BrokerError) -> String {
-        Problem(error, language: .english).code.rawValue
-    }
+    static func code(of error: BrokerError) -> String { Problem(error, language: .english).code.rawValue }
 
     /// Text from outside, cut to what fits into an entry.
     static func bounded(_ text: String) -> String {
@@ -176,9 +173,8 @@ public final class RecordKeeper: Sendable {
     }
 }
 
-/// Counts equal failed refreshes and equal failed requests for downscoped tokens, so that they make at most one line of
-/// the audit log in five minutes. Attack: a program behind an exposed socket requests a scope that the provider refuses,
-/// again and again. A line for each request would push the other entries out of the log.
+/// Counts equal failed refreshes and downscopings: one line of the audit log in five minutes. Attack: a program behind
+/// an exposed socket requests a scope that the provider refuses, again and again, and pushes the other entries out.
 struct RepeatedFailures: Sendable {
     struct Failure: Hashable {
         let event: String
@@ -191,10 +187,8 @@ struct RepeatedFailures: Sendable {
         var count = 0
     }
 
-    /// The time between two lines of equal failures.
     static let interval: Duration = .seconds(300)
     static let most = 1_024
-
     private var entries: [Failure: Entry] = [:]
 
     /// Returns for how many failures a line is to be written, this one included; nil for no line now.

@@ -8,12 +8,11 @@ public import RingbackBase
 
 /// The socket API: requests become calls of the broker, and its results become JSON.
 public struct SocketAPI: Sendable {
-    /// Shows the user the result of a callback of the account, with a message if there is one. True if a notification
-    /// shows it.
+    /// Shows the user the result of a callback of the account, with a message if there is one. True if a notice shows
+    /// it.
     public typealias CallbackTeller =
         @Sendable (CallbackVerdict, _ account: AccountName?, _ message: String?) async -> Bool
 
-    /// Facts and functions that the daemon's main provides.
     public struct Daemon: Sendable {
         public var version: String
         /// The commit that the daemon was built from, as `--version` shows it: `commit 1a2b3c4d5`, or `development`.
@@ -47,7 +46,6 @@ public struct SocketAPI: Sendable {
         /// The hosts that share the vault. If this is nil it is not shared.
         public var vaultHosts: (any VaultHosts)?
         public var exposedAt: @Sendable (ExposedSocket) -> ExposedPlace? = { _ in nil }
-        /// Shows the result of a callback on the user's desktop. True if a notice shows it.
         public var tellOfCallback: CallbackTeller = { _, _, _ in false }
         /// Shows on the user's desktop that a server (its host) refused two tokens of an account in a row.
         public var tellOfRefusal: @Sendable (_ server: String, AccountName) -> Void = { _, _ in }
@@ -66,7 +64,6 @@ public struct SocketAPI: Sendable {
         }
     }
 
-    /// The result of reading the configuration again.
     public struct Reloaded: Sendable {
         /// The mistakes as problem members (`file`, `line`, `key`, `message`). If there are any, nothing was changed.
         public var errors: [JSON]
@@ -91,8 +88,7 @@ public struct SocketAPI: Sendable {
     let mcpServers = KnownMCPServers()
     let recentFacts = RecentFacts()
 
-    /// - Parameter records: the same that get the broker's facts. If this is nil, there are no audit log and no
-    ///   metrics.
+    /// `records` get the broker's facts too. Without them there are no audit log and no metrics.
     public init(
         broker: Broker, policy: Policy, daemon: Daemon, records: RecordKeeper? = nil, owner: UInt32? = nil,
         deepLinks: DeepLinkRegistry? = nil
@@ -108,9 +104,8 @@ public struct SocketAPI: Sendable {
         _ = Router.shared
     }
 
-    /// A server of this API. Only the owner of the process and root connect.
-    ///
-    /// - Parameter isLost: called when another process has shut the listening socket down.
+    /// A server of this API. Only the owner of the process and root connect. `isLost` is called when another process
+    /// has shut the listening socket down.
     public func server(isLost: @escaping @Sendable () -> Void = {}) -> HTTPServer {
         var limits = ServerLimits()
         limits.cancelsAtShutdown = true
@@ -139,8 +134,6 @@ public struct SocketAPI: Sendable {
         problem.status = status
         return problem.response
     }
-
-    // MARK: Handling requests
 
     @Sendable func respond(_ request: ServerRequest) async -> ServerResponse {
         do throws(Problem) {
@@ -192,9 +185,7 @@ public struct SocketAPI: Sendable {
     var uptime: Int { (daemon.clock.bootInstant - daemon.startedAt).wholeSeconds }
 
     /// The closed restricted sockets of which `status` and `doctor` warn the user.
-    func closedSockets() async -> [ClosedSocket] {
-        await daemon.exposedSockets?.missing.filter(\.isTrouble) ?? []
-    }
+    func closedSockets() async -> [ClosedSocket] { await daemon.exposedSockets?.missing.filter(\.isTrouble) ?? [] }
 }
 
 extension Problem {

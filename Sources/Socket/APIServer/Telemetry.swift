@@ -7,7 +7,6 @@ internal import Synchronization
 /// the lines.
 final class Telemetry: Sendable {
     private struct State {
-        /// The method of each account's last sign-in.
         var ways: [String: String] = [:]
         var listeners: [ObjectIdentifier: TelemetryListener] = [:]
     }

@@ -2,11 +2,8 @@ internal import Glibc
 internal import RingbackBase
 internal import Synchronization
 
-/// The members of an audit entry, in the order of its line.
 extension AuditLog {
-    /// From now on each line names this host.
-    ///
-    /// - Parameter name: its name among the hosts that share a vault, as far as it is known.
+    /// From now on each line names this host, by its name among the hosts that share a vault, as far as it is known.
     public func setHost(_ name: @escaping @Sendable () -> String?) { host.withLock { $0 = name } }
 
     static func entry(_ event: String, at now: Int, _ members: JSONObject) -> JSONObject {
@@ -34,12 +31,10 @@ extension AuditFile.Failure: CustomStringConvertible {
     var description: String { "\(call): \(unsafe String(cString: strerror(errno)))" }
 }
 
-/// One line of the audit log: compact JSON without characters that a terminal does not show as they are.
-///
-/// Names of programs and control groups are chosen by others. Bidi controls, invisible characters and U+2028 are valid
-/// in JSON and could falsify what a terminal shows. They are written as escapes.
+/// One line of the audit log: compact JSON. Names of programs and control groups are chosen by others. Bidi controls,
+/// invisible characters and U+2028 are valid in JSON and could falsify what a terminal shows. They are written as
+/// escapes.
 enum AuditLine {
-    /// The line in bytes, with its line end.
     static func bytes(of entry: JSONObject) -> [UInt8] {
         Array(JSON.object(entry).visibleText.utf8) + [UInt8(ascii: "\n")]
     }
@@ -49,12 +44,10 @@ enum AuditLine {
         guard line.first == UInt8(ascii: "{"), line.count <= maxLength else { return nil }
         return (try? JSON(parsing: line, maxDepth: 4, maxValues: 64))?.object
     }
-
-    /// The maximum length of a line in bytes; longer ones are ignored.
     private static let maxLength = 32_768
 }
 
-/// Reads the audit log. Lines that are no entries, for example one that a crash cut off, are skipped.
+/// Reads the audit log. Lines that are no entries are skipped.
 enum AuditReader {
     /// The last `limit` matching entries of a file, in the order in which they were written.
     static func entries(in bytes: [UInt8], since: Int?, account: String?, limit: Int) -> [JSON] {
@@ -88,9 +81,7 @@ enum AuditReader {
     /// True if an entry matches. An entry that is too old does not end the search, because the lines are not ordered by
     /// time: counted uses are written later than other events, and the clock may have been set back.
     private static func isWanted(_ entry: JSONObject, _ since: Int?, _ account: String?) -> Bool {
-        guard let at = instant(entry), entry["event"]?.string != nil else {
-            return false
-        }
+        guard let at = instant(entry), entry["event"]?.string != nil else { return false }
         if let since, at < since { return false }
         return account == nil || entry["account"]?.string == account
     }

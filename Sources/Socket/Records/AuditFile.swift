@@ -1,24 +1,18 @@
 internal import Glibc
 
 /// The file of the audit log. Lines are appended and never rewritten, and the size is limited: `audit.jsonl` is the
-/// current file, `audit.jsonl.1` the previous one.
-///
-/// It is opened for each batch of lines. Batches are rare, and a moved file or a full disk is noticed at the next one.
-/// It is not synced: a crash of the daemon loses nothing that was written, a power failure may lose the last seconds.
-/// Used on one queue only.
+/// current file, `audit.jsonl.1` the previous one. It is opened for each batch of lines, so that a moved file or a full
+/// disk is noticed at the next one. It is not synced: a power failure may lose the last seconds. Used on one queue
+/// only.
 struct AuditFile {
-    /// A write that failed as a whole or in part.
     struct Failure: Error, Equatable {
         let call: String
         let errno: Int32
         /// The bytes that were written before the failure.
         var written = 0
     }
-
     let path: String
-    /// The maximum size of one file in bytes.
     let maxSize: Int
-
     var previousPath: String { path + ".1" }
 
     /// The time of the last write in Unix seconds; 0 if the file does not exist.
@@ -52,8 +46,6 @@ struct AuditFile {
         // Only one daemon writes, so a file exceeds its limit by at most one batch.
         read(previousPath, limit: maxSize * 2) + read(path, limit: maxSize * 2)
     }
-
-    // MARK: Calls
 
     private func open() throws(Failure) -> Int32 {
         let flags = O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK
@@ -121,26 +113,18 @@ struct AuditFiles {
         /// The restricted socket; nil for the owner's own file.
         let socket: String?
 
-        /// - Parameter socket: follows the rules of account names, so it is safe in a file name.
         init(_ socket: String?) { self.socket = socket }
 
         static func < (left: Name, right: Name) -> Bool { (left.socket ?? "") < (right.socket ?? "") }
     }
 
-    private let path: String
-    private let maxSize: Int
-
+    /// The owner's file, `audit.jsonl`. The other files are in the same directory: `audit-NAME.jsonl`.
+    let path: String
+    let maxSize: Int
     /// The maximum number of files of restricted sockets. Beyond it the file with the oldest write is deleted.
     static let most = 64
     /// A restricted socket's file is smaller than the owner's by this factor.
     static let share = 16
-
-    /// - Parameter path: the owner's file. The other files are in the same directory: `audit.jsonl`,
-    ///   `audit-NAME.jsonl`.
-    init(path: String, maxSize: Int) {
-        self.path = path
-        self.maxSize = maxSize
-    }
 
     subscript(name: Name) -> AuditFile {
         guard let socket = name.socket else { return AuditFile(path: path, maxSize: maxSize) }
@@ -154,11 +138,7 @@ struct AuditFiles {
         if isNew { forgetOldest() }
     }
 
-    /// The names of the existing files, the owner's first.
     var names: [Name] { [Name(nil)] + sockets.map { Name($0) }.sorted() }
-
-    // MARK: Parts
-
     private var stem: String { path.hasSuffix(".jsonl") ? String(path.dropLast(6)) : path }
 
     private var sockets: [String] {
@@ -189,12 +169,10 @@ struct AuditFiles {
     }
 }
 
-/// The lines of one file that are not written yet.
 struct WaitingLines {
     private(set) var lines: [[UInt8]] = []
     /// The number of dropped lines that the file does not report yet.
     private(set) var unreported = 0
-
     var isEmpty: Bool { lines.isEmpty && unreported == 0 }
 
     /// Returns false if the line is dropped because there are too many.
@@ -207,7 +185,6 @@ struct WaitingLines {
         return true
     }
 
-    /// Removes lines that were written, and dropped lines that were reported.
     mutating func remove(_ count: Int, told: Int) {
         lines.removeFirst(min(count, lines.count))
         unreported -= told

@@ -4,17 +4,15 @@ internal import Synchronization
 
 /// Records which program received which token, and changes of sessions and keys, as JSON lines in a file that only the
 /// user can read.
-///
 /// A request never waits for the log: entries are stored in memory, and a queue of its own writes them. Entries that
-/// cannot be written are kept up to a limit and tried again with the next one; the failure is reported once. The log
-/// never contains a secret, only names, numbers and codes.
+/// cannot be written are kept up to a limit and tried again with the next one. The log never contains a secret.
 public final class AuditLog: Sendable {
     public struct Options: Sendable {
         /// The maximum size of one file in bytes; one previous file is kept.
         public var maxSize = 4 << 20
         /// Repeated uses are counted for this time and then written as one line.
         public var interval: Duration = .seconds(60)
-        /// Returns the current time in Unix seconds.
+        /// Unix seconds.
         public var now: @Sendable () -> Int
         /// Called with a message when writing begins to fail, and when it works again.
         public var report: @Sendable (String) -> Void
@@ -24,12 +22,10 @@ public final class AuditLog: Sendable {
             self.report = report
         }
     }
-
     public struct Health: Sendable, Equatable {
         public var failures = 0
         /// The number of lines that were dropped because the memory for them was full.
         public var lost = 0
-        /// The number of lines that are not written yet.
         public var waiting = 0
     }
 
@@ -51,7 +47,6 @@ public final class AuditLog: Sendable {
     private let files: AuditFiles
     private let options: Options
     let host = Mutex<@Sendable () -> String?> { nil }
-
     /// The maximum number of unwritten lines in memory; about half a mebibyte.
     static let maxWaiting = 2_048
     /// The same limit for each restricted socket.
@@ -59,28 +54,22 @@ public final class AuditLog: Sendable {
     /// If there are more counted rows than this, they are written before the interval ends.
     static let maxRows = 1_024
 
-    /// - Parameter path: the file, in a directory to which only the user has access.
+    /// `path` is the file, in a directory to which only the user has access.
     public init(path: String, options: Options) {
         files = AuditFiles(path: path, maxSize: options.maxSize)
         state = Mutex(State(repeated: RepeatedEvents(length: Int(options.interval.components.seconds))))
         self.options = options
     }
 
-    /// Returns the log's current time in Unix seconds.
     public var now: @Sendable () -> Int { options.now }
 
-    // MARK: On the way of a request
-
-    /// The caller of a new connection. Keep it as long as the connection. `now` is in Unix seconds.
-    ///
-    /// - Parameter proof: nil if the kernel gives none.
+    /// The caller of a new connection, to be kept as long. `now` is in Unix seconds; `proof` is nil if there is none.
     public func caller(uid: UInt32, pid: Int32, proof: ProcessProof? = nil, at now: Int) -> AuditCaller {
         ledger.caller(uid: uid, pid: pid, proof: proof, at: now)
     }
 
     /// Counts a use. A program's first use of a kind is written at once, repetitions after each ``Options/interval``.
-    ///
-    /// - Returns: the count, if repetitions may be added to it.
+    /// Returns the count, if repetitions may be added to it.
     @discardableResult
     public func note(_ caller: AuditCaller, _ use: AuditUse, at now: Int) -> CountedUse? {
         let (wakes, counted) = ledger.note(caller, use, at: now)
@@ -88,11 +77,8 @@ public final class AuditLog: Sendable {
         return counted
     }
 
-    // MARK: Everything else
-
-    /// Writes an event soon. The members must not contain a secret.
-    ///
-    /// - Parameter socket: the restricted socket whose client caused the event, if any.
+    /// Writes an event soon. The members must not contain a secret. `socket` is the restricted one whose client caused
+    /// it.
     public func write(_ event: String, _ members: JSONObject, at socket: String? = nil) {
         enqueue(AuditLog.entry(event, at: options.now(), members), socket)
         let isFirst = state.withLock { state in
@@ -108,9 +94,8 @@ public final class AuditLog: Sendable {
     }
 
     /// Writes an event that a program at a restricted socket may cause often. Equal ones are counted for
-    /// ``Options/interval`` and then written as one line with `count`; so are those of a socket that has many different ones.
-    ///
-    /// - Parameter common: the members that such a line of different events has.
+    /// ``Options/interval`` and then written as one line with `count`; so are those of a socket that has many different
+    /// ones, with the members that are `common` to them.
     public func writeCounted(_ event: String, _ members: JSONObject, common: JSONObject, at socket: String) {
         let entry = RepeatedEvents.Entry(event: event, members: members, socket: socket)
         let now = options.now()
@@ -121,7 +106,6 @@ public final class AuditLog: Sendable {
         write(first.event, first.members, at: first.socket)
     }
 
-    /// Writes all counted uses and all waiting lines.
     public func flush() async {
         await withCheckedContinuation { done in
             queue.async {
@@ -132,18 +116,13 @@ public final class AuditLog: Sendable {
     }
 
     public struct Entries: Sendable {
-        /// Ordered from the oldest to the newest.
         public var entries: [JSON]
         /// True if older matching entries were left out because of the limit.
         public var isTruncated: Bool
     }
 
-    /// The newest matching entries, oldest first, after a ``flush()``. Entries that could not be written are included.
-    ///
-    /// - Parameters:
-    ///   - since: in Unix seconds; older entries are left out.
-    ///   - account: only entries of this account.
-    ///   - limit: the maximum number of entries.
+    /// The newest matching entries, `limit` at most, oldest first, after a ``flush()``. Entries that could not be
+    /// written are included. Entries before `since` (Unix seconds) and of other accounts are left out.
     public func entries(since: Int?, account: String?, limit: Int) async -> Entries {
         await withCheckedContinuation { done in
             queue.async {
@@ -168,8 +147,6 @@ public final class AuditLog: Sendable {
                 waiting: state.waiting.values.reduce(0) { $0 + $1.lines.count })
         }
     }
-
-    // MARK: On the queue
 
     private func writeNew() {
         let rows = ledger.fresh()
@@ -206,15 +183,13 @@ public final class AuditLog: Sendable {
         writeWaiting()
     }
 
-    /// Starts the timer that writes counted uses and waiting lines, unless it runs.
     private func startTimer() {
         let starts = state.withLock { state in
             defer { state.isTimed = true }
             return !state.isTimed
         }
         guard starts else { return }
-        let (seconds, attoseconds) = options.interval.components
-        let wait = DispatchTimeInterval.milliseconds(Int(seconds) * 1_000 + Int(attoseconds / 1_000_000_000_000_000))
+        let wait = DispatchTimeInterval.milliseconds(Int(options.interval / .milliseconds(1)))
         queue.asyncAfter(deadline: .now() + wait) { [weak self] in
             guard let self else { return }
             state.withLock { $0.isTimed = false }
@@ -263,7 +238,6 @@ public final class AuditLog: Sendable {
         }
     }
 
-    /// Reports when failures begin and when they end.
     private func report(_ failure: AuditFile.Failure?) {
         let wasFailing = state.withLock { state in
             defer { state.isFailing = failure != nil }
@@ -294,7 +268,6 @@ public final class AuditLog: Sendable {
 /// A use of the socket API that the audit log counts. Equal uses of one program become one line with a count.
 public struct AuditUse: Hashable, Sendable {
     public enum Kind: String, Sendable {
-        /// A token was issued.
         case issuedToken = "issued_token"
         /// A request that changes something, or any request of another user (root).
         case request
@@ -344,28 +317,23 @@ public struct ProcessProof: Sendable {
     }
 }
 
-/// A program that connected to the socket.
-///
-/// Only `uid` and `pid` come from the kernel with the connection. ``isVerified`` says whether the executable is
-/// certainly that process's. The rest was read from `/proc` shortly after.
+/// A program that connected to the socket. Only `uid` and `pid` come from the kernel with the connection; the rest was
+/// read from `/proc` shortly after. ``isVerified`` says whether the executable is certainly that process's.
 public final class AuditCaller: Sendable {
     public let uid: UInt32
     public let pid: Int32
     /// Read at the first contact, because a short-lived program may end a moment later.
     let link: ExecutableLink
     public let executable: String?
-    /// True if the process that connected was alive after ``executable`` was read, so that the pid was not another process's,
-    /// and if that path is the same file for the daemon. It is the program that the process ran at that moment; the one that
-    /// sent the request may have been another, if the process has called `exec` since.
+    /// True if the process that connected was alive after ``executable`` was read, and that path is the same file for
+    /// the daemon. The process may have called `exec` before it sent the request.
     public let isVerified: Bool
     let processIdentity: UInt64?
-    /// Distinguishes callers and orders them.
     let serial: UInt64
     /// When it was seen first, in ``ProcessFacts/ticksSinceBoot``.
     let seen: UInt64
     private let resolved = Mutex<CallerIdentity?>(nil)
 
-    /// - Parameter proof: nil if the kernel gives none.
     init(
         uid: UInt32, pid: Int32, proof: ProcessProof? = nil, seen: UInt64 = ProcessFacts.ticksSinceBoot, serial: UInt64
     ) {

@@ -19,27 +19,21 @@ final class IssuedTokenLedger: Sendable {
         /// With so many, those that are too old to be taken are dropped.
         var mostRecent = IssuedTokenLedger.fewRecent
         var rows: [Key: CountedUse] = [:]
-        /// Rows that were not taken by ``fresh()`` yet.
         var fresh: [Key] = []
         var isWoken = false
         var serial: UInt64 = 0
-        /// The windows of restricted sockets, by socket and uid.
         var windows: [ExposedWindow.Place: ExposedWindow] = [:]
     }
     private let state = Mutex(State())
-
     static let maxRecent = 4_096
-    /// So many are remembered without a look at their age.
     static let fewRecent = 64
 
-    /// The caller of a new connection.
+    /// The caller of a new connection. A process id that was seen in this or the previous second is taken for the same
+    /// process, because the kernel does not reuse an id so soon. If the kernel proves which process it is, its identity
+    /// decides; if it proves the process without an identity, each connection is looked up again.
     ///
-    /// A process id that was seen in this or the previous second is taken for the same process, because the kernel does
-    /// not reuse an id so soon. If the kernel proves which process it is, its identity decides; if it proves the process
-    /// without an identity, each connection is looked up again.
-    ///
-    /// Race: a process may connect, run another program by `exec` and connect again. Its executable is therefore read for
-    /// each connection. It is verified only if the process was alive after that.
+    /// Race: a process may connect, run another program by `exec` and connect again. Its executable is therefore read
+    /// for each connection. It is verified only if the process was alive after that.
     func caller(uid: UInt32, pid: Int32, proof: ProcessProof? = nil, at now: Int) -> AuditCaller {
         let known = state.withLock { state -> AuditCaller? in
             guard let found = state.recent[pid], found.caller.uid == uid else { return nil }
@@ -61,12 +55,10 @@ final class IssuedTokenLedger: Sendable {
         }
     }
 
-    /// Counts a use.
-    ///
-    /// - Returns: `wakes` if the caller must schedule a task that calls ``fresh()``; and the count, which repetitions may
-    ///   be added to. Not for a restricted socket: each of its uses counts towards its limits.
+    /// Counts a use. `wakes` if the caller must schedule a task that calls ``fresh()``. Repetitions may be added to
+    /// `counted`, but not of a restricted socket: each of its uses counts towards its limits.
     func note(_ caller: AuditCaller, _ use: AuditUse, at now: Int) -> (wakes: Bool, counted: CountedUse?) {
-        return state.withLock { state in
+        state.withLock { state in
             var (caller, use) = (caller, use)
             if use.exposedSocket != nil, !state.countsSeparately(caller, use, at: now) {
                 caller = AuditCaller(unknownOf: caller.uid)
@@ -85,7 +77,6 @@ final class IssuedTokenLedger: Sendable {
         }
     }
 
-    /// The rows that were added since the last call, in order.
     func fresh() -> [Row] {
         state.withLock { state in
             state.isWoken = false
@@ -94,7 +85,6 @@ final class IssuedTokenLedger: Sendable {
         }
     }
 
-    /// Subtracts from a row what was written.
     func settle(_ row: Row) {
         state.withLock { state in
             let key = Key(serial: row.caller.serial, uid: row.caller.uid, use: row.use)
@@ -116,12 +106,10 @@ final class IssuedTokenLedger: Sendable {
     }
 
     var recentCount: Int { state.withLock { $0.recent.count } }
-
     var count: Int { state.withLock { $0.rows.count } }
 }
 
 extension IssuedTokenLedger.State {
-    /// Limits the memory where many processes connect.
     fileprivate mutating func limitRecent(at now: Int) {
         guard recent.count > mostRecent else { return }
         recent = recent.filter { $0.value.second == now || $0.value.second == now - 1 }

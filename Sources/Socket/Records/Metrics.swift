@@ -3,7 +3,6 @@ internal import Synchronization
 /// Counters for `GET /v1/metrics`. Labels are account, method and code. Their values are all from closed sets: no text
 /// from a caller or a provider becomes a label.
 public final class Metrics: Sendable {
-    /// What is counted. The raw value is the name of the metric.
     public enum Counter: String, Sendable, CaseIterable {
         case signInsStarted = "sign_ins_started_total"
         case signInsCompleted = "sign_ins_completed_total"
@@ -40,7 +39,6 @@ public final class Metrics: Sendable {
     struct Durations: Sendable {
         /// The upper bounds of the buckets in seconds.
         static let bounds = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600]
-
         var buckets = [Int](repeating: 0, count: Durations.bounds.count)
         var count = 0
         var sum: Duration = .zero
@@ -61,7 +59,6 @@ public final class Metrics: Sendable {
 
     public init() {}
 
-    /// Counts one more. `code` is one of the socket API's.
     public func count(_ counter: Counter, _ account: String, method: String? = nil, code: String? = nil) {
         let labels = Labels(account: account, method: method, code: code)
         counts.withLock { $0.numbers[counter, default: [:]][labels, default: 0] += 1 }
@@ -103,11 +100,8 @@ public final class Metrics: Sendable {
 public struct MetricsText: Sendable {
     public static let mediaType = "text/plain; version=0.0.4; charset=utf-8"
 
-    /// Values that are determined when the text is written.
     public struct Present: Sendable {
-        /// The number of accounts in each state, for all states.
         public var accounts: [(state: String, count: Int)]
-        /// Revocations that the provider has not confirmed yet, by account.
         public var pendingRevocations: [(account: String, count: Int)]
         public var isVaultLocked: Bool
         /// Of a vault that hosts share: for how many seconds its database has been away, 0 if it is not, and how many
@@ -182,8 +176,6 @@ public struct MetricsText: Sendable {
         family("uptime_seconds", "gauge", "Seconds since the daemon's start.")
         sample([], present.uptime)
     }
-
-    // MARK: The format
 
     private mutating func family(_ name: String, _ type: String, _ help: String) {
         self.name = "ringback_\(name)"

@@ -1,14 +1,10 @@
 internal import CLinux
 internal import Glibc
 
-/// What `/proc` says about a process at this moment. Since it connected, the process may have ended or may run another
-/// program.
+/// What `/proc` says about a process now: since it connected, it may have ended or may run another program.
 public enum ProcessFacts {
-    /// The path of its executable; nil if the process has ended or its executable cannot be read. Bytes that are not
-    /// UTF-8 are replaced.
-    public static func executable(of pid: Int32) -> String? {
-        ExecutableLink(of: pid).text
-    }
+    /// The path of its executable; nil if it cannot be read. Bytes that are not UTF-8 are replaced.
+    public static func executable(of pid: Int32) -> String? { ExecutableLink(of: pid).text }
 
     /// Its systemd unit, from the name of the control group.
     public static func unit(of pid: Int32) -> String? {
@@ -68,7 +64,6 @@ struct ExecutableLink: Sendable {
     /// `/proc/PID/exe`, for C.
     private let link: [CChar]
     private let path: [UInt8]
-
     /// A longer path counts as changed each time it is compared.
     private static let mostCompared = 1_000
 
@@ -86,11 +81,9 @@ struct ExecutableLink: Sendable {
         }
     }
 
-    /// Nil if the process had ended or its executable cannot be read. Bytes that are not UTF-8 are replaced.
     var text: String? { path.isEmpty ? nil : String(decoding: path, as: UTF8.self) }
 
-    /// True if the process with this id runs this executable now. Called for each connection: one system call, and
-    /// nothing is allocated.
+    /// True if the process with this id runs this executable now: one system call for each connection, no allocation.
     var isCurrent: Bool {
         guard !link.isEmpty else { return true }
         let most = ExecutableLink.mostCompared
@@ -100,16 +93,14 @@ struct ExecutableLink: Sendable {
         }
     }
 
-    /// False if this process finds another file at the path, since the process has mounts of its own, or cannot find out
-    /// without waiting for a file system. True if there is no such file here.
-    ///
-    /// Attack: a program on a file system of its own that does not answer (FUSE) would stop every client.
+    /// False if this process finds another file at the path, since the process has mounts of its own, or cannot find
+    /// out without waiting for a file system. True if there is no such file here. Attack: a program on a file system of
+    /// its own that does not answer (FUSE) would stop every client.
     var isFoundHere: Bool {
         guard !path.isEmpty else { return true }
         return unsafe clinux_is_same_file(link, path.map { CChar(bitPattern: $0) } + [0])
     }
 
-    /// Returns the number of bytes; 0 if the link cannot be read.
     private static func read(_ link: [CChar], into buffer: UnsafeMutableBufferPointer<UInt8>) -> Int {
         guard let start = buffer.baseAddress else { return 0 }
         return unsafe max(0, readlink(link, start, buffer.count))

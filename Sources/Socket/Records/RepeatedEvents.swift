@@ -1,10 +1,8 @@
 internal import RingbackBase
 internal import Synchronization
 
-// Attack: a program at a restricted socket sends what is denied again and again, and fills the log. So equal events are
-// counted, and only so many different ones of a socket are told apart.
-
-/// Counts events that are equal, or are too many of one socket.
+/// Counts events that are equal, or are too many of one socket. Attack: a program at a restricted socket sends what is
+/// denied again and again, and fills the log. So only so many different events of a socket are told apart.
 struct RepeatedEvents {
     struct Entry: Equatable {
         let event: String
@@ -19,22 +17,17 @@ struct RepeatedEvents {
         var count = 0
     }
 
-    /// The number of different events of one socket that are told apart in one window.
     static let capacity = 16
     private static let mostSockets = 1_024
-
-    /// The length of a window in seconds.
+    /// Of a window, in seconds.
     private let length: Int
     private var kinds: [String: [String: Kind]] = [:]
 
     init(length: Int) { self.length = length }
 
-    /// Takes an event. The first of its kind is written at once, and what comes within the window is counted.
-    ///
-    /// - Parameters:
-    ///   - common: the members that stay where the socket has too many different events. They should be few.
-    ///   - now: in Unix seconds.
-    /// - Returns: what is to be written now, if anything.
+    /// Takes an event; `now` is in Unix seconds. The first of its kind is written at once, and what comes within the
+    /// window is counted. Returns what is to be written now. Where the socket has too many different events, the few
+    /// members stay that are `common`.
     mutating func note(_ entry: Entry, common: JSONObject, at now: Int) -> Entry? {
         if kinds.count >= RepeatedEvents.mostSockets, kinds[entry.socket] == nil { kinds = [:] }
         var known = kinds[entry.socket] ?? [:]
@@ -79,8 +72,7 @@ struct RepeatedEvents {
     private static func key(_ entry: Entry) -> String { entry.event + " " + JSON.object(entry.members).text }
 }
 
-/// The count of one use by one caller. A connection that repeats the use keeps it, so that a repetition takes one lock
-/// and no look-up.
+/// The count of one use by one caller. A connection keeps it, so that a repetition takes one lock and no look-up.
 public final class CountedUse: Sendable {
     let caller: AuditCaller
     let use: AuditUse
@@ -93,10 +85,8 @@ public final class CountedUse: Sendable {
         tally = Mutex(Tally(count: 1, first: now, last: now))
     }
 
-    /// Counts a repetition. `now` is in Unix seconds.
-    ///
-    /// - Returns: false if this count has been taken; then nothing is counted, and ``AuditLog/note(_:_:at:)`` is to be
-    ///   called.
+    /// Counts a repetition. `now` is in Unix seconds. False if this count has been taken; then nothing is counted, and
+    /// ``AuditLog/note(_:_:at:)`` is to be called.
     public func add(at now: Int) -> Bool {
         tally.withLock { tally in
             tally?.add(at: now)
@@ -104,7 +94,6 @@ public final class CountedUse: Sendable {
         }
     }
 
-    /// What was counted and not subtracted yet.
     var row: IssuedTokenLedger.Row? {
         tally.withLock { $0 }.map { IssuedTokenLedger.Row(caller: caller, use: use, tally: $0) }
     }
@@ -126,9 +115,8 @@ public final class CountedUse: Sendable {
     }
 }
 
-/// Limits how many programs at a restricted socket the audit log distinguishes, for each socket and uid. Attack: a
-/// program that starts a process for each request, or requests another scope each time, could fill the log. Beyond the
-/// limit uses are counted together.
+/// Limits how many programs at a restricted socket are told apart, by socket and uid; beyond that, uses are counted
+/// together. Attack: a program starts a process for each request, or requests another scope each time.
 struct ExposedWindow {
     struct Place: Hashable {
         let socket: String
@@ -138,18 +126,14 @@ struct ExposedWindow {
         let pid: Int32
         let use: AuditUse
     }
-    /// The start of the window in Unix seconds.
     private var start: Int
     private var entries: Set<Entry> = []
-
-    /// The number of different pairs of process and use in one window.
     static let capacity = 16
-    /// The length of a window in seconds.
+    /// Seconds.
     static let length = 60
 
     init(at now: Int) { start = now }
 
-    /// True if this use of this process is counted on its own.
     mutating func countsSeparately(_ caller: AuditCaller, _ use: AuditUse, at now: Int) -> Bool {
         // A new window also begins if the clock was set back.
         if now < start || now - start >= ExposedWindow.length { self = ExposedWindow(at: now) }
@@ -181,11 +165,9 @@ struct RecordedUses: Sendable {
     private var told: Set<Entry> = []
     private let maxSize: Int
 
-    /// - Parameter maxSize: how many uses are remembered. Beyond it those of ended processes are forgotten, and if that
-    ///   is not enough, all. A forgotten use is written again as if it were the first; nothing is lost.
-    init(maxSize: Int = 4_096) {
-        self.maxSize = maxSize
-    }
+    /// Beyond `maxSize` uses those of ended processes are forgotten, and if that is not enough, all. A forgotten use is
+    /// written again as if it were the first; nothing is lost.
+    init(maxSize: Int = 4_096) { self.maxSize = maxSize }
 
     /// True the first time for this program and use.
     mutating func insert(_ use: AuditUse, of program: CallerIdentity.Program) -> Bool {

@@ -1,7 +1,6 @@
 public import RingbackBase
 
-/// One endpoint of the socket API: method, path and operation. The daemon and its clients share this list, and the raw
-/// value is the endpoint's name in the OpenAPI document (`operationId`).
+/// One endpoint of the socket API, for the daemon and its clients; the raw value is the `operationId` of OpenAPI.
 public enum Endpoint: String, Sendable, CaseIterable {
     case listAccounts, getAccount, listFactors, enrollFactor, removeFactor, challengeFactor, verifyFactor,
         listIdentities, linkIdentity, unlinkIdentity, getMCPServer, acknowledgeMigration, migrate, listConsents,
@@ -13,7 +12,6 @@ public enum Endpoint: String, Sendable, CaseIterable {
         register, deleteRegistration, reload, removeSealedSessions, getSessionByIssuer, getStatus, listVaultHosts,
         inviteVaultHost, removeVaultHost, joinVault, lockVault, rekeyVault, shareVault, unlockVault
 
-    /// The methods that endpoints have.
     public enum Method: String, Sendable, CaseIterable {
         case delete = "DELETE"
         case get = "GET"
@@ -27,7 +25,6 @@ public enum Endpoint: String, Sendable, CaseIterable {
     /// The operation that the policy decides about.
     public var operation: PolicyOperation { facts.2 }
 
-    /// By path, then method.
     private var facts: (Method, String, PolicyOperation) {
         switch self {
         case .listAccounts: (.get, "/v1/accounts", .readState)
@@ -99,7 +96,6 @@ public enum Endpoint: String, Sendable, CaseIterable {
         }
     }
 
-    /// The names of the path's parameters, in order.
     public var parameters: [String] { path.split(separator: "/").compactMap(Endpoint.parameter) }
 
     /// The name of a segment that is a parameter; nil for any other.

@@ -9,14 +9,12 @@ public struct Problem: Error, Sendable, Equatable {
     public var detail: String?
     /// The raw value: a newer daemon may send one that is unknown here.
     public var recovery: String
-    /// A sentence for the user, where there is something to show.
     public var userMessage: String?
     /// Seconds.
     public var retryAfter: Int?
     /// Members of certain codes: `errors`, `provider_code`, `provider_message`.
     public var extensions: JSONObject
 
-    /// A problem of a code in ``ErrorCode/table``.
     public init(
         _ code: ErrorCode, _ detail: String? = nil, recovery: Recovery? = nil, userMessage: String? = nil,
         retryAfter: Int? = nil, extensions: JSONObject = JSONObject()
@@ -46,7 +44,6 @@ public struct Problem: Error, Sendable, Equatable {
         self.extensions = JSONObject(object.members.filter { !known.contains($0.name) })
     }
 
-    /// The document.
     public var json: JSON {
         let members: JSONObject = [
             "title": title, "status": status, "code": code.rawValue, "detail": detail, "recovery": recovery,
@@ -59,8 +56,6 @@ public struct Problem: Error, Sendable, Equatable {
 /// What is wrong: `cause` of a problem document, of a check of the diagnostics, and of a mistake in the configuration.
 /// Programs that advise their user go by it. The raw values are the words of the wire.
 public enum ProblemCause: String, Sendable, CaseIterable {
-    // MARK: The way to a provider, and the provider
-
     case unreachable
     /// The proxy opened no tunnel to the provider.
     case proxyFailed = "proxy_failed"
@@ -74,8 +69,6 @@ public enum ProblemCause: String, Sendable, CaseIterable {
     case registrationOffered = "registration_offered"
     case clockDiffers = "clock_differs"
 
-    // MARK: Configuration
-
     /// A setting is wrong; `setting` names it, where there is one.
     case configuration
     /// A call has made an exposed socket of the table's name; `socket` names it.
@@ -84,14 +77,11 @@ public enum ProblemCause: String, Sendable, CaseIterable {
     case schemeNotReserved = "scheme_not_reserved"
     case portTaken = "port_taken"
 
-    // MARK: Paths: `path` has the rights of other users that it must not have
-
+    // `path` has the rights of other users that it must not have.
     case writableByOthers = "writable_by_others"
     case readableByOthers = "readable_by_others"
     case openToOthers = "open_to_others"
     case foreignOwner = "foreign_owner"
-
-    // MARK: Sessions and the vault
 
     case signInPending = "sign_in_pending"
     case migrationPending = "migration_pending"
@@ -106,8 +96,6 @@ public enum ProblemCause: String, Sendable, CaseIterable {
     /// Another host must give the key of the shared vault to this one.
     case noHostsKey = "no_hosts_key"
 
-    // MARK: The daemon
-
     case notExposed = "not_exposed"
     case fileNotKept = "file_not_kept"
     case peersUnproved = "peers_unproved"
@@ -116,7 +104,6 @@ public enum ProblemCause: String, Sendable, CaseIterable {
 
 /// What went wrong, as it is sent on the wire. Open: a newer daemon may send codes that are unknown here.
 public struct ErrorCode: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
-    /// The HTTP status and title of a code, and what the caller can do.
     public struct Meaning: Sendable {
         public let status: Int
         public let title: String
@@ -193,7 +180,6 @@ public struct ErrorCode: RawRepresentable, Hashable, Sendable, ExpressibleByStri
     public func hash(into hasher: inout Hasher) { hasher.combine(rawValue) }
 }
 
-/// What the caller can do about a problem.
 public enum Recovery: String, Sendable {
     case retry
     case signIn = "sign_in"

@@ -1,4 +1,3 @@
-/// Which token of a session is asked for.
 package enum TokenKind: String, Sendable, CaseIterable {
     case accessToken = "access_token"
     case idToken = "id_token"

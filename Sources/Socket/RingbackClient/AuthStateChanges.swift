@@ -27,9 +27,7 @@ public struct AuthStateChanges: AsyncSequence, Sendable {
     public typealias Element = (event: AuthEvent, session: Session?)
     public typealias Failure = RingbackError
 
-    /// If a consumer is this many events behind, the oldest are dropped: the newest session is what counts.
     private static let backlog = 64
-
     let source: AuthEventSource
 
     public func makeAsyncIterator() -> BrokerEventIterator<Element> {
@@ -38,23 +36,20 @@ public struct AuthStateChanges: AsyncSequence, Sendable {
 }
 
 extension BrokerClient {
-    /// What happens to the account from now on, starting with `initial_session`: its present state.
-    ///
-    /// The session beside an event is nil when no token can be issued: the account is signed out, or its token has
-    /// expired while the provider cannot be reached (then ``Account/isStale`` is true and the user is still signed in).
-    /// When the daemon restarts, the sequence reconnects, continues after the last event it saw, and gives
-    /// `initial_session` again. It ends when its consumer stops.
+    /// What happens to the account from now on, starting with `initial_session`: its present state. The session beside
+    /// an event is nil when no token can be issued: the account is signed out, or its token has expired while the
+    /// provider cannot be reached (then ``Account/isStale`` is true and the user is still signed in). When the daemon
+    /// restarts, the sequence reconnects, continues after the last event it saw, and gives `initial_session` again.
     ///
     /// It throws only errors that waiting does not change: `account_not_found`, `policy_denied`, `foreign_server`.
     public func authStateChanges(_ account: String) -> AuthStateChanges {
-        AuthStateChanges(source: AuthEventSource(account: account, application: application, socket: socket))
+        AuthStateChanges(source: AuthEventSource(account: account, client: self))
     }
 }
 
 struct AuthEventSource: EventSource {
     let account: String
-    let application: String
-    let socket: String?
+    let client: BrokerClient
     static let finalErrors: [RingbackError.Kind] = [.accountNotFound, .policyDenied, .foreignServer]
     /// After a reconnection the daemon continues with the events that follow this one.
     var lastID: String?
@@ -63,8 +58,7 @@ struct AuthEventSource: EventSource {
         _ interruption: Interruption, hasConnected: () -> Void, _ deliver: (AuthStateChanges.Element) -> Void
     ) throws(RingbackError) -> Bool {
         try RequestTarget.checkAccount(account)
-        let calls = BrokerCalls(
-            socket: try SocketPlace.path(stated: socket), application: application, interruption: interruption)
+        let calls = try client.calls(interruption)
         let events = try calls.openEvents(account: account, lastEventID: lastID)
         while let event = try events.next() {
             hasConnected()

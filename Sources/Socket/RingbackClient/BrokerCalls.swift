@@ -9,7 +9,6 @@ package struct BrokerCalls: Sendable {
     /// The language of `user_message`, such as `ru`.
     package var language: String?
     package var interruption: Interruption?
-    /// Told of refused callbacks of a flow that is waited for.
     package var refusals: RefusalWatch?
 
     package init(socket: String, application: String, interruption: Interruption? = nil) {
@@ -21,9 +20,9 @@ package struct BrokerCalls: Sendable {
 
     /// Makes one call. Returns the response's JSON for any 2xx status.
     ///
-    /// - Parameter values: in place of the parameters of the endpoint's path, in order.
-    /// - Parameter timeout: the limit for the whole call.
-    /// - Parameter onTick: called once the request is sent, then about once a second while it waits.
+    /// - Parameters:
+    ///   - values: in place of the parameters of the endpoint's path, in order.
+    ///   - onTick: called once the request is sent, then about once a second while it waits.
     /// - Throws: the daemon's error, with its `code` as `kind`; or `no_daemon`, `foreign_server`, `bad_response`,
     ///   `timed_out`, `cancelled`, `system_error`.
     package func call(
@@ -56,8 +55,7 @@ package struct BrokerCalls: Sendable {
         onTick: (() -> Void)? = nil
     ) throws(RingbackError) -> (JSON, SocketConnection) {
         let method = endpoint.method.rawValue
-        let connection = try SocketConnection(
-            unixPath: socket, deadline: .now + timeout, interruption: interruption)
+        let connection = try SocketConnection(unixPath: socket, deadline: .now + timeout, interruption: interruption)
         connection.onTick = onTick
         let exchange = HTTPExchange(connection)
         var fields = self.fields
@@ -69,15 +67,13 @@ package struct BrokerCalls: Sendable {
         return (try BrokerCalls.readJSON(exchange), connection)
     }
 
-    /// Makes one call whose response is text.
     package func text(_ endpoint: Endpoint, timeout: Duration = .seconds(30)) throws(RingbackError) -> String {
         let accept = HeaderField("Accept", "text/plain, application/problem+json")
         let exchange = try open(RequestTarget.of(endpoint), [accept], "text/plain", "text", within: timeout).exchange
         return String(decoding: try exchange.readBody(), as: UTF8.self)
     }
 
-    /// Sends a GET request, and reads the head of a response that has another media type than JSON. `what` names it in
-    /// the error.
+    /// Sends a GET request, and reads the head of a response of this media type. `what` names it in an error.
     private func open(
         _ target: String, _ more: [HeaderField], _ type: String, _ what: String, within timeout: Duration
     ) throws(RingbackError) -> (connection: SocketConnection, exchange: HTTPExchange) {
@@ -134,9 +130,7 @@ package struct BrokerCalls: Sendable {
         return try json(KeptConnection.Response(head: head, body: try exchange.readBody()))
     }
 
-    /// The JSON of a response with a 2xx status.
-    ///
-    /// - Throws: the daemon's error, or `bad_response`.
+    /// The JSON of a response with a 2xx status. Throws the daemon's error, or `bad_response`.
     package static func json(_ response: KeptConnection.Response) throws(RingbackError) -> JSON {
         let (head, body) = (response.head, response.body)
         let isSuccess = (200..<300).contains(head.status)
@@ -150,20 +144,18 @@ package struct BrokerCalls: Sendable {
         throw RingbackError(problem)
     }
 
-    /// Text that is safe in a header field: visible ASCII, at most 64 characters.
+    /// Visible ASCII, at most 64 characters.
     static func fieldText(_ text: String) -> String {
         var bytes: [UInt8] = []
-        for scalar in text.unicodeScalars where bytes.count < 64 {
-            bytes.append(
-                (0x20..<0x7F).contains(scalar.value) ? UInt8(truncatingIfNeeded: scalar.value) : UInt8(ascii: "?"))
+        for scalar in text.unicodeScalars.prefix(64) {
+            bytes.append((0x20..<0x7F).contains(scalar.value) ? UInt8(scalar.value) : UInt8(ascii: "?"))
         }
         return String(decoding: bytes, as: UTF8.self)
     }
 
     static func language(_ environment: (String) -> String?) -> String? {
         let named = ["LC_ALL", "LC_MESSAGES", "LANG"].lazy.compactMap(environment).first { !$0.isEmpty }
-        guard let code = named?.prefix(2), code.utf8.count == 2,
-            code.utf8.allSatisfy({ (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0) })
+        guard let code = named?.prefix(2), code.utf8.count == 2, code.utf8.allSatisfy({ (0x61...0x7A).contains($0) })
         else { return nil }
         return String(code)
     }
@@ -193,9 +185,7 @@ package final class EventReader {
     }
 }
 
-/// The calls of a sign-in in their order: start or join, wait, stop waiting.
 extension BrokerCalls {
-    /// How a sign-in begins.
     package enum Started: Sendable {
         /// A flow was started or joined.
         case flow(Flow, JSON)
@@ -203,21 +193,17 @@ extension BrokerCalls {
         case done(JSON)
     }
 
-    /// - Parameter onTick: called once the request is sent, then about once a second: the daemon may have to ask the
-    ///   provider first.
+    /// `onTick` is called once the request is sent, then about once a second: the daemon may ask the provider first.
     package func signIn(
         _ account: String, _ fields: JSONObject, onTick: (() -> Void)? = nil
     ) throws(RingbackError) -> Started {
-        let answer = try call(
-            .signIn, [account], body: .object(fields), onTick: onTick)
+        let answer = try call(.signIn, [account], body: .object(fields), onTick: onTick)
         if let flow = Flow(reading: answer) { return .flow(flow, answer) }
         return .done(answer)
     }
 
-    /// Waits until the flow has ended. Each long poll ends within half a minute, so that a daemon that has vanished is
-    /// noticed.
-    ///
-    /// - Parameter end: the caller's own deadline. A flow that is still pending then is returned as it is.
+    /// Waits until the flow has ended, or until `end`; then a flow that is still pending is returned as it is. Each
+    /// long poll ends within half a minute, so that a daemon that has vanished is noticed.
     package func wait(
         forFlow id: String, until end: ContinuousClock.Instant? = nil, onTick: (() -> Void)? = nil
     ) throws(RingbackError) -> (Flow, JSON) {
@@ -236,30 +222,23 @@ extension BrokerCalls {
         }
     }
 
-    /// Every sign-in that the daemon keeps.
     package func flows() throws(RingbackError) -> [Flow] {
         try call(.listFlows)["flows"]?.array?.compactMap { Flow(reading: $0) } ?? []
     }
 
-    /// This caller no longer waits for the flow. Sent even after the interruption: it is an interrupted caller's last
-    /// call.
+    /// This caller no longer waits for the flow. Sent even after the interruption: it is the caller's last call.
     package func cancel(flow id: String) throws(RingbackError) {
         var calls = self
         calls.interruption = nil
         _ = try calls.call(.cancelFlow, [id], timeout: .seconds(5))
     }
 
-    package func account(_ name: String) throws(RingbackError) -> JSON {
-        try call(.getAccount, [name])
-    }
+    package func account(_ name: String) throws(RingbackError) -> JSON { try call(.getAccount, [name]) }
 
-    /// Waits for the flow's end and returns the account. After an interruption this caller no longer waits for the
-    /// flow.
+    /// Waits for the flow's end and returns the account. After an interruption the caller no longer waits for it.
     func finish(_ flow: Flow) throws(RingbackError) -> Account {
         let ended: Flow
-        do throws(RingbackError) {
-            ended = try wait(forFlow: flow.id).0
-        } catch {
+        do throws(RingbackError) { ended = try wait(forFlow: flow.id).0 } catch {
             if error.kind == .cancelled { try? cancel(flow: flow.id) }
             throw error
         }

@@ -1,10 +1,8 @@
 internal import RingbackAPI
 import RingbackBase
 
-/// Ringback for apps: sessions, sign-ins and their events, over the daemon's Unix socket.
-///
-/// Every call has a time limit, runs outside the threads that tasks share, and ends with `cancelled` when its task is
-/// cancelled. A value holds no connection: keep one, or make one where it is needed.
+/// Ringback for apps: sessions, sign-ins and their events, over the daemon's Unix socket. Every call has a time limit,
+/// runs outside the threads that tasks share, and ends with `cancelled` when its task is cancelled.
 public struct BrokerClient: Sendable {
     /// What a call does for an account that is not signed in.
     public enum SignIn: Sendable {
@@ -30,8 +28,8 @@ public struct BrokerClient: Sendable {
     let application: String
     let socket: String?
 
-    /// - Parameter application: the app's name, as it is shown to the user. It is not checked.
-    /// - Parameter socket: the daemon's socket; by default `RINGBACK_SOCK`, or the place in `XDG_RUNTIME_DIR`.
+    /// `application` is the app's name, as it is shown to the user; it is not checked. The default of `socket` is
+    /// `RINGBACK_SOCK`, or the place in `XDG_RUNTIME_DIR`.
     public init(application: String, socket: String? = nil) {
         self.application = application
         self.socket = socket
@@ -77,9 +75,10 @@ public struct BrokerClient: Sendable {
 
     /// Starts a browser sign-in, or joins the pending one. Open ``Flow/openURL``, then ``wait(for:)``.
     ///
-    /// - Parameter timeout: the flow's seconds, if not the configured ones.
-    /// - Parameter switchSubject: allow another user than the one whose session is held.
-    /// - Parameter replace: cancel a different sign-in of the account that is pending, in place of `state_conflict`.
+    /// - Parameters:
+    ///   - timeout: the flow's seconds, if not the configured ones.
+    ///   - switchSubject: allow another user than the one whose session is held.
+    ///   - replace: cancel a different sign-in of the account that is pending, in place of `state_conflict`.
     public func signIn(
         _ account: String, timeout: Int? = nil, switchSubject: Bool = false, replace: Bool = false
     ) async throws(RingbackError) -> Flow {
@@ -101,8 +100,7 @@ public struct BrokerClient: Sendable {
     }
 
     /// Waits until the sign-in has ended. Cancelling the task means that this caller no longer waits for the flow.
-    ///
-    /// - Throws: `access_denied`, `flow_expired`, `cancelled`, or why else there is no session.
+    /// Throws `access_denied`, `flow_expired`, `cancelled`, or why else there is no session.
     @discardableResult
     public func wait(for flow: Flow) async throws(RingbackError) -> Account {
         try await run { calls throws(RingbackError) in try calls.finish(flow) }
@@ -121,9 +119,7 @@ public struct BrokerClient: Sendable {
         }
     }
 
-    /// Refreshes the account's tokens. Joins a running refresh, and takes the result of one that has just ended.
-    ///
-    /// - Parameter force: do not take that result.
+    /// Refreshes the account's tokens. Unless `force`, takes the result of a refresh that runs or has just ended.
     @discardableResult
     public func refresh(_ account: String, force: Bool = false) async throws(RingbackError) -> Account {
         try await run { calls throws(RingbackError) in
@@ -138,12 +134,10 @@ public struct BrokerClient: Sendable {
         }
     }
 
-    /// One account and its state.
     public func account(_ name: String) async throws(RingbackError) -> Account {
         try await run { calls throws(RingbackError) in try Account(reading: try calls.account(name)) }
     }
 
-    /// The daemon's state.
     public func status() async throws(RingbackError) -> DaemonStatus {
         try await run { calls throws(RingbackError) in try DaemonStatus(reading: try calls.call(.getStatus)) }
     }
@@ -165,7 +159,6 @@ public struct BrokerClient: Sendable {
         try await run { calls throws(RingbackError) in try Session(reading: try calls.session(request)) }
     }
 
-    /// One call below an account, and the value of its response.
     func project<Value: Sendable>(
         _ endpoint: Endpoint, _ account: String, _ values: [String] = [], body: JSONObject? = nil,
         reading read: @escaping @Sendable (JSON) throws(RingbackError) -> Value
@@ -178,10 +171,11 @@ public struct BrokerClient: Sendable {
     func run<Value: Sendable>(
         _ work: @escaping @Sendable (BrokerCalls) throws(RingbackError) -> Value
     ) async throws(RingbackError) -> Value {
-        let path = try SocketPlace.path(stated: socket)
-        let application = application
-        return try await Blocking.run { interruption throws(RingbackError) in
-            try work(BrokerCalls(socket: path, application: application, interruption: interruption))
-        }
+        try await Blocking.run { interruption throws(RingbackError) in try work(try calls(interruption)) }
+    }
+
+    func calls(_ interruption: Interruption) throws(RingbackError) -> BrokerCalls {
+        BrokerCalls(
+            socket: try SocketPlace.path(stated: socket), application: application, interruption: interruption)
     }
 }

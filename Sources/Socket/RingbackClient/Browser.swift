@@ -1,11 +1,11 @@
 import Glibc
+import RingbackBase
 
 /// Opens a sign-in page in the user's browser. The URL comes from a provider, so it may be hostile: it must be one that
 /// a browser only shows (https, or http on loopback), and it is never passed to a shell.
 public enum Browser {
-    /// Opens the URL by the programs named in `BROWSER`, or by `xdg-open`. Does not wait for the page.
-    ///
-    /// - Returns: false if the URL may not be opened, or no program could be started.
+    /// Opens the URL by the programs named in `BROWSER`, or by `xdg-open`. Does not wait for the page. Returns false if
+    /// the URL may not be opened, or no program could be started.
     public static func open(_ url: String) -> Bool {
         guard let pid = start(url) else { return false }
         return Subprocess.forget(pid)
@@ -57,37 +57,22 @@ public enum Browser {
     }
 }
 
-/// A plain-http URL on loopback, and whether a browser may be sent to a URL. No more of RFC 3986 than that is
-/// implemented here, since the daemon decides everything else about URLs.
+/// A plain-http URL on loopback, and whether a browser may be sent to a URL.
 package struct LoopbackURL: Sendable, Equatable {
     package let host: String
     package let port: UInt16
-    /// Path and query; at least `/`.
     package let target: String
-
     package var isIPv6: Bool { host == "[::1]" }
-    /// For `Host`, and for relative locations.
     package var authority: String { "\(host):\(port)" }
 
     /// Takes `http://HOST[:PORT]/…` apart; nil unless HOST is loopback's own (127.0.0.1, [::1], localhost).
     package init?(_ url: String) {
-        let prefix = "http://"
-        guard LoopbackURL.isClean(url), url.hasPrefix(prefix) else { return nil }
-        let rest = url.dropFirst(prefix.count).prefix { $0 != "#" }
-        let authority = rest.prefix { $0 != "/" && $0 != "?" }
-        let host = ["127.0.0.1", "[::1]", "localhost"].first {
-            authority == $0 || authority.hasPrefix($0 + ":")
-        }
-        guard let host else { return nil }
-        let digits = authority.dropFirst(host.count).dropFirst()
-        // At most five digits: not every reader accepts leading zeros.
-        guard authority == host || (digits.utf8.count <= 5 && digits.utf8.allSatisfy { (0x30...0x39).contains($0) }),
-            let port = authority == host ? 80 : UInt16(digits), port > 0
+        guard url.hasPrefix("http://"), let parsed = try? WebURL(parsing: url), let name = parsed.host,
+            ["127.0.0.1", "::1", "localhost"].contains(name), let port = UInt16(exactly: parsed.port ?? 80), port > 0
         else { return nil }
-        let target = rest.dropFirst(authority.count)
-        self.host = host
+        host = name == "::1" ? "[::1]" : name
         self.port = port
-        self.target = target.hasPrefix("/") ? String(target) : "/" + target
+        target = (parsed.path.hasPrefix("/") ? "" : "/") + parsed.path + (parsed.query.map { "?\($0)" } ?? "")
     }
 
     /// Where a `Location` or a form's action leads from here; nil if it leaves loopback.
@@ -104,24 +89,13 @@ package struct LoopbackURL: Sendable, Equatable {
 
     /// True for https with a host and without user information, and for http on loopback.
     package static func isSafeToOpen(_ url: String) -> Bool {
-        guard isClean(url) else { return false }
-        let prefix = "https://"
-        guard url.hasPrefix(prefix) else { return LoopbackURL(url) != nil }
-        let authority = url.dropFirst(prefix.count).prefix { !"/?#".contains($0) }
-        return !authority.isEmpty && !authority.contains("@")
-    }
-
-    /// Visible ASCII without the characters that browsers and programs read in different ways.
-    private static func isClean(_ url: String) -> Bool {
-        url.utf8.count <= 16_384
-            && url.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"\"<>\\^`{|}".utf8.contains($0) }
+        url.hasPrefix("https://") ? (try? WebURL(parsing: url)) != nil : LoopbackURL(url) != nil
     }
 }
 
 /// Starts programs from an argument vector, never through a shell. Signals are as a new program expects them, and it
 /// gets no descriptor of ours but those that are named.
 package enum Subprocess {
-    /// What a program's standard output and error go to.
     package enum Output {
         case inherited
         case nothing
@@ -132,12 +106,8 @@ package enum Subprocess {
     private static let newSession: Int16 = 0x80
 
     /// Starts a program in a session of its own (it outlives this one and sees no Ctrl-C). PATH is searched for a name
-    /// without `/`.
-    ///
-    /// - Parameters:
-    ///   - asksUser: it stays in this session, and reads this one's standard input.
-    ///   - input: the descriptor that is its standard input; else that is empty.
-    /// - Returns: the pid, or nil if it could not be started.
+    /// without `/`. One that `asksUser` stays in this session, and reads this one's standard input. Else `input` is its
+    /// standard input; nil for an empty one. Returns the pid, or nil if it could not be started.
     package static func start(
         _ arguments: [String], output: Output = .inherited, errors: Output = .inherited, environment: [String]? = nil,
         asksUser: Bool = false, input: Int32? = nil
@@ -183,9 +153,7 @@ package enum Subprocess {
         return failure == 0 ? pid : nil
     }
 
-    /// Reads a child's exit status when it ends. Otherwise the child would stay a zombie as long as this process lives.
-    ///
-    /// - Returns: false if no thread could be started for that.
+    /// Reads a child's exit status when it ends: it does not stay a zombie. False if no thread could be started.
     package static func forget(_ pid: Int32) -> Bool { Blocking.start { _ = wait(pid) } == 0 }
 
     /// Waits for a child's end: its exit status, or 128 and the signal.

@@ -9,10 +9,8 @@ public struct DeepLink: Sendable, Hashable, Identifiable {
     public let scheme: String
     /// The link as it came. Anybody may have written it, a web page for example: do not trust anything in it.
     public let url: String
-    /// When the daemon received the link.
     public let at: WallInstant
 
-    /// - Throws: `bad_response` if something is missing.
     package init(reading json: JSON) throws(RingbackError) {
         id = try json.text("id", of: "link")
         scheme = try json.text("scheme", of: "link")
@@ -26,9 +24,7 @@ public struct DeepLinks: AsyncSequence, Sendable {
     public typealias Element = DeepLink
     public typealias Failure = RingbackError
 
-    /// More than the daemon keeps for a listener that acknowledges nothing.
     private static let backlog = 64
-
     let source: DeepLinkSource
 
     public func makeAsyncIterator() -> BrokerEventIterator<DeepLink> {
@@ -37,26 +33,24 @@ public struct DeepLinks: AsyncSequence, Sendable {
 }
 
 extension BrokerClient {
-    /// The links of the app's scheme from now on, preceded by those that were not acknowledged yet.
+    /// The links of the app's scheme from now on, preceded by those that were not acknowledged yet. The sequence ends
+    /// when another program begins to listen for the scheme: the one that listened last gets the links. When the daemon
+    /// restarts, it connects again. A link is given once to each listener until it is acknowledged, for a minute at
+    /// most: acknowledge it when the app has taken it over.
     ///
-    /// The program that listened last gets the links: the sequence ends when another program begins to listen for the
-    /// scheme, or its consumer stops. When the daemon restarts, it connects again. A link is given once to each
-    /// listener until it is acknowledged, for a minute at most: acknowledge it when the app has taken it over.
-    ///
-    /// It throws only errors that waiting does not change: `not_found` (the scheme is not configured), `policy_denied`,
+    /// Throws only errors that waiting does not change: `not_found` (no such scheme), `policy_denied`,
     /// `foreign_server`.
     public func deepLinks(_ scheme: String) -> DeepLinks {
-        DeepLinks(source: DeepLinkSource(scheme: scheme, application: application, socket: socket))
+        DeepLinks(source: DeepLinkSource(scheme: scheme, client: self))
     }
 
-    /// The app has taken the link over: no other listener gets it. A link that is no longer kept is no error.
+    /// The app has taken the link over: no other listener gets it. A link that is not kept any more is no error.
     public func acknowledge(_ link: DeepLink) async throws(RingbackError) {
         try await run { calls throws(RingbackError) in try calls.acknowledge(link) }
     }
 }
 
 extension BrokerCalls {
-    /// Acknowledges a link. A link that the daemon no longer keeps is no error.
     package func acknowledge(_ link: DeepLink) throws(RingbackError) {
         do throws(RingbackError) {
             _ = try call(.acknowledgeDeepLink, [link.id])
@@ -68,20 +62,16 @@ extension BrokerCalls {
 
 struct DeepLinkSource: EventSource {
     let scheme: String
-    let application: String
-    let socket: String?
+    let client: BrokerClient
     static let finalErrors: [RingbackError.Kind] = [.notFound, .validationFailed, .policyDenied, .foreignServer]
     /// The ids of the links that were delivered last. A link that is not acknowledged yet comes again after a break.
     var delivered: [String] = []
-
     private static let memory = 64
 
     mutating func follow(
         _ interruption: Interruption, hasConnected: () -> Void, _ deliver: (DeepLink) -> Void
     ) throws(RingbackError) -> Bool {
-        let calls = BrokerCalls(
-            socket: try SocketPlace.path(stated: socket), application: application, interruption: interruption)
-        let events = try calls.openDeepLinks(scheme: scheme)
+        let events = try client.calls(interruption).openDeepLinks(scheme: scheme)
         hasConnected()
         while let event = try events.next() {
             if event.name == "listener_replaced" { return true }

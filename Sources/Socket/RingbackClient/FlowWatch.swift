@@ -24,8 +24,7 @@ package final class FlowWatch: Sendable {
     private let ending: Interruption
     private let result = Mutex<Result<(Flow, JSON), RingbackError>?>(nil)
 
-    /// - Parameter end: the caller's own deadline, see ``BrokerCalls/wait(forFlow:until:onTick:)``.
-    /// - Throws: `system_error` if there is no thread or descriptor left.
+    /// `end` is as in ``BrokerCalls/wait(forFlow:until:onTick:)``. Throws `system_error`.
     package init(
         _ calls: BrokerCalls, flow id: String, until end: ContinuousClock.Instant? = nil
     ) throws(RingbackError) {

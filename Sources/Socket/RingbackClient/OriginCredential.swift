@@ -1,14 +1,11 @@
 package import RingbackAPI
 package import RingbackBase
 
-/// What a tool sends to a server, by the table of origins in Ringback's configuration.
-///
-/// Its descriptions and reflection leave the token out.
+/// What a tool sends to a server, by the table of origins. Its descriptions and reflection leave the token out.
 public struct OriginCredential: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
     public var account: String
     /// Lines of a request, such as `Authorization: Bearer …`.
     public var headers: [String]
-    /// The user name, for tools that want one.
     public var username: String?
     /// The token. Nil in the response to a rejection.
     public var secret: String?
@@ -16,7 +13,6 @@ public struct OriginCredential: Sendable, Equatable, CustomStringConvertible, Cu
     public var expiresAt: WallInstant?
     /// A sentence for the user, if the server refuses the account's tokens.
     public var warning: String?
-
     public var description: String { "OriginCredential(account: \(account))" }
     public var customMirror: Mirror { Mirror(self, children: ["account": account]) }
 
@@ -65,14 +61,10 @@ extension BrokerCalls {
 }
 
 extension BrokerClient {
-    /// The credential for a server that the table of origins in the configuration lists.
-    ///
-    /// - Parameters:
-    ///   - url: where the app connects to, with its path: `https://git.example.org/team/project`.
-    ///   - username: the user name that the app was told, if it was.
-    ///   - waitsForSignIn: without a session, start or join a sign-in and wait for it, two minutes at most. The app shows
-    ///     nothing itself.
-    /// - Throws: `not_found` if no origin fits; otherwise as ``session(_:minValid:timeout:scope:audience:resource:subject:signIn:)``.
+    /// The credential for a server that the table of origins in the configuration lists. `url` is where the app
+    /// connects to, with its path; `username` is the user name that the app was told. If there is no session and
+    /// `waitsForSignIn`, the daemon starts or joins a sign-in and waits for it, two minutes at most. Throws `not_found`
+    /// if no origin fits; otherwise as ``session(_:minValid:timeout:scope:audience:resource:subject:signIn:)``.
     public func credential(
         for url: String, username: String? = nil, waitsForSignIn: Bool = false
     ) async throws(RingbackError) -> OriginCredential {
@@ -80,10 +72,8 @@ extension BrokerClient {
         return try await run { calls throws(RingbackError) in try calls.lookup(request) }
     }
 
-    /// Reports that the server refused a credential's token. The next lookup gets another token.
-    ///
-    /// - Parameter digest: the SHA-256 of ``OriginCredential/secret``, in hexadecimal digits.
-    /// - Returns: the account, without a token, and with a warning if the server refused two tokens in a row.
+    /// Reports that the server refused the token with this SHA-256 in hexadecimal digits: the next lookup gets another
+    /// one. Returns the account, with a warning if the server refused two tokens in a row.
     @discardableResult
     public func rejectCredential(
         for url: String, username: String? = nil, sha256 digest: String
@@ -130,9 +120,7 @@ extension BrokerCalls {
         if request.waitsForSignIn { target.add("sign_in", "wait") }
         do throws(RingbackError) {
             // The daemon limits the wait itself (600 s at most). The seconds beyond that are for a daemon that hangs.
-            return try call(
-                endpoint, at: target,
-                timeout: .seconds(min(max(request.timeout ?? 30, 0), 600) + 5))
+            return try call(endpoint, at: target, timeout: .seconds(min(max(request.timeout ?? 30, 0), 600) + 5))
         } catch {
             // A restricted socket serves the token without the user, so the user is read from the account.
             guard error.kind == .policyDenied, request.include == "user" else { throw error }

@@ -22,9 +22,7 @@ public struct User: Sendable, Equatable {
     }
 }
 
-/// What an account's sign-in yields: a short-lived access token and its subject.
-///
-/// Its descriptions and reflection leave the token out.
+/// What a sign-in yields: a short-lived access token and its subject. Descriptions and reflection leave the token out.
 public struct Session: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
     public var account: String
     /// The user's identifier at the provider.
@@ -42,8 +40,7 @@ public struct Session: Sendable, Equatable, CustomStringConvertible, CustomRefle
     public var assurance: String?
     /// The level that the user's factors require. If it differs from ``assurance``, the sign-in is not complete.
     public var nextAssurance: String?
-    /// When the session itself ends and a new sign-in is needed: only beside ``AuthEvent/sessionEnding``, nil
-    /// everywhere else.
+    /// When the session itself ends and a new sign-in is needed: only beside ``AuthEvent/sessionEnding``.
     public var endsAt: WallInstant?
 
     /// The value for a request's `Authorization` header (RFC 6750 section 2.1).
@@ -68,7 +65,6 @@ public struct Session: Sendable, Equatable, CustomStringConvertible, CustomRefle
     }
 }
 
-/// A configured account and its state.
 public struct Account: Sendable, Equatable {
     /// The state of an account. Open, since the daemon may be newer than the app.
     public struct State: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
@@ -83,8 +79,6 @@ public struct Account: Sendable, Equatable {
         public static let authenticated: State = "authenticated"
         /// The session is being refreshed; its token is still served while it is valid.
         public static let refreshing: State = "refreshing"
-
-        /// True if the account holds a session.
         public var hasSession: Bool { self == .authenticated || self == .refreshing }
     }
 
@@ -100,9 +94,7 @@ public struct Account: Sendable, Equatable {
     public var isStale: Bool
     public var subject: String?
     public var user: User?
-    /// As ``Session/assurance``.
     public var assurance: String?
-    /// As ``Session/nextAssurance``.
     public var nextAssurance: String?
     /// When the access token expires.
     public var expiresAt: WallInstant?
@@ -126,7 +118,6 @@ public struct Account: Sendable, Equatable {
     }
 }
 
-/// A pending or ended sign-in.
 public struct Flow: Sendable, Equatable {
     /// The state of a sign-in. Open, since the daemon may be newer than the app.
     public struct Status: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
@@ -141,8 +132,7 @@ public struct Flow: Sendable, Equatable {
         public static let expired: Status = "expired"
     }
 
-    /// The method of a sign-in, or the other operation that the flow is for. Open, since the daemon may be newer than
-    /// the app.
+    /// The method of a sign-in, or the operation that the flow is for. Open: the daemon may be newer than the app.
     public struct Method: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
@@ -151,9 +141,7 @@ public struct Flow: Sendable, Equatable {
         public static let browser: Method = "browser"
         /// With a code that is entered on another device (RFC 8628).
         public static let device: Method = "device"
-        /// Linking another identity to the signed-in user.
         public static let link: Method = "link"
-        /// A change of the signed-in user.
         public static let userUpdate: Method = "update_user"
         /// Signing in a user who forgot the password.
         public static let recovery: Method = "recovery"
@@ -165,7 +153,6 @@ public struct Flow: Sendable, Equatable {
         public init(rawValue: String) { self.rawValue = rawValue }
         public init(stringLiteral value: String) { rawValue = value }
 
-        /// A callback from a browser.
         public static let callback: WaitingFor = "callback"
         /// A code that was sent to the user.
         public static let code: WaitingFor = "code"
@@ -173,7 +160,6 @@ public struct Flow: Sendable, Equatable {
         public static let emailConfirmation: WaitingFor = "email_confirmation"
         /// A code that the user enters on another device (RFC 8628).
         public static let device: WaitingFor = "device"
-        /// An authenticator's response.
         public static let passkey: WaitingFor = "passkey"
         /// What the user does on Ringback's own sign-in page.
         public static let page: WaitingFor = "page"
@@ -206,7 +192,6 @@ public struct Flow: Sendable, Equatable {
     public var verificationURI: String?
     /// The address with the code in it, such as for a QR code.
     public var verificationURIComplete: String?
-    /// When the flow expires.
     public var expiresAt: WallInstant?
     /// When a message can be sent again; nil where none was sent.
     public var resendAfter: WallInstant?
@@ -219,7 +204,6 @@ public struct Flow: Sendable, Equatable {
     public var error: RingbackError?
     package var redirectURI: String?
 
-    /// An address that a program was asked to open.
     public struct OpenAddress: Sendable, Equatable {
         /// What happened to it. Open, since the daemon may be newer than the app.
         public struct Status: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
@@ -284,7 +268,6 @@ public struct DaemonStatus: Sendable, Equatable {
     public var vaultLockReason: String?
     /// The number of sign-outs that the provider has not been told of yet.
     public var pendingRevocations: Int
-    /// How many accounts are in each state.
     public var accounts: [Account.State: Int]
 
     package init(reading json: JSON) throws(RingbackError) {
@@ -302,16 +285,14 @@ public struct DaemonStatus: Sendable, Equatable {
     }
 }
 
-/// An instant by the wall clock, to the second.
-///
-/// With Foundation, `Date(timeIntervalSince1970: Double(instant.secondsSince1970))` is the same instant.
+/// An instant by the wall clock, to the second. With Foundation, `Date(timeIntervalSince1970:
+/// Double(instant.secondsSince1970))` is the same instant.
 public struct WallInstant: Sendable, Hashable, Comparable, CustomStringConvertible {
     /// Unix time: seconds since 1970-01-01T00:00:00Z, without leap seconds.
     public var secondsSince1970: Int
 
     public init(secondsSince1970: Int) { self.secondsSince1970 = secondsSince1970 }
 
-    /// The wall clock now.
     public static var now: WallInstant { WallInstant(secondsSince1970: time(nil)) }
 
     /// From here to the other; negative if that is earlier. Limited to what an `Int` of seconds can hold.

@@ -31,13 +31,9 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
         public static let cancelled: Kind = "cancelled"
         /// The system refused something this library needs, such as a descriptor or a thread.
         public static let systemError: Kind = "system_error"
-
-        /// The account has no session: sign in.
         public static let signInRequired: Kind = "sign_in_required"
-        /// The provider ended the session: sign in again.
         public static let sessionExpired: Kind = "session_expired"
-        /// The provider refuses to renew the session and does not say why: the session is kept, and a sign-in replaces
-        /// it.
+        /// The provider refuses to renew the session and does not say why: it is kept, and a sign-in replaces it.
         public static let refreshRefused: Kind = "refresh_refused"
         /// A passphrase is wrong, or credentials of another kind than those of ``wrongPassword`` and ``wrongCode``.
         public static let invalidCredentials: Kind = "invalid_credentials"
@@ -47,23 +43,14 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
         public static let wrongCode: Kind = "wrong_code"
         /// A value that was typed or passed is not valid: `detail` says which and why.
         public static let validationFailed: Kind = "validation_failed"
-        /// The password is not good enough for the project.
         public static let weakPassword: Kind = "weak_password"
-        /// The address is in use already.
         public static let emailAlreadyInUse: Kind = "email_already_in_use"
-        /// The account, or its provider, has no such method.
         public static let methodUnsupported: Kind = "method_unsupported"
-        /// The user or the provider denied access.
         public static let accessDenied: Kind = "access_denied"
-        /// The user's policy does not allow this to the app.
         public static let policyDenied: Kind = "policy_denied"
-        /// Nothing with this name exists.
         public static let notFound: Kind = "not_found"
-        /// The configuration has no such account.
         public static let accountNotFound: Kind = "account_not_found"
-        /// The daemon knows no such sign-in (any more).
         public static let flowNotFound: Kind = "flow_not_found"
-        /// The sign-in was not finished in time.
         public static let flowExpired: Kind = "flow_expired"
         public static let flowCancelled: Kind = "flow_cancelled"
         /// The account's state does not allow this: another sign-in is pending, or the session has another subject.
@@ -77,13 +64,9 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
         public static let rateLimited: Kind = "rate_limited"
         /// The provider cannot be reached now; the session is kept.
         public static let providerUnreachable: Kind = "provider_unreachable"
-        /// The provider sent a response that is not valid.
         public static let invalidProviderResponse: Kind = "invalid_provider_response"
-        /// The provider sent an error response.
         public static let providerError: Kind = "provider_error"
-        /// The daemon's configuration has mistakes.
         public static let invalidConfiguration: Kind = "invalid_configuration"
-        /// The daemon is shutting down.
         public static let shuttingDown: Kind = "shutting_down"
         /// The time limit that the call named has passed.
         public static let timeout: Kind = "timeout"
@@ -97,19 +80,16 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
 
         /// The same call may succeed later, after ``RingbackError/retryAfter`` if that is given.
         public static let retry: Recovery = "retry"
-        /// A sign-in helps.
         public static let signIn: Recovery = "sign_in"
         /// The identity should be linked from the account that it would have to belong to.
         public static let link: Recovery = "link"
-        /// The user should change the configuration.
         public static let fixConfiguration: Recovery = "fix_configuration"
-        /// No remedy is known.
         public static let none: Recovery = "none"
     }
 
     public var kind: Kind
-    /// What failed, in English, for logs and developers. It may contain text from the provider: sanitize it before it
-    /// is printed on a terminal.
+    /// What failed, in English, for logs and developers. It may contain text from the provider: sanitize it for a
+    /// terminal.
     public var detail: String
     /// A sentence for the user, in their language where the daemon has it; nil where there is nothing to show.
     public var userMessage: String?
@@ -118,7 +98,6 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
     public var retryAfter: Int?
     /// What the user can run next. The command line prints it after `detail`. Nil if nothing is known to help.
     package var advice: String?
-    /// The daemon's problem document, if the daemon sent one.
     package var problem: Problem?
 
     package init(_ kind: Kind, _ detail: String, recovery: Recovery = .none) {
@@ -136,7 +115,6 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
         self.problem = problem
     }
 
-    /// A problem document inside a resource.
     package init?(reading document: JSON?) {
         guard let document, document.object != nil else { return nil }
         self.init(Problem(reading: document, status: 0))
@@ -144,7 +122,6 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
 
     /// The provider's own code, such as `otp_expired` of Supabase Auth or `invalid_grant`; nil if it sent none.
     public var providerCode: String? { problem?.extensions["provider_code"]?.string }
-
     public var description: String { userMessage ?? detail }
     public var debugDescription: String { "\(kind.rawValue): \(detail)" }
 

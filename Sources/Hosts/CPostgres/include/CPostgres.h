@@ -1,22 +1,18 @@
-// libpq for Swift: a wrapper for each function that is used. Neither libpq nor its headers are needed to build or to
-// start: the library is loaded when a database is configured. The types are declared here, as libpq 5 has them since
-// PostgreSQL 10; its binary interface keeps them.
+// libpq for Swift. Neither libpq nor its headers are needed to build or to start: the library is loaded when a database
+// is configured. The types are declared as libpq 5 has them since PostgreSQL 10; its binary interface keeps them.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/// Loads libpq. Returns false if it or one of its functions is missing. May be called from any thread, any number of
-/// times; must be called before anything else of this file.
+/// Loads libpq; from any thread, before anything else of this file. False if it or one of its functions is missing.
 bool cpostgres_load(void);
 
 /// A connection. It belongs to one thread at a time.
 typedef struct pg_conn cpostgres_connection;
-/// What the server returned for one statement.
 typedef struct pg_result cpostgres_result;
 
-/// Begins to connect, with settings as two arrays that end with NULL. It resolves the server's name, which may block.
-/// Returns NULL if there is no memory.
+/// Begins to connect, with two arrays that end with NULL. Resolving the server's name may block. NULL without memory.
 cpostgres_connection *cpostgres_start(const char *const *names, const char *const *values);
 /// Continues to connect. Returns one of the numbers below.
 int cpostgres_poll(cpostgres_connection *connection);
@@ -24,25 +20,21 @@ static const int cpostgres_poll_failed = 0;
 static const int cpostgres_poll_reading = 1;
 static const int cpostgres_poll_writing = 2;
 static const int cpostgres_poll_ok = 3;
-/// How far it has come: one of the numbers below, or another one. After a failure only `cpostgres_stage_failed`.
+/// One of the numbers below, or another one. After a failure only `cpostgres_stage_failed`.
 int cpostgres_stage(const cpostgres_connection *connection);
 static const int cpostgres_stage_ready = 0;
 static const int cpostgres_stage_failed = 1;
-/// The socket is being connected.
 static const int cpostgres_stage_started = 2;
 // The server is to say whether it lets the role in.
 static const int cpostgres_stage_authenticating = 4;
 static const int cpostgres_stage_tls = 7;
-/// Another socket is to be connected.
 static const int cpostgres_stage_needed = 8;
 /// It is being found out whether the server takes changes.
 static const int cpostgres_stage_checking = 9;
 static const int cpostgres_stage_checking_target = 12;
 static const int cpostgres_stage_checking_standby = 13;
-/// Closes and frees.
 void cpostgres_finish(cpostgres_connection *connection);
-/// The text of the last failure, of the library or the server; never NULL. An error of the server has its SQLSTATE after
-/// the severity.
+/// The text of the last failure; never NULL. An error of the server has its SQLSTATE after the severity.
 const char *cpostgres_error(const cpostgres_connection *connection);
 int cpostgres_socket(const cpostgres_connection *connection);
 /// Makes the descriptor a copy of another one. False if that failed.
@@ -52,18 +44,16 @@ int cpostgres_backend(const cpostgres_connection *connection);
 /// True if the server asked for a password and there was none.
 bool cpostgres_lacks_password(const cpostgres_connection *connection);
 bool cpostgres_uses_tls(cpostgres_connection *connection);
-/// Copies what the server has sent over TLS, and leaves it to be read: the rest of one record, of which no function that
-/// reads takes more at once. Returns the number of bytes; 0 if no record is complete, -1 if there will be none or the
-/// library cannot tell.
+/// Copies the rest of one TLS record, of which no function that reads takes more at once, and leaves it to be read.
+/// Returns the number of bytes; 0 if no record is complete, -1 if there will be none or the library cannot tell.
 int cpostgres_peek(cpostgres_connection *connection, uint8_t *buffer, int capacity);
 /// How many bytes of a record were decrypted and not read.
 int cpostgres_pending(cpostgres_connection *connection);
 
-/// Sends a statement with parameters in binary format and asks for results in binary format, one for each row. False if
-/// that failed.
+/// Sends a statement with parameters in binary format and asks for binary results, one for each row.
 bool cpostgres_send(cpostgres_connection *connection, const char *statement, int count, const uint32_t *types,
                     const char *const *values, const int *lengths);
-/// Sends several statements without parameters, which the server runs as one transaction. False if that failed.
+/// Sends several statements without parameters, which the server runs as one transaction.
 bool cpostgres_send_script(cpostgres_connection *connection, const char *script);
 /// Writes what is pending: 0 if nothing is left, 1 if something is, -1 after a failure.
 int cpostgres_flush(cpostgres_connection *connection);
@@ -71,14 +61,11 @@ int cpostgres_flush(cpostgres_connection *connection);
 bool cpostgres_consume(cpostgres_connection *connection);
 /// True if `cpostgres_result_next` would wait.
 bool cpostgres_is_busy(cpostgres_connection *connection);
-/// The next result of what was sent; NULL if there is none left.
 cpostgres_result *cpostgres_result_next(cpostgres_connection *connection);
 
 /// True for rows, and for a statement that returns none.
 bool cpostgres_result_is_good(const cpostgres_result *result);
-/// The SQLSTATE of an error, or NULL.
 const char *cpostgres_result_state(const cpostgres_result *result);
-/// The detail of an error, or NULL.
 const char *cpostgres_result_detail(const cpostgres_result *result);
 int cpostgres_result_rows(const cpostgres_result *result);
 int cpostgres_result_columns(const cpostgres_result *result);

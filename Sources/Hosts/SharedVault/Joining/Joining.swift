@@ -2,21 +2,17 @@ internal import Cryptography
 public import RingbackBase
 public import SessionVault
 
-// A host joins in this order. It can be killed between any two steps; the same call then goes on.
-//
-// 1. The record is in the local vault, synced: the host's key, its code, and the role's next password.
-// 2. The database accepts the invitation. From then on the role's password is the record's.
-// 3. The record says so.
-// 4. The vault is opened: the first host of an owner makes the data key, any other takes the one that was given to it.
-
-/// The steps 1 to 3, and who this host is.
+/// How a host joins, in this order. It can be killed between any two steps; the same call then goes on.
+///
+/// 1. The record is in the local vault, synced: the host's key, its code, and the role's next password.
+/// 2. The database accepts the invitation. From then on the role's password is the record's.
+/// 3. The record says so.
+/// 4. ``Opening``: the first host of an owner makes the data key, any other takes the one that was given to it.
 struct Joining: Sendable {
     let local: any Vault
     let hosts: any SharedHosts
     let place: DatabasePlace
     let random: @Sendable (Int) -> [UInt8]
-
-    /// The slot of the local vault that has the record.
     var slot: VaultSlot { VaultSlot(account: "joining", binding: place.binding, kind: .hostsKey) }
 
     func record() async throws(VaultError) -> JoiningRecord? {
@@ -70,16 +66,19 @@ struct Joining: Sendable {
     func accept(
         as name: String?, otherwise usual: String, invitation: Secret?
     ) async throws(SharingFailure) -> (HostIdentity, JoiningRecord?, isNew: Bool) {
-        let former = try await mapping { () throws(VaultError) in try await self.record() }
+        let former = try await SharingFailure.mapping { () throws(VaultError) in try await self.record() }
         if let former, let identity = try await known(former, invitation) {
-            let record = try await mapping { () throws(VaultError) in try await accepted(former) }
+            let record = try await SharingFailure.mapping { () throws(VaultError) in try await accepted(former) }
             return (identity, record, isNew: !former.isAccepted)
         }
         var record: JoiningRecord
         if let former { record = former } else { record = try newRecord(name ?? usual) }
         if let name { record.name = name }
         record.isAccepted = false
-        if record != former { try await store(record) }
+        if record != former {
+            let text = record.encoded()
+            try await SharingFailure.mapping { () throws(VaultError) in try await local.store(text, in: slot) }
+        }
         do throws(HostFailure) {
             try await hosts.accept(
                 as: record.name, password: record.password, publicKey: try published(record), invitation: invitation)
@@ -90,19 +89,18 @@ struct Joining: Sendable {
                 hosts.use(nil)
                 throw refusal(error, invitation)
             }
-            return (identity, try await mapping { () throws(VaultError) in try await accepted(record) }, isNew: true)
+            let known = try await SharingFailure.mapping { () throws(VaultError) in try await accepted(record) }
+            return (identity, known, isNew: true)
         }
         hosts.use(record.password)
-        record = try await mapping { () throws(VaultError) in try await accepted(record) }
+        record = try await SharingFailure.mapping { () throws(VaultError) in try await accepted(record) }
         do throws(HostFailure) { return (try await hosts.identity(), record, isNew: true) } catch {
             throw .hosts(error)
         }
     }
 
     /// Who this host is if its record was accepted before; nil if the invitation is still to be accepted.
-    private func known(
-        _ record: JoiningRecord, _ invitation: Secret?
-    ) async throws(SharingFailure) -> HostIdentity? {
+    private func known(_ record: JoiningRecord, _ invitation: Secret?) async throws(SharingFailure) -> HostIdentity? {
         hosts.use(record.password)
         do throws(HostFailure) {
             return try await identity(of: record)
@@ -123,17 +121,11 @@ struct Joining: Sendable {
     }
 
     private func published(_ record: JoiningRecord) throws(HostFailure) -> [UInt8] {
-        do throws(CryptographyError) {
-            return try record.published()
-        } catch {
-            throw .cryptography
-        }
+        do throws(CryptographyError) { return try record.published() } catch { throw .cryptography }
     }
 
     private func newRecord(_ name: String) throws(SharingFailure) -> JoiningRecord {
-        do throws(CryptographyError) {
-            return try JoiningRecord(name: name, role: place.role, random: random)
-        } catch {
+        do throws(CryptographyError) { return try JoiningRecord(name: name, role: place.role, random: random) } catch {
             throw .hosts(.cryptography)
         }
     }
@@ -153,26 +145,14 @@ struct Joining: Sendable {
         try await local.store(record.encoded(), in: slot)
         return record
     }
-
-    private func store(_ record: JoiningRecord) async throws(SharingFailure) {
-        try await mapping { () throws(VaultError) in try await local.store(record.encoded(), in: slot) }
-    }
-
-    private func mapping<Value>(
-        _ body: () async throws(VaultError) -> Value
-    ) async throws(SharingFailure) -> Value {
-        do throws(VaultError) { return try await body() } catch { throw .vault(error) }
-    }
 }
 
 extension VaultError {
-    /// Why it cannot be known who this host is.
     public init(_ failure: HostFailure) {
         switch failure {
         case .database(let error): self.init(error)
         case .cryptography: self = .refused(.cryptography)
-        case .noHost, .notJoined, .invitationUsed, .tooManyHosts, .nameTaken:
-            self = .notJoined
+        case .noHost, .notJoined, .invitationUsed, .tooManyHosts, .nameTaken: self = .notJoined
         }
     }
 }
@@ -182,8 +162,7 @@ extension VaultError {
 struct JoiningRecord: Sendable, Equatable {
     /// The private part of the host's X25519 key.
     let agreement: Secret
-    /// What the code is made of besides the key; empty in a record of a former version, whose code nobody accepts any
-    /// more.
+    /// What the code is made of besides the key; empty in a record of a former version, whose code nobody accepts.
     let nonce: Secret
     let code: HostCode
     /// The password of the role once the invitation is accepted.
@@ -210,7 +189,6 @@ struct JoiningRecord: Sendable, Equatable {
         return Secret(bytes: JSON.object(object).serialized())
     }
 
-    /// Nil if the text is no such record.
     init?(reading text: Secret) {
         guard let object = (try? JSON(parsing: text.revealedBytes()))?.object,
             let nonce = object["version"]?.integer == 1 ? [] : object["nonce"]?.string.flatMap(Hex.bytes),
@@ -229,7 +207,6 @@ struct JoiningRecord: Sendable, Equatable {
         self.isAccepted = isAccepted
     }
 
-    /// What the database gets for the other hosts.
     func published() throws(CryptographyError) -> [UInt8] {
         try code.published(try AgreementKey(secret: agreement).publicKey, nonce: nonce)
     }
@@ -259,8 +236,6 @@ public struct HostCode: Hashable, Sendable {
     private static let length = 20
     private static let group = 5
     static let nonceLength = 32
-
-    /// 20 characters of the alphabet.
     private let characters: Secret
 
     /// The code that the host of a role shows for its public key.
@@ -281,8 +256,7 @@ public struct HostCode: Hashable, Sendable {
         self.characters = Secret(bytes: characters)
     }
 
-    /// A code as a person types it: in either case, with spaces and hyphens anywhere, O for 0, and I and L for 1. Nil if it
-    /// is none.
+    /// A code as a person types it: in either case, with spaces and hyphens anywhere, O for 0, and I and L for 1.
     public init?(_ text: Secret) {
         var found: [UInt8] = []
         for byte in text.revealedBytes() where byte != UInt8(ascii: " ") && byte != UInt8(ascii: "-") {
@@ -307,8 +281,6 @@ public struct HostCode: Hashable, Sendable {
             .map { String(decoding: characters[$0..<$0 + HostCode.group], as: UTF8.self) }
             .joined(separator: "-")
     }
-
-    // MARK: The public key
 
     /// What the host publishes for the hosts that have the data key: its public key and the masked nonce.
     func published(_ publicKey: [UInt8], nonce: Secret) throws(CryptographyError) -> [UInt8] {
@@ -335,9 +307,6 @@ public struct HostCode: Hashable, Sendable {
         Hex.text(try KeyDerivation.derive(from: characters, purpose: "ringback: a code that failed 1").revealedBytes())
     }
 
-    // MARK: The data key
-
-    /// Seals the hosts' data key for the host of a role.
     func seal(
         _ dataKey: Secret, for publicKey: [UInt8], of role: String, owner: String
     ) throws(CryptographyError) -> [UInt8] {
@@ -362,7 +331,6 @@ public struct HostCode: Hashable, Sendable {
 struct Opening: Sendable {
     let vault: SharedVault
 
-    /// Shows in the status why the rows cannot be used, if it fails.
     func run() async throws(VaultError) {
         do throws(VaultError) {
             try await vault.inTurn(vault.joining.slot) { @Sendable _ throws(VaultError) in try await becomeMember() }
@@ -398,8 +366,7 @@ struct Opening: Sendable {
         guard try await confirm(made, record) else { throw VaultError.noKey }
     }
 
-    /// Adopts a membership if its key is the one that the database knows, or the first. If it is another one, what was
-    /// stored of it is removed.
+    /// Adopts a membership if its key is the one that the database knows, or the first. Else the stored one is removed.
     private func confirm(_ made: Membership, _ record: JoiningRecord?) async throws(VaultError) -> Bool {
         let mark = try made.mark()
         let putting = try await vault.ask { rows throws(RowError) in

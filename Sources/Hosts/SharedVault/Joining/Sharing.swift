@@ -2,23 +2,24 @@ internal import Cryptography
 public import RingbackBase
 public import SessionVault
 
-/// Why a host could not join, be invited, be given the key or be removed.
 public enum SharingFailure: Error, Sendable, Equatable {
     case vault(VaultError)
     case hosts(HostFailure)
-    /// The invitation's password is needed to join.
     case passwordNeeded
     /// The database does not let the role in with the invitation's password.
     case passwordRefused
     /// No host that has joined has this code, name or role.
     case noSuchHost
-    /// The code has failed before.
     case failedCode
-    /// A host does not remove itself.
     case ownHost
+
+    static func mapping<Value>(
+        isolation: isolated (any Actor)? = #isolation, _ body: () async throws(VaultError) -> Value
+    ) async throws(SharingFailure) -> Value {
+        do throws(VaultError) { return try await body() } catch { throw .vault(error) }
+    }
 }
 
-/// What a host is told when it has joined.
 public struct JoinedHost: Sendable, Equatable {
     public let name: String
     public let owner: String
@@ -26,31 +27,34 @@ public struct JoinedHost: Sendable, Equatable {
     public let code: HostCode?
     /// False if it had joined before.
     public let isNew: Bool
-
-    public init(name: String, owner: String, code: HostCode?, isNew: Bool) {
-        self.name = name
-        self.owner = owner
-        self.code = code
-        self.isNew = isNew
-    }
 }
 
-/// What hosts do for each other.
 public struct Sharing: Sendable {
     private let vault: SharedVault
 
     public init(_ vault: SharedVault) { self.vault = vault }
 
-    /// Joins as a host: accepts an invitation, once; the same call again changes nothing. The local vault must be open. The
-    /// vault can be opened afterwards, at once by the first host of an owner, else when another host has given the key.
-    ///
-    /// - Parameters:
-    ///   - name: the host's name; nil for the one of an earlier call, or `usual`.
-    ///   - invitation: the password of the invitation. Only needed until it is accepted.
+    /// Joins as a host: accepts an invitation, once; the same call again changes nothing. The local vault must be open.
+    /// It can be opened as a shared one afterwards, at once by the first host of an owner, else when another host has
+    /// given the key. Without a name the host keeps the one of an earlier call, or gets `usual`.
     public func join(
         as name: String?, otherwise usual: String, invitation: Secret?
     ) async throws(SharingFailure) -> JoinedHost {
-        try await vault.accept(as: name, otherwise: usual, invitation: invitation)
+        try await vault.inTurn(vault.joining.slot) { @Sendable vault throws(SharingFailure) in
+            let found: (identity: HostIdentity, record: JoiningRecord?, isNew: Bool)
+            if vault.membership != nil {
+                found = try await SharingFailure.mapping { () throws(VaultError) in
+                    let known = try await vault.joining.identify()
+                    return (known.0, known.1, false)
+                }
+            } else {
+                found = try await vault.joining.accept(as: name, otherwise: usual, invitation: invitation)
+            }
+            vault.outage.tryNow()
+            return JoinedHost(
+                name: found.identity.name, owner: found.identity.ownerName, code: found.record?.code,
+                isNew: found.isNew)
+        }
     }
 
     /// Invites one more host of the owner, for a minute to a week.
@@ -109,7 +113,6 @@ public struct Sharing: Sendable {
     /// Yields when there may be a removal to go on with, or a session that is stale.
     public var removalNews: AsyncStream<Void> { vault.removalNews.stream }
 
-    /// Lets ``removalNews`` yield.
     public func lookAtRemovals() { vault.removalNews.continuation.yield() }
 
     /// Nil if the code is not this host's.
@@ -127,22 +130,17 @@ public struct Sharing: Sendable {
         }
     }
 
-    // MARK: Codes that have failed
-
     private static let mostFailedCodes = 256
 
-    /// The slot of the local vault that has their digests.
     private var failedCodesSlot: VaultSlot {
         VaultSlot(account: "codes", binding: vault.place.binding, kind: .hostsKey)
     }
 
     private func failedCodes() async throws(SharingFailure) -> [String] {
-        do throws(VaultError) {
-            guard let text = try await vault.local.load(failedCodesSlot)?.text else { return [] }
-            return (try? JSON(parsing: text.revealedBytes()))?.array?.compactMap(\.string) ?? []
-        } catch {
-            throw .vault(error)
+        let text = try await SharingFailure.mapping { () throws(VaultError) in
+            try await vault.local.load(failedCodesSlot)?.text
         }
+        return text.flatMap { try? JSON(parsing: $0.revealedBytes()) }?.array?.compactMap(\.string) ?? []
     }
 
     private func note(failed code: HostCode) async throws(SharingFailure) {
@@ -172,31 +170,6 @@ public struct Sharing: Sendable {
         _ body: (any SharedHosts) async throws(HostFailure) -> Value
     ) async throws(SharingFailure) -> Value {
         do throws(HostFailure) { return try await body(vault.hosts) } catch { throw .hosts(error) }
-    }
-}
-
-extension SharedVault {
-    /// See ``Sharing/join(as:otherwise:invitation:)``.
-    func accept(
-        as name: String?, otherwise usual: String, invitation: Secret?
-    ) async throws(SharingFailure) -> JoinedHost {
-        try await inTurn(joining.slot) { vault throws(SharingFailure) in
-            let found: (identity: HostIdentity, record: JoiningRecord?, isNew: Bool)
-            if vault.membership != nil {
-                do throws(VaultError) {
-                    let known = try await vault.joining.identify()
-                    found = (known.0, known.1, false)
-                } catch {
-                    throw .vault(error)
-                }
-            } else {
-                found = try await vault.joining.accept(as: name, otherwise: usual, invitation: invitation)
-            }
-            vault.outage.tryNow()
-            return JoinedHost(
-                name: found.identity.name, owner: found.identity.ownerName, code: found.record?.code,
-                isNew: found.isNew)
-        }
     }
 }
 
@@ -230,11 +203,9 @@ public struct HostIdentity: Sendable, Equatable {
         self.wrappedKey = wrappedKey
     }
 
-    /// The owner's identity as a membership has it.
     var ownerID: String { Hex.text(owner) }
 }
 
-/// A host of the same owner.
 public struct Host: Sendable, Equatable {
     public let role: String
     /// Nil until the invitation is accepted.
@@ -262,7 +233,6 @@ public struct Host: Sendable, Equatable {
     }
 }
 
-/// Why hosts could not be changed or listed.
 public enum HostFailure: Error, Sendable, Equatable {
     case database(RowError)
     /// The role belongs to no host, or to one that was removed.
@@ -271,9 +241,7 @@ public enum HostFailure: Error, Sendable, Equatable {
     case notJoined
     /// The invitation was accepted by another host.
     case invitationUsed
-    /// The owner has as many hosts as an owner may have.
     case tooManyHosts
-    /// Another host of the owner has this name.
     case nameTaken
     /// The cryptography library failed here.
     case cryptography
@@ -291,19 +259,15 @@ public enum HostFailure: Error, Sendable, Equatable {
 public protocol SharedHosts: Sendable {
     /// The password of this host's role from now on; nil for what the configuration says.
     func use(_ password: Secret?)
-    /// Accepts an invitation: names the host and replaces the password of its role by `password`. The same call again
-    /// changes nothing. Throws `invitationUsed`, `nameTaken` (1 to 64 bytes), and ``HostFailure`` for everything else.
-    ///
-    /// - Parameter invitation: the password of the invitation; nil for what the configuration says.
-    func accept(
-        as name: String, password: Secret, publicKey: [UInt8], invitation: Secret?
-    ) async throws(HostFailure)
+    /// Accepts an invitation, whose password is `invitation` (nil for what the configuration says): names the host and
+    /// replaces the password of its role by `password`. The same call again changes nothing. Throws `invitationUsed`,
+    /// `nameTaken` (1 to 64 bytes), and ``HostFailure`` for everything else.
+    func accept(as name: String, password: Secret, publicKey: [UInt8], invitation: Secret?) async throws(HostFailure)
     /// What the database knows of this host. Throws `noHost` after it was removed.
     func identity() async throws(HostFailure) -> HostIdentity
     /// All hosts of the owner, those that were invited last.
     func hosts() async throws(HostFailure) -> [Host]
-    /// Makes a login role for one more host, which has `lasting` (a minute to a week) to accept it. Throws
-    /// `tooManyHosts`.
+    /// Makes a login role for one more host, which has a minute to a week to accept it. Throws `tooManyHosts`.
     func invite(lasting: Duration) async throws(HostFailure) -> Invitation
     /// Leaves the data key, sealed for that host, for a host that has joined. False if there is none.
     func give(key wrapped: [UInt8], to role: String) async throws(HostFailure) -> Bool
@@ -311,13 +275,10 @@ public protocol SharedHosts: Sendable {
     func remove(host role: String) async throws(HostFailure) -> Bool
 }
 
-/// Where the rows are.
 public struct DatabasePlace: Sendable, Equatable {
     /// For a status, without a password.
     public let shown: String
-    /// This host's role.
     public let role: String
-    /// The database's name.
     public let database: String
 
     public init(shown: String, role: String, database: String) {

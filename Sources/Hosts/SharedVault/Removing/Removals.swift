@@ -1,19 +1,15 @@
 internal import RingbackBase
 internal import SessionVault
 
-// A host is removed in this order. Whoever removes it can be killed between any two steps; that host goes on when it is
-// started again, and so does any other host that sees the record.
-//
-// 1. The record in the database says that the removal has begun.
-// 2. The database removes the host: from then on it reads nothing.
-// 3. The record says that the removal is done: its count grows.
-// 4. Each session whose content has a lower count is refreshed once, by a host that has its account.
-
-/// The steps 1 to 3.
+/// How a host is removed, in this order. Whoever removes it can be killed between any two steps; that host goes on when
+/// it is started again, and so does any other host that sees the record.
+///
+/// 1. The record in the database says that the removal has begun.
+/// 2. The database removes the host: from then on it reads nothing.
+/// 3. The record says that the removal is done: its count grows.
+/// 4. Each session whose content has a lower count is refreshed once, by a host that has its account.
 struct Removals: Sendable {
-    /// How often another host may change the record while it is changed here.
     private static let mostChanges = 10
-
     let vault: SharedVault
 
     func remove(_ host: Host) async throws(SharingFailure) {
@@ -22,7 +18,6 @@ struct Removals: Sendable {
         try await finish(removal)
     }
 
-    /// Goes on with what was begun, here or on another host.
     func resume() async throws(SharingFailure) {
         for removal in await vault.removals.begun where removal.role != vault.place.role { try await finish(removal) }
     }
@@ -62,7 +57,6 @@ struct Removals: Sendable {
 }
 
 extension SharedVault {
-    /// The record, as far as this host has it.
     var removals: RemovalRecord {
         guard let content = slots[removalSlot]?.entry?.content else { return RemovalRecord() }
         if removalsRead?.name != content.name {
@@ -71,7 +65,6 @@ extension SharedVault {
         return removalsRead?.record ?? RemovalRecord()
     }
 
-    /// True if a removed host may have read the session that is in the slot.
     func isStale(_ slot: VaultSlot) -> Bool {
         slot.kind == .session && slots[slot]?.isOlder(than: removals.count) == true
     }
@@ -82,15 +75,12 @@ extension SharedVault {
     }
 }
 
-/// Which hosts were removed, as all hosts share it in a row of its own.
-///
-/// The count grows with each removal that is done. A content has the count that its host knew when it was written (see
-/// ``RowContent/removals``): if it is lower, a removed host may have read the content.
+/// Which hosts were removed, as all hosts share it in a row of its own. The count grows with each removal that is done.
+/// A removed host may have read a content that has a lower count (``RowContent/removals``).
 struct RemovalRecord: Sendable, Equatable {
     /// A removal that was begun and is not known to be done.
     struct Begun: Sendable, Equatable {
         let role: String
-        /// What the host was called.
         let name: String
     }
 
@@ -99,7 +89,6 @@ struct RemovalRecord: Sendable, Equatable {
 
     init() {}
 
-    /// Nil if the text is no such record.
     init?(reading text: Secret) {
         guard let object = (try? JSON(parsing: text.revealedBytes()))?.object, object["version"]?.integer == 1,
             let count = object["count"]?.integer, count >= 0, let begun = object["begun"]?.array
@@ -122,9 +111,7 @@ struct RemovalRecord: Sendable, Equatable {
         return Secret(bytes: JSON.object(object).serialized())
     }
 
-    mutating func begin(_ removal: Begun) {
-        if !begun.contains(removal) { begun.append(removal) }
-    }
+    mutating func begin(_ removal: Begun) { if !begun.contains(removal) { begun.append(removal) } }
 
     /// Nothing if another host has noted it already.
     mutating func end(_ removal: Begun) {

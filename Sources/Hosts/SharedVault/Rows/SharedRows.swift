@@ -6,14 +6,12 @@ internal import Synchronization
 /// database learns none of them.
 public struct RowKey: Hashable, Sendable {
     public let bytes: [UInt8]
-
     public init(bytes: [UInt8]) { self.bytes = bytes }
 }
 
 /// 16 random bytes.
 public struct LeaseID: Hashable, Sendable {
     public let bytes: [UInt8]
-
     public init(bytes: [UInt8]) { self.bytes = bytes }
 }
 
@@ -95,7 +93,6 @@ public struct SharedRow: Sendable, Equatable {
     }
 }
 
-/// Why the database did not do what it was asked for.
 public enum RowError: Error, Sendable, Equatable {
     /// No answer, or none in time. It may have taken effect.
     case unreachable(RowReason)
@@ -103,7 +100,6 @@ public enum RowError: Error, Sendable, Equatable {
     case refused(RowReason)
 }
 
-/// What became of an attempt to take or to write a row.
 public enum RowOutcome: Sendable, Equatable {
     case done(SharedRow)
     /// The row as it is now; nil if there is none.
@@ -145,7 +141,6 @@ public protocol SharedRows: Sendable {
     /// All rows that changed, as hints. Nil means that everything is to be looked at again: when the connection is lost,
     /// at every reconnect, and every few seconds where LISTEN does not work.
     var changes: AsyncStream<RowKey?> { get }
-
     /// What the last connections showed of the server.
     var facts: RowFacts { get }
 }
@@ -158,7 +153,6 @@ extension SharedRows {
 public struct RowFacts: Sendable, Equatable {
     /// Changes are told at once. False where a pooler is between: then they are noticed after some seconds.
     public var listens: Bool?
-    /// Commits wait for a standby.
     public var hasSynchronousStandby: Bool?
     /// What the server's clock showed when this machine was booted, in milliseconds since 1970.
     public var clock: Int?
@@ -170,7 +164,6 @@ public struct RowFacts: Sendable, Equatable {
     }
 }
 
-/// Why the database did not do what it was asked for.
 public typealias RowReason = DatabaseReason
 
 /// Rows of which a change was told, until they are looked at: each once, however often that was told.
@@ -184,7 +177,6 @@ final class RowNews: Sendable {
     private let told = Mutex(Told())
     private let signal = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
-    /// Nil: any row.
     func note(_ key: RowKey?) {
         told.withLock { told in
             if let key { told.keys.insert(key) } else { told.isAll = true }
@@ -206,14 +198,10 @@ final class RowNews: Sendable {
     func finish() { signal.continuation.finish() }
 }
 
-/// What a row says of other hosts' requests.
 extension SharedRow {
     /// How long the outcome of another host's attempt is waited for; nil if there is none to wait for. An attempt of
-    /// this host is of an earlier life of it, which has lost the response.
-    ///
-    /// - Parameters:
-    ///   - id: the attempt that is being made.
-    ///   - edits: of the head: so many versions before it had the same tokens.
+    /// this host is of an earlier life of it, which has lost the response. `id` is the attempt that is being made;
+    /// `edits` versions before the head had the same tokens.
     func wait(for id: LeaseID, of host: String, edits: Int64, accessTokenLeft: Duration?) -> Duration? {
         let longest = SharedVault.attemptWait
         let waits = openAttempts.filter { $0.id != id && $0.host != host && $0.parentVersion >= version - edits }
@@ -222,8 +210,7 @@ extension SharedRow {
     }
 
     /// The candidates that this host has not been given: those that came after the head's tokens, and the others.
-    ///
-    /// - Throws: `unreachable` if one cannot be opened.
+    /// Throws `unreachable` if one cannot be opened.
     func candidates(
         besides entry: SpoolEntry?, opened sealing: RowSealing
     ) throws(VaultError) -> (newer: [RowContent], older: [RowContent]) {
@@ -246,7 +233,6 @@ extension SharedRow {
         return ([head].compactMap { $0 } + rest).filter { $0.continues(former) }
     }
 
-    /// Whether the content is among the candidates.
     func has(_ content: RowContent, opened sealing: RowSealing) -> Bool {
         candidates.contains { candidate in
             let found = try? sealing.open(candidate.sealed, as: key, version: candidate.parentVersion + 1)
@@ -256,8 +242,7 @@ extension SharedRow {
 }
 
 extension SlotState {
-    /// Nil unless every token of the row was tried: if another host has changed it, has received what was not tried, or may
-    /// have.
+    /// Nil unless every token of the row was tried: another host may have changed it, or received what was not tried.
     func proofOfEnd(_ row: SharedRow?, of host: String, opened sealing: RowSealing) -> EndProof? {
         // A row that is gone had what other hosts received. It is put back first.
         guard let row else { return rowVersion == 0 ? EndProof() : nil }

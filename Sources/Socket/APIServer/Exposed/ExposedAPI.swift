@@ -17,9 +17,7 @@ public struct ExposedAPI: Sendable {
     let allowance = Allowance()
     let isForRelay: Bool
 
-    /// - Parameters:
-    ///   - api: the API of which a part is served.
-    ///   - isForRelay: it is the socket of the `ringback-relay` of an MCP server, see ``relayServices``.
+    /// `isForRelay`: it is the socket of the `ringback-relay` of an MCP server, see ``relayServices``.
     public init(_ api: SocketAPI, showing exposedSocket: ExposedSocket, isForRelay: Bool = false) {
         self.api = api
         self.exposedSocket = exposedSocket
@@ -70,14 +68,12 @@ public struct ExposedAPI: Sendable {
         }
     }
 
-    /// What is served of an endpoint: the parameters of its query, and the handler.
     struct Service: Sendable {
         let query: Set<String>
         let handler: @Sendable (ExposedAPI) -> @Sendable (Call) async throws(Problem) -> ServerResponse
     }
 
-    /// Everything that a restricted socket serves. Everything else is denied, also other parameters of `session`, since
-    /// they request more than a downscoped access token.
+    /// Everything else is denied, also other parameters of `session`: they request more than a downscoped access token.
     static let services: [Endpoint: Service] = [
         .getStatus: Service(query: [], handler: ExposedAPI.status),
         .listAccounts: Service(query: [], handler: ExposedAPI.listAccounts),
@@ -108,21 +104,16 @@ public struct ExposedAPI: Sendable {
         of request: ServerRequest, _ operation: PolicyOperation, _ account: String?
     ) throws(Problem) -> ConnectionFacts {
         guard case .local(let uid, let pid) = request.peer else { throw denied("nothing is served to you") }
-        let decision = policy.decide(
-            PolicyPeer(uid: uid, pid: pid), account: account, operation: operation)
+        let decision = policy.decide(PolicyPeer(uid: uid, pid: pid), account: account, operation: operation)
         let known = request.memory.value as? ConnectionFacts
-        let facts = ConnectionFacts(
-            decision: decision,
-            caller: known?.caller ?? api.caller(of: request, uid, pid),
-            exposedSocket: exposedSocket.name)
+        let caller = known?.caller ?? api.caller(of: request, uid, pid)
+        let facts = ConnectionFacts(decision: decision, caller: caller, exposedSocket: exposedSocket.name)
         request.memory.value = facts
         guard decision.isAllowed else {
             throw denied(account.map { _ in "this account is not shown" } ?? "nothing is served to you")
         }
         return facts
     }
-
-    // MARK: Reading
 
     private func status(_ call: Call) async throws(Problem) -> ServerResponse {
         let views = await shown()
@@ -147,8 +138,7 @@ public struct ExposedAPI: Sendable {
         return views
     }
 
-    /// False if the account has another provider or client than when it was exposed. The socket is about to be closed
-    /// then.
+    /// False if the account has another provider or client than when it was exposed. Then the socket is about to close.
     private func isBound(_ name: AccountName) async -> Bool {
         guard let binding = await api.broker.binding(of: name) else { return true }
         return exposedSocket.isBound(name, to: binding)
@@ -161,12 +151,8 @@ public struct ExposedAPI: Sendable {
         }
     }
 
-    func ask<Value>(
-        _ call: Call, _ body: () async throws(BrokerError) -> Value
-    ) async throws(Problem) -> Value {
-        do throws(BrokerError) {
-            return try await body()
-        } catch {
+    func ask<Value>(_ call: Call, _ body: () async throws(BrokerError) -> Value) async throws(Problem) -> Value {
+        do throws(BrokerError) { return try await body() } catch {
             throw Problem(elsewhere: error, language: call.language)
         }
     }
@@ -192,15 +178,12 @@ public struct ExposedAPI: Sendable {
         var object = JSONObject(view.json(in: language).members.filter { ExposedAPI.told.contains($0.name) })
         object["source"] = .string("exposed socket \(exposedSocket.name)")
         object["error"] = view.error.map { Problem(elsewhere: $0, language: language).told(by: exposedSocket).json }
-        // The signed-in user, for a program that shows it or logs in to a mail server. The user's other claims are not
-        // shown with a downscoped token.
+        // For a program that shows the user or logs in to a mail server. Other claims are not shown with such a token.
         if let user = object["user"]?.object {
             object["user"] = .object(JSONObject(user.members.filter { ["sub", "id", "email"].contains($0.name) }))
         }
         return object
     }
-
-    // MARK: Tokens
 
     /// The account of an issuer. If only accounts that are not shown have the issuer, it is as unknown as any other.
     private func account(_ call: Call) async throws(Problem) -> AccountName {
@@ -215,19 +198,14 @@ public struct ExposedAPI: Sendable {
             throw denied("\(parameter) is not served")
         }
         guard call.route.endpoint.operation == .token else { return }
-        if try call.query("kind", as: TokenKind.self) == .idToken {
-            throw denied("an ID token is not served")
-        }
+        if try call.query("kind", as: TokenKind.self) == .idToken { throw denied("an ID token is not served") }
     }
 
     private final class Refused: Sendable {
         private let uids = Mutex<Set<UInt32>>([])
         func isNew(_ uid: UInt32) -> Bool { uids.withLock { $0.count < 64 && $0.insert(uid).inserted } }
     }
-}
 
-/// The tokens that a restricted socket serves: access tokens of the accounts that it shows, within its ceiling.
-extension ExposedAPI {
     func session(of name: AccountName, _ call: Call) async throws(Problem) -> ServerResponse {
         let (issuedToken, wanted) = try await issue(try call.sessionQuery(), of: name, call)
         api.noteIssuedToken(call.facts, issuedToken, wanted.key, .token)
@@ -259,8 +237,7 @@ extension ExposedAPI {
         return (issuedToken, wanted)
     }
 
-    /// What a tool sends to a server, if the origin's account is one of those that are shown. An origin of another
-    /// account is as unknown as none.
+    /// What a tool sends to a server, if the origin's account is shown. Another account's origin is as unknown as none.
     func lookup(_ call: Call) async throws(Problem) -> ServerResponse {
         let lookup: OriginLookup
         do throws(Problem) {
@@ -297,15 +274,13 @@ extension ExposedAPI {
             of: (token.scope ?? "").split(separator: " ").map(String.init), beyond: permitted)
     }
 
-    /// Without a ceiling the session's own token is the limit: a service's provider might give more scopes if asked for
-    /// them.
+    /// Without a ceiling the session's own token is the limit: a service's provider might give more scopes on request.
     private func refuseWider(_ query: SessionQuery, than name: AccountName, _ call: Call) async throws(Problem) {
         guard exposedSocket.ceiling == nil, let asked = query.key.scopes else { return }
         var own = query
         own.key = .own
         own.minValid = nil
-        let usual = own
-        let issuedToken = try await ask(call) { () throws(BrokerError) in try await api.broker.session(name, usual) }
+        let issuedToken = try await ask(call) { () throws(BrokerError) in try await api.broker.session(name, own) }
         let scopes = (issuedToken.scope ?? "").split(separator: " ").map(String.init)
         let beyond = asked.filter { !TokenDownscoping.isCovered($0, by: scopes) }
         guard beyond.isEmpty else {
@@ -313,8 +288,7 @@ extension ExposedAPI {
         }
     }
 
-    /// Which token: with the scopes that were asked for, else with those of the ceiling. The session's own, if it is
-    /// within the ceiling.
+    /// The token with the scopes that were asked for, else with those of the ceiling; the session's own if within it.
     private func key(_ key: TokenKey, of name: AccountName, _ call: Call) async throws(Problem) -> TokenKey {
         guard key != .own else {
             guard let ceiling = exposedSocket.ceiling else { return .own }

@@ -11,7 +11,6 @@ internal import SupabaseSignIn
 /// socket is: no member of a request is a path.
 struct ExposedSocketResource: Resource {
     let api: SocketAPI
-
     static let routes: [Route] = [
         Route(
             .listExposedSockets, "Every restricted socket, by name, and those that are closed",
@@ -122,9 +121,7 @@ struct ExposedSocketResource: Resource {
 
     private func refuseWithoutServer(_ order: ExposedSocket.Order, _ call: Call) async throws(Problem) {
         guard order.mcp != nil, let account = order.accounts.first else { return }
-        do throws(BrokerError) {
-            _ = try await broker.mcpServer(account)
-        } catch {
+        guard (try? await broker.mcpServer(account)) != nil else {
             throw call.invalid("mcp", "\(account) is not at an MCP server")
         }
     }
@@ -137,8 +134,7 @@ struct ExposedSocketResource: Resource {
             }
             guard !isProject else {
                 throw call.invalid(
-                    "scope",
-                    "\(account) is at a Supabase project, which has no downscoped tokens; leave the scope out")
+                    "scope", "\(account) is at a Supabase project, which has no downscoped tokens; leave the scope out")
             }
         }
     }
@@ -159,9 +155,7 @@ struct ExposedSocketResource: Resource {
             "socket": place?.socket, "directory": place?.directory, "flatpak_socket": place?.flatpakSocket,
         ]
     }
-}
 
-extension ExposedSocketResource {
     /// A socket that is closed although the user may expect it to be open.
     private func closed(_ closed: ClosedSocket) -> JSONObject {
         [
@@ -210,7 +204,6 @@ extension Component {
 
 /// Restricted sockets in the audit log. Tokens that they issue have entries of their own.
 extension RecordKeeper {
-    /// Takes a fact over; to be used as the registry's `record`.
     @Sendable public func note(_ fact: ExposedSocketRegistry.Fact) {
         switch fact {
         case .opened(let exposedSocket): write("exposed_socket_opened", exposedSocket.name, of: exposedSocket)
@@ -226,11 +219,8 @@ extension RecordKeeper {
             "exposed_socket_refused", ["exposed_socket": exposedSocket.name, "uid": Int(uid)], at: exposedSocket.name)
     }
 
-    /// A message that was not sent to the MCP server of a socket. Equal ones are counted together.
-    ///
-    /// - Parameters:
-    ///   - method: from outside, as `tool` is.
-    ///   - reason: a sentence.
+    /// A message that was not sent to the MCP server of a socket. Equal ones are counted together. `method` and `tool`
+    /// come from outside; `reason` is a sentence.
     @Sendable public func noteDenied(
         method: String, tool: String?, reason: String, uid: Int?, pid: Int?, at exposedSocket: ExposedSocket
     ) {

@@ -7,8 +7,7 @@ internal import SupabaseAuth
 
 /// The one place where the broker's failures become problem documents.
 extension Problem {
-    /// `endedSignIn`: a user was signing in. Only then is there a sentence for the user about a response that is not
-    /// valid.
+    /// `endedSignIn`: a user was signing in. Only then is there a sentence about a response that is not valid.
     init(_ error: BrokerError, language: Language, endedSignIn: Bool = false) {
         self = Problem(error)
         userMessage = UserMessage(error, endedSignIn: endedSignIn)?.text(in: language)
@@ -34,8 +33,7 @@ extension Problem {
             self.init(
                 .sessionExpired, "The provider ended the session of \(name)\(reason).",
                 extensions: ["account": name.rawValue, "provider_code": word, "provider_message": message])
-        case .refreshRefused(let name, let host, let refusal):
-            self.init(refused: name, by: host, refusal)
+        case .refreshRefused(let name, let host, let refusal): self.init(refused: name, by: host, refusal)
         case .clientForgotten(let name, let host, let code, let message, let terms?):
             self.init(
                 .providerError,
@@ -53,8 +51,7 @@ extension Problem {
                     + "next sign-in registers another one.",
                 recovery: .signIn,
                 extensions: ["provider_code": code, "provider_message": message, "account": name.rawValue])
-        case .accessDenied(let name):
-            self.init(.accessDenied, "The sign-in of \(name) was denied at the provider.")
+        case .accessDenied(let name): self.init(.accessDenied, "The sign-in of \(name) was denied at the provider.")
         case .conflict(let reason, let cause):
             self.init(.stateConflict, reason.sentence, extensions: cause?.members ?? JSONObject())
         case .invalid(let field, let reason): self.init(invalid: field, reason.sentence)
@@ -73,8 +70,7 @@ extension Problem {
         case .flowExpired(let reason): self.init(.flowExpired, reason.sentence)
         case .flowCancelled(let reason): self.init(.flowCancelled, reason.sentence)
         case .provider(let failure): self.init(failure)
-        case .serviceRefused(let name, let code, let message):
-            self.init(refused: name, code: code, message: message)
+        case .serviceRefused(let name, let code, let message): self.init(refused: name, code: code, message: message)
         case .problem(let problem): self.init(problem)
         case .resendTooEarly(let seconds):
             self.init(
@@ -171,7 +167,6 @@ extension Problem {
         }
     }
 
-    /// A refresh that is refused again and again.
     private init(refused name: AccountName, by host: String, _ refusal: RefreshRefusal) {
         let kept = "The session was not deleted, and the refresh is tried again."
         var code: String?
@@ -211,8 +206,7 @@ extension Problem {
         return said.isEmpty ? "" : " (\(said))"
     }
 
-    /// The provider's error code and text, without a period at their end. A code that only stands for a missing one is
-    /// left out beside a text.
+    /// The provider's error code and text, without a period at the end; no code that only stands for a missing one.
     private static func said(_ code: String?, _ message: String?) -> String {
         let words = message.map(clause)
         let code = code == "unspecified_error" && words != nil ? nil : code
@@ -262,7 +256,6 @@ extension RegistrationTerms {
 }
 
 extension ConflictCause {
-    /// `cause`, and what it is about.
     fileprivate var members: JSONObject {
         switch self {
         case .signInPending(let account):
@@ -276,7 +269,6 @@ extension ConflictCause {
 }
 
 extension VaultObstacle {
-    /// `cause`, and what it is about.
     var members: JSONObject {
         switch self {
         case .keySourceDiffers(let recorded, let configured):
@@ -292,7 +284,6 @@ extension VaultObstacle {
 }
 
 extension WebURL {
-    /// The URL of a ``place`` without a scheme.
     init?(ofPlace place: String) {
         // An IPv6 address without a port has no brackets.
         let isAddress = !place.hasPrefix("[") && place.count { $0 == ":" } > 1
@@ -316,7 +307,6 @@ extension Component {
 /// Problems as an exposed socket reports them. Its clients are in a container or at the far end of a connection, where
 /// nothing of the daemon can be changed: details of the daemon's machine are left out.
 extension Problem {
-    /// - Parameter language: of the sentence for the user.
     init(elsewhere error: BrokerError, language: Language) {
         self.init(error, language: language)
         switch error {
@@ -345,12 +335,10 @@ extension Problem {
     }
 
     private static let ofMachine = [
-        "setting", "file", "line", "credential", "cause", "path", "key_source", "other_key_source",
-        "registration",
+        "setting", "file", "line", "credential", "cause", "path", "key_source", "other_key_source", "registration",
     ]
 
-    /// The same problem with the name of the socket, so that the client knows that commands have no effect on its
-    /// machine.
+    /// Names the socket, so that the client knows that commands have no effect on its machine.
     func told(by exposedSocket: ExposedSocket) -> Problem {
         var problem = self
         problem.extensions["exposed_socket"] = .string(exposedSocket.name)
@@ -389,13 +377,10 @@ extension Problem {
         case .tooManyHosts:
             self.init(.stateConflict, "The owner has as many hosts as the database allows. Remove one first.")
         case .nameTaken:
-            self.init(
-                .stateConflict, "Another host has this name. Choose another one.", extensions: ["field": "name"])
+            self.init(.stateConflict, "Another host has this name. Choose another one.", extensions: ["field": "name"])
         }
     }
-}
 
-extension Problem {
     /// A provider's error response to a service. A service has no sign-in, so the text says what to correct.
     init(refused name: AccountName, code: String, message: String?) {
         var words = "The provider rejected the token request of \(name): “\(code)”"
@@ -419,9 +404,7 @@ extension Problem {
         default: nil
         }
     }
-}
 
-extension Problem {
     /// An error response that the provider's own table has translated already.
     init(_ problem: ProviderProblem) {
         let words = problem.providerMessage.map { ": \($0)" } ?? Problem.reasons(problem.weaknesses)
@@ -436,8 +419,7 @@ extension Problem {
             ])
     }
 
-    /// What is wrong with a password, in Ringback's own text. They are used if the project's text is missing, or is not
-    /// passed on because it may repeat a part of the password.
+    /// Ringback's own text about a password, if the project's is missing or may repeat a part of the password.
     private static func reasons(_ weaknesses: [String]) -> String {
         guard !weaknesses.isEmpty else { return "." }
         let sentences = weaknesses.map { weakness in

@@ -7,7 +7,6 @@ internal import SupabaseSignIn
 
 struct AccountResource: Resource {
     let api: SocketAPI
-
     static let routes: [Route] = [
         Route(
             .listAccounts, "Every account, by name",

@@ -6,12 +6,10 @@ internal import RingbackAPI
 internal import RingbackBase
 internal import SupabaseAuth
 
-/// URLs from outside: callbacks, links for apps, and test links of `ringback doctor`. A user who followed a link of a
-/// custom scheme sees neither a page nor a terminal: with `"notify": true` a notification tells them the result, and
-/// the response says whether it was shown.
+/// URLs from outside: callbacks, links for apps, and test links of `ringback doctor`. A user who followed a link sees
+/// neither page nor terminal: with `"notify": true` a notification tells the result.
 struct CallbackResource: Resource {
     let api: SocketAPI
-
     static let routes: [Route] = [
         Route(
             .deliverCallback, "Deliver a callback from outside; 202: it is a link for an app",
@@ -73,8 +71,7 @@ struct CallbackResource: Resource {
 
     /// The response to a test link that came back; nil if the URL is something else.
     private func diagnosticLink(_ url: String, _ call: Call) throws(Problem) -> ServerResponse? {
-        var executable: String?
-        if case .local(_, let pid) = call.request.peer { executable = ProcessFacts.executable(of: pid) }
+        let executable = call.process.flatMap { ProcessFacts.executable(of: $0) }
         switch api.diagnosticLinks.receive(url, from: executable) {
         case .other: return nil
         case .unknown:
@@ -88,8 +85,7 @@ struct CallbackResource: Resource {
         guard let deepLinks = api.deepLinks else { return nil }
         switch await deepLinks.receive(url) {
         case .callback: return nil
-        case .refused(let reason):
-            throw await problem(ofForeign: reason, isTold: isTold, call)
+        case .refused(let reason): throw await problem(ofForeign: reason, isTold: isTold, call)
         case .kept(let link, let isHeard):
             let members: JSONObject = ["id": String(link.id), "scheme": link.scheme, "heard": isHeard]
             return ServerResponse(status: 202, ["deep_link": members])
@@ -99,7 +95,6 @@ struct CallbackResource: Resource {
 
 struct DeepLinkResource: Resource {
     let api: SocketAPI
-
     static let routes: [Route] = [
         Route(
             .streamDeepLinks, "The links of a scheme for the app that listens, as server-sent events",
@@ -142,8 +137,7 @@ extension EventFeed {
             case .links(let links): .bytes(links.flatMap(EventFeed.encode))
             case .quiet: .quiet
             case .replaced:
-                .end(
-                    SchemeEvent.listenerReplaced.bytes(["scheme": .string(listener.scheme), "at": .integer(now())]))
+                .end(SchemeEvent.listenerReplaced.bytes(["scheme": .string(listener.scheme), "at": .integer(now())]))
             case .removed: .end(SchemeEvent.dropped.bytes(["reason": "the scheme is not configured any more"]))
             case .cancelled: .end(nil)
             }

@@ -8,11 +8,9 @@ public import RingbackBase
 internal import SessionVault
 internal import Synchronization
 
-/// What `ringback doctor` asks of the daemon: its findings about itself and about the accounts' providers, and test
-/// links for the desktop.
+/// What `ringback doctor` asks of the daemon: its findings, and test links for the desktop.
 struct DiagnosticsResource: Resource {
     let api: SocketAPI
-
     static let routes: [Route] = [
         Route(
             .getDiagnostics, "What the daemon sees of itself and of the accounts' providers",
@@ -55,16 +53,10 @@ struct DiagnosticsResource: Resource {
         if call.query("account") == nil {
             checks.append(check(DiagnosticsResource.peers, of: nil))
             checks += api.networkFindings().map { check($0, of: nil) }
-            checks += await api.closedSockets().map {
-                check(DiagnosticsResource.finding($0), of: nil)
-            }
-            checks += api.fileTroubles().map {
-                check(Finding(.file, .warning, .stated($0), .fileNotKept), of: nil)
-            }
+            checks += await api.closedSockets().map { check(DiagnosticsResource.finding($0), of: nil) }
+            checks += api.fileTroubles().map { check(Finding(.file, .warning, .stated($0), .fileNotKept), of: nil) }
         }
-        for (name, findings) in await findings(of: names) {
-            checks += findings.map { check($0, of: name) }
-        }
+        for (name, findings) in await findings(of: names) { checks += findings.map { check($0, of: name) } }
         return ServerResponse([
             "version": daemon.version, "pid": Int(getpid()), "accounts": names.map(\.rawValue), "checks": checks,
             "configuration_read_at": daemon.configurationReadAt()?.seconds,
@@ -123,7 +115,6 @@ struct DiagnosticsResource: Resource {
             problem.recovery == Recovery.signIn.rawValue ? .signInNeeded : nil)
     }
 
-    /// A session that was signed out here and may still be valid at the provider.
     private func revocationFinding(_ name: AccountName) async -> Finding? {
         switch (try? await broker.account(name))?.revocation {
         case .pending:
@@ -141,8 +132,7 @@ struct DiagnosticsResource: Resource {
     }
 
     private static func finding(_ closed: ClosedSocket) -> Finding {
-        Finding(
-            .expose, .warning, .stated("\(closed.name) is not exposed. \(closed.detail.sentence)"), .notExposed)
+        Finding(.expose, .warning, .stated("\(closed.name) is not exposed. \(closed.detail.sentence)"), .notExposed)
     }
 
     /// An older kernel is not a mistake of the user, so this is no error.
@@ -197,8 +187,6 @@ struct DiagnosticsResource: Resource {
         ]
     }
 
-    // MARK: Links
-
     func makeDiagnosticLink(_ call: Call) async throws(Problem) -> ServerResponse {
         guard let text = try call.text("scheme"), let scheme = try? URLScheme(parsing: text) else {
             throw call.invalid("scheme", "an app's scheme is required, such as org.example.app")
@@ -226,7 +214,6 @@ extension String {
 }
 
 extension SocketAPI.Daemon {
-    /// Where a file or a directory of the daemon's is.
     public struct Place: Sendable {
         /// `socket`, `state`, `configuration`.
         public let name: String
@@ -261,7 +248,6 @@ final class DiagnosticLinks: Sendable {
         let scheme: URLScheme
         let arrival: Promise<Arrival>
         let endsAt: BootInstant
-
         var url: String { "\(scheme)://\(DiagnosticLinks.host)/\(id)" }
     }
 
@@ -277,10 +263,8 @@ final class DiagnosticLinks: Sendable {
     }
 
     static let host = "ringback-doctor"
-    /// The lifetime of a link, and how many may be out at a time. A round trip takes a second.
     private static let lifetime: Duration = .seconds(120)
     private static let maxCount = 64
-
     private let links = Mutex<[String: Link]>([:])
     private let clock: BrokerClock
 
@@ -304,7 +288,6 @@ final class DiagnosticLinks: Sendable {
         return links.withLock { $0[id] }.flatMap { $0.endsAt > now ? $0 : nil }
     }
 
-    /// Takes a URL that came from outside.
     func receive(_ text: String, from executable: @autoclosure () -> String?) -> Outcome {
         guard let url = try? WebURL(parsing: text), url.scheme != "http", url.scheme != "https",
             url.host == DiagnosticLinks.host
@@ -343,12 +326,10 @@ extension Component {
 }
 
 extension SocketAPI {
-    /// How providers are reached, for `ringback doctor`.
     public struct Network: Sendable {
         /// From the configuration, for accounts without a setting of their own.
         public var proxy: HTTPProxy?
-        /// Variables that name proxies for other programs, and that are ignored. Their values may hold passwords and
-        /// are not kept.
+        /// Variables that name proxies for other programs, and are ignored. Values may hold passwords and are not kept.
         public var ignoredVariables: [String]
 
         public init(proxy: HTTPProxy? = nil, ignoredVariables: [String] = []) {
@@ -360,9 +341,7 @@ extension SocketAPI {
     func networkFindings() -> [Finding] {
         let network = daemon.network()
         var findings: [Finding] = []
-        if let proxy = network.proxy {
-            findings.append(.proxied(by: proxy, isOfAll: true))
-        }
+        if let proxy = network.proxy { findings.append(.proxied(by: proxy, isOfAll: true)) }
         if !network.ignoredVariables.isEmpty {
             let names = network.ignoredVariables.joined(separator: ", ")
             let remedy =

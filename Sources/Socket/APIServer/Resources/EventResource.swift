@@ -7,7 +7,6 @@ internal import Synchronization
 
 struct EventResource: Resource {
     let api: SocketAPI
-
     static let routes: [Route] = [
         Route(
             .streamEvents, "Events, as server-sent events; first the state of every account",
@@ -18,18 +17,16 @@ struct EventResource: Resource {
     ]
 
     func streamEvents(_ call: Call) async throws(Problem) -> ServerResponse {
-        var account: AccountName?
-        if let text = call.query("account") {
-            account = AccountName(text)
-            guard account != nil else { throw Problem(.accountNotFound, "There is no such account.") }
-        }
+        let name = call.query("account")
+        let account = name.flatMap { AccountName($0) }
+        guard name == nil || account != nil else { throw Problem(.accountNotFound, "There is no such account.") }
         if try call.flag("telemetry") {
             guard let records else { throw Problem(.notFound, "This daemon keeps no records.") }
             return ServerResponse(events: records.telemetry.listen(to: account?.rawValue))
         }
-        let (lastSeen, wanted) = (call.request.fields["Last-Event-ID"].flatMap(UInt64.init), account)
+        let lastSeen = call.request.fields["Last-Event-ID"].flatMap(UInt64.init)
         let events = try await call.ask { () throws(BrokerError) in
-            try await broker.events(of: wanted, after: lastSeen, process: call.process)
+            try await broker.events(of: account, after: lastSeen, process: call.process)
         }
         return ServerResponse(events: EventFeed(broker, events.live, initial: events.initial, call.language))
     }
@@ -40,14 +37,12 @@ struct EventResource: Resource {
 final class EventFeed: Sendable {
     enum Next: Sendable {
         case bytes([UInt8])
-        /// Nothing came in time.
         case quiet
         /// The stream is over after these bytes.
         case end([UInt8]?)
     }
 
     private static let heartbeat: Duration = .seconds(15)
-
     private let state: Mutex<(first: [UInt8]?, isOver: Bool)>
     private let leave: @Sendable () -> Void
     private let source: @Sendable (_ bound: Duration) async -> Next
@@ -61,7 +56,6 @@ final class EventFeed: Sendable {
         self.source = source
     }
 
-    /// The next bytes; nil at the end.
     func next() async -> [UInt8]? {
         let (first, isOver) = state.withLock { state in
             defer { state.first = nil }
@@ -78,17 +72,14 @@ final class EventFeed: Sendable {
         }
     }
 
-    /// If a client disappears between two events, nothing is cancelled: the stream is released, and with it the
-    /// listener.
+    /// If a client disappears between two events, nothing is cancelled: the stream is released, and so is the listener.
     deinit { leave() }
 
     func stop() {
         state.withLock { $0.isOver = true }
         leave()
     }
-}
 
-extension EventFeed {
     /// The events of accounts: first the accounts as they are, then what happens.
     convenience init(_ broker: Broker, _ live: EventSubscription, initial: [BrokerEvent], _ language: Language) {
         let text = initial.flatMap { EventFeed.encode(nil, $0, language) }
@@ -138,7 +129,6 @@ protocol StreamedEvent: RawRepresentable<String>, CaseIterable, Sendable {
 }
 
 extension StreamedEvent {
-    /// How the OpenAPI document describes the event: its fields, with its data as JSON.
     var component: Component {
         let words = rawValue.split(separator: "_").map { $0.prefix(1).uppercased() + $0.dropFirst() }
         return Component(
@@ -197,7 +187,6 @@ enum StreamEnd: String, StreamedEvent {
     var data: [Member] { [.required("reason", .string)] }
 }
 
-/// The events about the links of one scheme.
 enum SchemeEvent: String, StreamedEvent {
     case deepLink = "deep_link"
     case listenerReplaced = "listener_replaced"
@@ -219,7 +208,6 @@ enum SchemeEvent: String, StreamedEvent {
     }
 }
 
-/// The steps of sign-ins and refreshes that telemetry tells.
 enum TelemetryEvent: String, StreamedEvent {
     case authMethodSelected = "auth_method_selected"
     case authStarted = "auth_started"

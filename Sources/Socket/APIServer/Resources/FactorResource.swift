@@ -5,10 +5,8 @@ internal import RingbackBase
 internal import SupabaseAuth
 internal import SupabaseSignIn
 
-/// Second factors of a user at a Supabase project.
 struct FactorResource: Resource {
     let api: SocketAPI
-
     static let routes: [Route] = [
         Route(
             .listFactors, "The user's second factors",
@@ -44,16 +42,13 @@ struct FactorResource: Resource {
         },
     ]
 
-    /// The response has the secret for an authenticator app: anyone who sees it can make the codes.
     func enrollFactor(_ call: Call) async throws(Problem) -> ServerResponse {
         let kind: NewFactor.Kind
         switch FactorKind(rawValue: try call.text("factor_type") ?? FactorKind.totp.rawValue) {
         case .totp?: kind = .totp(issuer: try call.text("issuer"))
         case .phone?:
             let phone = try call.required("phone")
-            do throws(FieldError) {
-                kind = .phone(try PhoneNumber(parsing: phone))
-            } catch {
+            do throws(FieldError) { kind = .phone(try PhoneNumber(parsing: phone)) } catch {
                 throw call.invalid("phone", error.reason)
             }
         case .webAuthn?: kind = .webAuthn
@@ -64,9 +59,7 @@ struct FactorResource: Resource {
             try await broker.supabase.enroll(name, factor)
         }
         let totp: JSONObject? = enrolment.totp.map { totp in
-            [
-                "uri": totp.uri.revealed(), "secret": totp.secret.revealed(), "qr_code": totp.picture?.revealed(),
-            ]
+            ["uri": totp.uri.revealed(), "secret": totp.secret.revealed(), "qr_code": totp.picture?.revealed()]
         }
         return ServerResponse(
             status: 201,
@@ -78,17 +71,12 @@ struct FactorResource: Resource {
 
     func challengeFactor(_ call: Call) async throws(Problem) -> ServerResponse {
         let id = call["id"]
-        var channel: MessageChannel?
-        if let text = try call.text("channel") {
-            guard let known = MessageChannel(rawValue: text) else {
-                throw call.invalid("channel", "must be sms or whatsapp")
-            }
-            channel = known
-        }
-        let wanted = channel
+        let word = try call.text("channel")
+        let channel = word.flatMap { MessageChannel(rawValue: $0) }
+        guard word == nil || channel != nil else { throw call.invalid("channel", "must be sms or whatsapp") }
         let party = try call.party()
         let challenge = try await call.ask { name throws(BrokerError) in
-            try await broker.supabase.challenge(name, factor: id, channel: wanted, party: party)
+            try await broker.supabase.challenge(name, factor: id, channel: channel, party: party)
         }
         let webAuthn: JSONObject? = challenge.webAuthn.map { asked in
             ["type": asked.ceremony.rawValue, "options": asked.options]
@@ -115,7 +103,6 @@ struct FactorResource: Resource {
         return ServerResponse(account)
     }
 
-    /// Verifies with an authenticator's response to the options of a challenge.
     private func verifyFactor(
         _ id: String, _ challenge: String?, _ credential: JSONObject, _ call: Call
     ) async throws(Problem) -> ServerResponse {
@@ -130,7 +117,6 @@ struct FactorResource: Resource {
     }
 
     /// A phone's code belongs to the challenge whose message brought it. Another challenge would send another message.
-    /// An authenticator has no codes.
     private func refuseUnasked(_ id: String, of name: AccountName, _ call: Call) async throws(Problem) {
         let user = try await call.ask { () throws(BrokerError) in try await broker.account(name).user }
         let factor = user?["factors"]?.array?.first { $0["id"]?.string == id }
@@ -143,14 +129,11 @@ struct FactorResource: Resource {
 }
 
 extension Call {
-    /// The relying party of the credential; nil if the request names none.
     fileprivate func party() throws(Problem) -> RelyingParty? {
         guard has("rp_id") || has("rp_origins") else { return nil }
         let id = try text("rp_id") ?? ""
         let origins = try list("rp_origins", \.string)
-        do throws(FieldError) {
-            return try RelyingParty(id: id, origins: origins)
-        } catch {
+        do throws(FieldError) { return try RelyingParty(id: id, origins: origins) } catch {
             throw invalid(error.field, "it is \(error.reason)")
         }
     }
@@ -170,11 +153,9 @@ extension Component {
             text: "For PublicKeyCredential.parseCreationOptionsFromJSON() or parseRequestOptionsFromJSON()"))
 }
 
-/// Passkeys of a user at a Supabase project. The app performs the ceremony with the authenticator. The options and
-/// the response are passed on unchanged.
+/// Passkeys of a user at a Supabase project. The app performs the ceremony; options and response are passed on.
 struct PasskeyResource: Resource {
     let api: SocketAPI
-
     static let routes: [Route] = [
         Route(
             .beginPasskey,

@@ -7,7 +7,6 @@ internal import SupabaseAuth
 
 struct FlowResource: Resource {
     let api: SocketAPI
-
     static let routes: [Route] = [
         Route(
             .listFlows, "Every flow that is remembered, oldest first",
@@ -67,7 +66,6 @@ struct FlowResource: Resource {
 }
 
 extension FlowView {
-    /// The messages whose codes a change of the user waits for, and the sentence for the user.
     private func addConfirmations(to object: inout JSONObject, _ language: Language) {
         let messages = details.codes.map { origin in
             ["type": origin.kind, "email": origin.email, "phone": origin.phone] as JSONObject

@@ -10,7 +10,6 @@ public import SharedVault
 /// The hosts that share the vault. None of this is served at exposed sockets.
 struct HostResource: Resource {
     let api: SocketAPI
-
     /// How long an invitation may last, in seconds.
     private static let lifetimes = 60...604_800
     private static let usualLifetime = 3_600
@@ -28,8 +27,7 @@ struct HostResource: Resource {
                 "JoinedHost", .required("host", "owner"),
                 .optional("code", text: "What a host that has the key needs to give it to this one")),
             errors: .ofHosts.and([.invalidCredentials, .validationFailed]), HostResource.join),
-        Route(
-            .listVaultHosts, "The hosts that share the vault", .json(.hosts), errors: .ofHosts, HostResource.list),
+        Route(.listVaultHosts, "The hosts that share the vault", .json(.hosts), errors: .ofHosts, HostResource.list),
         Route(
             .inviteVaultHost, "Invite one more host to share the vault",
             body: .members(.optional("lasting", as: .range(lifetimes), text: "Seconds")), statuses: [201],
@@ -128,12 +126,8 @@ struct HostResource: Resource {
     }
 
     private static func isName(_ text: String) -> Bool {
-        text.utf8.count <= 64 && text.utf8.first.map(isLetterOrDigit) == true
-            && text.utf8.allSatisfy { isLetterOrDigit($0) || "._-".utf8.contains($0) }
-    }
-
-    private static func isLetterOrDigit(_ byte: UInt8) -> Bool {
-        (0x30...0x39).contains(byte) || (0x61...0x7A).contains(byte | 0x20)
+        text.utf8.count <= 64 && text.utf8.first?.isLetterOrDigit == true
+            && text.utf8.allSatisfy { $0.isLetterOrDigit || "._-".utf8.contains($0) }
     }
 
     private func hosts() throws(Problem) -> any VaultHosts {
@@ -147,11 +141,7 @@ struct HostResource: Resource {
     private func ask<Value: Sendable>(
         _ call: Call, _ body: () async throws(SharingFailure) -> Value
     ) async throws(Problem) -> Value {
-        do throws(SharingFailure) {
-            return try await body()
-        } catch {
-            throw Problem(error, language: call.language)
-        }
+        do throws(SharingFailure) { return try await body() } catch { throw Problem(error, language: call.language) }
     }
 }
 
@@ -193,22 +183,17 @@ extension Component {
 
 /// What hosts that share the vault do for each other. The daemon's main provides it, if the vault is shared.
 public protocol VaultHosts: Sendable {
-    /// Accepts an invitation, once; the same call again changes nothing. Without a name the host keeps the one of an
-    /// earlier call, or gets the machine's.
+    /// See ``Sharing/join(as:otherwise:invitation:)``; without a name the host gets the machine's.
     func join(as name: String?, invitation: Secret?) async throws(SharingFailure) -> JoinedHost
     func invite(lasting: Duration) async throws(SharingFailure) -> HostInvitation
-    /// Gives the hosts' key to the host with this code. Returns its name.
     func share(with code: HostCode) async throws(SharingFailure) -> String
     func list() async throws(SharingFailure) -> [Host]
-    /// Removes another host, by name or role. Returns what it was called.
     func remove(host: String) async throws(SharingFailure) -> String
-    /// True if a removed host may have read the session in the slot, which was not refreshed since.
     func isStale(_ slot: VaultSlot) async -> Bool
     /// What is stale is refreshed from now on, again and again until nothing is left.
     func refreshStale()
 }
 
-/// An invitation, and what the invited host's configuration is to have.
 public struct HostInvitation: Sendable, Equatable {
     public let role: String
     public let password: Secret

@@ -7,7 +7,6 @@ internal import RingbackBase
 /// The files in which tokens are kept (`[[file]]`). Their contents are not shown.
 struct KeptFileResource: Resource {
     let api: SocketAPI
-
     static let routes: [Route] = [
         Route(
             .listKeptFiles, "Every file in which a token is kept, in the order of the configuration",

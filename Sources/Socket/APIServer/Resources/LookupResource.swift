@@ -7,7 +7,6 @@ internal import RingbackBase
 /// What a tool sends to a server: the token of the account that the configuration names for it (`[[origin]]`).
 struct LookupResource: Resource {
     let api: SocketAPI
-
     static let routes: [Route] = [
         Route(
             .lookup, "What a tool sends to a server, by the table of origins",
@@ -58,23 +57,19 @@ struct LookupResource: Resource {
             issue: { () throws(Problem) in
                 var query = origin.query
                 if lookup.isInteractive { query.timeout = OriginLookup.signInWait }
-                let asked = query
                 let issuedToken = try await call.ask { () throws(BrokerError) in
                     lookup.isInteractive
-                        ? try await broker.sessionAfterSignIn(origin.account, asked)
-                        : try await broker.session(origin.account, asked)
+                        ? try await broker.sessionAfterSignIn(origin.account, query)
+                        : try await broker.session(origin.account, query)
                 }
-                return (issuedToken, asked)
+                return (issuedToken, query)
             })
     }
 }
 
 extension SocketAPI {
-    /// Notes a rejection, or gets a token.
-    ///
-    /// - Parameters:
-    ///   - explain: makes a problem of the broker's error, as this socket words it.
-    ///   - issue: gets the token, within what the socket serves, and says what it asked for.
+    /// Notes a rejection, or gets a token. `explain` makes a problem of the broker's error, as this socket words it;
+    /// `issue` gets the token, within what the socket serves, and says what it asked for.
     func answer(
         _ lookup: OriginLookup, _ call: Call, explain: (BrokerError) -> Problem,
         issue: () async throws(Problem) -> (IssuedToken, SessionQuery)
@@ -100,8 +95,7 @@ extension SocketAPI {
                 "The provider of \(lookup.origin.account) issued a token with more scope than the origin names "
                     + "(\(excess.joined(separator: " "))), so it is not given to a server.")
         }
-        let response = try lookup.response(
-            credential, expiresAt: broker.expiry(of: credential.issuedToken.token)?.at)
+        let response = try lookup.response(credential, expiresAt: broker.expiry(of: credential.issuedToken.token)?.at)
         noteIssuedToken(
             call.facts, credential.issuedToken, credential.query.key,
             lookup.origin.kind == .idToken ? .idToken : .token, for: lookup)
@@ -121,14 +115,10 @@ extension SocketAPI {
 struct OriginLookup: Sendable {
     let origin: Origin
     let username: String?
-    /// The SHA-256 of a token that the server refused.
     let rejected: [UInt8]?
-    /// True if the tool does not know which token it sent.
     let isGuess: Bool
-    /// True if a sign-in may be started and waited for.
     let isInteractive: Bool
     let tool: String?
-
     /// How long an interactive lookup waits for a sign-in.
     static let signInWait: Duration = .seconds(120)
     private static let longestName = 256
@@ -190,10 +180,8 @@ struct OriginLookup: Sendable {
         String(text.unicodeScalars.prefix(64).map { (0x20..<0x7F).contains($0.value) ? Character($0) : "?" })
     }
 
-    /// The response with a token.
-    ///
-    /// - Throws: `invalid_provider_response` for a token with other bytes than 0x21 to 0x7E. In a header field or a line
-    ///   of a protocol they would add something to it.
+    /// The response with a token. Throws `invalid_provider_response` for a token with other bytes than 0x21 to 0x7E: in
+    /// a header field or a line of a protocol they would add something to it.
     func response(_ credential: OriginRegistry.Credential, expiresAt: WallInstant?) throws(Problem) -> JSON {
         let token = credential.issuedToken.token.value
         guard token.revealedBytes().allSatisfy({ (0x21...0x7E).contains($0) }) else {
@@ -216,7 +204,6 @@ struct OriginLookup: Sendable {
         return .object(object)
     }
 
-    /// The response to a rejection: no token.
     func response(_ rejection: OriginRegistry.Rejection) -> JSONObject {
         ["account": origin.account.rawValue, "headers": [JSON](), "warning": rejection == .repeated ? warning : nil]
     }
@@ -228,13 +215,12 @@ struct OriginLookup: Sendable {
 }
 
 extension Call {
-    /// A member that is a SHA-256 in hexadecimal digits.
     func digest(_ name: String) throws(Problem) -> [UInt8]? {
         guard let text = try text(name) else { return nil }
-        let digits = text.utf8.map { Character(Unicode.Scalar($0)).hexDigitValue }
-        guard digits.count == 64, !digits.contains(nil) else {
+        let digits = text.utf8.compactMap(\.hexValue)
+        guard digits.count == 64, text.utf8.count == 64 else {
             throw invalid(name, "it is a SHA-256 in 64 hexadecimal digits")
         }
-        return stride(from: 0, to: digits.count, by: 2).map { UInt8((digits[$0] ?? 0) << 4 | (digits[$0 + 1] ?? 0)) }
+        return stride(from: 0, to: 64, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
     }
 }

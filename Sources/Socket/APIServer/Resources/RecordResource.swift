@@ -7,7 +7,6 @@ internal import SessionVault
 
 struct RecordResource: Resource {
     let api: SocketAPI
-
     static let routes: [Route] = [
         Route(
             .getAudit, "The newest entries of the audit log, oldest first; truncated: there are older ones",

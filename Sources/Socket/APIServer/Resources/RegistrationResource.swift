@@ -8,7 +8,6 @@ internal import RingbackBase
 /// provider's secrets stay in the vault: no response here has a member for them.
 struct RegistrationResource: Resource {
     let api: SocketAPI
-
     static let routes: [Route] = [
         Route(
             .register, "Register a client (RFC 7591) for an account that is to be added",
@@ -107,9 +106,7 @@ struct RegistrationResource: Resource {
     /// The certificates of a file, read by the configuration's own rules.
     private func trust(_ call: Call, _ path: String?) async throws(Problem) -> ServerTrust {
         guard let path else { return .system }
-        do throws(UntrustedFile) {
-            return try daemon.certificates(path)
-        } catch {
+        do throws(UntrustedFile) { return try daemon.certificates(path) } catch {
             throw call.invalid("ca_file", error.reason)
         }
     }

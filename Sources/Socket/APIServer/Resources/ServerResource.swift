@@ -8,7 +8,6 @@ internal import Synchronization
 /// How the MCP server of an account is reached, for `ringback-relay`, which carries its traffic.
 struct MCPServerResource: Resource {
     let api: SocketAPI
-
     static let routes: [Route] = [
         Route(
             .getMCPServer, "How the account's MCP server is reached",
@@ -69,8 +68,7 @@ struct MCPServerResource: Resource {
     }
 }
 
-/// The last responses about MCP servers, which stay the same until the configuration or the account's token changes. A relay
-/// asks before each request of a bridge.
+/// The last responses about MCP servers, by configuration and token: a relay asks before each request of a bridge.
 final class KnownMCPServers: Sendable {
     private struct Known {
         let configuration: UInt64
@@ -89,7 +87,6 @@ final class KnownMCPServers: Sendable {
         }
     }
 
-    /// Nil if there is none of this configuration and token.
     func body(of account: String, _ configuration: UInt64, _ session: UInt64?) -> [UInt8]? {
         known.withLock { known in
             guard let entry = known[account], entry.configuration == configuration, entry.session == session else {

@@ -7,7 +7,6 @@ internal import Synchronization
 
 struct SessionResource: Resource {
     let api: SocketAPI
-
     static let routes: [Route] = [
         Route(
             .getSession, "A token of the account's session", query: parameters, .json(.session), errors: errors,
@@ -78,8 +77,7 @@ struct SessionResource: Resource {
         return ServerResponse(json: .object(object))
     }
 
-    /// Adds members that only some accounts have. If the account has none, the request is rejected: a missing member
-    /// could be misread.
+    /// Adds members that only some accounts have. Without them the request is rejected: a missing one could be misread.
     private func include(
         _ extras: Set<Extra>, _ issuedToken: IssuedToken, into object: inout JSONObject, _ call: Call
     ) throws(Problem) {
@@ -99,9 +97,7 @@ struct SessionResource: Resource {
     /// If the row cannot be read now, the token is issued all the same.
     private func profile(of name: AccountName, _ call: Call) async throws(Problem) -> [JSONObject.Member] {
         let found: SupabaseProfile?
-        do throws(BrokerError) {
-            found = try await broker.supabase.profile(name)
-        } catch {
+        do throws(BrokerError) { found = try await broker.supabase.profile(name) } catch {
             return [.init("profile_status", "unavailable")]
         }
         switch found {
@@ -151,8 +147,7 @@ struct SessionResource: Resource {
             throw Problem(.methodUnsupported, "The provider of \(name) ends single sessions only: use scope=local.")
         }
         if scope == .others { return ServerResponse(try await call.account(broker.supabase.signOutOthers)) }
-        // The subject has to be read before the session is closed. The page can be found out afterwards, when readers
-        // see no session.
+        // Read before the session is closed. The page can be found out afterwards, when readers see no session.
         var ending: EndingSession?
         if try call.query("end_session", as: EndSessionForm.self) != nil {
             ending = try await call.ask { () throws(BrokerError) in try await broker.ending(of: name) }
@@ -174,9 +169,7 @@ struct SessionResource: Resource {
         object.members += try await endSession(call, ending, name)
         return ServerResponse(object)
     }
-}
 
-extension SessionResource {
     /// What stays valid at the provider after a sign-out that it was not told, or that it refused.
     private static func stillValid(_ leftover: SignedOut.Leftover) -> JSONObject {
         [
@@ -237,16 +230,14 @@ extension Component {
 /// The page that ends the user's session at the provider, beside a sign-out. While a browser is signed in there, the
 /// next sign-in does not ask who signs in.
 extension SessionResource {
-    /// Whether the page's URL names the user.
     enum EndSessionForm: String, CaseIterable {
         case saysWho = "true"
         case plain
     }
 
-    /// What the response to a sign-out says of the page: `end_session_url`, to be shown to the user, and
-    /// `end_session_open_url`, for a program to open, or `end_session_open_url_error` if there is none;
-    /// `end_session_error` if the page could not be found out; nothing if the provider has no such page, or if the caller
-    /// did not ask. The sign-out does not depend on it.
+    /// What the response to a sign-out says of the page: `end_session_url` for the user, and `end_session_open_url` (or
+    /// its `_error`) for a program; `end_session_error` if the page could not be found out; nothing if there is none,
+    /// or if the caller did not ask. The sign-out does not depend on it.
     func endSession(
         _ call: Call, _ ending: EndingSession?, _ name: AccountName
     ) async throws(Problem) -> [JSONObject.Member] {

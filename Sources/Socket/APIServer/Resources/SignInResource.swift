@@ -8,7 +8,6 @@ internal import SupabaseSignIn
 
 struct SignInResource: Resource {
     let api: SocketAPI
-
     static let routes: [Route] = [
         Route(
             .signIn, "Start a sign-in, or join an equal one that is pending",
@@ -21,7 +20,6 @@ struct SignInResource: Resource {
             ]), SignInResource.signIn)
     ]
 
-    /// Of every request that begins a flow.
     static let replace: [Member] = .optional(
         "replace", as: .boolean, text: "Cancels a different sign-in of the account that is pending")
 
@@ -69,14 +67,12 @@ struct SignInResource: Resource {
         } else if request.method == OAuthMethod.session.method {
             request.details = try call.secret("refresh_token").map(HandedInSession.init)
         }
-        let wanted = request
-        return try await beginning(call) { name throws(BrokerError) in try await broker.begin(name, wanted) }
+        return try await beginning(call) { name throws(BrokerError) in try await broker.begin(name, request) }
     }
 }
 
 extension Resource {
-    /// Begins a flow for the account of the path. Responds with the flow if something is awaited, and with the account
-    /// if it was done at once.
+    /// Begins a flow for the account of the path. Responds with it if something is awaited, else with the account.
     func beginning(
         _ call: Call, _ begin: (AccountName) async throws(BrokerError) -> (flow: FlowView?, isNew: Bool)
     ) async throws(Problem) -> ServerResponse {
@@ -91,7 +87,6 @@ extension Component {
 }
 
 extension Schema {
-    /// How a message to a phone is sent.
     static let channel: Schema = .words(["sms", "whatsapp"])
 }
 
@@ -123,23 +118,16 @@ extension Call {
 
     static let allProjectFields = SupabaseMethod.allCases.reduce(into: Set<String>()) { $0.formUnion($1.fields) }
 
-    /// Rejects fields that do not belong to the method.
     func refuseStrangers(to method: SignInMethod, taking fields: Set<String>) throws(Problem) {
         for name in Call.allProjectFields.sorted() where has(name) && !fields.contains(name) {
             throw invalid(name, "a sign-in by \(method) has no such field")
         }
     }
 
-    /// A field that the user has typed.
     func field(_ name: String) throws(FieldError) -> String? {
-        do throws(Problem) {
-            return try text(name)
-        } catch {
-            throw FieldError.notString(name)
-        }
+        do throws(Problem) { return try text(name) } catch { throw FieldError.notString(name) }
     }
 
-    /// The scopes of a sign-in; nil for the account's own.
     func scopes() throws(Problem) -> [String]? {
         let scopes = try text("scopes")?.split(separator: " ").map(String.init)
         if scopes?.isEmpty == true {
@@ -148,7 +136,6 @@ extension Call {
         return scopes
     }
 
-    /// Extra parameters of an authorization request.
     func authorizationParameters() throws(Problem) -> [(String, String)] {
         let parameters = try texts("params")
         if let reserved = parameters.first(where: { SignInRequest.reservedParameters.contains($0.0) })?.0 {
@@ -169,7 +156,6 @@ extension OAuthMethod {
 }
 
 extension SupabaseMethod {
-    /// Those of the fields above that the method takes.
     var fields: Set<String> {
         switch self {
         case .browser: ["oauth_provider", "scopes", "params", "persist", "provider_token", "callback_port"]
@@ -205,8 +191,7 @@ extension Call {
         else { return }
         let meant = NearestWord.find(for: stranger, among: known).map { "; did you mean \($0)?" } ?? "."
         let list = known.isEmpty ? "It has none." : "It has: \(known.joined(separator: ", "))."
-        throw Problem(
-            .validationFailed, "\(Call.shown(stranger)): this request has no such member\(meant) \(list)")
+        throw Problem(.validationFailed, "\(Call.shown(stranger)): this request has no such member\(meant) \(list)")
     }
 
     /// A name from the caller, shortened for a sentence that may be shown on a terminal.
@@ -220,9 +205,7 @@ extension Call {
     func newPassword() throws(Problem) -> Secret? {
         let password = try secret("password")
         guard let again = try secret("password_confirmation") else { return password }
-        guard password == again else {
-            throw invalid("password_confirmation", "must be the same as password")
-        }
+        guard password == again else { throw invalid("password_confirmation", "must be the same as password") }
         return password
     }
 }

@@ -10,7 +10,6 @@ internal import SessionVault
 
 struct StatusResource: Resource {
     let api: SocketAPI
-
     /// How long the status waits for the sessions of accounts that are not configured.
     private static let patience: Duration = .seconds(2)
 
@@ -30,8 +29,7 @@ struct StatusResource: Resource {
                     "sealed_sessions", as: .array(.component(.sealedSession)),
                     text: "Not there while the vault is locked, or the database that hosts share does not answer")),
             StatusResource.status),
-        Route(
-            .getPeer, "What the broker sees of the caller", .json(.peer), errors: [.notFound], StatusResource.peer),
+        Route(.getPeer, "What the broker sees of the caller", .json(.peer), errors: [.notFound], StatusResource.peer),
         Route(
             .reload, "Re-read the configuration",
             .json(
@@ -103,7 +101,6 @@ extension Component {
 
 struct DescriptionResource: Resource {
     let api: SocketAPI
-
     static let routes: [Route] = [
         Route(
             .getOpenAPI, "This document",

@@ -8,7 +8,6 @@ internal import SupabaseSignIn
 /// What users can change about themselves, if the provider lets programs do it: at a Supabase project.
 struct UserResource: Resource {
     let api: SocketAPI
-
     static let routes: [Route] = [
         Route(
             .getUser, "The user, as the server has it now", .json("User", .required("user", as: .anyObject)),
@@ -74,8 +73,7 @@ struct UserResource: Resource {
         guard !changes.isEmpty else {
             throw Problem(.validationFailed, "The request changes nothing: send email, phone, password or data.")
         }
-        let wanted = changes
-        let changed = try await call.ask { name throws(BrokerError) in try await broker.supabase.update(name, wanted) }
+        let changed = try await call.ask { name throws(BrokerError) in try await broker.supabase.update(name, changes) }
         // The change is complete when the codes of its messages have been redeemed at this flow.
         return ServerResponse(["user": changed.user, "flow": changed.flow?.json(in: call.language)])
     }
@@ -93,7 +91,6 @@ struct UserResource: Resource {
 /// The identities of a user at a Supabase project, and the OAuth clients that the user has allowed there.
 struct IdentityResource: Resource {
     let api: SocketAPI
-
     static let routes: [Route] = [
         Route(.listIdentities, "The user's identities", .json(.identities), errors: .ofSession) {
             (broker, call) throws(Problem) in
@@ -136,8 +133,7 @@ struct IdentityResource: Resource {
         request.scopes = try call.scopes()
         request.replaces = try call.truth("replace")
         request.project = try call.projectSignIn()
-        let wanted = request
-        return try await beginning(call) { name throws(BrokerError) in try await broker.begin(name, wanted) }
+        return try await beginning(call) { name throws(BrokerError) in try await broker.begin(name, request) }
     }
 }
 

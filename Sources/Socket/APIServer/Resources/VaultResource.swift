@@ -8,7 +8,6 @@ internal import SessionVault
 
 struct VaultResource: Resource {
     let api: SocketAPI
-
     static let routes: [Route] = [
         Route(
             .lockVault, "Forget the vault's key: no session is served until it is unlocked", .json(.vault),
@@ -75,7 +74,6 @@ extension KeySourceChoice? {
 }
 
 extension VaultStatus {
-    /// The vault as `GET /v1/status` shows it.
     var json: JSONObject {
         let database: JSONObject? = database.map { database in
             [
@@ -112,7 +110,6 @@ extension Component {
 /// Sessions in the vault whose account is not configured any more. `GET /v1/status` lists them.
 struct SealedSessionResource: Resource {
     let api: SocketAPI
-
     static let routes: [Route] = [
         Route(
             .removeSealedSessions, "Remove an account's sessions that belong to no configured account",

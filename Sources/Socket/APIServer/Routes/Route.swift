@@ -11,7 +11,6 @@ struct Route: Sendable {
     /// The content of a successful response.
     enum Content: Sendable {
         case json(Component)
-        /// Text of a media type.
         case text(String)
         /// Server-sent events; the component is one event.
         case events(Component)
@@ -42,7 +41,6 @@ struct Route: Sendable {
     /// The problems that the operation may get, besides those that any request may.
     let errors: Set<ErrorCode>
     let handler: Handler
-
     /// The names of the body's members, sorted; nil if it may have any.
     var bodyMembers: [String]? { body?.map(\.name).sorted() }
 }
@@ -88,9 +86,7 @@ extension Resource {
     var records: RecordKeeper? { api.records }
 }
 
-/// Finds the route of a request. It is made once, from the lists of all resources.
 struct Router: Sendable {
-    /// The result of looking up a path.
     enum Match: Sendable {
         /// The route, and its parameters by name.
         case route(Route, [String: String])
@@ -114,7 +110,6 @@ struct Router: Sendable {
         }
     }
 
-    /// By path, then method.
     private let rows: [Row]
     private let byEndpoint: [Endpoint: Route]
 
@@ -141,7 +136,6 @@ struct Router: Sendable {
             }
     }
 
-    /// Every route, by path, then method.
     var routes: [Route] { rows.map(\.route) }
 
     /// The route of an endpoint. Every endpoint has one.
@@ -172,9 +166,7 @@ struct Router: Sendable {
         }
         return parameters
     }
-}
 
-extension Router {
     static let shared = Router([
         DescriptionResource.self, StatusResource.self, AccountResource.self, SignInResource.self, FlowResource.self,
         CallbackResource.self, SessionResource.self, UserResource.self, IdentityResource.self, FactorResource.self,

@@ -48,7 +48,6 @@ struct Member: Sendable, Equatable {
     let name: String
     let schema: Schema
     let isRequired: Bool
-    /// A description; nil if the name is enough.
     let text: String?
     /// True for members that are only sent, never returned.
     let isSecret: Bool

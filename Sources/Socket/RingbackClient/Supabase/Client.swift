@@ -3,20 +3,15 @@ package import RingbackBase
 
 /// What only Supabase projects offer. With another provider each call throws `method_unsupported`.
 extension BrokerClient {
-    /// How a sign-in begins.
     public enum Beginning: Sendable {
-        /// The sign-in was completed at once, without a flow.
         case done(Account)
         /// A flow was begun, see ``Flow/waitingFor``: open its page, or ``verify(_:code:)`` a code. ``wait(for:)``
         /// returns when it has ended.
         case pending(Flow)
     }
 
-    /// Signs in by any method that the project offers.
+    /// Signs in by any method that the project offers; otherwise as ``signIn(_:timeout:switchSubject:replace:)``.
     ///
-    /// - Parameter timeout: seconds until the flow expires, if not the configured ones.
-    /// - Parameter switchSubject: allow another user than the one whose session is held.
-    /// - Parameter replace: cancel a different sign-in of the account that is pending, in place of `state_conflict`.
     /// - Throws: `invalid_credentials`, `email_already_in_use`, `weak_password`, `validation_failed`, `rate_limited`
     ///   and others; ``RingbackError/userMessage`` is the text for the user.
     public func signIn(
@@ -29,9 +24,8 @@ extension BrokerClient {
         return try await begin(.signIn, account, JSONObject(try way.body().members + more.members))
     }
 
-    /// Redeems the code that the user received. A wrong code throws and leaves the flow pending.
-    ///
-    /// - Throws: `invalid_credentials` or another error of the project; or the reason why there is no session.
+    /// Redeems the code that the user received. A wrong code leaves the flow pending. Throws `invalid_credentials` or
+    /// another error of the project; or the reason why there is no session.
     @discardableResult
     public func verify(_ flow: Flow, code: String) async throws(RingbackError) -> Account {
         try await verify(flow, ["code": code])
@@ -51,8 +45,7 @@ extension BrokerClient {
         }
     }
 
-    /// Sends the flow's message again, not before ``Flow/resendAfter``. A project with CAPTCHA protection asks for
-    /// another proof.
+    /// Sends the flow's message again, not before ``Flow/resendAfter``. A project may ask for another CAPTCHA proof.
     public func resend(_ flow: Flow, captchaToken: String? = nil) async throws(RingbackError) -> Flow {
         try await run { calls throws(RingbackError) in try calls.resend(flow: flow.id, captcha: captchaToken).0 }
     }
@@ -64,9 +57,6 @@ extension BrokerClient {
         try await begin(.resetPassword, account, ["email": email, "captcha_token": captchaToken])
     }
 
-    // MARK: The user
-
-    /// The user, as the project has them now.
     public func user(_ account: String) async throws(RingbackError) -> User {
         try await project(.getUser, account, reading: BrokerClient.user)
     }
@@ -96,9 +86,6 @@ extension BrokerClient {
         try await project(.reauthenticate, account, body: [:]) { _ in }
     }
 
-    // MARK: Identities
-
-    /// The identities of the user: the providers' accounts that are linked.
     public func identities(_ account: String) async throws(RingbackError) -> [Identity] {
         try await project(.listIdentities, account, reading: Identity.list)
     }
@@ -122,9 +109,6 @@ extension BrokerClient {
         try await project(.unlinkIdentity, account, [identity], reading: Identity.list)
     }
 
-    // MARK: Second factors
-
-    /// The user's second factors, verified or not.
     public func factors(_ account: String) async throws(RingbackError) -> [Factor] {
         try await project(.listFactors, account) { answer throws(RingbackError) in
             try answer.list("factors", Factor.init(reading:))
@@ -142,8 +126,7 @@ extension BrokerClient {
             reading: FactorEnrolment.init(reading:))
     }
 
-    /// Requests a challenge, which sends a phone its code. Returns the challenge for
-    /// ``verifyFactor(_:_:code:challenge:)``.
+    /// Requests a challenge for ``verifyFactor(_:_:code:challenge:)``, which sends a phone its code.
     public func challengeFactor(
         _ account: String, _ factor: String, channel: MessageChannel? = nil
     ) async throws(RingbackError) -> String {
@@ -152,9 +135,8 @@ extension BrokerClient {
         }
     }
 
-    /// Verifies a factor: the session then has the second assurance level.
-    ///
-    /// - Parameter challenge: of ``challengeFactor(_:_:channel:)``; an authenticator app needs none.
+    /// Verifies a factor: the session then has the second assurance level. `challenge` is that of
+    /// ``challengeFactor(_:_:channel:)``; an authenticator app needs none.
     @discardableResult
     public func verifyFactor(
         _ account: String, _ factor: String, code: String, challenge: String? = nil
@@ -170,12 +152,8 @@ extension BrokerClient {
         try await project(.removeFactor, account, [factor], reading: Account.init(reading:))
     }
 
-    // MARK: Functions
-
     /// Calls a function of the project's database as the user; only those that the configuration lists (`rpc`).
-    ///
-    /// - Parameter arguments: a JSON object.
-    /// - Returns: the result as JSON text.
+    /// `arguments` are a JSON object, and the result is JSON text.
     public func call(
         _ account: String, function: String, arguments: String = "{}"
     ) async throws(RingbackError) -> String {
@@ -201,30 +179,23 @@ extension BrokerClient {
     }
 }
 
-/// What only Supabase projects offer, as blocking calls.
 extension BrokerCalls {
     /// The daemon may have to refresh the session before it asks the project: two requests of 20 s at most.
     private static let patience = Duration.seconds(60)
 
-    /// One call below an account.
     package func project(
         _ endpoint: Endpoint, _ account: String, _ values: String..., body: JSONObject? = nil,
         onTick: (() -> Void)? = nil
-    ) throws(RingbackError) -> JSON {
-        try project(endpoint, account, values, body: body, onTick: onTick)
-    }
+    ) throws(RingbackError) -> JSON { try project(endpoint, account, values, body: body, onTick: onTick) }
 
     func project(
         _ endpoint: Endpoint, _ account: String, _ values: [String], body: JSONObject?, onTick: (() -> Void)? = nil
     ) throws(RingbackError) -> JSON {
         try call(
-            endpoint, [account] + values, body: body.map { .object($0) },
-            timeout: BrokerCalls.patience, onTick: onTick)
+            endpoint, [account] + values, body: body.map { .object($0) }, timeout: BrokerCalls.patience, onTick: onTick)
     }
 
     /// Begins an operation that may have to wait for the user. Returns a flow, or the result if it was done at once.
-    ///
-    /// - Parameter onTick: as ``signIn(_:_:onTick:)``.
     package func begin(
         _ endpoint: Endpoint, _ account: String, _ body: JSONObject, onTick: (() -> Void)? = nil
     ) throws(RingbackError) -> Started {

@@ -36,18 +36,14 @@ public struct PasskeyChallenge: Sendable, Equatable {
 }
 
 extension BrokerClient {
-    /// Finishes a sign-in that ``SupabaseSignInFields/passkey()`` has begun. A wrong response ends it: the project
-    /// accepts one only.
-    ///
-    /// - Parameter credential: JSON text, as `PublicKeyCredential.toJSON()` writes the authenticator's response to
-    ///   ``Flow/passkeyOptions``.
-    /// - Throws: `invalid_credentials` or another error of the project; or the reason why there is no session.
+    /// Finishes a sign-in that ``SupabaseSignInFields/passkey()`` has begun. `credential` is JSON text, as
+    /// `PublicKeyCredential.toJSON()` writes the authenticator's response to ``Flow/passkeyOptions``. A wrong response
+    /// ends the sign-in: the project accepts one only. Throws as ``verify(_:code:)``.
     @discardableResult
     public func verify(_ flow: Flow, credential: String) async throws(RingbackError) -> Account {
         try await verify(flow, ["credential": try JSONText.object(credential)])
     }
 
-    /// The user's passkeys.
     public func passkeys(_ account: String) async throws(RingbackError) -> [Passkey] {
         try await project(.listPasskeys, account) { answer throws(RingbackError) in
             try answer.list("passkeys", Passkey.init(reading:))
@@ -59,10 +55,8 @@ extension BrokerClient {
         try await project(.beginPasskey, account, body: [:], reading: PasskeyChallenge.init(reading:))
     }
 
-    /// Adds the passkey that an authenticator has made: from now on the user can sign in with it.
-    ///
-    /// - Parameter challenge: the ``PasskeyChallenge/id``.
-    /// - Parameter credential: JSON text, as `PublicKeyCredential.toJSON()` writes it.
+    /// Adds the passkey that an authenticator has made: from now on the user can sign in with it. `challenge` is the
+    /// ``PasskeyChallenge/id``; `credential` is JSON text, as `PublicKeyCredential.toJSON()` writes it.
     @discardableResult
     public func registerPasskey(
         _ account: String, challenge: String, credential: String
@@ -135,8 +129,7 @@ extension BrokerClient {
     }
 
     /// Requests a challenge for the authenticator. For a factor that is not verified yet, it creates the credential.
-    ///
-    /// - Parameter party: for a server that has no settings of its own for it; others ignore it.
+    /// `party` is for a server that has no settings of its own for it; others ignore it.
     public func webAuthnChallenge(
         _ account: String, _ factor: String, party: RelyingParty? = nil
     ) async throws(RingbackError) -> FactorChallenge {
@@ -145,11 +138,8 @@ extension BrokerClient {
             reading: FactorChallenge.init(reading:))
     }
 
-    /// Verifies a factor with an authenticator's response: the session then has the second assurance level.
-    ///
-    /// - Parameter credential: JSON text, as `PublicKeyCredential.toJSON()` writes it.
-    /// - Parameter challenge: the ``FactorChallenge/id``.
-    /// - Parameter party: as for the challenge.
+    /// Verifies a factor by an authenticator's response: the session then has the second assurance level. `credential`
+    /// is JSON text, as `PublicKeyCredential.toJSON()` writes it; `challenge` is a ``FactorChallenge/id``.
     @discardableResult
     public func verifyFactor(
         _ account: String, _ factor: String, credential: String, challenge: String, party: RelyingParty? = nil

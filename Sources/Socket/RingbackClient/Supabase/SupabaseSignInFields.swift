@@ -1,15 +1,12 @@
 import RingbackBase
 
-/// A method to sign in at a Supabase project, with its fields.
+/// A method to sign in at a Supabase project, with its fields. Descriptions and reflection leave its contents out.
 ///
 /// ```swift
 /// let way = SupabaseSignInFields.password(.email("alice@example.org"), password: "…")
 /// if case .pending(let flow) = try await ringback.signIn("app", with: way) { … }
 /// ```
-///
-/// Its descriptions and reflection leave its contents out.
 public struct SupabaseSignInFields: Sendable, CustomStringConvertible, CustomReflectable {
-    /// Who gets the message, or whose password it is.
     public enum Contact: Sendable {
         case email(String)
         /// With the country code, as `+4915112345678` (E.164).
@@ -22,7 +19,6 @@ public struct SupabaseSignInFields: Sendable, CustomStringConvertible, CustomRef
     public var captchaToken: String?
     /// False keeps the session out of the vault's files: it ends with the daemon.
     public var isPersistent = true
-
     public var description: String { "SupabaseSignInFields(\(fields["method"]?.string ?? ""))" }
     public var customMirror: Mirror { Mirror(self, children: ["method": fields["method"]?.string ?? ""]) }
 
@@ -37,12 +33,10 @@ public struct SupabaseSignInFields: Sendable, CustomStringConvertible, CustomRef
         self.data = data
     }
 
-    /// In the browser, by a provider such as `google`; nil for the one that the configuration names.
-    ///
-    /// - Parameters:
-    ///   - scopes: requested in addition to the provider's usual ones; if empty, those of the account.
-    ///   - parameters: passed on to the provider, such as `prompt`.
-    ///   - keepsProviderToken: the provider's own access token is kept too, and issued to callers that ask for it.
+    /// In the browser, by a provider such as `google`; nil for the one that the configuration names. `scopes` are
+    /// requested in addition to the provider's usual ones; if empty, those of the account. `parameters`, such as
+    /// `prompt`, are passed on to the provider. If `keepsProviderToken`, its own access token is kept too, and issued
+    /// to callers that ask for it.
     public static func browser(
         _ provider: String? = nil, scopes: [String] = [], parameters: [String: String] = [:],
         keepsProviderToken: Bool = false
@@ -57,24 +51,18 @@ public struct SupabaseSignInFields: Sendable, CustomStringConvertible, CustomRef
             ])
     }
 
-    /// By password, for a user whom the project knows.
     public static func password(_ contact: Contact, password: String) -> SupabaseSignInFields {
         SupabaseSignInFields("password", contact, ["password": password])
     }
 
-    /// Makes a new user. If the project wants a confirmation, the flow waits for it.
-    ///
-    /// - Parameter data: a JSON object for the user's metadata.
+    /// Makes a new user with this metadata (a JSON object). If the project wants a confirmation, the flow waits for it.
     public static func signUp(
         _ contact: Contact, password: String, data: String? = nil, channel: MessageChannel? = nil
     ) -> SupabaseSignInFields {
-        SupabaseSignInFields(
-            "sign_up", contact, ["password": password, "channel": channel?.rawValue], data: data)
+        SupabaseSignInFields("sign_up", contact, ["password": password, "channel": channel?.rawValue], data: data)
     }
 
     /// By a code that is sent by mail or to a phone: ``BrokerClient/verify(_:code:)`` redeems it.
-    ///
-    /// - Parameter createsUser: an unknown address makes a new user.
     public static func oneTimeCode(
         to contact: Contact, createsUser: Bool = true, data: String? = nil, channel: MessageChannel? = nil
     ) -> SupabaseSignInFields {
@@ -86,15 +74,11 @@ public struct SupabaseSignInFields: Sendable, CustomStringConvertible, CustomRef
     public static func magicLink(
         to address: String, createsUser: Bool = true, data: String? = nil
     ) -> SupabaseSignInFields {
-        SupabaseSignInFields(
-            "magic_link", .email(address), ["create_user": createsUser ? nil : false], data: data)
+        SupabaseSignInFields("magic_link", .email(address), ["create_user": createsUser ? nil : false], data: data)
     }
 
-    /// By an ID token that the app has from a provider such as `apple` or `google`.
-    ///
-    /// - Parameter nonce: the raw one; the token has its SHA-256.
-    /// - Parameter fullName: the name that Apple sends an app only once, beside the token. It is written to a user
-    ///   without a name.
+    /// By an ID token that the app has from a provider such as `apple` or `google`. `nonce` is the raw one; the token
+    /// has its SHA-256. Apple sends `fullName` only once, beside the token; it is written to a user without a name.
     public static func idToken(
         _ token: String, of provider: String, nonce: String? = nil, accessToken: String? = nil,
         fullName: String? = nil
@@ -108,9 +92,8 @@ public struct SupabaseSignInFields: Sendable, CustomStringConvertible, CustomRef
     }
 
     /// By the ID token of another configured account, at an OpenID provider such as Google. If that account is not
-    /// signed in, the sign-in is pending and has that provider's page.
-    ///
-    /// - Parameter provider: what the project calls that provider, if the account does not say.
+    /// signed in, the sign-in is pending and has that provider's page. `provider` is what the project calls that
+    /// provider, if the account does not say.
     public static func idToken(fromAccount account: String, of provider: String? = nil) -> SupabaseSignInFields {
         SupabaseSignInFields("id_token", nil, ["from_account": account, "oauth_provider": provider])
     }
@@ -138,8 +121,7 @@ public struct SupabaseSignInFields: Sendable, CustomStringConvertible, CustomRef
         SupabaseSignInFields("sso", nil, ["provider_id": providerID])
     }
 
-    /// Takes over a session that another program made. It is refreshed at once, and only the daemon refreshes it from
-    /// then on.
+    /// Takes over a session that another program made. From now on only the daemon refreshes it, and at once.
     public static func session(accessToken: String, refreshToken: String) -> SupabaseSignInFields {
         SupabaseSignInFields("session", nil, ["access_token": accessToken, "refresh_token": refreshToken])
     }

@@ -11,7 +11,6 @@ public struct Factor: Sendable, Equatable {
 
         /// By the code that an authenticator app shows.
         public static let totp: Kind = "totp"
-        /// By a code that is sent to a phone.
         public static let phone: Kind = "phone"
         /// By a security key or a passkey.
         public static let webAuthn: Kind = "webauthn"
@@ -36,16 +35,14 @@ public struct Factor: Sendable, Equatable {
     }
 }
 
-/// A factor that was just added. It takes effect once its first code or credential was verified.
-///
-/// Anyone who knows the secret can compute the codes, so descriptions and reflection leave it out.
+/// A factor that was just added. It takes effect once its first code or credential was verified. Anyone who knows the
+/// secret can compute the codes, so descriptions and reflection leave it out.
 public struct FactorEnrolment: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
     public var factor: Factor
     /// `otpauth://totp/…`, to be shown as a QR code; nil for a phone and an authenticator.
     public var uri: String?
     /// For typing, in base 32; nil for a phone and an authenticator.
     public var secret: String?
-
     public var description: String { "FactorEnrolment(factor: \(factor.id))" }
     public var customMirror: Mirror { Mirror(self, children: ["factor": factor]) }
 
@@ -83,7 +80,6 @@ public struct Identity: Sendable, Equatable {
 public struct UserChanges: Sendable {
     public var email: String?
     public var phone: String?
-    /// How the number's code is sent.
     public var channel: MessageChannel?
     public var password: String?
     /// The code that ``BrokerClient/reauthenticate(_:)`` sent, if the project wants one to change the password.
@@ -105,21 +101,17 @@ public struct UserChanges: Sendable {
     }
 }
 
-/// The result of a change.
 public struct UserUpdate: Sendable {
-    /// The user, as the project has them now.
     public var user: User
     /// The flow that waits for the codes of another address or number; nil if none is awaited.
     public var confirmation: Flow?
 }
 
-/// The channel by which a code is sent to a phone.
 public enum MessageChannel: String, Sendable {
     case sms
     case whatsapp
 }
 
-/// JSON that an app gives as text.
 package enum JSONText {
     package static func object(_ text: String) throws(RingbackError) -> JSONObject {
         guard let json = try? JSON(parsing: Array(text.utf8)), let object = json.object else {
@@ -134,7 +126,6 @@ public struct Consent: Sendable, Equatable {
     /// What ``BrokerClient/revokeConsent(_:client:)`` takes.
     public var clientID: String
     public var clientName: String?
-    /// The client's web page.
     public var clientURI: String?
     public var scopes: [String]
     public var grantedAt: WallInstant?
@@ -149,17 +140,14 @@ public struct Consent: Sendable, Equatable {
 }
 
 extension BrokerClient {
-    /// The OAuth clients that the user has allowed at the project's own OAuth server. If that server is off, this throws
-    /// `method_unsupported`.
+    /// The OAuth clients that the user has allowed at the project. Throws `method_unsupported` without an OAuth server.
     public func consents(_ account: String) async throws(RingbackError) -> [Consent] {
         try await project(.listConsents, account) { answer throws(RingbackError) in
             try answer.list("consents", Consent.init(reading:))
         }
     }
 
-    /// Revokes the consent for a client. The project ends that client's sessions of the user.
-    ///
-    /// - Throws: `not_found` for a client that the user has not allowed.
+    /// Revokes the consent for a client, whose sessions of the user end. Throws `not_found` if there is no consent.
     public func revokeConsent(_ account: String, client: String) async throws(RingbackError) {
         try await project(.revokeConsent, account, [client]) { _ in }
     }

@@ -1,4 +1,5 @@
 package import RingbackAPI
+internal import RingbackBase
 
 package struct HeaderField: Sendable, Equatable {
     package let name: String
@@ -10,8 +11,7 @@ package struct HeaderField: Sendable, Equatable {
     }
 }
 
-/// One HTTP/1.1 request and its response over a connection of its own. It moves the bytes; ``HTTPResponseReader``
-/// parses them.
+/// One HTTP/1.1 request and its response over a connection of its own; ``HTTPResponseReader`` parses the bytes.
 package final class HTTPExchange {
     private let connection: SocketConnection
     private var reader = HTTPResponseReader()
@@ -67,9 +67,7 @@ package final class HTTPExchange {
             if more.isEmpty { reader.close() } else { reader.append(more) }
         }
     }
-}
 
-extension HTTPExchange {
     /// A response's status line and header fields, parsed as bytes (RFC 9112 sections 4 and 5). As `Character`s, a
     /// colon or a space with a combining accent would not be recognized.
     package struct Head: Sendable {
@@ -82,7 +80,6 @@ extension HTTPExchange {
         /// The first field of the name (lower case).
         package func field(_ name: String) -> String? { fields.first { $0.name == name }?.value }
 
-        /// Every field of the name (lower case).
         package func all(_ name: String) -> [String] { fields.filter { $0.name == name }.map(\.value) }
 
         /// - Parameter bytes: without the empty line at the end.
@@ -138,7 +135,7 @@ extension HTTPExchange {
             }
             let name = line.prefix { $0 != UInt8(ascii: ":") }
             // No space before the colon, and no line that continues the one before.
-            guard !name.isEmpty, name.count < line.count, name.allSatisfy(isTokenByte) else {
+            guard !name.isEmpty, name.count < line.count, name.allSatisfy(HTTPFields.isTokenByte) else {
                 throw RingbackError(.badResponse, "The server sent a header line without a name.")
             }
             var value = line[name.endIndex...].dropFirst()
@@ -146,26 +143,16 @@ extension HTTPExchange {
             while let byte = value.last, byte == 0x20 || byte == 0x09 { value = value.dropLast() }
             return HeaderField(lowercased(name), String(decoding: value, as: UTF8.self))
         }
-
-        private static func isTokenByte(_ byte: UInt8) -> Bool {
-            switch byte {
-            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-            default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
-            }
-        }
     }
 }
 
-/// Parses one HTTP/1.1 response as its bytes arrive: a head, and a body by its length, in chunks, or until the server
-/// closes (RFC 9112). The result does not depend on how the bytes were split. Nothing is corrected: ambiguous input is
-/// refused.
+/// Parses one HTTP/1.1 response (RFC 9112) as its bytes arrive: a head, and a body by its length, in chunks, or until
+/// the server closes. The result does not depend on how the bytes were split. Ambiguous input is refused.
 struct HTTPResponseReader {
-    /// What the bytes so far have yielded.
     enum Step {
         /// Comes once, first. Interim responses (1xx) are skipped.
         case head(HTTPExchange.Head)
         case piece([UInt8])
-        /// The body is whole.
         case end
         /// More bytes are needed, or ``close()``.
         case needsMore
@@ -178,7 +165,6 @@ struct HTTPResponseReader {
         case chunkSize
         case chunk(Int)
         case chunkEnd
-        /// With the number of lines so far.
         case trailer(Int)
         case ended
     }
@@ -188,7 +174,6 @@ struct HTTPResponseReader {
     /// Bytes of a line between chunks.
     static let maxLine = 4_096
     static let maxTrailers = 64
-
     private var buffer: [UInt8] = []
     /// Where the bytes begin that have not been taken.
     private var position = 0
@@ -249,8 +234,6 @@ struct HTTPResponseReader {
         }
     }
 
-    // MARK: What follows
-
     private static func state(after head: HTTPExchange.Head) throws(RingbackError) -> State {
         if head.status == 204 || head.status == 304 { return .ended }
         let codings = head.all("transfer-encoding")
@@ -294,13 +277,11 @@ struct HTTPResponseReader {
         guard (1...7).contains(digits.count) else { throw bad("a chunk without a size") }
         var size = 0
         for byte in digits {
-            guard let digit = Character(Unicode.Scalar(byte)).hexDigitValue else { throw bad("a chunk without a size") }
-            size = size << 4 | digit
+            guard let digit = byte.hexValue else { throw bad("a chunk without a size") }
+            size = size << 4 | Int(digit)
         }
         return size
     }
-
-    // MARK: Bytes
 
     private mutating func take(atMost limit: Int) -> [UInt8]? {
         let count = min(limit, buffer.count - position)
@@ -343,16 +324,14 @@ struct HTTPResponseReader {
 }
 
 /// Builds the request targets of the socket API. What comes from outside is escaped, or refused where the API has no
-/// escapes, so that a name or a scope can never become another path or parameter.
-///
-/// It is made of bytes, and its parameters are added one by one. The first use of a generic function or of an array of
-/// tuples makes Swift's runtime search for types, which takes longer than the whole request of `ringback token`.
+/// escapes, so that a name or a scope can never become another path or parameter. Parameters are added one by one, as
+/// bytes: the first use of a generic function or of an array of tuples makes Swift's runtime search for types, which
+/// takes longer than the whole request of `ringback token`.
 package struct RequestTarget {
     private static let account = Array("account".utf8)
     private var bytes: [UInt8] = []
     private var hasQuery = false
 
-    /// True for a name that an account can have.
     package static func isAccountName(_ name: String) -> Bool {
         guard let first = name.utf8.first, name.utf8.count <= 64, isLowerOrDigit(first) else { return false }
         for byte in name.utf8 where !isLowerOrDigit(byte) && !"._-".utf8.contains(byte) { return false }
@@ -369,9 +348,7 @@ package struct RequestTarget {
         }
     }
 
-    /// The target of an endpoint: `values` take the place of its path's parameters, in order.
-    ///
-    /// - Throws: `account_not_found` for what no account can be called.
+    /// The target of an endpoint: `values` take the place of its path's parameters. Throws `account_not_found`.
     package static func of(
         _ endpoint: Endpoint, _ values: [String] = [], query pairs: [(String, String?)] = []
     ) throws(RingbackError) -> String {
@@ -380,9 +357,6 @@ package struct RequestTarget {
         return target.text
     }
 
-    /// The target of an endpoint without a query: `values` take the place of its path's parameters, in order.
-    ///
-    /// - Throws: `account_not_found` for what no account can be called.
     package init(_ endpoint: Endpoint, _ values: [String] = []) throws(RingbackError) {
         var next = 0
         var name: [UInt8]?
@@ -415,24 +389,10 @@ package struct RequestTarget {
 
     /// Appends the text with everything but the unreserved characters of RFC 3986 escaped.
     private mutating func appendEscaped(_ text: String) {
-        let digits = "0123456789ABCDEF".utf8
         for byte in text.utf8 {
-            if RequestTarget.isUnreserved(byte) {
-                bytes.append(byte)
-            } else {
-                bytes.append(UInt8(ascii: "%"))
-                for digit in [byte >> 4, byte & 15] {
-                    bytes.append(digits[digits.index(digits.startIndex, offsetBy: Int(digit))])
-                }
-            }
+            if byte.isUnreserved { bytes.append(byte) } else { bytes += byte.percentEscape }
         }
     }
 
-    private static func isUnreserved(_ byte: UInt8) -> Bool {
-        isLowerOrDigit(byte) || (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) || "-._~".utf8.contains(byte)
-    }
-
-    private static func isLowerOrDigit(_ byte: UInt8) -> Bool {
-        (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte) || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-    }
+    private static func isLowerOrDigit(_ byte: UInt8) -> Bool { byte.isDigit || (0x61...0x7A).contains(byte) }
 }

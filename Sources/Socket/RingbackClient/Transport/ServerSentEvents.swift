@@ -10,38 +10,23 @@ package struct ServerSentEvents {
         /// The bytes have no line break inside.
         package var isOneLine: Bool
         package var data: String { String(decoding: bytes, as: UTF8.self) }
-
-        package init(id: String? = nil, name: String = "message", data: String = "") {
-            self.init(id: id, name: name, bytes: Array(data.utf8), isOneLine: !data.utf8.contains(10))
-        }
-
-        init(id: String?, name: String, bytes: [UInt8], isOneLine: Bool) {
-            self.id = id
-            self.name = name
-            self.bytes = bytes
-            self.isOneLine = isOneLine
-        }
     }
 
     /// The id of the last event that has ended, also of one without data: where a stream that broke is resumed.
     package private(set) var lastID: String?
     /// The milliseconds that the server last asked clients to wait before they connect again.
     package private(set) var retry: Int?
-
     /// Bytes of one line, or of one event's data: a server that sends more is broken.
     private let limit: Int
-    /// The start of a line that has not ended.
     private var line: [UInt8] = []
     private var skipsNewline = false
     private var isFirstLine = true
     private var id: String?
     private var name = ""
     private var data: [UInt8] = []
-    /// Lines of the event's data.
     private var lines = 0
     /// Data of one line end with a line feed, so that they can be written without a copy.
     private let endsWithLineFeed: Bool
-
     /// Bytes of the event that has begun.
     package var held: Int { line.count + data.count + name.utf8.count + (id?.utf8.count ?? 0) }
 
@@ -50,9 +35,7 @@ package struct ServerSentEvents {
         self.endsWithLineFeed = endsWithLineFeed
     }
 
-    /// Takes bytes and returns the events that they completed.
-    ///
-    /// - Throws: `bad_response` for a line or an event without end.
+    /// Takes bytes and returns the events that they completed. Throws `bad_response` for an event without end.
     package mutating func append(_ bytes: [UInt8]) throws(RingbackError) -> [Event] { try append(bytes[...]) }
 
     package mutating func append(_ bytes: ArraySlice<UInt8>) throws(RingbackError) -> [Event] {
@@ -90,7 +73,6 @@ package struct ServerSentEvents {
         return events
     }
 
-    /// A line is there.
     private mutating func end(_ line: ArraySlice<UInt8>) throws(RingbackError) -> Event? {
         var line = line
         if isFirstLine, line.starts(with: [0xEF, 0xBB, 0xBF]) { line = line.dropFirst(3) }
@@ -143,18 +125,19 @@ package struct ServerSentEvents {
     }
 }
 
+extension ServerSentEvents.Event {
+    package init(id: String? = nil, name: String = "message", data: String = "") {
+        self.init(id: id, name: name, bytes: Array(data.utf8), isOneLine: !data.utf8.contains(10))
+    }
+}
+
 /// What a stream of the daemon's events is made of: how one connection is read, and which errors end the stream.
 protocol EventSource: Sendable {
     associatedtype Element: Sendable
 
-    /// Reads one connection until it breaks. Called again after each break.
-    ///
-    /// - Parameters:
-    ///   - interruption: ends the calls when the consumer has gone.
-    ///   - hasConnected: called when the daemon has answered: the next pause is the shortest again.
-    ///   - deliver: takes each element.
-    /// - Returns: true if the stream is over for good.
-    /// - Throws: what broke the connection.
+    /// Reads one connection until it breaks. Called again after each break. `interruption` ends the calls when the
+    /// consumer has gone. `hasConnected` is called when the daemon has answered: the next pause is the shortest again.
+    /// Returns true if the stream is over for good. Throws what broke the connection.
     mutating func follow(
         _ interruption: Interruption, hasConnected: () -> Void, _ deliver: (Element) -> Void
     ) throws(RingbackError) -> Bool
@@ -171,7 +154,6 @@ struct EventPump<Source: EventSource>: Sendable {
     var pause: Duration = .milliseconds(200)
     var longestPause: Duration = .seconds(10)
 
-    /// Returns when the stream is over, or after an error that is final.
     func run(_ deliver: (Result<Source.Element, RingbackError>) -> Void) {
         var source = source
         var failures = 0

@@ -6,17 +6,13 @@ import RingbackBase
 /// A blocking stream socket on which every wait has a deadline. Before a byte is sent to a Unix socket, the kernel is
 /// asked for its server's uid: another user's server gets no request and no secret.
 package final class SocketConnection {
-    /// The socket, for callers that wait with their own `poll`.
     package let descriptor: Int32
     private let interruption: Interruption?
-    /// When the waits of this connection end.
     package var deadline: ContinuousClock.Instant
     /// Called about once a second while a wait lasts: a progress line can count down.
     package var onTick: (() -> Void)?
 
-    /// Connects to the daemon.
-    ///
-    /// - Throws: `no_daemon`, `foreign_server`, `timed_out`, `cancelled`, `system_error`.
+    /// Connects to the daemon. Throws `no_daemon`, `foreign_server`, `timed_out`, `cancelled`, `system_error`.
     package init(
         unixPath path: String, deadline: ContinuousClock.Instant, interruption: Interruption? = nil
     ) throws(RingbackError) {
@@ -43,17 +39,14 @@ package final class SocketConnection {
         makeNonBlocking()
     }
 
-    /// Connects to a server on 127.0.0.1 or ::1, for tools that act as the browser.
-    ///
-    /// - Throws: `no_daemon` if nothing listens there, `system_error`.
+    /// Connects to a server on 127.0.0.1 or ::1, for tools that act as the browser. Throws `no_daemon`, `system_error`.
     package init(
         loopbackPort port: UInt16, isIPv6: Bool = false, deadline: ContinuousClock.Instant,
         interruption: Interruption? = nil
     ) throws(RingbackError) {
         self.deadline = deadline
         self.interruption = interruption
-        descriptor = socket(
-            isIPv6 ? AF_INET6 : AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        descriptor = socket(isIPv6 ? AF_INET6 : AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { throw .system("socket", errno) }
         let failure: Int32
         if isIPv6 {
@@ -153,17 +146,13 @@ package final class SocketConnection {
             if ready < 0, errno != EINTR { throw .system("poll", errno) }
             if entries.count > 1, entries[1].revents != 0 { throw RingbackError(.cancelled, "The call was cancelled.") }
             if ready > 0, entries[0].revents != 0 { return }
-            if left == 0 {
-                throw RingbackError(.timedOut, "The daemon did not respond in time.", recovery: .retry)
-            }
+            if left == 0 { throw RingbackError(.timedOut, "The daemon did not respond in time.", recovery: .retry) }
             if ready == 0 { onTick?() }
         }
     }
 
     private func checkOwner(_ path: String) throws(RingbackError) {
-        var pid: pid_t = 0
-        var uid: uid_t = 0
-        var gid: gid_t = 0
+        var (pid, uid, gid): (pid_t, uid_t, gid_t) = (0, 0, 0)
         let failure = unsafe clinux_peer_credentials(descriptor, &pid, &uid, &gid)
         guard failure == 0 else { throw .system("SO_PEERCRED", failure) }
         guard uid == getuid() || uid == SocketConnection.expectedServer else {
@@ -183,9 +172,7 @@ package final class SocketConnection {
 
     /// In a user namespace the user's own daemon may have another uid than the user. Only the one who set the container
     /// up knows which, so it has to be stated.
-    private static var expectedServer: uid_t? {
-        SocketPlace.variable("RINGBACK_SERVER_UID").flatMap { uid_t($0) }
-    }
+    private static var expectedServer: uid_t? { SocketPlace.variable("RINGBACK_SERVER_UID").flatMap { uid_t($0) } }
 
     private func makeNonBlocking() { _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK) }
 
@@ -220,8 +207,7 @@ package final class SocketConnection {
     }
 }
 
-/// Where the daemon's socket is: never in a directory that others may write to, so there is no
-/// fallback to a shared one.
+/// Where the daemon's socket is: never in a directory that others may write to, so that no shared one stands in for it.
 package enum SocketPlace {
     /// - Parameter stated: the path the caller named, which goes before the environment.
     /// - Throws: `no_daemon` if neither `RINGBACK_SOCK` nor `XDG_RUNTIME_DIR` says where, and `/run/user/UID` has none.
@@ -280,7 +266,6 @@ package enum SocketPlace {
             + "of the user that called them."
     }
 
-    /// What to do about a runtime directory of another user.
     static func ownUser(_ owner: uid_t) -> String {
         "To use the daemon of uid \(owner), run the command as that user, without sudo and su."
     }
@@ -316,7 +301,6 @@ package final class KeptConnection {
     private static let maxBody = 8 << 20
     /// How long a daemon may take to accept it.
     private static let acceptBound = Duration.seconds(1)
-
     private let connection: SocketConnection
     private var reader = HTTPResponseReader()
     private var head: HTTPExchange.Head?
@@ -333,16 +317,14 @@ package final class KeptConnection {
     /// Readable when more of a response is there.
     package var descriptor: Int32 { connection.descriptor }
 
-    /// Sends requests (``BrokerCalls/request(_:_:)``), whose responses come in the same order. False if the connection is
-    /// broken.
+    /// Sends requests (``BrokerCalls/request(_:_:)``); their responses come in this order. False if it is broken.
     package func send(_ requests: [UInt8]) -> Bool {
         // They are small, and nothing else waits in the socket's buffer.
         connection.sendSome(requests[...]) == requests.count
     }
 
-    /// The next response; nil if it is not whole yet.
-    ///
-    /// - Throws: `no_daemon` if the connection ended before it, `bad_response` if it is none.
+    /// The next response; nil if it is not whole yet. Throws `no_daemon` if the connection ended before it,
+    /// `bad_response` if it is none.
     package func next() throws(RingbackError) -> Response? {
         while true {
             switch try reader.next() {
@@ -373,9 +355,7 @@ package final class KeptConnection {
 }
 
 extension BrokerCalls {
-    /// A GET request as it is sent.
-    ///
-    /// - Throws: `account_not_found` for what no account can be called.
+    /// A GET request as it is sent. Throws `account_not_found` for what no account can be called.
     package func request(_ endpoint: Endpoint, _ values: [String]) throws(RingbackError) -> [UInt8] {
         HTTPExchange.bytes("GET", try RequestTarget.of(endpoint, values), fields: fields)
     }
@@ -429,9 +409,7 @@ package final class Interruption: Sendable {
     static func milliseconds(until end: ContinuousClock.Instant) -> Int32 {
         let left = end - ContinuousClock.now
         guard left > .zero else { return 0 }
-        guard left < .seconds(60) else { return 60_000 }
-        let parts = left.components
-        return Int32(parts.seconds * 1_000 + parts.attoseconds / 1_000_000_000_000_000) + 1
+        return Int32(min(left / .milliseconds(1), 60_000).rounded(.up))
     }
 
     private static func poll(_ descriptor: Int32, events: Int16, milliseconds: Int32) -> Int32 {
@@ -440,8 +418,8 @@ package final class Interruption: Sendable {
     }
 }
 
-/// Runs blocking work on a thread of its own. Tasks share one thread for each core, so a long poll there would stop
-/// every task of the app.
+/// Runs blocking work on a thread of its own. Tasks share one thread for each core, so a long poll there would stop all
+/// of them.
 package enum Blocking {
     /// Runs the work and returns its result. Cancelling the task interrupts the work, which ends with `cancelled`.
     static func run<Value: Sendable>(

@@ -1,13 +1,13 @@
 import RingbackAPI
 import RingbackBase
 import SessionVault
-import SharedVault
 import Synchronization
 import Testing
 
 @testable import APIServer
 @testable import BrokerCore
 @testable import BrokerTestSupport
+@testable import SharedVault
 
 private final class FakeHosts: VaultHosts {
     private let state = Mutex((failure: SharingFailure?.none, asked: [String]()))
