@@ -216,7 +216,7 @@ import Testing
     }
 
     @Test func `advice follows what it is about`() {
-        let advice = Reason.kind(KindFact(OAuthReason.tokenForOfflineAccess))
+        let advice = Reason.stated("Most providers issue one for the scope offline_access.")
         #expect(
             Problem(.sessionRanOut(Self.work, advice: advice), language: .english).detail
                 == "The session of work runs out, and the provider gave no refresh token to renew it. Most providers "
@@ -250,9 +250,9 @@ import Testing
     }
 
     @Test func `facts of two kinds of account are not the same`() {
-        #expect(KindFact(OAuthReason.noMetadata) == KindFact(OAuthReason.noMetadata))
-        #expect(KindFact(OAuthReason.noMetadata) != KindFact(OAuthReason.noKeys))
-        #expect(KindFact(OAuthReason.noMetadata) != KindFact(SupabaseReason.missing))
+        #expect(KindFact(OAuthReason.vaultInMemory) == KindFact(OAuthReason.vaultInMemory))
+        #expect(KindFact(OAuthReason.vaultInMemory) != KindFact(OAuthReason.tokenAtFirstConsent))
+        #expect(KindFact(OAuthReason.vaultInMemory) != KindFact(SupabaseReason.carriesTokens))
     }
 }
 
