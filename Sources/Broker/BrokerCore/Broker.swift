@@ -10,8 +10,8 @@ public struct Broker: Sendable {
 
     public init(
         vault: any Vault, http: any HTTPClient, callbackReceiver: CallbackReceiver, work: Work = Work(),
-        clock: BrokerClock = .system,
-        firstEvent: UInt64? = nil, record: @escaping @Sendable (BrokerFact) -> Void = { _ in }
+        clock: BrokerClock = .system, firstEvent: UInt64? = nil,
+        record: @escaping @Sendable (BrokerFact) -> Void = { _ in }
     ) {
         let tools = ProviderTools(http: http, vault: vault, work: work, clock: clock, record: record)
         self.callbackReceiver = callbackReceiver
@@ -29,9 +29,7 @@ public struct Broker: Sendable {
     public nonisolated func inBackground(_ action: @escaping @Sendable () async -> Void) { work.start(action) }
     var clock: BrokerClock { tools.clock }
     var record: @Sendable (BrokerFact) -> Void { tools.record }
-
     public var signInContext: SignInContext { SignInContext(broker: self) }
-
     public var snapshot: SessionSnapshot { sessionManager.snapshot }
 
     // MARK: Life
@@ -90,8 +88,9 @@ public struct Broker: Sendable {
 
     /// A token; if the account is signed out, a sign-in is started or joined and waited for. No page is opened here:
     /// the program that shows the flow to the user does that. A user who has just declined is not asked again.
-    public func sessionAfterSignIn(_ name: AccountName, _ query: SessionQuery) async throws(BrokerError) -> IssuedToken
-    {
+    public func sessionAfterSignIn(
+        _ name: AccountName, _ query: SessionQuery
+    ) async throws(BrokerError) -> IssuedToken {
         let end = ContinuousClock.now + query.timeout
         do {
             return try await sessionManager.issuedToken(name, query)
@@ -124,8 +123,6 @@ public struct Broker: Sendable {
     }
 
     /// Refreshes on demand.
-    ///
-    /// - Parameter query: which of the session's tokens; its own if nothing is said.
     public func refresh(
         _ name: AccountName, of query: SessionQuery = SessionQuery(), isForced: Bool = false, rejected: [UInt8]? = nil
     ) async throws(BrokerError) -> AccountView {
@@ -136,9 +133,8 @@ public struct Broker: Sendable {
     /// How long a sign-out waits for the revocation, which continues after that.
     private static let revocationWait: Duration = .seconds(5)
 
-    /// Ends the session here, and tells the provider.
-    ///
-    /// Also delivers a pending revocation of the account's former session.
+    /// Ends the session here, and tells the provider. Also delivers a pending revocation of the account's former
+    /// session.
     public func signOut(_ name: AccountName, endingAll: Bool = false) async throws(BrokerError) -> SignedOut {
         // The provider is told even if the caller disconnects while this waits for a refresh.
         let ending = work.attempt { () throws(BrokerError) in
@@ -170,8 +166,7 @@ public struct Broker: Sendable {
 
     // MARK: Flows
 
-    /// Starts a sign-in that is a flow, or joins an equal one that is pending. `bound` limits the wait until there is a
-    /// flow.
+    /// Starts a sign-in that is a flow, or joins an equal one. `bound` limits the wait until there is a flow.
     public func signIn(
         _ name: AccountName, _ request: SignInRequest, isInterested: Bool = true,
         waitingAtMost bound: Duration = .seconds(90)
@@ -270,7 +265,7 @@ public struct Broker: Sendable {
         if request.startsAtOnce { record(.signInStarted(name, method: request.method)) }
     }
 
-    /// Records the end of a sign-in that has no flow, because it was done at once or failed before there was one.
+    /// Records a sign-in that has no flow: it was done at once, or failed before there was one.
     func recordDirect(
         _ name: AccountName, _ request: SignInRequest, since began: BootInstant, _ outcome: BrokerFact.Outcome,
         _ error: BrokerError?
@@ -281,14 +276,11 @@ public struct Broker: Sendable {
             .signInEnded(name, method: request.method, outcome, duration: clock.bootInstant - began, error: error))
     }
 
-    // The accounts, as callers see them.
-
     public func accounts() async -> [AccountView] {
         for name in await sessionManager.namesWithUnusableSetting { await recheckSetting(name) }
         return await sessionManager.views(with: await flowRegistry.pending(), await revocations.undelivered())
     }
 
-    /// One account. A problem with a file of its settings is not shown any more once the file can be used.
     public func account(_ name: AccountName) async throws(BrokerError) -> AccountView {
         await recheckSetting(name)
         let revocation = await revocations.undelivered()[name]
@@ -303,8 +295,7 @@ public struct Broker: Sendable {
         await sessionManager.take(.settingFixed(setting), lane.id)
     }
 
-    /// The only account of an issuer. With `shown`, only these accounts are considered. Throws if there is none or more
-    /// than one.
+    /// The only account of an issuer, among `shown` if given. Throws if there is none or more than one.
     public func account(issuer: String, among shown: [AccountName]? = nil) async throws(BrokerError) -> AccountName {
         let names = await sessionManager.names(issuer: issuer).filter { shown?.contains($0) ?? true }
         guard let name = names.first else { throw .accountNotFound(issuer) }
@@ -316,11 +307,9 @@ public struct Broker: Sendable {
     }
 }
 
-/// The checks of sign-in requests that are the same for every kind of account.
 extension SignInRequest {
     /// Reads the request's method as one of the methods of a kind of account.
     ///
-    /// - Parameter offered: the methods that the error lists.
     /// - Throws: `methodUnsupported` for a method that the kind does not have.
     public func readMethod<Method: RawRepresentable<String>>(
         offering offered: [Method], of account: Account
@@ -334,8 +323,6 @@ extension SignInRequest {
     }
 
     /// Checks the request's authorization parameters, before any request is sent to the provider.
-    ///
-    /// - Parameter reserved: the authorization parameters that only Ringback sets.
     public func checkParameters(reserved: Set<String>, of account: Account) throws(BrokerError) {
         var names = Set(account.authorizationParameters.map(\.0))
         for (name, _) in parameters {
@@ -375,8 +362,7 @@ extension Broker {
             initial.append(
                 BrokerEvent(
                     kind: .initialSession, account: name, state: view.state, subject: view.subject, user: view.user,
-                    expiresAt: view.expiresAt, error: view.error,
-                    at: clock.wallInstant))
+                    expiresAt: view.expiresAt, error: view.error, at: clock.wallInstant))
         }
         return (initial, live)
     }

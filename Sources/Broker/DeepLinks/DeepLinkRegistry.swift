@@ -2,12 +2,10 @@ public import BrokerCore
 public import RingbackBase
 internal import Synchronization
 
-/// Receives URLs of configured custom schemes that are not callbacks and delivers them to the app that listens. A URL
-/// that may contain a secret of a sign-in is never delivered, see ``LinkRules``. The newest listener gets the links. If
-/// there is none, the configured program is started and the link is kept for at most a minute. Links are kept in memory
-/// only.
+/// Receives URLs of configured custom schemes that are not callbacks, and delivers them to the app that listened last.
+/// One that may contain a secret of a sign-in is never delivered, see ``LinkRules``. Without a listener the configured
+/// program is started, and the link is kept in memory for a minute.
 public final class DeepLinkRegistry: Sendable {
-    /// What happened to a URL from outside.
     public enum Reception: Sendable, Equatable {
         /// It is a callback, or may be one: the broker must handle it.
         case callback
@@ -23,7 +21,6 @@ public final class DeepLinkRegistry: Sendable {
         var nextID: UInt64
         /// The ids of the last acknowledged links, so that a repeated acknowledgement succeeds.
         var acknowledged: [UInt64] = []
-        /// The planned next call of `look()`.
         var look: (due: BootInstant, ticket: UInt64)?
         var tickets: UInt64 = 0
     }
@@ -52,12 +49,10 @@ public final class DeepLinkRegistry: Sendable {
         state = Mutex(State(nextID: EventBus.now()))
     }
 
-    /// Sets the configured schemes, after the broker was given its accounts. Links of schemes that are no longer
-    /// configured are dropped, and their listeners are ended.
+    /// Sets the configured schemes, after the broker was given its accounts. Links and listeners of others end.
     public func configure(_ tables: [LinkScheme]) async {
-        let configured = LinkRules(
-            schemes: tables.map(\.name), redirectURIs: await broker.redirectURIs().configured
-        ).schemes
+        let redirectURIs = await broker.redirectURIs().configured
+        let configured = LinkRules(schemes: tables.map(\.name), redirectURIs: redirectURIs).schemes
         let ended = state.withLock { state -> [LinkListener] in
             state.tables = Dictionary(tables.map { ($0.name, $0) }) { _, last in last }
             let gone = state.schemes.keys.filter { !configured.contains($0) }
@@ -66,7 +61,6 @@ public final class DeepLinkRegistry: Sendable {
         for listener in ended { listener.end(.removed) }
     }
 
-    /// Receives a URL that was opened or pasted.
     public func receive(_ text: String) async -> Reception {
         guard let url = try? WebURL(parsing: text) else { return .callback }
         let kind = await rules().kind(of: url)
@@ -85,8 +79,7 @@ public final class DeepLinkRegistry: Sendable {
             + "a redirect URI, and reload."
     }
 
-    /// For a URL that matched no sign-in: a text that says that its scheme is not configured. Nil for configured
-    /// schemes and for http and https.
+    /// For a URL that matched no sign-in: that its scheme is not configured. Nil for configured schemes and http(s).
     public func whyForeign(_ text: String) async -> String? {
         guard let url = try? WebURL(parsing: text), url.scheme != "http", url.scheme != "https",
             await !rules().schemes.contains(url.scheme)
@@ -112,7 +105,6 @@ public final class DeepLinkRegistry: Sendable {
         return listener
     }
 
-    /// The app has handled the link. False if no such link was kept, or it has expired.
     public func acknowledge(_ id: UInt64) -> Bool {
         state.withLock { state in
             for scheme in state.schemes.keys where state.schemes[scheme]?.acknowledge(id) == true {
@@ -124,10 +116,7 @@ public final class DeepLinkRegistry: Sendable {
         }
     }
 
-    /// The schemes for which an app is listening, sorted.
-    public var heard: [String] {
-        state.withLock { $0.schemes.filter { $0.value.listener != nil }.keys.sorted() }
-    }
+    public var heard: [String] { state.withLock { $0.schemes.filter { $0.value.listener != nil }.keys.sorted() } }
 
     // MARK: For listeners
 
@@ -189,9 +178,8 @@ public final class DeepLinkRegistry: Sendable {
         }
     }
 
-    /// Plans a call of `look()` for the next due time: a program to start, or a link that expires. Only one call is
-    /// planned at a time. When it is planned again for an earlier time, the ticket changes and the old timer does
-    /// nothing.
+    /// Plans a call of `look()` for the next start or expiry. When it is planned again for an earlier time, the ticket
+    /// changes and the old timer does nothing.
     private func scheduleCheck() {
         let now = clock.bootInstant
         let plan = state.withLock { state -> (due: BootInstant, ticket: UInt64)? in
@@ -213,7 +201,6 @@ public final class DeepLinkRegistry: Sendable {
         }
     }
 
-    /// Drops expired links and starts the programs that are due.
     private func look() {
         let now = clock.bootInstant
         let starts = state.withLock { state -> [DeepLink] in

@@ -2,30 +2,24 @@ public import BrokerCore
 public import RingbackBase
 internal import Synchronization
 
-/// An app that listens to a scheme's links. The registry keeps the links: those that were delivered but not
-/// acknowledged are delivered to the next listener too.
+/// An app that listens to a scheme's links. The registry keeps those that are not acknowledged for the next listener.
 public final class LinkListener: Sendable {
-    /// The result of waiting for links.
     public enum Next: Sendable, Equatable {
         case links([DeepLink])
         /// No link arrived in time.
         case quiet
         /// Another program has replaced this listener, which gets no more links.
         case replaced
-        /// The scheme is no longer configured; the listener gets no more links.
         case removed
-        /// The task was cancelled.
         case cancelled
     }
 
     private struct State {
         var lastGiven: UInt64 = 0
-        /// Why the listener was ended: `replaced` or `removed`.
         var end: Next?
         var signal = Promise<Void>()
     }
     public let scheme: String
-    /// The process at the other end, by the kernel's credentials.
     public let peer: PolicyPeer?
     private let registry: DeepLinkRegistry
     private let state = Mutex(State())
@@ -36,10 +30,8 @@ public final class LinkListener: Sendable {
         self.registry = registry
     }
 
-    /// Waits for the next links, at most `bound`.
     public func next(within bound: Duration) async -> Next {
-        // The signal is read before the links are taken. A link that arrives in between fulfils it, so it is not
-        // missed.
+        // The signal is read first: a link that arrives before the links are taken fulfils it.
         let signal = state.withLock { $0.signal }
         if let ready = take() { return ready }
         _ = await signal.wait(atMost: bound)
@@ -79,13 +71,10 @@ public struct DeepLink: Sendable, Equatable {
     public let id: UInt64
     public let scheme: String
     public let url: Secret
-    /// When it arrived.
     public let at: WallInstant
 }
 
-/// A scheme that has a table in the configuration.
 public struct LinkScheme: Sendable, Equatable {
-    /// In lower case.
     public let name: String
     /// True if a program is configured that is started when no app listens.
     public let hasCommand: Bool
@@ -115,13 +104,11 @@ struct SchemeLinks {
     static let capacity = 16
     /// How long a link is kept. The user does not expect a late reaction to a click.
     static let lifetime: Duration = .seconds(60)
-    /// The minimum time between two starts of the program, so that a web page that opens links repeatedly cannot start
-    /// it more often.
+    /// Between two starts of the program: a web page that opens links repeatedly cannot start it more often.
     static let startInterval: Duration = .seconds(10)
     /// If its listener leaves within this time after a link arrived, the listener may not have read it.
     static let readingTime: Duration = .seconds(5)
 
-    /// True if nothing has to be remembered for the scheme.
     func isIdle(at now: BootInstant) -> Bool {
         listener == nil && waiting.isEmpty && startedAt.map { now - $0 >= SchemeLinks.startInterval } ?? true
     }
@@ -138,7 +125,6 @@ struct SchemeLinks {
         if waiting.count > SchemeLinks.capacity { waiting.removeFirst() }
     }
 
-    /// Returns false if the link is not kept here.
     mutating func acknowledge(_ id: UInt64) -> Bool {
         let count = waiting.count
         waiting.removeAll { $0.link.id == id }
@@ -158,8 +144,7 @@ struct SchemeLinks {
         }
     }
 
-    /// Decides that the scheme's program is started now. Returns the link to start it with; nil if none needs it or the
-    /// last start is too recent.
+    /// The link with which the scheme's program is started now; nil if none needs it or the last start is too recent.
     mutating func takeStart(_ scheme: LinkScheme?, at now: BootInstant) -> DeepLink? {
         guard let due = startDue(scheme, at: now), due <= now, let scheme,
             let index = waiting.firstIndex(where: { !$0.needsNoStart })
@@ -174,7 +159,6 @@ struct SchemeLinks {
         return waiting[index].link
     }
 
-    /// When the program must be started; nil if it need not.
     private func startDue(_ scheme: LinkScheme?, at now: BootInstant) -> BootInstant? {
         guard let scheme, scheme.hasCommand, listener == nil, waiting.contains(where: { !$0.needsNoStart }) else {
             return nil
@@ -182,7 +166,6 @@ struct SchemeLinks {
         return startedAt.map { max($0 + SchemeLinks.startInterval, now) } ?? now
     }
 
-    /// When something is due next: a start or an expiry.
     func nextDue(_ scheme: LinkScheme?, at now: BootInstant) -> BootInstant? {
         [startDue(scheme, at: now), waiting.first.map { $0.arrivedAt + SchemeLinks.lifetime }].compactMap(\.self).min()
     }

@@ -4,20 +4,15 @@ public import SessionVault
 internal import Synchronization
 
 /// Keeps the configured files: each has its account's current token as long as there is one. Files are removed in the
-/// turn in which a session is closed or the vault is locked, before the caller of that gets its response.
-///
-/// Only the task that asks for a file's token writes the file. Files of one session that need the same token share one
-/// refresh, since they ask the broker as any caller does.
+/// turn in which a session is closed or the vault is locked. Only the task that asks for a token writes it; files that
+/// need the same one share a refresh, as any callers do.
 public final class FileKeeper: Sendable {
-    /// An event of a file.
     public enum News: Sendable {
-        /// A token was written.
         case written(KeptFile)
         /// Something is wrong. Reported once, and again when the problem changes.
         case trouble(KeptFile, Reason)
         /// The file was removed because its `ttl` is over.
         case ended(KeptFile)
-        /// The problem is gone.
         case mended(KeptFile)
     }
 
@@ -34,9 +29,6 @@ public final class FileKeeper: Sendable {
     let tell: @Sendable (News) -> Void
     let state = Mutex(State())
 
-    /// - Parameters:
-    ///   - record: the file of the state directory that says which files are ours.
-    ///   - tell: called with each event of a file.
     public init(
         _ broker: Broker, record: StateFile, clock: BrokerClock = .system, tell: @escaping @Sendable (News) -> Void
     ) {
@@ -89,8 +81,7 @@ public final class FileKeeper: Sendable {
         return [file.detail.map { .trouble(file.file, $0) } ?? .mended(file.file)]
     }
 
-    /// Takes over the configuration's tables, at start and at every reload, after the accounts. Files that are not
-    /// configured any more are removed.
+    /// Takes over the configuration's tables, after the accounts. Files that are not configured any more are removed.
     public func configure(_ files: [KeptFile]) {
         let now = clock.bootInstant
         let signal = state.withLock { state in
@@ -101,7 +92,6 @@ public final class FileKeeper: Sendable {
             }
             for file in wanted.values {
                 var former = state.files[file.path]
-                // The file's content does not match the new configuration.
                 if former?.file != file { former?.remove(becoming: .waiting, at: now) }
                 // The account may have another provider now, so the result of a pending request is not written.
                 var next = former?.file == file ? former ?? FileState(file, due: now) : FileState(file, due: now)
@@ -132,9 +122,7 @@ public final class FileKeeper: Sendable {
                 file.known = entry.digests
                 file.beganAt = entry.beganAt.map { WallInstant(seconds: $0) }
                 file.expiry = entry.expiresAt.map { Deadline(at: WallInstant(seconds: $0), by: clock) }
-                if let place, case .ours = place.occupant(entry.digests) {
-                    file.isWritten = true
-                }
+                if let place, case .ours = place.occupant(entry.digests) { file.isWritten = true }
                 state.files[path] = file
                 return true
             }
@@ -151,7 +139,6 @@ public final class FileKeeper: Sendable {
         await save()
     }
 
-    /// Every configured file, in the order of the configuration.
     public var views: [KeptFileView] {
         let files = state.withLock { state in state.order.compactMap { state.files[$0] } }
         return files.map { file in
@@ -165,7 +152,6 @@ public final class FileKeeper: Sendable {
         }
     }
 
-    /// Keeps the files until it is cancelled.
     public func run() async {
         await withDiscardingTaskGroup { group in
             while !Task.isCancelled {
@@ -266,8 +252,6 @@ public final class FileKeeper: Sendable {
     }
 
     /// Writes the token to the file. Returns the digest of the content.
-    ///
-    /// - Parameter entry: the file's entry for the record; the new content's digest is added.
     private func write(
         _ issued: IssuedToken, _ asked: FileState, _ entry: FileEntry
     ) async throws(FileReason) -> [UInt8] {
@@ -275,9 +259,7 @@ public final class FileKeeper: Sendable {
         let content = try file.content(issued, expiresAt: entry.expiresAt.map { WallInstant(seconds: $0) })
         let digest = Digest.sha256(content)
         let place = try FilePlace(file.path)
-        guard file.isDiskAllowed || place.isInMemory else {
-            throw .onDisk(path: file.path)
-        }
+        guard file.isDiskAllowed || place.isInMemory else { throw .onDisk(path: file.path) }
         var entry = entry
         entry.digests.insert(digest)
         switch place.occupant(entry.digests) {
@@ -321,8 +303,7 @@ public final class FileKeeper: Sendable {
         case .methodUnsupported(let reason, _), .conflict(let reason, _), .misconfigured(let reason),
             .vaultFailed(let reason), .vaultUnreachable(let reason, _):
             return { state in state.fail(reason, at: now) }
-        default:
-            return { state in state.fail(.file(.notRenewable(file.account)), at: now) }
+        default: return { state in state.fail(.file(.notRenewable(file.account)), at: now) }
         }
     }
 }

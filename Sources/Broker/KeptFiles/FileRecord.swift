@@ -3,7 +3,6 @@ internal import SessionVault
 /// Which files were written, by the digests of their contents, in the state directory. It says after a crash which files
 /// are ours. An entry is written before its file is, and may remain after its file is gone.
 actor FileRecord {
-    /// A larger file was not written by Ringback.
     private static let maxSize = 1 << 20
 
     private let file: StateFile

@@ -9,14 +9,12 @@ public import SessionVault
 /// A file in which an account's current token is kept, for programs that can only read a file. A value of the
 /// configuration.
 public struct KeptFile: Sendable, Equatable {
-    /// What the file contains.
     public enum Format: String, Sendable {
         case token
         case idToken = "id_token"
         case header, netrc, env, json
     }
 
-    /// Absolute.
     public let path: String
     public let account: AccountName
     public let format: Format
@@ -26,11 +24,8 @@ public struct KeptFile: Sendable, Equatable {
     public var lifetime: Duration?
     /// True if the file may be on a file system that is not in memory.
     public var isDiskAllowed = false
-    /// The host of a netrc line.
     public var host = ""
-    /// The user name of a netrc line.
     public var username = "oauth2"
-    /// The variable of an `env` file.
     public var variable = "RINGBACK_TOKEN"
 
     public init(path: String, account: AccountName, format: Format) {
@@ -42,23 +37,16 @@ public struct KeptFile: Sendable, Equatable {
     /// A token is replaced when less than this of its life is left, or half of a shorter life.
     static let margin: Duration = .seconds(120)
 
-    /// The token that is requested from the account's session.
     var query: SessionQuery {
-        var query = SessionQuery()
-        query.key = key
-        query.kind = format == .idToken ? .idToken : .accessToken
-        query.minValid = KeptFile.margin
-        return query
+        SessionQuery(key: key, kind: format == .idToken ? .idToken : .accessToken, minValid: KeptFile.margin)
     }
 }
 
-/// A kept file as it is now.
 public struct KeptFileView: Sendable, Equatable {
     /// The state of a file. The raw values are those of the socket API.
     public enum State: String, Sendable, CaseIterable {
         /// The session or the provider has not been asked yet.
         case waiting
-        /// The file has a current token.
         case kept
         case signedOut = "signed_out"
         case locked
@@ -72,18 +60,14 @@ public struct KeptFileView: Sendable, Equatable {
     public let state: State
     /// What is wrong; also for a file with a current token that cannot be renewed now.
     public let detail: Reason?
-    /// When the token expires or the `ttl` is over; nil if there is no file, or for a token without a
-    /// stated lifetime.
+    /// When the token expires or the `ttl` is over; nil without a file or a stated lifetime.
     public let expiresAt: WallInstant?
 }
 
-// The place of a kept file. A file counts as ours only if the digest of its content is in the record. Any other file
-// was written by another program and is neither overwritten nor removed.
+// A file counts as ours only if the digest of its content is in the record: no other is overwritten or removed.
 
-/// The folder and the name of a kept file. Names are relative to the open folder: if the folder is replaced between two
-/// steps, both steps still use the same folder.
+/// The folder and the name of a kept file. Names are relative to the open folder, which may be replaced between steps.
 final class FilePlace {
-    /// What is at the path.
     enum Occupant: Equatable {
         case nothing
         /// A file of ours, and the digest of its content.
@@ -116,18 +100,13 @@ final class FilePlace {
         }
         self.folder = unsafe open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         let code = errno
-        guard self.folder >= 0 else {
-            throw .folderNotOpened(path: path, folder: folder, errno: code)
-        }
+        guard self.folder >= 0 else { throw .folderNotOpened(path: path, folder: folder, errno: code) }
     }
 
     deinit { if folder >= 0 { close(folder) } }
 
     var isInMemory: Bool { FilePlace.memoryTypes.contains(clinux_file_system_of(folder)) }
 
-    /// What is at the path.
-    ///
-    /// - Parameter known: the digests of contents that are ours.
     func occupant(_ known: Set<[UInt8]>) -> Occupant {
         var status = stat()
         return occupant(known, &status)
@@ -170,7 +149,6 @@ final class FilePlace {
 
     // MARK: Changing
 
-    /// The name of the new file until it is renamed.
     private var temporary: String { ".\(name).ringback" }
 
     /// Writes the new content beside the file, mode 0600. ``publish(over:)`` or ``discard()`` follows.
@@ -194,8 +172,7 @@ final class FilePlace {
             }
             written += count
         }
-        // Set the mode again, because the umask may have cleared bits. On a disk, sync: after a power failure the file
-        // could be empty and would then not count as ours.
+        // The umask may have cleared bits. After a power failure an unsynced file could be empty and not count as ours.
         guard fchmod(file, 0o600) == 0, isInMemory || fsync(file) == 0 else {
             let code = errno
             discard()
@@ -204,8 +181,6 @@ final class FilePlace {
     }
 
     /// Renames the prepared file to the path, which must be free or have a file of ours.
-    ///
-    /// - Parameter known: the digests of contents that are ours.
     func publish(over known: Set<[UInt8]>) throws(FileReason) {
         let code: Int32
         switch occupant(known) {
@@ -227,8 +202,7 @@ final class FilePlace {
         prepared = nil
     }
 
-    /// Removes a temporary file that a killed daemon left: it may have a token, or the beginning of one. No record names its
-    /// content, so it is recognized by its name and its mode.
+    /// Removes a temporary file that a killed daemon left, recognized by name and mode: it may have a token.
     func removeLeftover() {
         guard let found = status(temporary), found.st_mode & S_IFMT == S_IFREG, found.st_mode & 0o077 == 0,
             found.st_uid == geteuid(), found.st_nlink == 1
@@ -247,9 +221,6 @@ final class FilePlace {
         return unsafe unlinkat(folder, name, 0) == 0 ? 0 : errno
     }
 
-    /// Removes the file if it is ours.
-    ///
-    /// - Parameter known: the digests of contents that are ours.
     /// - Returns: what was there.
     func remove(_ known: Set<[UInt8]>) throws(FileReason) -> Occupant {
         var file = stat()
@@ -269,11 +240,9 @@ struct FileState {
     /// When the file's content expires; nil if there is no file of ours, or if the token has no stated lifetime.
     var expiry: Deadline?
     var isWritten = false
-    /// When the `ttl` began.
     var beganAt: WallInstant?
     var state = KeptFileView.State.waiting
     var detail: Reason?
-    /// When the next token is requested.
     var due: BootInstant
     /// Increased when the session is closed, replaced or hidden. A token that was requested before is not written.
     var generation = 0
@@ -305,8 +274,7 @@ struct FileState {
         if let end = expiry?.boot, isWritten, end > now { due = min(due, end) }
     }
 
-    /// Schedules the next request while a token is in the file: when less than ``KeptFile/margin`` of its lifetime is
-    /// left. That request causes a refresh.
+    /// Schedules the request that causes a refresh: when less than ``KeptFile/margin`` of the lifetime is left.
     mutating func plan(_ token: AccessToken, isNew: Bool, at now: BootInstant) {
         let remaining = token.remaining(at: now)
         let lifetime = token.lifetime ?? remaining ?? .zero
@@ -327,10 +295,8 @@ struct FileState {
         return FileEntry(digests: known, expiresAt: expiry?.wall(by: clock).seconds, beganAt: beganAt?.seconds)
     }
 
-    /// Removes the file if it is ours, and sets the state.
-    ///
-    /// A file that another program wrote is not removed. In that case, and if the removal fails, the state is `problem`
-    /// and ``detail`` has the reason. A failed removal is tried again.
+    /// Removes the file if it is ours, and sets the state. If another program wrote it or the removal fails, which is
+    /// tried again, the state is `problem` and ``detail`` has the reason.
     mutating func remove(becoming state: KeptFileView.State, at now: BootInstant) {
         self.state = state
         detail = nil
@@ -413,17 +379,12 @@ extension Reason {
 }
 
 extension KeptFile {
-    /// The content of the file with this token.
+    /// The content of the file. A token alone has no line break: the libraries of cloud services send the whole file.
     ///
-    /// A token alone has no line break after it, since the libraries of cloud services send the whole file.
-    ///
-    /// - Parameter expiresAt: nil for a token without a stated lifetime.
     /// - Throws: ``FileReason`` for a token with bytes outside 0x21 to 0x7E: they could change the line's meaning.
     func content(_ issued: IssuedToken, expiresAt: WallInstant?) throws(FileReason) -> [UInt8] {
         let excess = key.excess(of: issued.token)
-        guard excess.isEmpty else {
-            throw .tooMuchScope(account, excess: excess)
-        }
+        guard excess.isEmpty else { throw .tooMuchScope(account, excess: excess) }
         let bytes = issued.token.value.revealedBytes()
         guard !bytes.isEmpty, bytes.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw .tokenCharacters(account)
@@ -433,10 +394,7 @@ extension KeptFile {
         case .token, .idToken: return Array(bytes)
         case .header:
             let type = issued.token.type
-            // The token type is text from the provider.
-            guard type.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
-                throw .typeCharacters(account)
-            }
+            guard type.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else { throw .typeCharacters(account) }
             return Array("Authorization: \(type.lowercased() == "bearer" ? "Bearer" : type) \(token)\n".utf8)
         case .netrc:
             do throws(AdapterFailure) {

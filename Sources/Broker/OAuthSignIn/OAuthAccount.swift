@@ -10,7 +10,6 @@ public struct OAuthAccount: Sendable {
     public var clientSecret: Account.SecretSource?
     /// If it is set, the client authenticates with `private_key_jwt`.
     public var clientKey: Account.KeySource?
-    /// Nil for the provider's default, `query`.
     public var responseMode: ResponseMode?
     /// Every authorization response must carry `iss` (RFC 9207), whatever the metadata say.
     public var requiresIssuerInResponse = false
@@ -43,8 +42,7 @@ extension OAuthAccount: AccountKind {
         }
     }
 
-    /// Includes scopes, audience, resource and the assertion's source of a service: a token that was fetched with
-    /// others must not be used.
+    /// Includes what a service's token was fetched with: it must not be used after a change.
     public func bindingID(of account: Account) -> String {
         let binding = binding(of: account)
         guard let grant else { return binding.text }
@@ -69,7 +67,7 @@ extension OAuthAccount: AccountKind {
 
     public func check(_ query: SessionQuery, of account: Account) throws(BrokerError) {
         guard let grant, query.kind == .idToken else { return }
-        throw .methodUnsupported(.oauth(.serviceHasNoIDTokens(account.name, grant: grant.word)))
+        throw .methodUnsupported(.stated("\(account.name) is a service (\(grant.word)), which has no ID tokens."))
     }
 
     /// Reads the file or the credential that the setting names.
@@ -89,19 +87,19 @@ extension OAuthAccount: AccountKind {
     public func renewalAdvice(of account: Account) -> Reason? {
         let asksForConsent = account.authorizationParameters.contains { $0 == ("prompt", "consent") }
         switch account.configuredProvider {
-        case .google?:
-            return asksForConsent ? nil : .oauth(.tokenAtFirstConsent)
+        case .google?: return asksForConsent ? nil : .oauth(.tokenAtFirstConsent)
         case .oidc?, .microsoft?:
-            guard account.scopes.contains("offline_access") else { return .oauth(.tokenForOfflineAccess) }
-            let isConsentAsked =
-                asksForConsent || (asksConsentForOfflineAccess && account.scopes.contains("openid"))
-            return isConsentAsked ? nil : .oauth(.tokenAfterConsent)
+            guard account.scopes.contains("offline_access") else {
+                return .stated("Most providers issue one for the scope offline_access.")
+            }
+            if asksForConsent || asksConsentForOfflineAccess && account.scopes.contains("openid") { return nil }
+            return .stated(
+                "Some providers issue one only after the user's consent: set offline_access_consent = true.")
         case .oauth2?, nil: return nil
         }
     }
 }
 
-/// The settings that name a file or a credential of the daemon.
 private enum CredentialSetting: String {
     case secretFile = "client_secret_file"
     case secretCredential = "client_secret_credential"
@@ -117,14 +115,10 @@ enum ConfiguredProvider: String {
 }
 
 extension Account {
-    /// Nil for a provider that this target does not treat differently.
     var configuredProvider: ConfiguredProvider? { ConfiguredProvider(rawValue: provider) }
 
-    /// How the provider's endpoints are known.
     public enum Endpoints: Sendable, Equatable {
-        /// By discovery at the issuer.
         case issuer(String)
-        /// From the configuration.
         case fixed(ProviderMetadata)
     }
 
@@ -145,18 +139,14 @@ extension Account {
 
     /// Whether authorization requests are pushed (RFC 9126).
     public enum PushedRequests: Sendable {
-        /// If the metadata offer it. If pushing fails and the provider does not require it, the request goes through
-        /// the browser.
+        /// If the metadata offer it. If it fails and is not required, the request goes through the browser.
         case automatic
         case never
         /// Always. A sign-in fails if the request cannot be pushed.
         case required
     }
-}
 
-extension Account {
-    /// The settings of this kind. Reading them from an account of another kind is a programming error that ends the
-    /// process.
+    /// Reading them from an account of another kind is a programming error that ends the process.
     public var oauth: OAuthAccount {
         get {
             guard let rules = kind as? OAuthAccount else { preconditionFailure(name.rawValue) }
@@ -166,7 +156,6 @@ extension Account {
     }
 }
 
-/// How users sign in at OAuth and OpenID Connect providers.
 public enum OAuthMethod: String, Sendable, CaseIterable {
     case browser
     /// With a code that is entered on another device (RFC 8628). Not every provider offers it.
@@ -174,13 +163,11 @@ public enum OAuthMethod: String, Sendable, CaseIterable {
     /// With the refresh token of another program's session.
     case session
 
-    /// Nil if these providers have no such method.
     public init?(_ method: SignInMethod) { self.init(rawValue: method.rawValue) }
 
     public var method: SignInMethod { SignInMethod(rawValue: rawValue) }
 }
 
 extension SignInRequest {
-    /// The authorization parameters that only Ringback sets.
     public static var reservedParameters: Set<String> { AuthorizationRequest.reservedParameters }
 }

@@ -3,7 +3,6 @@ internal import Cryptography
 internal import OAuth
 internal import RingbackBase
 
-/// The provider of an account that uses OAuth or OpenID Connect.
 struct OAuthProvider: SignInProvider {
     let provider: Provider
 
@@ -84,8 +83,7 @@ struct OAuthProvider: SignInProvider {
         case .code(let value): code = value
         case .error(let errorResponse): throw BrokerError(errorResponse, for: account.name)
         }
-        // Check first that a session can be stored. Otherwise the exchange would create tokens at the provider that are
-        // lost.
+        // Otherwise the exchange would create tokens at the provider that are lost.
         try await context.admitSession(account.name)
         return .session(try await provider.exchange(code, of: awaited), flow.opening)
     }
@@ -109,7 +107,6 @@ struct OAuthProvider: SignInProvider {
         return try await anotherPage(awaited, flow.request)
     }
 
-    /// A request with secrets of its own, for the same redirect URI.
     func anotherPage(
         _ awaited: AuthorizationFlow, _ request: SignInRequest
     ) async throws(BrokerError) -> AuthorizationFlow {
@@ -194,7 +191,6 @@ struct OAuthProvider: SignInProvider {
 }
 
 extension BrokerError {
-    /// What an error of a refresh means for the session.
     fileprivate func meaning(forRefreshOf key: TokenKey) -> RenewalMeaning {
         if case .provider(.refused("invalid_grant", let message)) = self {
             return .dead(code: nil, message: message)
@@ -211,12 +207,10 @@ extension BrokerError {
 }
 
 extension Session {
-    /// The user's login name at the provider, if the claims have it.
     fileprivate var loginName: String? { (user?["preferred_username"] ?? user?["email"])?.string }
 }
 
 extension Flow {
-    /// How the session of this flow is opened.
     var opening: SessionOpening { SessionOpening(switchesSubject: request.switchesSubject) }
 }
 

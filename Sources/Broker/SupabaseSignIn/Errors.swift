@@ -2,14 +2,13 @@ internal import BrokerCore
 internal import SupabaseAuth
 
 extension BrokerError {
-    /// Translates an error response of a project to an error for the caller.
     init(_ error: SupabaseError, on occasion: SupabaseProblem.Occasion) {
         switch error {
         case .invalid(let reason):
-            self = .provider(.invalidResponse(.supabase(.invalidResponse(cause: reason))))
+            self = .provider(.invalidResponse(.stated("The project's response is not valid: \(reason).")))
         case .unavailable(let status, let seconds):
             self = .provider(.unavailable(status: status, retryAfter: seconds))
-        case .misconfigured(let reason): self = .misconfigured(.supabase(.unusableProject(cause: reason)))
+        case .misconfigured(let reason): self = .misconfigured(.stated(reason))
         case .refused(let errorResponse) where errorResponse.asksForRefresh:
             // PostgREST has error codes of its own for a token that is invalid or expired.
             let same = SupabaseError.ErrorResponse(code: "bad_jwt", status: 403, message: errorResponse.message)
@@ -22,9 +21,8 @@ extension BrokerError {
     init(refusing error: SupabaseError, host: String) {
         switch RefreshVerdict(error) {
         case .dead, .reused:
-            // One error code for all responses that prove that the session has ended (RFC 6749 section 5.2). A refresh
-            // token that was used already is invalid; if the session has another one, that one is sent before the
-            // session ends.
+            // One code for all responses that prove an end (RFC 6749 section 5.2). A refresh token that was used
+            // already is invalid; another one of the session is sent before the session ends.
             self = .provider(.refused(code: "invalid_grant", message: error.code))
         case .transient(let seconds):
             switch error {
@@ -43,35 +41,27 @@ extension BrokerError {
             case .unavailable(let status, let seconds):
                 self = .provider(.unavailable(status: status, retryAfter: seconds))
             case .invalid(let reason):
-                self = .provider(.invalidResponse(.supabase(.invalidResponseOfHost(host, cause: reason))))
-            case .misconfigured(let reason): self = .misconfigured(.supabase(.unusableProject(cause: reason)))
+                self = .provider(.invalidResponse(.stated("The response of \(host) is not valid: \(reason).")))
+            case .misconfigured(let reason): self = .misconfigured(.stated(reason))
             }
         case .misconfigured:
-            if case .misconfigured(let reason) = error {
-                self = .misconfigured(.supabase(.unusableProject(cause: reason)))
-            } else {
-                self = .misconfigured(.supabase(.keyNotAccepted(host: host)))
-            }
+            let reason: String? = if case .misconfigured(let reason) = error { reason } else { nil }
+            self = .misconfigured(.stated(reason ?? "\(host) does not accept the project's URL or key."))
         }
     }
 
-    /// Translates the error of an invalid field.
     init(_ error: FieldError) {
         self =
             error.field == "password" || error.field == "code"
             ? .problem(ProviderProblem(error))
-            : .invalid(field: error.field, reason: .supabase(.field(cause: error.reason)))
+            : .invalid(field: error.field, reason: .stated(error.reason))
     }
-}
 
-extension BrokerError {
     /// Only the error code `invalid_grant` (RFC 6749 section 5.2) proves that the session has ended.
     var provesDeadGrant: Bool {
         if case .provider(.refused("invalid_grant", _)) = self { true } else { false }
     }
-}
 
-extension BrokerError {
     /// An error that came with the callback. If the user declined, its code is `access_denied`.
     init(_ error: SupabaseError, on occasion: SupabaseProblem.Occasion, of account: AccountName) {
         if case .refused(let errorResponse) = error, errorResponse.code == "access_denied" {
@@ -81,7 +71,6 @@ extension BrokerError {
         }
     }
 
-    /// The error code of the server's response.
     private var providerCode: String? {
         if case .problem(let problem) = self { problem.providerCode } else { nil }
     }
@@ -104,7 +93,6 @@ extension BrokerError {
     /// The server's error code for an access token that is invalid or expired.
     var asksForRefresh: Bool { providerCode == "bad_jwt" }
 
-    /// The project's error code that says why a session has ended.
     var wordOfEnd: String? {
         switch self {
         case .provider(.refused("invalid_grant", let word)): word
@@ -113,7 +101,6 @@ extension BrokerError {
         }
     }
 
-    /// The server's response says that the session of the access token has ended.
     var endsSession: Bool {
         if case .problem(let problem) = self { problem.endsSession } else { false }
     }
@@ -125,10 +112,9 @@ extension BrokerError {
 }
 
 extension Reason {
-    /// The reason for a URL that is not a valid callback of a project.
     init(_ failure: SupabaseCallback.Failure) {
         switch failure {
-        case .malformed: self = .supabase(.malformedCallback)
+        case .malformed: self = .stated("The callback is not a well-formed response of Supabase Auth.")
         case .repeatedParameter(let name): self = .flow(.repeatedParameter(name))
         case .conflictingParameters: self = .flow(.codeAndError)
         case .empty: self = .flow(.neitherCodeNorError)

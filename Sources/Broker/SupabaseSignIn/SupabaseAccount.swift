@@ -1,7 +1,6 @@
 public import BrokerCore
 public import SupabaseAuth
 
-/// The configuration of an account at a Supabase project.
 public struct SupabaseAccount: Sendable, Equatable {
     /// The app's own row about the user: the row of `table` whose column `key` is the user's identifier.
     public struct Profile: Sendable, Equatable {
@@ -26,7 +25,6 @@ public struct SupabaseAccount: Sendable, Equatable {
     public var profile: Profile?
     /// The function that creates the row if there is none.
     public var profileFunction: String?
-    /// The functions that callers may call.
     public var functions: [String]
 
     public init(
@@ -56,14 +54,10 @@ extension SupabaseAccount: AccountKind {
 
     public func issuer(of account: Account) -> String? { project.issuer }
 
-    /// A project has one access token for all uses. Requests for a downscoped token or an ID token are rejected.
     public func check(_ query: SessionQuery, of account: Account) throws(BrokerError) {
-        guard query.key == .own else {
-            throw .methodUnsupported(.supabase(.noDownscopedTokens(account.name)))
-        }
-        guard query.kind == .accessToken else {
-            throw .methodUnsupported(.supabase(.noIDTokens(account.name)))
-        }
+        guard query.key != .own || query.kind == .idToken else { return }
+        let missing = query.key != .own ? "has no downscoped tokens" : "issues no ID tokens"
+        throw .methodUnsupported(.stated("\(account.name) is at a Supabase project, which \(missing)."))
     }
 
     public func shown(of session: Session) -> SessionAttachment? {
@@ -71,12 +65,10 @@ extension SupabaseAccount: AccountKind {
     }
 
     public func observer(with tools: ProviderTools) -> (any SessionObserver)? {
-        SupabaseObserver(
-            identities: IdentityObserver(vault: tools.vault, record: tools.record), profiles: tools.memory())
+        SupabaseObserver(vault: tools.vault, record: tools.record, profiles: tools.memory())
     }
 }
 
 extension Account {
-    /// The project; nil for other kinds of accounts.
     var project: SupabaseAccount? { kind as? SupabaseAccount }
 }

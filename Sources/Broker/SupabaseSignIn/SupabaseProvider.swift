@@ -3,8 +3,7 @@ internal import OAuth
 internal import RingbackBase
 internal import SupabaseAuth
 
-/// The requests to a Supabase project. Each method is one exchange with a time limit. The value has no state of its
-/// own.
+/// The requests to a Supabase project. Each method is one exchange with a time limit.
 struct SupabaseProvider: Sendable {
     let account: Account
     let rules: SupabaseAccount
@@ -23,7 +22,7 @@ struct SupabaseProvider: Sendable {
     func http<Response>(
         _ request: SupabaseRequest<Response>, bearer: Secret? = nil
     ) throws(BrokerError) -> HTTPRequest {
-        try SupabaseProvider.building { () throws(FieldError) in try project.http(request, bearer: bearer) }
+        try SupabaseProvider.building(try project.http(request, bearer: bearer))
     }
 
     /// Sends a request and reads its response. The occasion decides how an error is reported.
@@ -32,7 +31,7 @@ struct SupabaseProvider: Sendable {
         _ request: @autoclosure () throws(FieldError) -> SupabaseRequest<Response>, bearer: Secret? = nil,
         on occasion: SupabaseProblem.Occasion = .signIn
     ) async throws(BrokerError) -> Response {
-        let asked = try http(try SupabaseProvider.building(request), bearer: bearer)
+        let asked = try http(try SupabaseProvider.building(try request()), bearer: bearer)
         return try SupabaseProvider.read(try await send(asked), on: occasion)
     }
 
@@ -42,7 +41,6 @@ struct SupabaseProvider: Sendable {
         try mapping(occasion) { () throws(SupabaseError) in try Response(reading: response) }
     }
 
-    /// Translates the errors of a response. The occasion decides how an error is reported.
     static func mapping<Value>(
         _ occasion: SupabaseProblem.Occasion, _ body: () throws(SupabaseError) -> Value
     ) throws(BrokerError) -> Value {
@@ -53,8 +51,8 @@ struct SupabaseProvider: Sendable {
         }
     }
 
-    /// Builds a request. The error of an invalid field is reported before anything is sent.
-    static func building<Value>(_ make: () throws(FieldError) -> Value) throws(BrokerError) -> Value {
+    /// The error of an invalid field is reported before anything is sent.
+    static func building<Value>(_ make: @autoclosure () throws(FieldError) -> Value) throws(BrokerError) -> Value {
         do throws(FieldError) {
             return try make()
         } catch {
@@ -62,26 +60,23 @@ struct SupabaseProvider: Sendable {
         }
     }
 
-    /// Requests new tokens. The tokens are not validated yet. Throws if there is no response with tokens.
     func refresh(_ token: Secret, under attempt: RefreshAttempt) async throws(BrokerError) -> SessionResponse {
         let response = try await send(try http(.refresh(token)), under: attempt)
         do throws(SupabaseError) {
             return try SessionResponse(reading: response)
         } catch {
-            // If the response was cut off, the reason for that is more useful than what is missing in it.
+            // If the response was cut off, that says more than what is missing in it.
             if let truncation = response.truncation { throw BrokerError(truncation) }
+            var meaning = BrokerError(refusing: error, host: host)
             if case .invalid = error, (400..<500).contains(response.status) {
-                throw BrokerError.provider(
-                    .unexplained(
-                        host: host, status: response.status, message: OAuthError.statedText(in: response))
-                ).unquoting(token)
+                let message = OAuthError.statedText(in: response)
+                meaning = .provider(.unexplained(host: host, status: response.status, message: message))
             }
-            throw BrokerError(refusing: error, host: host).unquoting(token)
+            throw meaning.unquoting(token)
         }
     }
 
-    /// Validates the response to a refresh or a second factor. Returns the session with its tokens; throws if none of
-    /// them may be used.
+    /// Validates the response to a refresh or a second factor. Throws if none of its tokens may be used.
     func validate(_ response: SessionResponse, for session: Session) async throws(BrokerError) -> Session {
         let fresh = try inner(response, on: .refresh)
         let isSame = session.project?.sessionID == nil || fresh.claims.sessionID == session.project?.sessionID
@@ -89,7 +84,7 @@ struct SupabaseProvider: Sendable {
         // Only a verified token can prove that a response belongs to another session.
         try await prove(fresh.accessToken, wasProved: isOurs && session.project?.isProved == true)
         guard isOurs else {
-            throw .provider(.otherSession(.supabase(.otherSession(host: host))))
+            throw .provider(.otherSession(.stated("The new tokens of \(host) belong to another session than before.")))
         }
         var renewed = session
         renewed.user = fresh.user?.json ?? session.user
@@ -145,7 +140,6 @@ struct SupabaseProvider: Sendable {
     }
 }
 
-/// A Supabase project as a provider of sign-ins.
 extension SupabaseProvider: SignInProvider {
     func check(_ request: SignInRequest) throws(BrokerError) -> SignInRequest {
         let method = try request.readMethod(offering: SupabaseMethod.ofSignIn, of: account)
@@ -227,13 +221,10 @@ extension SupabaseProvider: SignInProvider {
                 do throws(SupabaseError) {
                     return judge(try SupabaseSettings(reading: response))
                 } catch {
-                    return .failure(
-                        response.status == 401 || response.status == 403
-                            ? ProviderLook.Trouble(
-                                .supabase(.keyNotAcceptedHere(status: response.status)), setting: "api_key")
-                            : ProviderLook.Trouble(
-                                .supabase(.noSupabaseHere(status: response.status)), setting: "url")
-                    )
+                    let (text, setting) =
+                        [401, 403].contains(response.status)
+                        ? ("does not accept the api_key", "api_key") : ("is not a Supabase Auth server", "url")
+                    return .failure(.init(.stated("\(text) (HTTP \(response.status))"), setting: setting))
                 }
             })
     }
@@ -241,11 +232,9 @@ extension SupabaseProvider: SignInProvider {
     /// The server does not list newer kinds of providers, so this is only a warning.
     private func judge(_ settings: SupabaseSettings) -> Result<Reason, ProviderLook.Trouble> {
         guard let word = rules.oauthProvider, !word.contains(":"), !settings.open.contains(word) else {
-            return .success(.supabase(.supabaseHere))
+            return .success(.stated("is a Supabase Auth server"))
         }
-        return .failure(
-            ProviderLook.Trouble(
-                .supabase(.methodNotEnabled(word)), level: .warning,
-                setting: "oauth_provider"))
+        let text = "is a Supabase Auth server, where sign-in with \(word) is not enabled"
+        return .failure(.init(.stated(text), level: .warning, setting: "oauth_provider"))
     }
 }

@@ -4,7 +4,6 @@ public import RingbackBase
 public struct AccountName: Hashable, Sendable, Comparable, CustomStringConvertible {
     public let rawValue: String
 
-    /// Nil if the text is not a name.
     public init?(_ text: String) {
         let bytes = text.utf8
         guard let first = bytes.first, bytes.count <= 64, AccountName.isAlphanumeric(first),
@@ -34,7 +33,6 @@ public struct SessionBinding: Hashable, Sendable {
         self.clientID = clientID
     }
 
-    /// Reads ``text``; nil for any other text.
     init?(parsing text: String) {
         guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")), let length = Int(text[..<colon]) else {
             return nil
@@ -45,8 +43,7 @@ public struct SessionBinding: Hashable, Sendable {
         clientID = String(decoding: rest.dropFirst(length), as: UTF8.self)
     }
 
-    /// The binding as text. It begins with the length of `provider`, so that different bindings never have the same
-    /// text.
+    /// It begins with the length of `provider`, so that different bindings never have the same text.
     public var text: String { "\(provider.utf8.count):\(provider)\(clientID)" }
 }
 
@@ -57,14 +54,12 @@ public struct Account: Sendable {
     public var provider: String
     /// Where it is configured, for messages.
     public var source: String
-    /// The settings that only this kind of account has.
     public var kind: any AccountKind
     public var clientID: String
     public var scopes: [String]
     /// As configured; nil for the default, a free port on 127.0.0.1 and `/callback/ACCOUNT`.
     public var redirectURI: String?
     public var authorizationParameters: [(String, String)] = []
-    /// How long a sign-in may take.
     public var flowTimeout: Duration = .seconds(600)
     public var trust = ServerTrust.system
     /// Added to every request to the provider.
@@ -82,7 +77,6 @@ public struct Account: Sendable {
     /// True for the one account that commands use if they name none.
     public var isDefault = false
 
-    /// Ten minutes and one minute before the session ends.
     public static let usualWarnings: [Duration] = [.seconds(600), .seconds(60)]
 
     public init(

@@ -8,21 +8,17 @@ public indirect enum BrokerError: Error, Sendable, Equatable {
     case flowNotFound
     /// The vault has no such record. The reason says which.
     case nothingHeld(Reason)
-    /// There is no session.
     case signInRequired(AccountName)
-    /// There is a session, but its access token has expired and it has no refresh token. `advice` says how to get
-    /// one.
+    /// The access token has expired, and there is no refresh token. `advice` says how to get one.
     case sessionRanOut(AccountName, advice: Reason?)
     /// The provider ended the session. `word` is its error code for the reason, `message` its text, checked.
     case sessionExpired(AccountName, word: String? = nil, message: String? = nil)
-    /// The provider refuses every refresh, and that does not prove that the session has ended. The session is kept and
-    /// tried again; a sign-in replaces it.
+    /// The provider refuses every refresh, which does not prove an end. The session is kept; a sign-in replaces it.
     case refreshRefused(AccountName, host: String, RefreshRefusal)
     /// The provider does not know the client that was registered for the account. The next sign-in registers another
     /// one; with `terms` the user has to register it. `code` and `message` are the provider's, checked.
     case clientForgotten(
         AccountName, host: String, code: String?, message: String?, terms: RegistrationTerms? = nil)
-    /// The user declined at the provider.
     case accessDenied(AccountName)
     /// The state of the account does not allow this. The reason says why.
     case conflict(Reason, cause: ConflictCause? = nil)
@@ -35,21 +31,18 @@ public indirect enum BrokerError: Error, Sendable, Equatable {
     case entranceUnavailable(ListenerFailure)
     /// Not a callback of a pending flow; the reason says why.
     case invalidCallback(Reason)
-    /// A callback of a flow that has ended.
     case flowEnded
     /// The user did not finish in time. The reason says what the flow waited for.
     case flowExpired(Reason)
     /// The flow was cancelled, or its account changed.
     case flowCancelled(Reason)
     case provider(ProviderFailure)
-    /// The provider refused a token to a service account, for which no user can sign in. `code` and `message` are the
-    /// provider's, checked.
+    /// The provider refused a token to a service account. `code` and `message` are the provider's, checked.
     case serviceRefused(AccountName, code: String, message: String?)
     /// The provider's error, read by the code for this kind of account, with what it means.
     case problem(ProviderProblem)
     /// Ringback's own limit: a message of the flow was just sent. `retryAfter` is in seconds.
     case resendTooEarly(retryAfter: Int)
-    /// The vault has no key now. The reason says why.
     case vaultLocked(Reason, obstacle: VaultObstacle? = nil)
     case wrongPassphrase
     /// Too many wrong passphrases. `retryAfter`: seconds until the next one may be tried.
@@ -63,7 +56,6 @@ public indirect enum BrokerError: Error, Sendable, Equatable {
     case unusableSetting(UnusableSetting)
     /// The sign-in of another account, whose ID token is needed, has failed.
     case upstream(AccountName, BrokerError)
-    /// The caller's `timeout` is over.
     case timedOut
     /// The caller disconnected, or the daemon is shutting down.
     case cancelled
@@ -82,7 +74,6 @@ public enum RefreshRefusal: Sendable, Equatable {
 
 /// Why something is not allowed now, for programs that advise the user.
 public enum ConflictCause: Sendable, Equatable {
-    /// Another sign-in of the account is pending.
     case signInPending(AccountName)
     /// The account's user has data that an app is to move first.
     case migrationPending(AccountName)
@@ -97,7 +88,6 @@ public struct UnusableSetting: Sendable, Equatable {
     public var reason: Reason
     /// The key, such as `client_secret_file`.
     public var setting: String
-    /// The configuration file that has it.
     public var file: String?
     public var line: Int?
     /// The name of the credential that the daemon is given at its start.
@@ -122,8 +112,7 @@ public struct UnusableSetting: Sendable, Equatable {
 
 /// Why there is no usable response of the provider.
 public enum ProviderFailure: Sendable, Equatable {
-    /// No connection, or no response in time. `reason` ends a sentence. `proxy` is the `HOST:PORT` of the proxy
-    /// that opened no tunnel to the provider.
+    /// No connection, or no response in time. `reason` ends a sentence. `proxy` (`HOST:PORT`) opened no tunnel.
     case unreachable(host: String, reason: Reason, proxy: String? = nil)
     /// 429, or a 503 with `Retry-After`; in seconds.
     case rateLimited(retryAfter: Int?)
@@ -201,21 +190,18 @@ extension BrokerError {
         }
     }
 
-    /// False for a mistake in the request, and for errors that say nothing about the sign-in: a locked vault, a caller
-    /// that disconnected.
+    /// False for a mistake in the request, and for errors that say nothing about the sign-in, such as a locked vault.
     var refusesSignIn: Bool {
         switch self {
         case .problem(let problem): !problem.isMistake
         case .upstream(_, let error): error.refusesSignIn
         case .accessDenied, .clientForgotten, .conflict, .flowEnded, .flowExpired, .invalidCallback, .misconfigured,
-            .portInUse,
-            .provider, .refreshRefused, .serviceRefused, .sessionExpired, .unusableSetting, .vaultFailed,
+            .portInUse, .provider, .refreshRefused, .serviceRefused, .sessionExpired, .unusableSetting, .vaultFailed,
             .vaultUnreachable:
             true
         case .accountNotFound, .cancelled, .entranceUnavailable, .flowCancelled, .flowNotFound, .invalid,
-            .methodUnsupported, .nothingHeld,
-            .resendTooEarly, .sessionRanOut, .signInRequired, .timedOut, .tooManyAttempts, .vaultLocked,
-            .wrongPassphrase:
+            .methodUnsupported, .nothingHeld, .resendTooEarly, .sessionRanOut, .signInRequired, .timedOut,
+            .tooManyAttempts, .vaultLocked, .wrongPassphrase:
             false
         }
     }
@@ -226,9 +212,7 @@ extension BrokerError {
 public struct ProviderProblem: Sendable, Equatable {
     /// The causes that the broker makes decisions by.
     public enum Cause: Sendable, Equatable {
-        /// The provider asks to wait.
         case rateLimited
-        /// The provider does not offer the method.
         case methodUnsupported
     }
 
@@ -242,7 +226,6 @@ public struct ProviderProblem: Sendable, Equatable {
     public var message: String?
     /// The provider's error code, checked.
     public var providerCode: String?
-    /// The provider's error text, checked.
     public var providerMessage: String?
     /// Why the password is too weak.
     public var weaknesses: [String] = []
@@ -250,8 +233,7 @@ public struct ProviderProblem: Sendable, Equatable {
     public var retryAfter: Int?
     /// Ringback's own sentence, if the mistake was found before anything was sent.
     public var reason: String?
-    /// True if the error proves, to a request with a token of a session, that the session has ended or its user was
-    /// deleted.
+    /// True if it proves that the session of the request's token has ended, or that its user was deleted.
     public var endsSession = false
     /// An error of the provider itself (HTTP 5xx). The request may have taken effect nevertheless.
     public var isTrouble = false
@@ -263,7 +245,6 @@ public struct ProviderProblem: Sendable, Equatable {
         self.recovery = recovery
     }
 
-    /// The provider asks to wait.
     public var isRateLimit: Bool { cause == .rateLimited }
 
     /// A copy without the provider's texts, which may repeat a secret of the request.
@@ -283,14 +264,12 @@ public struct ListenerFailure: Sendable, Equatable {
         case portTaken(by: UInt32?)
         /// A system call failed with this `errno`.
         case system(call: String, errno: Int32)
-        /// There can be no such address. The reason says why.
         case unsuitable(Reason)
     }
 
     public let cause: Cause
     /// The address without brackets, such as `::1`; nil if it is not known.
     public let host: String?
-    /// Nil if it is not known.
     public let port: Int?
     /// The setting of the account that says where to listen; nil if the address is Ringback's own.
     public let setting: String?
@@ -303,8 +282,7 @@ public struct ListenerFailure: Sendable, Equatable {
     }
 }
 
-/// What the client of an account is registered with again (RFC 7591), if the provider does not accept the client that it
-/// has registered for the account. These are settings of the configuration, which the daemon does not change.
+/// What the client of an account is registered with again (RFC 7591): settings, which the daemon does not change.
 public struct RegistrationTerms: Sendable, Equatable {
     public let issuer: String
     public let scopes: [String]
@@ -376,7 +354,6 @@ extension BrokerError {
         return (0...text.count - window).contains { parts.contains(Array(text[$0..<$0 + window])) }
     }
 
-    /// What a transport failure means.
     public init(_ error: HTTPClientError) {
         switch error {
         case .unreachable(let host, let reason, let proxy):
@@ -398,12 +375,10 @@ extension BrokerError {
 }
 
 extension WebURL {
-    /// The origin of an endpoint.
     public static func origin(of endpoint: String) throws(BrokerError) -> String {
-        do throws(WebURL.Failure) {
-            return try WebURL(parsing: endpoint).origin
-        } catch {
+        guard let url = try? WebURL(parsing: endpoint) else {
             throw .misconfigured(.stated("An endpoint of the provider is not a URL."))
         }
+        return url.origin
     }
 }

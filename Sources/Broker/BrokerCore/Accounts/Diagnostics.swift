@@ -3,7 +3,6 @@ public import RingbackBase
 /// The result of one check: what was found, and what a client needs to advise the user. It holds names, hosts,
 /// numbers and addresses of the provider's documents, and no secret.
 public struct Finding: Sendable, Equatable {
-    /// The severity of a finding.
     public enum Level: String, Sendable, CaseIterable {
         case ok
         /// It works, but not as it should, or not for long.
@@ -14,7 +13,6 @@ public struct Finding: Sendable, Equatable {
     /// What was checked. The raw values are those of the socket API.
     public enum Check: String, Sendable, CaseIterable {
         case network, tls, clock
-        /// The provider itself.
         case provider
         /// The metadata at the issuer.
         case discovery
@@ -23,19 +21,15 @@ public struct Finding: Sendable, Equatable {
         /// The authorization endpoint.
         case page
         case client
-        /// Where callbacks arrive.
         case redirect
         case session, vault, peers
-        /// An exposed socket.
         case expose
-        /// A kept file.
         case file
     }
 
     /// What is wrong. The raw values are those of the socket API.
     public enum Cause: String, Sendable, CaseIterable {
         case unreachable
-        /// The server's certificate.
         case untrusted
         /// The server speaks TLS and the URL is an http URL, or the other way round.
         case wrongScheme = "wrong_scheme"
@@ -134,7 +128,6 @@ public struct Finding: Sendable, Equatable {
     }
 }
 
-/// The findings about an account's provider.
 public struct Diagnosis: Sendable {
     /// In the order of a sign-in.
     public var findings: [Finding]
@@ -149,7 +142,6 @@ public struct Diagnosis: Sendable {
 
 /// The subject of the diagnostics: an account, or only its client.
 public enum DiagnosisSubject: Sendable {
-    /// A configured account.
     case configured
     /// An account that is not configured yet. Its secret is not used.
     case candidate
@@ -175,10 +167,8 @@ public struct Diagnostics: Sendable {
             + (await diagnosis.awaitsCallbacks ? [redirect] : [])
     }
 
-    /// The findings for the provider of an account that is not configured yet. Its secret is used only for
-    /// the client.
-    ///
-    /// - Parameter isClientOnly: true if the provider was checked a moment ago, so that only the client is checked now.
+    /// The findings for the provider of an account that is not configured yet. With `isClientOnly` the provider was
+    /// checked a moment ago; only then the account's secret is used.
     public func findings(ofCandidate account: Account, isClientOnly: Bool = false) async -> [Finding] {
         let subject: DiagnosisSubject = isClientOnly ? .candidateClient : .candidate
         return Diagnostics.describing(
@@ -206,10 +196,8 @@ public struct Diagnostics: Sendable {
         }
     }
 
-    /// Where an account's callbacks arrive.
-    ///
-    /// A fixed port is opened to find out whether it is free. If a sign-in of the account is pending, the daemon has
-    /// the port open already.
+    /// Where an account's callbacks arrive. A fixed port is opened to find out whether it is free, unless a pending
+    /// sign-in of the account has it open already.
     private func redirect(of account: Account) async -> Finding {
         let check = Finding.Check.redirect
         guard let uri = account.redirectURI else {
@@ -243,8 +231,7 @@ public struct Diagnostics: Sendable {
             return Finding(check, .ok, .stated("The port of the callback is free."))
         } catch {
             let failure: ListenerFailure? = if case .portInUse(let failure) = error { failure } else { nil }
-            return Finding(
-                check, .wrong, .portUnusable(failure), .portTaken, setting: "redirect_uri", url: uri)
+            return Finding(check, .wrong, .portUnusable(failure), .portTaken, setting: "redirect_uri", url: uri)
         }
     }
 }
@@ -275,7 +262,6 @@ public struct ProviderLook: Sendable {
     public struct Trouble: Error {
         public var level = Finding.Level.wrong
         public let reason: Reason
-        /// The setting to look at.
         public let setting: String?
         /// See ``Finding/stated``.
         public var stated: String?
@@ -312,13 +298,9 @@ public struct ProviderLook: Sendable {
             return [ProviderLook.finding(error, check, host, request.url, self.setting(of: error) ?? setting ?? place)]
         }
         let now = before + (clock.wallInstant - before) / 2
-        var findings: [Finding] = []
-        if (try? WebURL(parsing: request.url))?.scheme == "https" {
-            findings.append(Finding(.tls, .ok, .stated("\(host) has a certificate that is trusted.")))
-        } else {
-            findings.append(
-                Finding(.tls, .ok, .stated("\(host) is this machine. The connection is not encrypted.")))
-        }
+        let isTLS = (try? WebURL(parsing: request.url))?.scheme == "https"
+        let text = isTLS ? "has a certificate that is trusted" : "is this machine. The connection is not encrypted"
+        var findings = [Finding(.tls, .ok, .stated("\(host) \(text)."))]
         switch read(response) {
         case .success(let reason): findings.append(Finding(check, .ok, .host(host, reason)))
         case .failure(let trouble):

@@ -45,10 +45,8 @@ public final class Policy: Sendable {
     /// Increases when the policy changes. A decision of an older generation is not valid any more.
     public var generation: UInt64 { current.load(ordering: .acquiring) }
 
-    /// Makes every earlier decision invalid.
     public func invalidate() { current.wrappingAdd(1, ordering: .acquiringAndReleasing) }
 
-    /// True if this user may connect at all.
     public func admits(uid: UInt32) -> Bool {
         uid == owner || uid == 0 || exposedSocket?.order.allowedUIDs.contains(uid) == true
     }

@@ -21,9 +21,7 @@ public struct SealedSession: Sendable, Equatable {
 
 /// What became of a session that was removed from the vault.
 public struct RemovedSession: Sendable {
-    /// What the provider was told.
     public enum Revocation: String, Sendable, CaseIterable {
-        /// The provider revoked it.
         case revoked
         /// The caller did not want the provider to be told.
         case notAsked = "not_asked"
@@ -133,7 +131,7 @@ public struct SealedSessions: Sendable {
         if let error = await broker.sessionManager.lockError { throw error }
         let known = Set(await broker.sessionManager.lanes.values.map(\.account.slot))
         var found: [Entry] = []
-        do throws(VaultError) {
+        try await BrokerError.mapping { () throws(VaultError) in
             let slots = try await broker.vault.slots(of: .session, besides: known)
             for (slot, entry) in zip(slots, await broker.vault.load(slots)) {
                 guard let text = try entry.get()?.text else { continue }
@@ -143,8 +141,6 @@ public struct SealedSessions: Sendable {
             for entry in try await broker.vault.retired() where !known.contains(entry.slot) {
                 found += [Entry(entry.slot, retirement: entry.id, entry.text, self)].compactMap { $0 }
             }
-        } catch {
-            throw BrokerError(error)
         }
         return found.sorted { ($0.slot.account, $0.session.signedInAt) < ($1.slot.account, $1.session.signedInAt) }
     }

@@ -28,11 +28,9 @@ public struct AccountView: Sendable {
     public let error: BrokerError?
     /// Scopes that the session lost when a downscoped token was requested, sorted; a sign-in brings them back.
     public let lostScopes: [String]
-    /// A note for the user about a session that works, such as that it has no refresh token, and what to do. One or two
-    /// sentences.
+    /// A note for the user about a session that works, such as that it has no refresh token: one or two sentences.
     public let notice: Reason?
-    /// A session that was signed out and that the provider has not revoked: ``RevocationState/pending`` or
-    /// ``RevocationState/refused(_:)``.
+    /// `pending` or `refused`, for a signed-out session that the provider has not revoked.
     public let revocation: RevocationState?
 }
 
@@ -40,8 +38,8 @@ public struct AccountView: Sendable {
 public struct SessionQuery: Sendable {
     public enum Kind: Sendable { case accessToken, idToken }
 
-    public var key = TokenKey.own
-    public var kind = Kind.accessToken
+    public var key: TokenKey
+    public var kind: Kind
     /// How long the token is to be valid at least; nil if the caller named no time.
     public var minValid: Duration?
     public var timeout: Duration = .seconds(30)
@@ -49,7 +47,11 @@ public struct SessionQuery: Sendable {
     /// Limits the requests to the provider that this caller may cause; nil at the daemon's own socket.
     public var allowance: Allowance?
 
-    public init() {}
+    public init(key: TokenKey = .own, kind: Kind = .accessToken, minValid: Duration? = nil) {
+        self.key = key
+        self.kind = kind
+        self.minValid = minValid
+    }
 
     func token(in session: Session) -> AccessToken? {
         switch kind {
@@ -78,7 +80,6 @@ extension AccountView {
             if !lane.state.isLoaded || lockError != nil { .loading } else if session != nil {
                 lane.state.renewal.running.isEmpty ? .authenticated : .refreshing
             } else { flow?.changesUser ?? true ? .unauthenticated : .authenticating }
-        // True if the session's token has expired and nothing can renew it.
         let ranOut = hasExpired && session?.isRefreshable == false
         self.init(
             name: account.name, provider: account.provider, state: state, source: account.source,

@@ -15,17 +15,14 @@ public enum RefreshReason: String, Sendable, CaseIterable {
     case change
 }
 
-/// An entry of the audit log and the metrics. It holds no secrets, and of a provider's text only checked codes and
-/// messages.
+/// An entry of the audit log and the metrics. No secrets, and of a provider's text only checked codes and messages.
 public enum BrokerFact: Sendable {
-    /// How a sign-in ended.
     public enum Outcome: String, Sendable, CaseIterable {
         case completed, failed, cancelled, expired
     }
 
     /// How Ringback learned that an identity is linked.
     public enum IdentitySight: Sendable, Equatable {
-        /// A program asked for it here.
         case asked
         /// Found by comparison, without a request here: the provider linked it, or it was linked elsewhere.
         case inferred
@@ -36,19 +33,15 @@ public enum BrokerFact: Sendable {
     /// The user chose how to sign in: a provider's name, `email`, `phone`, or the method.
     case signInChosen(AccountName, way: String)
     case signInStarted(AccountName, method: SignInMethod)
-    /// `endsElsewhere`: see ``SignInRequest/endsElsewhere``.
     case signInEnded(
         AccountName, method: SignInMethod, Outcome, duration: Duration, error: BrokerError?,
         endsElsewhere: Bool = false)
     /// A callback with the key of a pending sign-in was refused. The sign-in keeps waiting.
     case callbackRefused(AccountName, Reason)
-    /// The session of a sign-in was taken over. `replacing` is the subject of the session that was held before, if
-    /// there was one.
+    /// The session of a sign-in was taken over. `replacing` is the subject of the former session, if there was one.
     case sessionOpened(AccountName, subject: String?, replacing: String??)
-    /// Signed out here.
     case sessionClosed(AccountName, subject: String?)
-    /// A program waits for a sign-in that the user has not been offered. A program that can show the
-    /// user its page should offer it.
+    /// A program waits for a sign-in that the user was not offered: a program that can show its page should.
     case signInWanted(AccountName)
     /// The session itself ends at this time. Only a sign-in brings another.
     case sessionEnding(AccountName, at: WallInstant)
@@ -70,8 +63,7 @@ public enum BrokerFact: Sendable {
     case revocationDelivered(AccountName)
     /// The provider has no endpoint for revocations: the session's tokens stay valid until they expire.
     case revocationNotOffered(AccountName)
-    /// A revocation is not tried again: the provider sent too many error responses, or nothing of the session may be
-    /// kept.
+    /// A revocation is not tried again: too many error responses, or nothing of the session may be kept.
     case revocationAbandoned(AccountName)
     /// An identity at a provider was linked to the user, or unlinked.
     case identityLinked(AccountName, provider: String, IdentitySight = .asked)
@@ -81,14 +73,12 @@ public enum BrokerFact: Sendable {
     case passkeyRemoved(AccountName, passkey: String)
     case vaultOpened(keySource: KeySourceChoice?)
     case vaultLocked
-    /// An attempt to open it failed.
     case vaultRefused(BrokerError)
     case vaultRekeyed(from: KeySourceChoice?, to: KeySourceChoice?)
     /// The database of a vault that hosts share went away, or is back.
     case databaseTurned(DatabaseTurn)
     case clientRegistered(AccountName, issuer: String, clientID: String)
-    /// Deleted at the provider and here, or only here if the provider offers no way to. `clientID` is nil for a
-    /// registration that could not be used.
+    /// Deleted at the provider, if it offers a way to, and here. `clientID` is nil for one that could not be used.
     case registrationDeleted(AccountName, clientID: String?)
     /// A registration that could not be used is still at the provider.
     case registrationLeft(AccountName, BrokerError)

@@ -3,8 +3,7 @@ public import RingbackBase
 public import SessionVault
 internal import Synchronization
 
-/// Something that happened to an account, to a scheme, or to the database of a shared vault. Carries no tokens and no
-/// links.
+/// It carries no tokens and no links.
 public struct BrokerEvent: Sendable {
     public enum Kind: String, Sendable, CaseIterable {
         case initialSession = "initial_session"
@@ -21,7 +20,6 @@ public struct BrokerEvent: Sendable {
         case sessionEnding = "session_ending"
         /// A link came that completes no sign-in. The event contains only its scheme.
         case deepLink = "deep_link"
-        /// Another program listens for a scheme's links now.
         case listenerReplaced = "listener_replaced"
         /// The database of a vault that hosts share went away: once for each outage.
         case databaseAway = "database_away"
@@ -29,12 +27,10 @@ public struct BrokerEvent: Sendable {
     }
 
     public let kind: Kind
-    /// Nil for an event about a scheme or the database.
     public let account: AccountName?
     /// The account's state; nil for an event about a scheme or the database.
     public let state: AccountState?
     public var scheme: String?
-    /// Only with `databaseAway` and `databaseReturned`.
     public var database: DatabaseTurn?
     public var subject: String?
     public var user: JSONObject?
@@ -46,12 +42,10 @@ public struct BrokerEvent: Sendable {
 }
 
 extension BrokerEvent {
-    /// An event about a scheme's links.
     public init(kind: Kind, scheme: String, at: WallInstant) {
         self.init(kind: kind, account: nil, state: nil, scheme: scheme, at: at)
     }
 
-    /// An event about the database of a vault that hosts share.
     public init(_ turn: DatabaseTurn, at: WallInstant) {
         let kind: Kind =
             switch turn {
@@ -73,7 +67,6 @@ public final class EventBus: Sendable {
 
     var listenerCount: Int { state.withLock { $0.listeners.count } }
 
-    /// How many events are remembered for clients that reconnect.
     private static let memory = 256
 
     /// Identifiers start at the time in microseconds, or at `first` if that is known to be later than all earlier ones.
@@ -90,8 +83,7 @@ public final class EventBus: Sendable {
         let listeners = state.withLock { state in
             let id = state.nextID
             state.nextID += 1
-            // `initialSession` says what an account was at some instant. Only listeners that wait for it get it, and it
-            // is not replayed.
+            // `initialSession` describes an instant: only listeners that wait for it get it, and it is not replayed.
             if event.kind != .initialSession { state.recent.append((id, event)) }
             if state.recent.count > EventBus.memory { state.recent.removeFirst() }
             for listener in state.listeners.values { listener.append(id, event) }
@@ -126,14 +118,12 @@ public final class EventBus: Sendable {
 
 /// One listener's events. A listener that does not keep up is dropped rather than waited for.
 public final class EventSubscription: Sendable {
-    /// The result of waiting for events.
     public enum Next: Sendable {
         case events([(id: UInt64, event: BrokerEvent)])
         /// Nothing happened in time.
         case quiet
         /// Too much happened while the listener did not read, and events were lost. Nothing follows.
         case overflowed
-        /// The listener went away.
         case cancelled
     }
 
@@ -176,7 +166,6 @@ public final class EventSubscription: Sendable {
     /// Holds the account's events back until it has been loaded and its `initialSession` is posted.
     func awaitInitial(_ account: AccountName) { state.withLock { _ = $0.awaited.insert(account) } }
 
-    /// Stops waiting for the account. True if it was still awaited.
     func stopAwaiting(_ account: AccountName) -> Bool { state.withLock { $0.awaited.remove(account) != nil } }
 
     func wake() {
@@ -186,7 +175,6 @@ public final class EventSubscription: Sendable {
         }.fulfil(())
     }
 
-    /// The next events. Waits for them at most `bound`.
     public func next(within bound: Duration) async -> Next {
         let (ready, signal) = take()
         if let ready { return ready }

@@ -3,7 +3,6 @@ internal import RingbackBase
 /// Accounts that are served on a socket of their own, to a program that must not have all of them: in a container, or
 /// at the far end of an SSH connection. This is a value; ``ExposedSocketRegistry`` opens and closes the socket.
 public struct ExposedSocket: Sendable, Equatable {
-    /// Who made it.
     public enum Origin: Sendable, Equatable {
         /// A call of the socket API. It is stored in the state directory.
         case call
@@ -11,7 +10,6 @@ public struct ExposedSocket: Sendable, Equatable {
         case configuration(String)
     }
 
-    /// The definition of an exposed socket, by a call or the configuration.
     public struct Order: Sendable, Equatable {
         public var name: String
         public var accounts: [AccountName]
@@ -50,7 +48,6 @@ public struct ExposedSocket: Sendable, Equatable {
         /// The methods that may be used beside those that every session needs.
         public let methods: [String]
 
-        /// Lists are sorted and without duplicates.
         public init(tools: [String]?, methods: [String]) {
             self.tools = tools.map { Array(Set($0)).sorted() }
             self.methods = Array(Set(methods)).sorted()
@@ -63,14 +60,12 @@ public struct ExposedSocket: Sendable, Equatable {
     public internal(set) var origin: Origin
     public let createdAt: WallInstant
     public let expiry: Deadline?
-    /// What each account was bound to when it was exposed. An account of the same name with another provider or client
-    /// is another account.
+    /// The bindings when it was exposed: an account of the same name with another provider or client is another one.
     var bindings: [AccountName: SessionBinding] = [:]
 
     public var name: String { order.name }
     public var accounts: [AccountName] { order.accounts }
     public var ceiling: [String]? { order.ceiling }
-
     var isOfCall: Bool { origin == .call }
 
     /// True if the account still has the binding that it had when it was exposed.
@@ -85,8 +80,7 @@ public struct ExposedSocket: Sendable, Equatable {
         return scopes.allSatisfy { TokenDownscoping.isCovered($0, by: ceiling) }
     }
 
-    /// True if the provider stated the token's scope, and it is within the ceiling, see
-    /// ``TokenDownscoping/excess(of:beyond:)``. A token without a stated scope may have any scope.
+    /// True if the provider stated the token's scope, within the ceiling. A token without one may have any scope.
     public func permits(_ token: AccessToken) -> Bool {
         guard let ceiling else { return true }
         guard token.isScopeStated, let scope = token.scope, !scope.isEmpty else { return false }
@@ -97,7 +91,6 @@ public struct ExposedSocket: Sendable, Equatable {
 }
 
 extension ExposedSocket.Order {
-    /// A year.
     public static let longestLifetime: Duration = .seconds(31_536_000)
     static let maxAccounts = 64
     static let maxScopes = 64
@@ -116,9 +109,8 @@ extension ExposedSocket.Order {
         if let ceiling,
             ceiling.isEmpty || ceiling.count > Self.maxScopes || !ceiling.allSatisfy(TokenDownscoping.isScope)
         {
-            return (
-                "scope", "it is 1 to \(Self.maxScopes) scopes with spaces between them; leave it out for no ceiling"
-            )
+            let range = "it is 1 to \(Self.maxScopes) scopes with spaces between them"
+            return ("scope", "\(range); leave it out for no ceiling")
         }
         if allowedUIDs.count > Self.maxUIDs { return ("allow_uids", "more than \(Self.maxUIDs)") }
         if allowedUIDs.contains(where: { $0 == 65_534 || $0 == .max }) {
@@ -159,15 +151,8 @@ extension ExposedSocket.Order {
         let elements = id.split(separator: ".", omittingEmptySubsequences: false)
         return elements.count >= 2 && id.utf8.count <= 255
             && elements.allSatisfy { element in
-                guard let first = element.utf8.first, !(0x30...0x39).contains(first), first != 0x2D else {
-                    return false
-                }
-                return element.utf8.allSatisfy { byte in
-                    switch byte {
-                    case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x5F, 0x2D: true
-                    default: false
-                    }
-                }
+                guard let first = element.first, !first.isNumber, first != "-" else { return false }
+                return element.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber) || "_-".contains($0) }
             }
     }
 }
@@ -178,38 +163,32 @@ extension Broker {
         (deadline.wall(by: clock), deadline.remaining(at: clock.bootInstant))
     }
 
-    /// The account's binding now; nil without such an account.
     public func binding(of name: AccountName) async -> SessionBinding? {
         try? await sessionManager.account(name).binding
     }
 
-    /// The part of a ceiling that can be requested. A provider refuses a request for more scopes than were granted,
-    /// even if some of them were.
+    /// The part of a ceiling that can be requested: a provider refuses a request for more scopes than were granted.
     public func reachable(_ ceiling: [String], of name: AccountName) async -> [String] {
         let reachable = TokenDownscoping.reachable(ceiling, of: await grantedScopes(of: name))
         return reachable.isEmpty ? ceiling : reachable
     }
 
-    /// The scopes that the account asks for, and those that the provider stated. Empty where they are not known, and
-    /// for accounts without sign-in, whose requests may each be for other scopes.
+    /// The account's scopes and those that the provider stated. Empty without sign-in: each request may have others.
     private func grantedScopes(of name: AccountName) async -> Set<String> {
         guard let account = try? await sessionManager.account(name), account.kind.needsSignIn else { return [] }
         let stated = snapshot.current(name.rawValue)?.entry.issuedToken.token.scope ?? ""
         return Set(account.scopes).union(stated.split(separator: " ").map(String.init))
     }
 
-    /// Warnings about a valid order, a sentence each.
     public func remarks(on order: ExposedSocket.Order) async -> [String] {
         guard let ceiling = order.ceiling else { return [] }
         var remarks: [String] = []
         for name in order.accounts {
             let granted = await grantedScopes(of: name)
-            let remark = TokenDownscoping.remark(on: name.rawValue, below: ceiling, of: granted)
-            remarks += remark.map { [$0] } ?? []
+            remarks += [TokenDownscoping.remark(on: name.rawValue, below: ceiling, of: granted)].compactMap(\.self)
         }
         return remarks
     }
 
-    /// True once the exposed socket has expired.
     public func isOver(_ exposedSocket: ExposedSocket) -> Bool { exposedSocket.hasExpired(at: clock.bootInstant) }
 }

@@ -1,13 +1,10 @@
 internal import RingbackBase
 internal import SessionVault
 
-/// The exposed sockets that calls made, and what is remembered of the configuration's tables, as text for the state
-/// directory. It contains no secret. Each entry is checked like a call's when it is read: another program may have
-/// changed the file.
+/// The exposed sockets of calls, and what is remembered of the configuration's tables, as text for the state directory,
+/// without secrets. Each entry is checked when it is read: another program may have changed the file.
 struct ExposedSocketRecord: Equatable {
-    /// Those that calls made.
     var exposedSockets: [ExposedSocket]
-    /// The records of the configuration's tables, by name.
     var tables: [String: ExposedSocketTable]
 
     static let version = 1
@@ -57,8 +54,7 @@ struct ExposedSocketRecord: Equatable {
 
     // MARK: Reading
 
-    /// Nil for a text of another version or with a mistake anywhere. No part of it is used: the rest may hold a
-    /// restriction.
+    /// Nil for another version or a mistake anywhere: the rest may hold a restriction, so no part of it is used.
     init?(reading bytes: [UInt8], by clock: BrokerClock) {
         guard let object = try? JSON(parsing: bytes).object, object["version"]?.integer == ExposedSocketRecord.version,
             let list = object["exposed_sockets"]?.array
@@ -70,9 +66,7 @@ struct ExposedSocketRecord: Equatable {
         for entry in list {
             guard let exposedSocket = ExposedSocketRecord.exposedSocket(entry, reader),
                 names.insert(exposedSocket.name).inserted
-            else {
-                return nil
-            }
+            else { return nil }
             exposedSockets.append(exposedSocket)
         }
         // Older versions did not write this member.
@@ -109,7 +103,6 @@ struct ExposedSocketRecord: Equatable {
             id: id, order: order, origin: .call, createdAt: createdAt, expiry: expiry, bindings: bindings)
     }
 
-    /// Nil for what cannot be read: a list that is missing would allow all tools.
     private static func mcpAccess(_ json: JSON) -> ExposedSocket.MCPAccess? {
         let tools = names(json["tools"])
         guard let methods = names(json["methods"]), (tools == nil) == (json["tools"] == nil) else { return nil }
@@ -150,26 +143,21 @@ struct ExposedSocketRecord: Equatable {
     }
 }
 
-/// An exposed socket that is closed although programs may expect it. It is listed with the open ones until it is open
-/// again, is revoked, or is removed from the configuration.
+/// A closed socket that programs may expect: it is listed until it is opened, revoked, or gone from the configuration.
 public struct ClosedSocket: Sendable, Equatable {
     public enum Reason: String, Sendable, CaseIterable {
         /// Its table is still in the configuration. The socket stays closed until the table changes.
         case revoked, expired
-        /// The record of what was revoked is lost, so this socket may have been revoked. It stays closed until its
-        /// table changes.
+        /// The record of revocations is lost, so this may have been revoked. It stays closed until its table changes.
         case forgotten
-        /// A socket that a call made has the name of its table.
         case nameTaken = "name_taken"
         /// An account that it showed is now configured for another provider or client.
         case accountChanged = "account_changed"
-        /// The socket could not be opened.
         case failed
     }
 
     public let exposedSocket: ExposedSocket
     public let reason: Reason
-    /// Why it is closed.
     public let detail: BrokerCore.Reason
     /// The directory that is open to others, if the socket could not be opened because of that.
     public let unsafePath: String?
@@ -178,10 +166,7 @@ public struct ClosedSocket: Sendable, Equatable {
 
     /// True if the user should be told without asking. A socket that was revoked or has expired is closed on purpose.
     public var isTrouble: Bool {
-        switch reason {
-        case .revoked, .expired: false
-        case .forgotten, .nameTaken, .accountChanged, .failed: true
-        }
+        reason != .revoked && reason != .expired
     }
 
     init(_ exposedSocket: ExposedSocket, failed detail: BrokerCore.Reason, unsafePath: String? = nil) {

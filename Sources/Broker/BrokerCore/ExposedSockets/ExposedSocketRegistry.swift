@@ -4,7 +4,6 @@ public import SessionVault
 /// The exposed sockets: those of the configuration, and those that calls made, which survive a restart. A socket is
 /// open exactly as long as it is in ``open``.
 public actor ExposedSocketRegistry {
-    /// Opens and closes the sockets in the file system.
     public struct Listening: Sendable {
         /// Listens on the socket, which serves the accounts that it exposes.
         public let open: @Sendable (ExposedSocket) async throws(BrokerError) -> Void
@@ -20,7 +19,6 @@ public actor ExposedSocketRegistry {
         }
     }
 
-    /// An entry of the audit log.
     public enum Fact: Sendable {
         case opened(ExposedSocket)
         case closed(ExposedSocket, Ending)
@@ -30,7 +28,6 @@ public actor ExposedSocketRegistry {
         case damaged(reason: BrokerCore.Reason)
     }
 
-    /// Why a socket was closed.
     public enum Ending: String, Sendable {
         case revoked, expired
         /// The record is lost, and this socket may have been revoked.
@@ -44,13 +41,11 @@ public actor ExposedSocketRegistry {
     let listening: Listening
     let file: StateFile?
     let clock: BrokerClock
-    /// The account's binding now; nil without such an account.
     let binding: @Sendable (AccountName) async -> SessionBinding?
     let record: @Sendable (Fact) -> Void
     var open: [String: ExposedSocket] = [:]
-    /// The records of the configuration's tables, whether their sockets are open or not.
-    var tables: [String: ExposedSocketTable] = [:]
     /// Where in the configuration the tables stand, by name.
+    var tables: [String: ExposedSocketTable] = [:]
     var places: [String: String] = [:]
     private(set) var closed: [ClosedSocket] = []
     /// The file is older than the state in memory; it is written again.
@@ -59,7 +54,6 @@ public actor ExposedSocketRegistry {
     var isMarked = false
     /// The record is lost or damaged. Until the configuration is applied, each of its tables counts as revoked.
     var isForgotten = false
-    /// The end of the last change. Changes run one after another, since each waits for sockets.
     private var turn: Promise<Void>?
     private var signal = Promise<Void>()
 
@@ -80,10 +74,8 @@ public actor ExposedSocketRegistry {
 
     // MARK: Looking
 
-    /// All of them, by name.
     public var all: [ExposedSocket] { open.values.sorted { $0.name < $1.name } }
 
-    /// The open socket with this id or this name.
     public func find(_ word: String) -> ExposedSocket? { open[word] ?? open.values.first { $0.id == word } }
 
     /// Closed sockets that are listed with the reason, by name.
@@ -94,8 +86,6 @@ public actor ExposedSocketRegistry {
 
     // MARK: Changing
 
-    /// Exposes accounts.
-    ///
     /// - Throws: `invalid`; `accountNotFound`; `conflict` for a name that is taken or for one socket too many;
     ///   `vaultFailed` if the state directory cannot be written; whatever keeps the socket from being opened.
     @discardableResult
@@ -108,8 +98,7 @@ public actor ExposedSocketRegistry {
             throw .invalid(field: mistake.member, reason: .stated("\(mistake.reason)."))
         }
         if let place = places[order.name] {
-            throw .conflict(
-                .stated("\(order.name) is defined in the configuration, \(place). Choose another name."))
+            throw .conflict(.stated("\(order.name) is defined in the configuration, \(place). Choose another name."))
         }
         if open[order.name] != nil {
             throw .conflict(.stated("\(order.name) is exposed already. Revoke it first."))
@@ -130,14 +119,12 @@ public actor ExposedSocketRegistry {
             // The socket is to survive the next start. If the record cannot be written, it is not made.
             await end(exposedSocket, .revoked)
             save()
-            throw .vaultFailed(
-                .stated("The state directory cannot be written, so \(order.name) was not exposed."))
+            throw .vaultFailed(.stated("The state directory cannot be written, so \(order.name) was not exposed."))
         }
         return exposedSocket
     }
 
-    /// Ends an exposed socket: closes its connections, removes its sockets and its record. A socket of the
-    /// configuration stays closed until its table changes.
+    /// Ends an exposed socket and removes its record. One of the configuration stays closed until its table changes.
     ///
     /// - Throws: `nothingHeld` if there is none of this name; `vaultFailed` if it is closed but the state directory
     ///   cannot be written, so that the next start may open it again.
@@ -178,7 +165,6 @@ public actor ExposedSocketRegistry {
 
     // MARK: Time
 
-    /// Ends what has expired. Runs until it is cancelled.
     public func keep() async {
         while !Task.isCancelled {
             await exclusively {
@@ -189,8 +175,7 @@ public actor ExposedSocketRegistry {
                 self.save()
             }
             let wakeup = signal
-            // After a suspend a timer fires late, so the clock is read at least every 30 seconds. If nothing expires,
-            // the wait is a day.
+            // A timer fires late after a suspend, so the clock is read every 30 seconds at least, if anything expires.
             let next = open.values.compactMap(\.expiry?.boot).min().map {
                 max($0 - clock.bootInstant, .milliseconds(1))
             }
@@ -223,7 +208,6 @@ public actor ExposedSocketRegistry {
         wake()
     }
 
-    /// Wakes ``keep()``.
     private func wake() {
         let former = signal
         signal = Promise()
@@ -253,8 +237,7 @@ public actor ExposedSocketRegistry {
         closed.removeAll { (name == nil || $0.name == name) && $0.exposedSocket.isOfCall == isOfCall }
     }
 
-    /// The sockets of calls that the file stores. It also stores those that could not be opened: the next start tries
-    /// again.
+    /// The sockets of calls that the file stores, also those that could not be opened: the next start tries again.
     private var keptOfCalls: [ExposedSocket] {
         let waiting = closed.filter { $0.reason == .failed && $0.exposedSocket.isOfCall }.map(\.exposedSocket)
         return all.filter { $0.isOfCall && !$0.order.isTransient } + waiting.filter { !$0.hasExpired(at: clock.bootInstant) }
@@ -263,8 +246,7 @@ public actor ExposedSocketRegistry {
     /// The file that shows that the record existed, in case the record is lost.
     static func mark(beside file: StateFile) -> StateFile { file.sibling(named: "exposed-sockets.made") }
 
-    /// The content of the mark: the name of the record's file. If the mark exists and that file does not, the record
-    /// was lost.
+    /// The name of the record's file: if the mark exists and that file does not, the record was lost.
     private static let markText = Array("exposed-sockets.json\n".utf8)
 
     func save() {
@@ -279,7 +261,6 @@ public actor ExposedSocketRegistry {
         if isUnsaved { wake() }
     }
 
-    /// Runs a change when those before it are done.
     func exclusively<Value: Sendable, Failure: Error>(
         _ change: () async throws(Failure) -> Value
     ) async throws(Failure) -> Value {
@@ -291,14 +272,12 @@ public actor ExposedSocketRegistry {
         return try await change()
     }
 
-    /// The reason of an error, without the error's kind.
     static func cause(of error: BrokerError) -> Reason {
         switch error {
-        case .conflict(let reason, _), .misconfigured(let reason), .vaultFailed(let reason),
-            .vaultUnreachable(let reason, _):
+        case .conflict(let reason, _), .misconfigured(let reason), .nothingHeld(let reason), .vaultFailed(let reason),
+            .vaultLocked(let reason, _), .vaultUnreachable(let reason, _):
             reason
         case .invalid(let field, let reason): .both(.stated("\(field):"), reason)
-        case .vaultLocked(let reason, _), .nothingHeld(let reason): reason
         case .unusableSetting(let setting): setting.reason
         default: .stated("The cause is unknown.")
         }

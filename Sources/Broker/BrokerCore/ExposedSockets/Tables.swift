@@ -2,9 +2,8 @@ internal import Cryptography
 internal import RingbackBase
 public import SessionVault
 
-/// Opens sockets at start and at a reload: those that calls had made before the daemon last ended, and the tables of
-/// the configuration. The sockets of calls come first: a table must not take the name of a socket that
-/// programs are connected to.
+/// Opens sockets at start and at a reload: first those of calls, then the configuration's tables, which must not take
+/// the name of a socket that programs are connected to.
 extension ExposedSocketRegistry {
     /// The names that calls have taken, read from the state directory without the daemon; none if it cannot be read.
     public static func namesOfCalls(in file: StateFile, by clock: BrokerClock = .system) -> Set<String> {
@@ -14,8 +13,7 @@ extension ExposedSocketRegistry {
         return Set(record.exposedSockets.filter { !$0.hasExpired(at: clock.bootInstant) }.map(\.name))
     }
 
-    /// Opens again what calls had made before the daemon last ended, and reads what is remembered of the
-    /// configuration's tables. To be called once, before ``configure(_:)``.
+    /// Opens again what calls had made, and reads what is remembered of the tables. Once, before ``configure(_:)``.
     public func restore() async {
         await exclusively {
             let record = self.remembered()
@@ -29,12 +27,8 @@ extension ExposedSocketRegistry {
 
     private func remembered() -> ExposedSocketRecord {
         guard let file else { return ExposedSocketRecord() }
-        do throws(VaultError) {
-            isMarked = try ExposedSocketRegistry.mark(beside: file).read(atMost: 256) != nil
-        } catch {
-            // If the mark cannot be read, it exists.
-            isMarked = true
-        }
+        // If the mark cannot be read, it exists.
+        isMarked = (try? ExposedSocketRegistry.mark(beside: file).read(atMost: 256) != nil) ?? true
         do throws(VaultError) {
             guard let bytes = try file.read(atMost: ExposedSocketRecord.maxSize) else {
                 if isMarked { forgotten(.stated("It is lost.")) }
@@ -83,8 +77,7 @@ extension ExposedSocketRegistry {
 
     // MARK: Bindings
 
-    /// Adds the present bindings of its accounts. An account that is not configured gets a binding that no account can
-    /// have.
+    /// Adds the bindings of its accounts. One that is not configured gets a binding that no account can have.
     private func bound(_ exposedSocket: ExposedSocket) async -> ExposedSocket {
         var exposedSocket = exposedSocket
         for name in exposedSocket.accounts {
@@ -93,8 +86,7 @@ extension ExposedSocketRegistry {
         return exposedSocket
     }
 
-    /// False if an account is now bound to another provider or client. An account that is not configured now may come
-    /// back.
+    /// False if an account is now bound to another provider or client. One that is not configured may come back.
     private func isStillBound(_ exposedSocket: ExposedSocket) async -> Bool {
         for name in exposedSocket.accounts {
             guard let now = await binding(name) else { continue }
@@ -105,9 +97,8 @@ extension ExposedSocketRegistry {
 
     // MARK: The configuration
 
-    /// Takes over the configuration's tables, each with its place there. What did not change keeps its connections and
-    /// its expiry. A socket that a call made keeps its name. To be called after the accounts were replaced: a socket
-    /// that shows an account with another binding is closed.
+    /// Takes over the configuration's tables, after the accounts: a socket that shows an account with another binding
+    /// is closed. What did not change keeps its connections and its expiry. A socket of a call keeps its name.
     public func configure(_ orders: [(order: ExposedSocket.Order, place: String)]) async {
         await exclusively {
             let wanted = Dictionary(orders.map { ($0.order.name, $0) }) { first, _ in first }
@@ -142,7 +133,6 @@ extension ExposedSocketRegistry {
             note(clash)
             return record(.failed(name: order.name, reason: clash.detail))
         }
-        // The table may have moved to another line.
         guard open[order.name] == nil else {
             open[order.name]?.origin = .configuration(place)
             return
@@ -166,8 +156,7 @@ extension ExposedSocketRegistry {
     }
 }
 
-/// The record of one table of the configuration. As long as the table does not change, neither a reload nor a restart
-/// extends its lifetime or opens it after a revocation.
+/// The record of a table. As long as it does not change, no reload or restart extends its lifetime or opens it again.
 struct ExposedSocketTable: Sendable, Equatable {
     /// A digest of the table's content. Formatting does not change it.
     let digest: String
@@ -178,7 +167,6 @@ struct ExposedSocketTable: Sendable, Equatable {
     /// Why it has ended, if it has: `revoked`, `expired` or `forgotten`.
     var ending: ExposedSocketRegistry.Ending?
 
-    /// True if the file has to keep it.
     var isKept: Bool { expiry != nil || ending != nil }
 
     func matches(_ order: ExposedSocket.Order) -> Bool { digest == ExposedSocketTable.digest(of: order) }
@@ -189,7 +177,6 @@ struct ExposedSocketTable: Sendable, Equatable {
 }
 
 extension ExposedSocketTable {
-    /// A table that is seen for the first time.
     init(_ order: ExposedSocket.Order, by clock: BrokerClock, ending: ExposedSocketRegistry.Ending? = nil) {
         self.init(
             digest: ExposedSocketTable.digest(of: order), lifetime: order.lifetime,

@@ -10,15 +10,12 @@ public protocol AwaitedSignIn: Sendable {
     var redirectURI: String { get }
     /// The URL that the browser opens; empty if there is none.
     var authorizationURL: String { get }
-    /// What it waits for, as callers see it.
     var waitingFor: WaitingFor { get }
-    /// The kinds of proof that may complete it.
     var proofs: Set<Proof.Kind> { get }
 
     /// Decides whether a callback belongs to this flow. `standing` is the flow's state at this moment.
     func recognize(_ arrival: Arrival, of standing: FlowStanding) -> Recognition
 
-    /// The reason in the error of a flow that the user did not finish in time.
     func expiry(of flow: Flow) -> Reason
 
     /// True if its callback has no key. Then any callback at its redirect URI may belong to it.
@@ -36,11 +33,9 @@ public protocol AwaitedSignIn: Sendable {
     var upstream: UpstreamFlow? { get }
     /// True if its provider runs something beside it: see ``SignInProvider/accompany(_:in:)``.
     var isAccompanied: Bool { get }
-    /// Further details that callers see.
     var details: AwaitedDetails { get }
 
-    /// What to do if a callback that belongs to no flow looks like this flow's, but came to another address. Nil if it
-    /// does not.
+    /// Advice if a callback of no flow looks like this flow's, but came to another address; nil if it does not.
     func hint(for url: WebURL, of account: AccountName) -> Reason?
 }
 
@@ -59,7 +54,6 @@ extension AwaitedSignIn {
 /// How long the provider keeps a page that can be opened once, from the time when the page was made there.
 public typealias PageLife = (since: BootInstant, duration: Duration)
 
-/// Another account's flow that a flow waits for.
 public typealias UpstreamFlow = (account: AccountName, flow: String)
 
 /// A challenge for an authenticator (WebAuthn), with the options as the provider sent them.
@@ -67,9 +61,7 @@ public typealias AuthenticatorChallenge = (id: String, options: JSONObject)
 
 /// What callers see of what a flow awaits.
 public struct AwaitedDetails: Sendable {
-    /// What to enter on another device.
     public var device: DeviceCode?
-    /// The challenge for the authenticator (WebAuthn) of an app.
     public var challenge: AuthenticatorChallenge?
     /// If there is more than one message: where their codes may come from, and whether one of two has been confirmed.
     public var codes: [CodeOrigin] = []
@@ -96,11 +88,9 @@ public struct DeviceCode: Sendable, Equatable {
     }
 }
 
-/// Where a code came from, as far as the caller says so.
 public struct CodeOrigin: Sendable {
     public var email: String?
     public var phone: String?
-    /// `email_change` or `phone_change`.
     public var kind: String?
 
     public init(email: String? = nil, phone: String? = nil, kind: String? = nil) {
@@ -110,7 +100,6 @@ public struct CodeOrigin: Sendable {
     }
 }
 
-/// The state of the flow at the time of the callback.
 public struct FlowStanding: Sendable {
     public let isPending: Bool
     /// Callbacks that turned out not to be the genuine one.
@@ -123,11 +112,9 @@ public struct FlowStanding: Sendable {
 public enum Recognition: Sendable, Equatable {
     /// It belongs to the flow: only the provider and the browser know its content.
     case genuine
-    /// It probably belongs to the flow; the provider decides. While another callback of the flow is processed, it
-    /// waits.
+    /// The provider decides. It waits while another callback of the flow is processed.
     case likely
-    /// It does not complete the flow. The reason says why. If it has the key of a pending flow, that flow shows the
-    /// reason.
+    /// It does not complete the flow. If it has the key of a pending flow, that flow shows the reason.
     case ignored(Reason)
     /// It only says that another confirmation is awaited.
     case noted
@@ -140,7 +127,6 @@ public enum Recognition: Sendable, Equatable {
 /// A received callback. It is not checked yet.
 public struct Arrival: Sendable {
     public let url: WebURL
-    /// The body, where it was posted.
     public let form: [UInt8]?
     /// The accounts whose flows it may complete, depending on who sent it and how; nil for all.
     var accounts: Set<AccountName>?
@@ -150,9 +136,8 @@ public struct Arrival: Sendable {
     public let address: String
     /// Its possible keys: digests of the path's last segment and of each parameter's value.
     let keys: [[UInt8]]
-    /// Digests of states in a place where they have no effect: the fragment, the query beside a form, or parameters that
-    /// cannot be parsed.
-    /// They only tell which flow a refused callback was meant for.
+    /// Digests of states in the fragment, the query beside a form, or parameters that cannot be parsed: there they have
+    /// no effect, and only tell which flow a refused callback was meant for.
     let strayKeys: [[UInt8]]
     /// Why it can belong to no sign-in; nil if it may.
     let complaint: FlowReason?
@@ -177,8 +162,7 @@ public struct Arrival: Sendable {
         complaint = Arrival.complaint(parameters, fragment)
     }
 
-    /// The digest (SHA-256) under which a flow's state or key is stored. Comparing digests reveals nothing about the
-    /// key by how long it takes.
+    /// The digest (SHA-256) of a state or key: how long comparing digests takes reveals nothing about the key.
     public static func digest(of key: String) -> [UInt8] { Digest.sha256(Array(key.utf8)) }
 
     /// The values of `state`, even if other parameters are malformed. Our own states need no escapes.
@@ -192,9 +176,7 @@ public struct Arrival: Sendable {
         _ parameters: [FormEncoding.Pair]?, _ fragment: [FormEncoding.Pair]?
     ) -> FlowReason? {
         guard let parameters, let fragment else { return .malformedCallback }
-        if (parameters + fragment).contains(where: { tokens.contains($0.name) }) {
-            return .carriesTokens
-        }
+        if (parameters + fragment).contains(where: { tokens.contains($0.name) }) { return .carriesTokens }
         guard parameters.contains(where: { $0.name == "state" && !$0.value.isEmpty }) else {
             return fragment.contains { $0.name == "state" } ? .inFragment : .withoutState
         }

@@ -1,7 +1,6 @@
 internal import Cryptography
 public import RingbackBase
 
-/// Sign-ins that are under way, for those who watch them.
 extension Broker {
     public func flows() async -> [FlowView] {
         await renewLapsed(await flowRegistry.views().map(\.id))
@@ -20,9 +19,8 @@ extension Broker {
         try await flowRegistry.cancel(id, isForAll: isForAll)
     }
 
-    // Takes callbacks from the loopback listener, from custom schemes and from the user's paste, and redeems every proof:
-    // a callback, what the user typed, a provider's response. A proof that is not genuine changes nothing. The genuine
-    // proof of a pending flow is redeemed once, for all callers that wait for it.
+    // Every proof is redeemed here: a callback from the listener, a scheme or the user's paste, what the user typed, a
+    // provider's response. One that is not genuine changes nothing; the genuine one is redeemed once, for all callers.
 
     /// Takes a callback, in whatever way it came. `form` is the body if it was posted.
     ///
@@ -56,8 +54,6 @@ extension Broker {
     }
 
     /// Redeems a code that the user typed, or the hash of a mail's link. A wrong one leaves the flow as it is.
-    ///
-    /// - Parameter origin: which of several messages it was in; only changes of the user have more than one.
     public func verify(
         _ id: String, code: Secret? = nil, tokenHash: Secret? = nil, origin: CodeOrigin = CodeOrigin()
     ) async throws(BrokerError) -> FlowView {
@@ -66,8 +62,7 @@ extension Broker {
         return try await Redeemer(broker: self).verify(id, .code(typed), .code, Digest.sha256(text))
     }
 
-    /// Finishes a sign-in with an authenticator's response. If the provider cannot be reached, the flow keeps waiting.
-    /// An error response of the provider ends the flow with that error.
+    /// Finishes a sign-in with an authenticator's response. The provider's error response ends the flow, an outage not.
     public func verify(_ id: String, credential: JSONObject) async throws(BrokerError) -> FlowView {
         try await Redeemer(broker: self).verify(
             id, .credential(credential), .credential, Digest.sha256(JSON.object(credential).serialized()))
@@ -97,9 +92,6 @@ extension Broker {
         if let upstream = flow.awaited.upstream { _ = try? await flowRegistry.cancel(upstream.flow, isForAll: false) }
     }
 
-    // Where callbacks may arrive, as the configuration and the flows say. With this a link handler recognizes a callback
-    // and does not pass it on to another program.
-
     /// Every address at which a callback may arrive: those in the accounts' configuration, and those of the flows that
     /// are remembered. A flow keeps the address that it began with, including its key.
     public func redirectURIs() async -> (configured: Set<String>, ofFlows: Set<String>) {
@@ -120,11 +112,9 @@ extension FlowRegistry {
     func hasFlow(withAnyOf keys: [[UInt8]]) -> Bool { keys.contains { identifiers[$0] != nil } }
 }
 
-/// A page that ends the user's session at the provider, for a browser to open.
-/// `shown` is whose ID token is in the URL; nil if there is none in it.
+/// A page that ends the user's session at the provider. `shown` is whose ID token is in the URL; nil for none.
 public typealias EndSessionPage = (url: String, shown: IssuedToken?)
 
-/// What the URL of an end-session page may contain.
 public struct EndSessionForm: Sendable {
     /// The URL names the user, so that the page need not ask.
     public let saysWho: Bool
@@ -132,12 +122,10 @@ public struct EndSessionForm: Sendable {
     public let maySayIDToken: Bool
 }
 
-/// An account as it was before a sign-out.
 public typealias EndingSession = (account: Account, session: Session?)
 
 extension Broker {
-    /// The session that a sign-out is about to end. It is read before the sign-out, since it is not known afterwards,
-    /// and without waiting, since readers see no session from then on.
+    /// The session that a sign-out is about to end, read before it and without waiting: readers see none from then on.
     public func ending(of name: AccountName) async throws(BrokerError) -> EndingSession {
         (try await sessionManager.account(name), await sessionManager.held(name))
     }
@@ -160,8 +148,7 @@ extension Broker {
         return try await asking.get(atMost: bound)
     }
 
-    // Sign-ins that fail before they have a flow. They are recorded like a failed flow, and the account shows the error.
-    // Only the caller is told of a mistake in the request itself.
+    // Sign-ins that fail before they have a flow are recorded like a failed flow, and the account shows the error.
 
     /// To be called before the caller gets its response, so that the account has the error by then.
     func reportFailure(

@@ -1,17 +1,14 @@
 internal import RingbackBase
 
-/// Claims on pending flows. Everything is checked first, and the flow is taken in the same turn, so that a callback
-/// which is not the genuine one neither consumes, nor aborts, nor completes anything.
-/// ``AwaitedSignIn/recognize(_:of:)`` decides what a callback means to a flow.
+/// Claims on pending flows. Everything is checked first, and the flow is taken in the same turn: a callback that is not
+/// genuine consumes, aborts and completes nothing.
 extension FlowRegistry {
     enum Claim {
         /// The caller now owns the flow's one proof and must fulfil the promise.
         case claimed(Flow, Promise<CallbackVerdict>)
-        /// An identical copy arrived before: this is its verdict.
         case repeated(Promise<CallbackVerdict>)
         /// Another proof of the flow is being redeemed, and may turn out not to be genuine.
         case busy(Promise<CallbackVerdict>)
-        /// There is nothing to redeem.
         case decided(CallbackVerdict)
     }
 
@@ -51,10 +48,7 @@ extension FlowRegistry {
         return nil
     }
 
-    /// Nil if the callback has nothing to do with this flow.
-    private func claim(
-        _ arrival: Arrival, of entry: Entry, _ awaited: any AwaitedSignIn
-    ) async -> Claim? {
+    private func claim(_ arrival: Arrival, of entry: Entry, _ awaited: any AwaitedSignIn) async -> Claim? {
         let id = entry.flow.id
         let state = FlowStanding(
             isPending: entry.status == .pending, attempts: entry.attempts, hasOlderMessage: entry.hasOlderMessage)
@@ -97,10 +91,7 @@ extension FlowRegistry {
         return nil
     }
 
-    /// Claims a flow for what the user typed or an authenticator sent.
-    func claim(
-        _ id: String, awaiting kind: Proof.Kind, _ fingerprint: [UInt8]
-    ) async throws(BrokerError) -> Claim {
+    func claim(_ id: String, awaiting kind: Proof.Kind, _ fingerprint: [UInt8]) async throws(BrokerError) -> Claim {
         _ = try pendingFlow(id, awaiting: kind)
         return await take(id, fingerprint)
     }
@@ -130,8 +121,6 @@ extension FlowRegistry {
         return entry.endedAt.map { clock.bootInstant - $0 <= FlowRegistry.repeatWindow } ?? true
     }
 
-    /// Ends a claim without a result. The flow waits again, for what `change` leaves. If its deadline passed during the
-    /// claim, it ends now.
     func release(_ id: String, changing change: AwaitedChange? = nil) async {
         if let change { self.change(id, change) }
         entries[id]?.claim = nil
@@ -151,10 +140,9 @@ extension FlowRegistry {
         let scheme = redirectURI.prefix { $0 != ":" }.lowercased()
         let isTaken = entries.values.contains { entry in
             // A flow that waits for a mail and has no key is ended when another one of its account begins.
-            guard entry.status == .pending, entry.flow.account.name != account || !entry.flow.awaited.waitsForMail,
-                entry.flow.awaited.isKeyless
-            else { return false }
-            return entry.flow.redirectURI.prefix { $0 != ":" }.lowercased() == scheme
+            entry.status == .pending && (entry.flow.account.name != account || !entry.flow.awaited.waitsForMail)
+                && entry.flow.awaited.isKeyless
+                && entry.flow.redirectURI.prefix { $0 != ":" }.lowercased() == scheme
         }
         guard !isTaken else {
             throw .conflict(
@@ -169,14 +157,11 @@ extension FlowRegistry {
     func pendingFlow(_ id: String, awaiting kind: Proof.Kind) throws(BrokerError) -> Flow {
         guard let entry = entries[id] else { throw .flowNotFound }
         guard entry.status == .pending else { throw .flowEnded }
-        guard entry.flow.awaited.proofs.contains(kind) else {
-            throw .conflict(.flow(.noProofAwaited(kind)))
-        }
+        guard entry.flow.awaited.proofs.contains(kind) else { throw .conflict(.flow(.noProofAwaited(kind))) }
         return entry.flow
     }
 
-    /// Changes what a pending flow awaits. False if nothing is left to wait for: from here on only ``finish(_:as:)``
-    /// ends the flow.
+    /// Changes what a pending flow awaits. False if nothing is left: from here on only ``finish(_:as:)`` ends the flow.
     @discardableResult
     func change(_ id: String, _ change: AwaitedChange) -> Bool {
         guard let entry = entries[id], entry.status == .pending else { return true }
@@ -203,7 +188,6 @@ extension FlowRegistry {
         entries[id]?.hasOlderMessage = true
     }
 
-    /// The provider asks to wait this long before the message is sent again.
     func postponeResending(_ id: String, by pause: Duration) {
         entries[id]?.resendAt = clock.bootInstant + pause
         entries[id]?.isResendLimitOfProvider = true

@@ -1,13 +1,10 @@
 internal import Cryptography
 internal import RingbackBase
 
-/// An address of a flow that was made for a program to open.
-///
-/// A flow's page has two entrances. The authorization URL is shown to the user. A program that opens a page is started
-/// with its address, which every user of the machine can read in its argument list; with an authorization URL another
-/// user could sign in as themselves, and send the user's browser to the callback. So what a program opens is an address
-/// of the callback listener with a key in it: it leads the user's own browser, once, to a request whose state, nonce
-/// and verifier were made for this browser and are used nowhere else.
+/// An address of a flow for a program to open. A program is started with it, and every user of the machine can read its
+/// argument list: with an authorization URL another user could sign in as themselves, and send the user's browser to
+/// the callback. So the address is one of the callback listener with a key in it. It leads the user's own browser,
+/// once, to a request whose state, nonce and verifier are used nowhere else.
 public struct OpenAddress: Sendable, Equatable {
     public enum Visit: Sendable, Equatable {
         case none
@@ -34,7 +31,6 @@ extension FlowRegistry.Entry {
     /// The request that a callback with this key belongs to.
     func awaited(for key: [UInt8]) -> any AwaitedSignIn { requests.first { $0.key == key } ?? flow.awaited }
 
-    /// Everything that its callbacks are found by.
     var keys: [[UInt8]] { [flow.awaited.key] + requests.map(\.key) }
 
     /// Every local address at which the daemon listens for it, and the account for which it was opened.
@@ -89,9 +85,8 @@ extension FlowRegistry {
         entries[id]?.entrances[index].visit = .foreign(uid: uid)
     }
 
-    /// Adds an authorization request whose callback completes the flow. False if the flow has ended meanwhile. One
-    /// without a redirect URI awaits no callback, so it is not kept. If there are too many, the oldest of its kind is
-    /// removed. Links in mails and requests at providers are counted separately.
+    /// Adds a request whose callback completes the flow. False if the flow has ended. One without a redirect URI awaits
+    /// no callback, so it is not kept. Beyond the limit the oldest of its kind (link of a mail or not) is removed.
     func add(_ request: any AwaitedSignIn, to id: String) async -> Bool {
         guard var entry = entries[id], entry.status == .pending else { return false }
         guard !request.redirectURI.isEmpty else { return true }
@@ -136,8 +131,7 @@ extension Broker {
         return url
     }
 
-    /// The same flow with a start address for this caller, or the reason why there is none. For a code for another
-    /// device no address is opened: the program that requested the code shows it.
+    /// No address is opened for a code for another device: the program that requested the code shows it.
     func withOpenURL(_ view: FlowView) async -> FlowView {
         guard !view.authorizationURL.isEmpty else { return view }
         do throws(BrokerError) {
@@ -170,14 +164,12 @@ extension Broker {
         await flowRegistry.completedFlow(entrance: key)
     }
 
-    /// The daemon's own page on which the sign-in goes on after a callback; nil if it has no such page, or nothing is
-    /// left to do there.
+    /// The daemon's page on which the sign-in goes on after a callback; nil if nothing is left to do there.
     public func ownPage(of id: String) async -> String? {
         guard let flow = await flowRegistry.entries[id]?.flow, flow.awaited.ownPage != nil else { return nil }
         return await anotherRequest(of: flow)?.authorizationURL
     }
 
-    /// Notes that another user, or a user who is not known, requested an entrance.
     public func noteForeign(entrance key: String, uid: UInt32?) async {
         await flowRegistry.noteForeign(entrance: key, uid: uid)
     }
@@ -196,29 +188,24 @@ extension Broker {
         return flow.page
     }
 
-    /// The flow's request with secrets of its own; nil if the provider does not accept it, or if the two callbacks
-    /// could not be told apart.
+    /// Nil if the provider accepts no second request, or if the two callbacks could not be told apart.
     private func anotherRequest(of flow: Flow) async -> (any AwaitedSignIn)? {
         let provider = flow.account.provider(with: tools)
         return (try? await provider.anotherPage(of: flow, in: signInContext)) ?? nil
     }
 }
 
-/// An entrance to a page that belongs to no flow: the page that ends the user's session at the provider. Its URL may
-/// have the ID token in it, and a program that opens a page has its address in its argument list, which every user of
-/// the machine can read. So a program opens the entrance, once.
+/// An entrance to the page that ends the user's session at the provider, whose URL may have the ID token in it. A
+/// program opens the entrance, once, since every user of the machine can read its argument list.
 struct PageEntrance: Sendable {
     let entrance: OpenAddress
-    /// Nil once a browser was sent to it.
     var page: String?
 
-    /// How long a browser may take to open it.
     static let lifetime: Duration = .seconds(60)
 }
 
 extension FlowRegistry {
-    /// Notes an entrance that has been opened. There may be as many as one flow may have; with one more, the oldest is
-    /// closed.
+    /// As many as one flow may have; with one more, the oldest is closed.
     func add(_ page: PageEntrance) async {
         pages.append(page)
         guard pages.count > OpenAddress.maxLive else { return }
@@ -226,7 +213,6 @@ extension FlowRegistry {
         await close(oldest.url, of: oldest.account)
     }
 
-    /// Uses up an entrance. Returns its page; nil if the entrance is no longer valid.
     func spendPage(entrance key: String) -> String? {
         guard let index = pages.firstIndex(where: { $0.entrance.key == key }) else { return nil }
         defer { pages[index].page = nil }
@@ -241,9 +227,8 @@ extension FlowRegistry {
 }
 
 extension Broker {
-    /// An address for a program to open, once and within a minute: it sends the user's browser on to the page. Nil if
-    /// there is no listener for such addresses. Throws `entranceUnavailable` if no such address can be opened. Then no
-    /// program may be started with the page's URL.
+    /// An address for a program to open, once and within a minute; nil without a listener. Throws `entranceUnavailable`
+    /// if none can be opened: then no program may be started with the page's URL.
     public func openURL(of page: EndSessionPage, _ account: AccountName) async throws(BrokerError) -> String? {
         guard let target = try? WebURL(parsing: page.url), target.isSecure else { return nil }
         let key = RandomToken.base64URL(bits: 256).revealed()
@@ -261,30 +246,22 @@ extension Broker {
     }
 }
 
-/// A port that the caller fixes for one sign-in, so that it can be forwarded from another machine before there is a
-/// flow. It can replace only a port that Ringback would choose itself. A port in the configuration was registered at
-/// the provider and cannot be replaced.
+/// A port that the caller fixes for one sign-in, to forward it from another machine. It can replace only a port that
+/// Ringback would choose: one in the configuration was registered at the provider.
 extension SignInRequest {
-    /// The account with the redirect URI that this request asks for: at the request's port.
     func atCallbackPort(_ account: Account) throws(BrokerError) -> Account {
         guard let port = callbackPort else { return account }
         let template = account.redirectURI ?? "http://127.0.0.1:{port}/callback/\(account.name)"
         // `{port}` is not valid in a URL, so it is parsed with port 0.
-        let standIn = template.firstRange(of: ":{port}").map { range in
-            template[..<range.lowerBound] + ":0" + template[range.upperBound...]
-        }
-        let text = standIn.map { String($0) } ?? template
+        let text = template.replacing(":{port}", with: ":0", maxReplacements: 1)
         guard let url = try? WebURL(parsing: text), url.scheme == "http", url.isLoopback else {
-            throw .invalid(
-                field: "callback_port",
-                reason: .stated(
-                    "the callback of \(account.name) does not come to a port of this machine (redirect_uri)"))
+            let text = "the callback of \(account.name) does not come to a port of this machine (redirect_uri)"
+            throw .invalid(field: "callback_port", reason: .stated(text))
         }
         let stated = url.port ?? 80
         guard stated == 0 || stated == port else {
-            throw .invalid(
-                field: "callback_port",
-                reason: .stated("the configuration of \(account.name) fixes the port \(stated) (redirect_uri)"))
+            let text = "the configuration of \(account.name) fixes the port \(stated) (redirect_uri)"
+            throw .invalid(field: "callback_port", reason: .stated(text))
         }
         guard stated == 0, let range = text.firstRange(of: ":0") else { return account }
         var account = account

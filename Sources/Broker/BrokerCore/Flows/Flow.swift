@@ -10,9 +10,7 @@ public struct Flow: Sendable {
     /// The awaited step at its start. A callback of a later request finds the daemon's own page by it.
     public let firstAwaited: any AwaitedSignIn
     public let startedAt: WallInstant
-    /// The same, as time since boot.
     let beganAt: BootInstant
-    /// How long it may take.
     public let duration: Duration
 
     /// - Parameters:
@@ -41,13 +39,9 @@ public struct Flow: Sendable {
         }
     }
 
-    /// True after its deadline. At the deadline itself it is not over yet.
     func isOver(by clock: BrokerClock) -> Bool { clock.bootInstant > deadline }
 
-    /// Where its callback is to arrive; empty where none is awaited.
     public var redirectURI: String { awaited.redirectURI }
-
-    /// The URL that the browser opens; empty if there is none.
     public var authorizationURL: String { awaited.authorizationURL }
 
     /// The host of the page where the user signs in, otherwise of the issuer or the endpoints; nil if there is none.
@@ -63,16 +57,11 @@ public struct Flow: Sendable {
         return device.verificationURIComplete ?? device.verificationURI
     }
 
-    /// When it expires.
     public var expiresAt: WallInstant { startedAt + duration }
-
-    /// The same, as time since boot.
     var deadline: BootInstant { beganAt + duration }
 
     /// When the message may be sent again; nil where none was sent.
     var firstResendAt: BootInstant? { awaited.resendInterval.map { beganAt + $0 } }
-
-    /// The error of a flow that the user did not finish in time.
     var expiry: BrokerError { .flowExpired(awaited.expiry(of: self)) }
 
     func ending(as status: FlowView.Status, after duration: Duration) -> BrokerFact {
@@ -89,7 +78,6 @@ public struct Flow: Sendable {
     }
 }
 
-/// A flow as callers see it.
 public struct FlowView: Sendable {
     public enum Status: Sendable, Equatable {
         case pending
@@ -112,13 +100,10 @@ public struct FlowView: Sendable {
     public var openURLError: BrokerError?
     /// The addresses that were made for programs to open, and whether they were requested, oldest first.
     public var openAddresses: [OpenAddress] = []
-    /// Empty where no callback is awaited.
     public let redirectURI: String
     public let startedAt: WallInstant
     public let expiresAt: WallInstant
-    /// When the message may be sent again.
     public let resendAfter: WallInstant?
-    /// Details of the awaited step.
     public var details = AwaitedDetails()
     /// A change of the user who is signed in. It uses a flow, but is no sign-in.
     public var changesUser = false
@@ -128,7 +113,6 @@ public struct FlowView: Sendable {
     public var providerHost: String?
 }
 
-/// The result of a callback.
 public enum CallbackVerdict: Sendable, Equatable {
     case completed(flow: String)
     case failed(flow: String, BrokerError)
@@ -141,7 +125,6 @@ public enum CallbackVerdict: Sendable, Equatable {
     case ignored(Reason, flow: String? = nil)
     /// The state belonged to a flow that has ended.
     case ended
-    /// The state belonged to a flow that had expired.
     case expired(flow: String)
 }
 
@@ -154,10 +137,8 @@ public struct CallbackReceiver: Sendable {
     public let openEntrance: OpenEntrance
     /// Serves a site of this name, and returns its address. Nil if there is no listener for sites.
     public let openSite: OpenSite
-    /// Closes a redirect URI, or an address to open, that a flow of the account does not use any more. The account is
-    /// the one that it was opened for.
+    /// Closes a redirect URI or an address to open, of the account that it was opened for.
     public let close: @Sendable (_ redirectURI: String, AccountName) async -> Void
-    /// The open listeners, each as `127.0.0.1:PORT`.
     public let listeners: @Sendable () -> [String]
 
     public typealias OpenEntrance =
@@ -187,9 +168,7 @@ public struct CallbackReceiver: Sendable {
 extension FlowRegistry {
     /// True if a callback at this address is a callback of the redirect URI: see ``WebURL/isPlace(of:)``.
     static func isPlace(_ address: String, of redirectURI: String) -> Bool {
-        guard let found = try? WebURL(parsing: address), let asked = try? WebURL(parsing: redirectURI) else {
-            return false
-        }
-        return found.isPlace(of: asked)
+        guard let asked = try? WebURL(parsing: redirectURI) else { return false }
+        return (try? WebURL(parsing: address))?.isPlace(of: asked) ?? false
     }
 }

@@ -1,9 +1,7 @@
-/// The pending sign-ins. A claim checks everything first and takes the flow in the same turn, so that a callback which
-/// is not the genuine one neither consumes, nor aborts, nor completes anything.
+/// The pending sign-ins.
 actor FlowRegistry {
     struct Entry {
         var flow: Flow
-        /// Further authorization requests for it, each with secrets of its own.
         var requests: [any AwaitedSignIn] = []
         var entrances: [OpenAddress] = []
         var status = FlowView.Status.pending
@@ -17,9 +15,7 @@ actor FlowRegistry {
         var resendAt: BootInstant?
         /// The provider has stated `resendAt`.
         var isResendLimitOfProvider = false
-        /// Its message was sent again: links of older ones may still be followed.
         var hasOlderMessage = false
-        /// Callbacks that turned out not to be the genuine one.
         var attempts = 0
         var callers: Set<Int32> = []
         /// Long polls that are open, and when the last one ended or a caller last asked for it.
@@ -42,23 +38,19 @@ actor FlowRegistry {
     }
     var entries: [String: Entry] = [:]
     var identifiers: [[UInt8]: String] = [:]
-    /// The flows that have ended and are still readable, in the order of their ends.
     private var ended: [(id: String, endedAt: BootInstant)] = []
     var starts: [AccountName: Start] = [:]
-    /// Entrances that belong to no flow, oldest first.
     var pages: [PageEntrance] = []
     private var begun = 0
     private let callbackReceiver: CallbackReceiver
     let sessionManager: SessionManager
     nonisolated var clock: BrokerClock { sessionManager.clock }
 
-    /// How many flows of all accounts may be pending.
     static let maxFlows = 16
     /// How long after a flow's end identical copies of its callback get the same verdict.
     static let repeatWindow: Duration = .seconds(5)
     /// A user who has declined is not asked again for this long, except by an explicit sign-in call.
     static let quietTime: Duration = .seconds(300)
-    /// How long an ended flow stays readable.
     private static let memory: Duration = .seconds(600)
     /// The longest sleep toward a deadline: timers do not notice that a machine was suspended.
     private static let longestSleep: Duration = .seconds(30)
@@ -125,7 +117,6 @@ actor FlowRegistry {
         return true
     }
 
-    /// Ends a flow; a flow that has ended stays as it is.
     func finish(_ id: String, as status: FlowView.Status) async {
         guard var entry = entries[id], entry.status == .pending else { return }
         entry.status = status
@@ -176,8 +167,7 @@ actor FlowRegistry {
         await finish(id, as: .expired(entry.expiry))
     }
 
-    /// Removes the interest of one caller. If none is left, or with `isForAll`, the flow is cancelled. A flow that has
-    /// ended stays as it is.
+    /// Removes the interest of one caller. If none is left, or with `isForAll`, the flow is cancelled.
     func cancel(_ id: String, isForAll: Bool) async throws(BrokerError) -> FlowView {
         guard var entry = entries[id] else { throw .flowNotFound }
         if entry.status == .pending {
@@ -190,10 +180,8 @@ actor FlowRegistry {
 
     /// Cancels an account's pending flow, since the account's configuration has changed.
     func cancel(_ account: AccountName) async {
-        starts.removeValue(forKey: account)?.promise.fulfil(
-            .failure(
-                .flowCancelled(
-                    .stated("The configuration of \(account) changed while its sign-in began. Start it again."))))
+        let text = "The configuration of \(account) changed while its sign-in began. Start it again."
+        starts.removeValue(forKey: account)?.promise.fulfil(.failure(.flowCancelled(.stated(text))))
         for id in pendingIDs(of: account) where entries[id]?.isSettling == false { await finish(id, as: .cancelled) }
     }
 
@@ -219,10 +207,8 @@ actor FlowRegistry {
 
     enum Admission {
         case existing(FlowView)
-        /// An equal request of another caller is about to become a flow.
         case joining(Promise<Result<FlowView?, BrokerError>>)
-        /// The caller must make the flow, or say why not, with ``begin(_:fulfilling:)`` or
-        /// ``conclude(_:with:fulfilling:)``.
+        /// The caller makes the flow, or says why not: ``begin(_:fulfilling:)``, ``conclude(_:with:fulfilling:)``.
         case begin(Promise<Result<FlowView?, BrokerError>>)
     }
 
@@ -276,8 +262,7 @@ actor FlowRegistry {
         }
         let start = Start(request: request, promise: Promise(), interest: interest, callers: callers)
         let former = starts.updateValue(start, forKey: account)
-        former?.promise.fulfil(
-            .failure(.flowCancelled(.stated("Another sign-in of \(account) took its place."))))
+        former?.promise.fulfil(.failure(.flowCancelled(.stated("Another sign-in of \(account) took its place."))))
         if let replaced { await finish(replaced, as: .cancelled) }
         return .begin(start.promise)
     }
@@ -297,8 +282,6 @@ actor FlowRegistry {
         .conflict(
             .flow(.anotherPending(account, method: method, age: age.wholeSeconds)), cause: .signInPending(account))
     }
-
-    // Flows as callers see them.
 
     func view(_ id: String) throws(BrokerError) -> FlowView {
         forget()
@@ -323,7 +306,6 @@ actor FlowRegistry {
         return try view(id)
     }
 
-    /// Every flow that is remembered, oldest first.
     func views() -> [FlowView] {
         forget()
         return entries.values.sorted { $0.place < $1.place }.map { view(of: $0) }
@@ -342,7 +324,6 @@ actor FlowRegistry {
         }
     }
 
-    /// See ``SignInContext/abandonedPage(of:)``.
     func abandonedPage(of account: AccountName) -> (any AwaitedSignIn)? {
         let last = entries.values.filter { $0.flow.account.name == account && $0.endedAt != nil }
             .max { $0.place < $1.place }
@@ -353,7 +334,6 @@ actor FlowRegistry {
         }
     }
 
-    /// The account's pending flow that began last.
     func pending(_ account: AccountName) -> FlowView? {
         pendingIDs(of: account).first.flatMap { entries[$0] }.map { view(of: $0) }
     }
@@ -363,7 +343,6 @@ actor FlowRegistry {
         return Dictionary(pending.map { ($0.flow.account.name, view(of: $0)) }) { first, _ in first }
     }
 
-    /// True if a caller asked for the sign-in itself, and not only for a token.
     func isAskedFor(_ id: String) -> Bool { (entries[id]?.interest ?? 0) > 0 }
 
     func isPending(_ id: String) -> Bool { entries[id]?.status == .pending }
@@ -380,8 +359,7 @@ actor FlowRegistry {
             id: flow.id, account: flow.account.name, method: flow.request.method, status: entry.status,
             waitingFor: flow.awaited.waitingFor,
             authorizationURL: entries[pageOwner(of: flow.id)]?.flow.authorizationURL ?? flow.authorizationURL,
-            redirectURI: flow.redirectURI,
-            startedAt: flow.startedAt, expiresAt: flow.expiresAt,
+            redirectURI: flow.redirectURI, startedAt: flow.startedAt, expiresAt: flow.expiresAt,
             resendAfter: entry.resendAt.map { flow.startedAt + ($0 - flow.beganAt) })
         view.details = flow.awaited.details
         view.openAddresses = entry.entrances

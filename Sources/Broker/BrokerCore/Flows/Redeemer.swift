@@ -1,5 +1,4 @@
-/// Redeems the proof of a flow at the provider and stores the result. Then the flow is completed, or waits for the next
-/// proof.
+/// Redeems the proof of a flow, which its caller has claimed, at the provider, and stores the result.
 struct Redeemer: Sendable {
     let broker: Broker
 
@@ -30,7 +29,6 @@ struct Redeemer: Sendable {
         return view
     }
 
-    /// Redeems the proof of a flow. The caller has claimed the flow.
     func redeem(_ proof: Proof, of flow: Flow) async -> CallbackVerdict {
         do throws(RedemptionFailure) {
             let provider = flow.account.provider(with: broker.tools)
@@ -50,7 +48,6 @@ struct Redeemer: Sendable {
         }
     }
 
-    /// Stores the result of redeeming the proof. The flow then ends or keeps waiting.
     private func conclude(_ flow: Flow, _ redemption: Redemption) async throws(BrokerError) -> CallbackVerdict {
         switch redemption {
         case .notGenuine(let reason):

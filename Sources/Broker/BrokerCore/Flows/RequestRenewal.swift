@@ -1,9 +1,7 @@
 /// A provider keeps a pushed request (RFC 9126) for about a minute, and it can be opened once. But a user may open the
-/// address ten minutes later, or twice. So the same request is pushed again when a caller asks for the flow's address
-/// and the last reference has expired or may have been used. It stays one flow, with one state, one deadline and one
-/// callback.
+/// address ten minutes later, or twice. So the same request is pushed again when a caller asks for the address and the
+/// last reference has expired or may have been used. It stays one flow, with one state, deadline and callback.
 extension FlowRegistry {
-    /// A flow's request on its way to the provider for another reference.
     struct Renewal {
         let promise: Promise<Result<Void, BrokerError>>
         let startedAt: BootInstant
@@ -18,7 +16,6 @@ extension FlowRegistry {
 
     /// A younger reference counts as unused. After a refused push the next one waits this long.
     private static let minimumAge: Duration = .seconds(5)
-    /// The rest of a reference's lifetime must be long enough to open a page.
     private static let openingTime: Duration = .seconds(10)
 
     /// Pushes the flow's request again, or joins the push that is on its way. Nil if the flow's URL can be used. It can
@@ -31,9 +28,7 @@ extension FlowRegistry {
         let age = clock.bootInstant - page.since
         let isLapsing = age + min(FlowRegistry.openingTime, page.duration / 2) >= page.duration
         guard isLapsing || (isForNewcomer && age >= FlowRegistry.minimumAge) else { return nil }
-        if let last = entry.renewal,
-            last.promise.value == nil || clock.bootInstant - last.startedAt < last.pause
-        {
+        if let last = entry.renewal, last.promise.value == nil || clock.bootInstant - last.startedAt < last.pause {
             return last.promise
         }
         let promise = Promise<Result<Void, BrokerError>>()
@@ -57,11 +52,8 @@ extension FlowRegistry {
     }
 
     /// The flow whose page is opened for a flow: if it waits for a flow of another account, that one.
-    func pageOwner(of id: String) -> String {
-        entries[id]?.flow.awaited.upstream?.flow ?? id
-    }
+    func pageOwner(of id: String) -> String { entries[id]?.flow.awaited.upstream?.flow ?? id }
 
-    /// True if the provider still knows the flow's request.
     func canBeOpened(_ id: String) -> Bool {
         guard let page = entries[pageOwner(of: id)]?.flow.awaited.pageLife else { return true }
         return clock.bootInstant - page.since < page.duration
@@ -72,8 +64,7 @@ extension Broker {
     /// How long a caller that only reads the flow waits for a new reference.
     private static let lookingTimeout: Duration = .seconds(5)
 
-    /// The flow for a caller that joins it and will open its address. If there is no usable address, the caller has not
-    /// joined.
+    /// The flow for a caller that joins it and will open its address. Without a usable one, it has not joined.
     func openable(
         _ view: FlowView, isInterested: Bool, waitingAtMost bound: Duration
     ) async throws(BrokerError) -> FlowView {

@@ -4,15 +4,12 @@ public struct SignInRequest: Sendable, Equatable {
     /// Nil: the account's.
     public var scopes: [String]?
     public var parameters: [(String, String)]
-    /// How long it may take; nil: the account's.
     public var timeout: Duration?
     /// Another user than the one who is signed in may take the account over.
     public var switchesSubject: Bool
-    /// Fields for one kind of provider.
     public var details: (any SignInDetails)?
     /// The port that the callback is to come to; nil for the configured one, or any that is free.
     public var callbackPort: Int?
-    /// It replaces a different sign-in of the account that is pending.
     public var replaces = false
     /// The process that asks. As long as it listens for events, a caller counts as waiting for the flow.
     public var process: Int32?
@@ -49,8 +46,7 @@ public struct SignInRequest: Sendable, Equatable {
     /// True if it concerns the user who is signed in, who stays signed in even if it fails.
     var concernsHeldUser: Bool { purpose != .signIn }
 
-    /// The same without the secrets that are needed only once: a pending flow keeps no password, and requests are
-    /// compared without it.
+    /// Without the secrets that are needed only once: a pending flow keeps no password, and requests are compared so.
     var withoutSecrets: SignInRequest {
         var request = self
         request.details = details?.withoutSecrets
@@ -73,21 +69,17 @@ public struct SignInRequest: Sendable, Equatable {
 
 /// The fields of a sign-in request that only one kind of provider has.
 public protocol SignInDetails: Sendable, Equatable {
-    /// The same without the secrets that are needed only once.
     var withoutSecrets: any SignInDetails { get }
 }
 
 /// How a user signs in. The kinds of accounts name their methods; the broker compares them and passes them on.
 public struct SignInMethod: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
-    /// The value on the wire and in the records.
     public let rawValue: String
 
     public init(rawValue: String) { self.rawValue = rawValue }
 
     /// On a page of the provider, in a browser: the method where a caller names none.
     public static let browser = SignInMethod(rawValue: "browser")
-
-    /// On a page that the daemon serves, where the account's kind has one.
     public static let page = SignInMethod(rawValue: "page")
 
     public var description: String { rawValue }
@@ -95,15 +87,12 @@ public struct SignInMethod: RawRepresentable, Hashable, Sendable, CustomStringCo
 
 /// What a pending flow waits for. The raw values are those of the wire.
 public enum WaitingFor: String, Sendable, CaseIterable {
-    /// A callback from a browser.
     case callback
-    /// A code that was sent to the user.
     case code
     /// A link or a code in a mail that confirms the user's address.
     case emailConfirmation = "email_confirmation"
     /// A code that the user enters on another device (RFC 8628).
     case device
-    /// An authenticator's response.
     case passkey
     /// What the user does on a page that the daemon serves.
     case page

@@ -2,25 +2,19 @@ internal import Cryptography
 public import RingbackBase
 internal import Synchronization
 
-/// The table of origins: which token a tool gets for a server, and which tokens servers refused. The configuration
-/// fills it.
+/// The table of origins: which token a tool gets for a server, and which tokens servers refused.
 public final class OriginRegistry: Sendable {
-    /// A token for an origin.
     public struct Credential: Sendable {
         public let issuedToken: IssuedToken
-        /// The query with which the token was requested.
         public let query: SessionQuery
         /// True if the origin refused this token and the one before it. Another refresh would not help: the token
         /// probably lacks a scope.
         public let isRefusedRepeatedly: Bool
     }
 
-    /// What became of a rejection.
     public enum Rejection: Sendable, Equatable {
-        /// Nothing: the token was not the last one of its key that was given for the origin through this socket, or its
-        /// rejection is known already.
+        /// Nothing: not the last token of its key given for the origin through this socket, or its rejection is known.
         case ignored
-        /// The next lookup refreshes the token.
         case noted
         /// The second token in a row was refused. For five minutes lookups of the origin do not refresh it.
         case repeated
@@ -40,8 +34,7 @@ public final class OriginRegistry: Sendable {
     /// Takes over the configuration's table, at start and at every reload.
     public func configure(_ origins: [Origin]) {
         state.withLock { state in
-            // Rejections are kept only for origins that did not change: a token of another account was never given for
-            // this rule.
+            // Only for origins that did not change: a token of another account was never given for this rule.
             let former = Dictionary(state.origins.map { ($0.rule, $0) }) { first, _ in first }
             let same = origins.filter { former[$0.rule] == $0 }
             state.rejections.keep(Set(same.map(\.rule)))
@@ -57,8 +50,6 @@ public final class OriginRegistry: Sendable {
     }
 
     /// The origin that a URL belongs to; nil if none is configured.
-    ///
-    /// - Parameter username: the user name in the tool's request.
     public func origin(of url: WebURL, username: String?) -> Origin? {
         let place = OriginPlace(url)
         return state.withLock { state in
@@ -88,9 +79,7 @@ public final class OriginRegistry: Sendable {
     ///   - isGuess: the tool does not say which token it sent. Then a token that replaced a refused one in the last ten
     ///     seconds is not taken for it.
     ///   - socket: the exposed socket through which it is reported; nil for the daemon's own.
-    public func reject(
-        _ digest: [UInt8], isGuess: Bool = false, by origin: Origin, at socket: String?
-    ) -> Rejection {
+    public func reject(_ digest: [UInt8], isGuess: Bool = false, by origin: Origin, at socket: String?) -> Rejection {
         let now = broker.clock.bootInstant
         return state.withLock {
             $0.rejections.reject(digest, isGuess: isGuess, at: socket, by: origin.rule, at: now)
@@ -112,8 +101,7 @@ public final class OriginRegistry: Sendable {
         var digest = Digest.sha256(issuedToken.token.value)
         let now = broker.clock.bootInstant
         let isRefused = state.withLock { state in
-            state.rejections.mustReplace(
-                digest, .init(key: query.key, socket: socket), for: origin.rule, at: now)
+            state.rejections.mustReplace(digest, .init(key: query.key, socket: socket), for: origin.rule, at: now)
         }
         if isRefused {
             do throws(BrokerError) {
@@ -161,7 +149,7 @@ public struct Origin: Sendable, Equatable {
     public let account: AccountName
     public let kind: SessionQuery.Kind
     public let key: TokenKey
-    /// The user name for tools that need one; nil for the one in the tool's request.
+    /// Nil for the one in the tool's request.
     public let username: String?
     /// The fields in which a tool sends the token; ``OriginHeader/line(token:username:)`` fills them in.
     public let headers: [OriginHeader]
@@ -181,11 +169,5 @@ public struct Origin: Sendable, Equatable {
         self.allowed = allowed
     }
 
-    /// The query for the token of this origin.
-    public var query: SessionQuery {
-        var query = SessionQuery()
-        query.key = key
-        query.kind = kind
-        return query
-    }
+    public var query: SessionQuery { SessionQuery(key: key, kind: kind) }
 }

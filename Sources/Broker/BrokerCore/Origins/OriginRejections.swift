@@ -2,18 +2,14 @@ internal import RingbackBase
 
 /// Which tokens an origin has refused, as tools report. A value without a clock: every call gets the instant.
 ///
-/// They are kept for each origin, each key of a token, and each socket through which it was given. So a program behind
-/// an exposed socket cannot make a rejection that its owner reported be forgotten. If it reports a false rejection, the
-/// refreshes for other tools are not affected.
+/// They are kept for each origin, key of a token, and socket through which it was given: a program behind an exposed
+/// socket cannot make its owner's rejection be forgotten, and a false one does not affect other tools.
 ///
-/// A refused token is replaced once: the next lookup refreshes it. If the replacement is refused too, the token is
-/// probably good and lacks a scope, so refreshing does not help. This origin then causes no refresh for ``rest``.
-/// Tokens are known by their SHA-256 only.
+/// A refused token is replaced once. If the replacement is refused too, the token probably lacks a scope, and this
+/// origin causes no refresh for ``rest``. Tokens are known by their SHA-256 only.
 struct OriginRejections: Sendable {
-    /// Which tokens replace each other.
     struct Holder: Hashable, Sendable {
         let key: TokenKey
-        /// The exposed socket; nil for the daemon's own.
         let socket: String?
     }
 
@@ -21,21 +17,18 @@ struct OriginRejections: Sendable {
         var given: [UInt8]?
         /// That token, once it was refused.
         var rejected: [UInt8]?
-        /// The token that has replaced a refused one.
         var replacement: [UInt8]?
         var replacedAt: BootInstant?
         var restsUntil: BootInstant?
         var givenAt: BootInstant
     }
 
-    /// How long an origin that refused two tokens in a row causes no refresh.
     static let rest: Duration = .seconds(300)
 
     /// How long a guess does not concern a token that has replaced a refused one: longer than a request to a server takes.
     static let settling: Duration = .seconds(10)
 
-    /// How many holders are remembered for an origin. With one more, the holder whose token was given longest ago is
-    /// forgotten.
+    /// With one more for an origin, the holder whose token was given longest ago is forgotten.
     static let mostHolders = 64
 
     private var entries: [OriginRule: [Holder: Entry]] = [:]
@@ -85,8 +78,6 @@ struct OriginRejections: Sendable {
         return end > now
     }
 
-    /// A token is given for the origin.
-    ///
     /// - Parameter isReplacement: a refresh was tried because the token before it was refused.
     mutating func gave(
         _ digest: [UInt8], _ holder: Holder, for rule: OriginRule, isReplacement: Bool, at now: BootInstant

@@ -2,20 +2,16 @@ public import RingbackBase
 public import SessionVault
 internal import Synchronization
 
-/// The kind of an account: what is known about its provider without a request to it. It is made when the configuration
-/// is read.
+/// The kind of an account: what is known about its provider from the configuration alone.
 public protocol AccountKind: Sendable {
-    /// The account's provider, for one use.
     func provider(of account: Account, with tools: ProviderTools) -> any SignInProvider
 
     /// The provider and the client of the account's sessions.
     func binding(of account: Account) -> SessionBinding
 
-    /// The text that stands for the binding in the vault. It differs for accounts that have the same binding but must
-    /// not share a session.
+    /// Stands for the binding in the vault: it differs for accounts of one binding that must not share a session.
     func bindingID(of account: Account) -> String
 
-    /// The issuer, where there is one.
     func issuer(of account: Account) -> String?
 
     /// False where the configuration alone makes the session, see ``configuredSession(of:by:)``.
@@ -36,8 +32,7 @@ public protocol AccountKind: Sendable {
     /// The observer of the account's sessions; nil if this kind needs none.
     func observer(with tools: ProviderTools) -> (any SessionObserver)?
 
-    /// True if what the setting names can be used now, though it could not be before. No request is sent to the
-    /// provider.
+    /// True if what the setting names can be used now. No request is sent to the provider.
     func isUsable(_ setting: UnusableSetting) async -> Bool
 }
 
@@ -59,7 +54,6 @@ public struct ProviderTools: Sendable {
     public let clock: BrokerClock
     public let record: @Sendable (BrokerFact) -> Void
     private let memories = ProviderMemories()
-    /// The client of the memories.
     private let usualHTTP: any HTTPClient
 
     init(
@@ -74,7 +68,6 @@ public struct ProviderTools: Sendable {
         self.record = record
     }
 
-    /// A copy that sends requests with another client, for one use.
     public func sending(with http: any HTTPClient) -> ProviderTools {
         var tools = self
         tools.http = http
@@ -86,7 +79,6 @@ public struct ProviderTools: Sendable {
         memories.find(type) { Memory(http: usualHTTP, work: work, clock: clock) }
     }
 
-    /// The configuration was read again.
     func configurationChanged() async {
         for memory in memories.all { await memory.configurationChanged() }
     }
@@ -119,8 +111,7 @@ private final class ProviderMemories: Sendable {
     }
 }
 
-/// What one kind of account stores with a session. The broker does not read it, and also keeps attachments of kinds
-/// that it does not know.
+/// What one kind of account stores with a session. The broker keeps it unread, even of kinds that it does not know.
 public struct SessionAttachment: Sendable, Equatable {
     public var secrets: [String: Secret]
     public var facts: JSONObject
@@ -135,14 +126,8 @@ extension Account {
     func provider(with tools: ProviderTools) -> any SignInProvider { kind.provider(of: self, with: tools) }
 
     public var binding: SessionBinding { kind.binding(of: self) }
-
     public var bindingID: String { kind.bindingID(of: self) }
-
-    /// The issuer, where there is one.
     public var issuer: String? { kind.issuer(of: self) }
-
     var renewalAdvice: Reason? { kind.renewalAdvice(of: self) }
-
-    /// The account's place in the vault.
     public var slot: VaultSlot { VaultSlot(account: name.rawValue, binding: bindingID) }
 }

@@ -1,7 +1,6 @@
 public import RingbackBase
 
-/// The address of a document, and the certificates that are trusted for it. The same address with other trusted
-/// certificates is another document.
+/// A document by its address and the certificates that are trusted for it.
 public struct DocumentPlace: Hashable, Sendable {
     public let address: String
     private let authorities: Int

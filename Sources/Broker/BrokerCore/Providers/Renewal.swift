@@ -22,10 +22,7 @@ public struct Renewal: Sendable {
         self.meaning = meaning
     }
 
-    /// The same, with other errors of the request.
-    public func explaining(
-        _ explain: @escaping @Sendable (BrokerError) async -> BrokerError
-    ) -> Renewal {
+    public func explaining(_ explain: @escaping @Sendable (BrokerError) async -> BrokerError) -> Renewal {
         let send = send
         return Renewal(
             presents: presents, downscopesTo: downscopesTo,
@@ -54,18 +51,15 @@ public struct RenewalResponse: Sendable {
     }
 }
 
-/// The meaning of a failed refresh for the session.
 public enum RenewalMeaning: Sendable, Equatable {
     /// The refresh token that was presented is dead. The code is the provider's own, where it has more than one; the
     /// message is its text, checked.
     case dead(code: String?, message: String? = nil)
-    /// The response belongs to another session. So does the refresh token that was presented, unless it came with the
-    /// last validated response.
+    /// The response is another session's. So is the presented token, unless the last validated response brought it.
     case otherSession
     /// The provider said that it did nothing.
     case unchanged
-    /// The provider may have rotated the refresh token though its response was lost, and takes the older one only for a
-    /// short while.
+    /// The provider may have rotated the refresh token, and takes the older one only for a short while.
     case maybeRotated
     /// What failed was this request for a downscoped token; it says nothing about the session.
     case requestOnly(isUnchanged: Bool)
@@ -74,8 +68,7 @@ public enum RenewalMeaning: Sendable, Equatable {
 }
 
 extension Session {
-    /// Refuses a token endpoint at another origin than the session's. The provider's own metadata may say that it has
-    /// moved; the refresh token is not sent there.
+    /// Refuses a token endpoint at another origin than the session's, which the provider's metadata may name.
     public func refuseMove(of account: Account, to endpoint: String) throws(BrokerError) {
         guard try WebURL.origin(of: endpoint) == tokenEndpointOrigin else {
             throw .conflict(
@@ -91,7 +84,6 @@ extension Session {
 /// If the provider cannot be reached, fails (5xx) or cuts off its response, the same request is sent once more. A
 /// provider may revoke tokens when a code is used twice (RFC 6749 section 4.1.2), but no tokens have arrived yet.
 public enum CodeExchange {
-    /// Why a request did not redeem the code.
     public struct Failure: Error {
         let error: BrokerError
         /// Seconds until the same request may be sent again; nil if it must not be sent again.
@@ -105,12 +97,10 @@ public enum CodeExchange {
             pause = isPassing ? usualPause : nil
         }
 
-        /// The response is an error, or cannot be used.
         public init(response error: BrokerError) {
             self.error = error
             switch error {
-            case .provider(.unavailable(let status, _)) where status >= 500: break
-            case .provider(.failing): break
+            case .provider(.unavailable(500..., _)), .provider(.failing): break
             default:
                 pause = nil
                 return
@@ -120,8 +110,7 @@ public enum CodeExchange {
         }
     }
 
-    /// A code is usually valid for one minute. If the first request failed within this time, a second one, which may
-    /// take 20 s, is still in time.
+    /// A code is usually valid for a minute: after this time a second request of up to 20 s would be too late.
     private static let firstTry: Duration = .seconds(15)
     /// Seconds until the second request if the provider sends no Retry-After: about the time of a restart.
     private static let usualPause = 1

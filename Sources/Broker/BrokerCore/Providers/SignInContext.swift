@@ -1,6 +1,5 @@
 public import RingbackBase
 
-/// The broker as a provider sees it while a sign-in is under way.
 public struct SignInContext: Sendable {
     let broker: Broker
 
@@ -14,8 +13,7 @@ public struct SignInContext: Sendable {
 
     // MARK: Redirect URIs
 
-    /// Makes the redirect URI of a configured template (nil: the default) reachable, and returns it as it is to be
-    /// sent.
+    /// Makes the redirect URI of a configured template (nil: the default) reachable, as it is to be sent.
     public func openRedirect(_ template: String?, of account: AccountName) async throws(BrokerError) -> String {
         try await broker.callbackReceiver.open(template, account)
     }
@@ -30,7 +28,6 @@ public struct SignInContext: Sendable {
         return address
     }
 
-    /// Closes a redirect URI or the address of a site.
     public func closeRedirect(_ redirectURI: String, of account: AccountName) async {
         await broker.callbackReceiver.close(redirectURI, account)
     }
@@ -47,16 +44,14 @@ public struct SignInContext: Sendable {
         try await broker.sessionManager.admitsSession(account)
     }
 
-    /// Takes over a session that the provider has made.
     public func open(
         _ session: Session, of account: Account, _ opening: SessionOpening
     ) async throws(BrokerError) {
         try await broker.open(session, for: account, opening)
     }
 
-    /// Takes over a session that is made by presenting a refresh token. It is presented in the account's lane, and only
-    /// after the vault has made room for what comes back, and not if the account is signed in as another user than
-    /// `subject`; nil if the caller asked to switch.
+    /// Takes over a session that is made by presenting a refresh token, see
+    /// ``SessionManager/open(for:isEphemeral:subject:made:)``.
     public func open(
         of account: Account, isEphemeral: Bool, subject: String?,
         made make: @escaping @Sendable (RefreshAttempt) async throws(BrokerError) -> (Session, SessionOpening)
@@ -66,12 +61,10 @@ public struct SignInContext: Sendable {
         await broker.flowRegistry.endMails(of: account.name)
     }
 
-    /// Ends a session at its provider that the daemon does not hold.
     public func endUnheld(_ session: Session, of account: Account) { broker.endUnheld(session, of: account) }
 
     // MARK: Other accounts
 
-    /// Waits until another account has a token as the query asks for.
     public func require(_ query: SessionQuery, of account: AccountName) async throws(BrokerError) {
         _ = try await broker.session(account, query)
     }
@@ -83,8 +76,7 @@ public struct SignInContext: Sendable {
 
     // MARK: Flows
 
-    /// What the account's last flow awaited, if it was cancelled or has expired and nothing had come back from its
-    /// page.
+    /// What the account's last flow awaited, if it was cancelled or expired and nothing had come from its page.
     public func abandonedPage(of name: AccountName) async -> (any AwaitedSignIn)? {
         await broker.flowRegistry.abandonedPage(of: name)
     }
@@ -96,24 +88,20 @@ public struct SignInContext: Sendable {
         try? await broker.flowRegistry.view(flow, waiting: bound)
     }
 
-    /// Adds a request whose callback completes the flow. False if the flow has ended meanwhile; then nothing will
-    /// arrive for the request.
+    /// Adds a request whose callback completes the flow. False if that has ended: then nothing will arrive.
     public func add(_ request: any AwaitedSignIn, to flow: Flow) async -> Bool {
         if await broker.flowRegistry.add(request, to: flow.id) { return true }
         await closeRedirect(request.redirectURI, of: flow.account.name)
         return false
     }
 
-    /// Ends a flow with the status of the flow that it waited for.
     public func finish(_ flow: Flow, as status: FlowView.Status) async {
         await broker.flowRegistry.finish(flow.id, as: status)
     }
 
-    /// Removes an interest in a flow. If none is left, the flow is cancelled.
     public func cancel(_ flow: String) async { _ = try? await broker.flowRegistry.cancel(flow, isForAll: false) }
 
-    /// Redeems a proof that no caller sent, such as the result of polling. The flow's claim is held meanwhile, and
-    /// shutdown waits for it. Nil if the flow cannot be claimed.
+    /// Redeems a proof that no caller sent, such as a poll's. Shutdown waits for it. Nil if the flow cannot be claimed.
     public func redeem(_ proof: Proof, of flow: Flow) async -> CallbackVerdict? {
         let redeeming = broker.work.start { () -> CallbackVerdict? in
             guard case .claimed(_, let promise) = await broker.flowRegistry.take(flow.id, []) else { return nil }

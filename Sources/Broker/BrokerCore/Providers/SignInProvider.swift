@@ -1,7 +1,6 @@
 public import RingbackBase
 
-/// What the broker asks of an account's provider. Only this and ``AccountKind`` tell the broker anything about the
-/// kinds of accounts.
+/// What the broker asks of an account's provider: with ``AccountKind`` all that it knows of the kinds of accounts.
 ///
 /// A conformer is a value that is made for each use and holds nothing: what it remembers is in a ``ProviderMemory``.
 public protocol SignInProvider: Sendable {
@@ -26,22 +25,18 @@ public protocol SignInProvider: Sendable {
     /// Pushes the flow's authorization request to the provider again, with the same secrets (RFC 9126).
     func renewPage(of flow: Flow) async throws(BrokerError) -> any AwaitedSignIn
 
-    /// Another authorization request for the flow, with secrets of its own; nil if the two callbacks could not be told
-    /// apart.
+    /// Another request for the flow, with secrets of its own; nil if the two callbacks could not be told apart.
     func anotherPage(of flow: Flow, in context: SignInContext) async throws(BrokerError) -> (any AwaitedSignIn)?
 
-    /// Sends the message of a flow again. Returns how that changes what the flow awaits.
     func resend(
         _ flow: Flow, captcha: Secret?, in context: SignInContext
     ) async throws(BrokerError) -> AwaitedChange?
 
-    /// A flow has expired without a result.
     func noteExpiry(of flow: Flow) async
 
     // MARK: Sessions
 
-    /// Prepares a refresh: does everything that can fail before a refresh token is presented (metadata, the client's
-    /// secret).
+    /// Prepares a refresh: does everything that can fail before a refresh token is presented.
     func renewal(
         of session: Session, for key: TokenKey, because reason: RefreshReason
     ) async throws(BrokerError) -> Renewal
@@ -61,12 +56,9 @@ public protocol SignInProvider: Sendable {
     // MARK: Diagnosis
 
     /// Checks the provider with requests like those of a sign-in. It starts no sign-in and changes nothing.
-    ///
-    /// - Parameter session: the account's session, if there is one.
     func diagnose(_ subject: DiagnosisSubject, of session: Session?) async -> Diagnosis
 }
 
-/// Defaults for what most providers do not need.
 extension SignInProvider {
     public func accompany(_ flow: Flow, in context: SignInContext) async {}
     public func noteExpiry(of flow: Flow) async {}
@@ -87,22 +79,18 @@ extension SignInProvider {
     ) async throws(BrokerError) -> EndSessionPage? { nil }
 }
 
-/// The result of ``SignInProvider/begin(_:in:)``.
 public enum Beginning: Sendable {
     /// - Parameters:
     ///   - timeout: how long it may take where the request does not say; nil for the account's own bound.
     ///   - atMost: how long the provider keeps it, if it says so.
     case flow(any AwaitedSignIn, timeout: Duration? = nil, atMost: Duration? = nil)
-    /// The account holds its session.
     case done
 }
 
-/// A proof that may complete a flow.
 public enum Proof: Sendable {
     /// A callback that the flow has recognized.
     case callback(Arrival)
     case code(TypedCode)
-    /// An authenticator's response.
     case credential(JSONObject)
     /// The provider's token endpoint is to be polled now (RFC 8628).
     case poll
@@ -120,7 +108,6 @@ public enum Proof: Sendable {
 public struct TypedCode: Sendable {
     public var code: Secret?
     public var linkHash: Secret?
-    /// Which of several messages it was in.
     public var origin: CodeOrigin
 
     public init(code: Secret? = nil, linkHash: Secret? = nil, origin: CodeOrigin = CodeOrigin()) {
@@ -130,7 +117,6 @@ public struct TypedCode: Sendable {
     }
 }
 
-/// The result of redeeming a proof.
 public enum Redemption: Sendable {
     case session(Session, SessionOpening)
     /// A session of the user who is signed in. `apply` replaces the current session with it. The flow then ends, or
@@ -145,7 +131,6 @@ public enum Redemption: Sendable {
 /// The next state of what a flow awaits; nil if nothing is left to wait for. Runs in a turn of the registry.
 public typealias AwaitedChange = @Sendable (any AwaitedSignIn) -> (any AwaitedSignIn)?
 
-/// Why a proof was not redeemed.
 public struct RedemptionFailure: Error, Sendable {
     public let error: BrokerError
     /// False if the flow keeps waiting: the proof was wrong, or may be sent again.
@@ -168,7 +153,6 @@ public struct RedemptionFailure: Error, Sendable {
     }
 }
 
-/// How a session is opened.
 public struct SessionOpening: Sendable {
     /// Another user than the one who is signed in may take the account over.
     public var switchesSubject: Bool

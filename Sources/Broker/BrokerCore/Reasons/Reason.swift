@@ -1,7 +1,6 @@
 public import SessionVault
 
-/// Why a request was not done, or what a check found. It holds names, hosts and numbers; never a token, a URL with a
-/// query or a body.
+/// Why a request was not done, or what a check found: never a token, a URL with a query or a body.
 public indirect enum Reason: Sendable, Equatable {
     /// For the user: one sentence or more, or the end of one that begins with a field's name. Nothing decides by it.
     case stated(String)
@@ -12,9 +11,7 @@ public indirect enum Reason: Sendable, Equatable {
     case host(String, Reason)
     /// Why no callback can arrive; nil if that is not known.
     case portUnusable(ListenerFailure?)
-    /// A fact that only one kind of account has.
     case kind(KindFact)
-    /// Both, the first one first.
     case both(Reason, Reason)
 }
 
@@ -22,7 +19,6 @@ public indirect enum Reason: Sendable, Equatable {
 public protocol KindReason: Sendable, Equatable {}
 
 extension Equatable {
-    /// True if the other value has the same type and is equal.
     func isSame(as other: Any) -> Bool { other as? Self == self }
 }
 
@@ -55,16 +51,10 @@ public enum FlowReason: Sendable, Equatable {
     /// `age` is in seconds.
     case anotherPending(AccountName, method: SignInMethod, age: Int)
     case configurationChanged(AccountName)
-
-    /// It does not wait for this kind of proof.
     case noProofAwaited(Proof.Kind)
-    /// It waits for another kind of response of the provider.
     case otherResponseAwaited
-    /// The callback came to another address than the flow's.
     case otherAddress
-    /// Another callback of the same flow is being redeemed.
     case anotherCallback
-
     case notURL
     case malformedCallback
     /// A parameter that may occur only once is repeated. The name is from Ringback's own list.
@@ -80,34 +70,28 @@ public enum FlowReason: Sendable, Equatable {
     case posted
     /// A script or a frame of a page sent it, and not a navigation of the browser.
     case notNavigated
-    /// No pending flow has the callback's state.
     case unknownState
 }
 
 /// Why a session cannot be stored, read, refreshed or asked for a token.
 public enum SessionReason: Sendable, Equatable {
-    /// The account is signed in as `held`, and the sign-in is by `other`: names or subjects; nil for a user without
-    /// either.
+    /// `held` and `other`: names or subjects; nil for a user without either.
     case otherUser(AccountName, held: String?, other: String?)
     /// The refresh was not made, since the vault has no room for a new refresh token.
     case noRoom(cause: VaultReason)
-    /// Another host that shares the vault refreshes the session, or may have done so. It is looked at again after this
-    /// time at the latest.
+    /// Another host refreshes the session, or may have. It is looked at again after this time at the latest.
     case heldElsewhere(AccountName, wait: Duration)
     /// The provider refused every refresh token, but another host may have received a newer one.
     case endUncertain(AccountName)
     /// There is no refresh token to renew the session with. `advice` says how to get one.
     case notRefreshable(AccountName, advice: Reason?)
-    /// There is no refresh token to request a downscoped token with. `advice` says how to get one.
     case notDownscopable(AccountName, advice: Reason?)
-    /// The session ends with its access token. `advice` says how to get a refresh token.
     case endsWithToken(AccountName, advice: Reason?)
     /// Scopes that the provider took away when a downscoped token was requested.
     case lostScopes(AccountName, [String])
     /// The provider takes scopes away from the session when a downscoped token is requested.
     case losesScopes(AccountName)
-    /// It is not known whether the provider does that, and the program at an exposed socket must not find it out.
-    /// `exchange` is the code of the provider's error when a token was to be exchanged instead; nil if it offers no
-    /// exchange.
+    /// Whether the provider does that is not known, and a program at an exposed socket must not find it out. `exchange`
+    /// is the code of the provider's error when a token was to be exchanged instead; nil without an exchange.
     case mayLoseScopes(AccountName, exchange: String?)
 }

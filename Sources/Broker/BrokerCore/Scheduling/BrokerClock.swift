@@ -1,16 +1,13 @@
 internal import Glibc
 
-/// The time, as a value that tests replace. There are two clocks: the wall clock, which users and providers use and
-/// which may be set to anything at any moment; and the time since boot, suspended time included, by which this process
-/// measures every expiry, deadline and interval.
+/// The time, as a value that tests replace: the wall clock, which may be set to anything at any moment, and the time
+/// since boot, suspended time included, by which every expiry, deadline and interval is measured.
 public struct BrokerClock: Sendable {
-    /// Unix time in seconds.
     public let now: @Sendable () -> Int
     /// Milliseconds since boot, suspended time included. Never goes back.
     public let boot: @Sendable () -> Int
     /// Different for each boot of the machine; empty if it cannot be read.
     public let bootID: String
-    /// Waits; throws when cancelled.
     public let sleep: @Sendable (Duration) async throws -> Void
 
     public init(
@@ -24,7 +21,6 @@ public struct BrokerClock: Sendable {
     }
 
     public var bootInstant: BootInstant { BootInstant(milliseconds: boot()) }
-
     public var wallInstant: WallInstant { WallInstant(seconds: now()) }
 
     public static let system = BrokerClock(
@@ -58,14 +54,12 @@ public struct Deadline: Sendable, Equatable {
     /// The longest time that is counted, about 35,000 years. A longer one is cut to it.
     private static let farthest: Duration = .seconds(1 << 40)
 
-    /// The instant that is `duration` from now.
     public init(in duration: Duration, by clock: BrokerClock) {
         let duration = min(max(duration, .zero - Deadline.farthest), Deadline.farthest)
         at = clock.wallInstant + duration
         boot = clock.bootInstant + duration
     }
 
-    /// An instant stated by the wall clock.
     public init(at: WallInstant, by clock: BrokerClock) { self.init(in: at - clock.wallInstant, by: clock) }
 
     public init(at: WallInstant, boot: BootInstant) {
@@ -73,7 +67,6 @@ public struct Deadline: Sendable, Equatable {
         self.boot = boot
     }
 
-    /// The same instant by the wall clock as it is set now.
     public func wall(by clock: BrokerClock) -> WallInstant {
         let left = (boot - clock.bootInstant).wholeMilliseconds / 1_000
         let now = clock.wallInstant + .seconds(left)
@@ -87,8 +80,7 @@ public struct Deadline: Sendable, Equatable {
     }
 }
 
-/// An instant of this boot: milliseconds since the machine was started, suspended time included. It never goes back,
-/// and means nothing after the next boot.
+/// An instant of this boot, in milliseconds, suspended time included. It never goes back, and means nothing later.
 public struct BootInstant: Sendable, Hashable, Comparable {
     public let milliseconds: Int
 
@@ -106,7 +98,6 @@ public struct BootInstant: Sendable, Hashable, Comparable {
         instant + (.zero - duration)
     }
 
-    /// How long after another instant this one is; negative if it is before.
     public static func - (left: BootInstant, right: BootInstant) -> Duration {
         .milliseconds(left.milliseconds) - .milliseconds(right.milliseconds)
     }
@@ -115,8 +106,7 @@ public struct BootInstant: Sendable, Hashable, Comparable {
     public static let never = BootInstant(milliseconds: .max)
 }
 
-/// An instant by the wall clock: Unix time in seconds, as users and providers state it. The clock may be set at any
-/// moment, so no decision here depends on it alone.
+/// An instant by the wall clock: Unix time in seconds. No decision depends on it alone.
 public struct WallInstant: Sendable, Hashable, Comparable {
     public let seconds: Int
 
@@ -124,21 +114,18 @@ public struct WallInstant: Sendable, Hashable, Comparable {
 
     public static func < (left: WallInstant, right: WallInstant) -> Bool { left.seconds < right.seconds }
 
-    /// The instant that is `duration` later, rounded up to a whole second; at most the largest one that can be
-    /// represented.
+    /// `duration` later, rounded up to a whole second; at most the largest one that can be represented.
     public static func + (instant: WallInstant, duration: Duration) -> WallInstant {
         let (sum, overflows) = instant.seconds.addingReportingOverflow(duration.secondsRoundedUp)
         return WallInstant(seconds: overflows ? (duration < .zero ? .min : .max) : sum)
     }
 
-    /// How long after another instant this one is; negative if it is before.
     public static func - (left: WallInstant, right: WallInstant) -> Duration {
         .seconds(left.seconds) - .seconds(right.seconds)
     }
 }
 
 extension Duration {
-    /// Whole seconds, rounded down.
     public var wholeSeconds: Int {
         let (seconds, attoseconds) = components
         return Int(seconds) - (attoseconds < 0 ? 1 : 0)

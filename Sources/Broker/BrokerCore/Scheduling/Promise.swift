@@ -24,8 +24,6 @@ public final class Promise<Value: Sendable>: Sendable {
     }
 
     var waiterCount: Int { state.withLock { $0.waiters.count } }
-
-    /// The value, if it is there.
     public var value: Value? { state.withLock { $0.value } }
 
     /// Delivers the value; a second delivery is ignored.
@@ -39,7 +37,6 @@ public final class Promise<Value: Sendable>: Sendable {
         for waiter in waiters { waiter.resume(returning: value) }
     }
 
-    /// The value; nil when the time was over or the caller was cancelled first.
     public func wait(atMost bound: Duration) async -> Value? {
         if let value { return value }
         guard bound > .zero else { return nil }
@@ -118,7 +115,6 @@ extension Promise {
         return try result.get()
     }
 
-    /// The same, with a bound on the wait: throws `timedOut` once it has passed.
     public func get<Success>(
         atMost bound: Duration
     ) async throws(BrokerError) -> Success where Value == Result<Success, BrokerError> {
@@ -130,7 +126,6 @@ extension Promise {
 extension Result where Failure == BrokerError {
     var failure: BrokerError? { if case .failure(let error) = self { error } else { nil } }
 
-    /// What the body returned or threw.
     public init(awaiting body: () async throws(BrokerError) -> Success) async {
         do throws(BrokerError) {
             self = .success(try await body())
@@ -145,9 +140,8 @@ extension BrokerError {
     static var endOfWait: BrokerError { Task.isCancelled ? .cancelled : .timedOut }
 }
 
-/// Calls a closure once after a while, unless it is cancelled before. A cancelled timer is freed at once. A cancelled
-/// `Task.sleep` keeps its timer until its time is over, so that thousands of short waits with long limits cost
-/// megabytes.
+/// Calls a closure once after a while, unless it is cancelled and freed before. A cancelled `Task.sleep` keeps its
+/// timer: thousands of short waits with long limits would cost megabytes.
 final class WaitTimer: Sendable {
     private let source: Mutex<(any DispatchSourceTimer)?>
     private static let queue = DispatchQueue(label: "ringback.waits")

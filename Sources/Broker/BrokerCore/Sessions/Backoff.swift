@@ -15,23 +15,18 @@ struct Backoff: Sendable {
 
     /// The longest wait after a failure at the provider. A provider that is down gets about twenty requests in an hour.
     private static let longest: Duration = .seconds(300)
-    /// The longest wait after a local failure (a full disk, a client secret that cannot be read), which costs the
-    /// provider no request.
+    /// After a local failure (a full disk, an unreadable secret), which costs the provider no request.
     private static let longestHere: Duration = .seconds(30)
-    /// The limit of failed requests in an hour, whatever causes them: a network that returns again and again, or
-    /// callers at the end of every wait. With the requests that check the provider's metadata, the provider gets at
-    /// most thirty.
+    /// The failed requests in an hour, whatever causes them: a network that returns again and again, or callers at the
+    /// end of every wait. With those for metadata the provider gets at most thirty.
     private static let hourlyLimit = 24
     private static let hour: Duration = .seconds(3_600)
-    /// When the network returns, a request is made even above the hourly limit, up to this count and once a minute at
-    /// most.
+    /// When the network returns, a request is made even above that, up to this count and once a minute.
     private static let earlyRetryLimit = 26
     private static let earlyRetryInterval: Duration = .seconds(60)
-    /// The longest `Retry-After` that is respected, in seconds. A provider that asks for a month is asked again after a
-    /// day.
+    /// In seconds: a provider that asks for a month is asked again after a day.
     private static let longestRetryAfter = 86_400
 
-    /// Notes that a request failed, and sets the next wait.
     mutating func note(_ error: BrokerError, at boot: BootInstant) {
         failures = min(failures + 1, 16)
         var longest = Backoff.longestHere
@@ -99,11 +94,9 @@ struct Backoff: Sendable {
     }
 }
 
-/// Some providers respond to a dead refresh token with 400 and an empty body, or with another error code than
-/// `invalid_grant`. That proves nothing: the session is kept, and the refresh is tried again at the longest interval.
-/// After five such errors in a row the account's error is `refresh_refused`, and a sign-in is offered.
+/// Some providers respond to a dead refresh token with 400 and an empty body, or another code than `invalid_grant`.
+/// That proves nothing: the refresh is repeated at the longest interval. After five in a row a sign-in is offered.
 extension LaneState.Renewal {
-    /// After this many such errors in a row the account's error is `refresh_refused`.
     static let refusalLimit = 5
 
     mutating func countRefusal(_ error: BrokerError) {
@@ -119,13 +112,11 @@ extension LaneState.Renewal {
 }
 
 extension ProviderProblem {
-    /// The provider refused the request and did not ask to wait.
     fileprivate var isDefinite: Bool { !isRateLimit && !isTrouble && retryAfter == nil && providerCode != nil }
 }
 
 extension BrokerError {
-    /// The refusal that is shown if the provider repeats this error; nil if it may end by itself, or if a sign-in would
-    /// fail with it as well.
+    /// The refusal to show if this is repeated; nil if it may end by itself, or a sign-in would fail with it too.
     fileprivate var refusal: (host: String?, RefreshRefusal)? {
         switch self {
         case .provider(.unexplained(let host, let status, let message)):
@@ -138,8 +129,7 @@ extension BrokerError {
         }
     }
 
-    /// Error codes for what only a change of the account's settings, or of the registration, mends; see RFC 6749
-    /// section 5.2. The last two are GitHub's.
+    /// What only a change of the settings or the registration mends (RFC 6749 section 5.2; the last two: GitHub).
     private static let codesOfClient: Set = [
         "invalid_client", "unauthorized_client", "unsupported_grant_type", "invalid_scope",
         "incorrect_client_credentials", "deleted_client",
@@ -147,8 +137,6 @@ extension BrokerError {
 }
 
 extension LaneState {
-    /// The error that callers see after a failed refresh.
-    ///
     /// - Parameter isOfRequest: the refresh was for a downscoped token.
     func explaining(_ error: BrokerError, of name: AccountName, isOfRequest: Bool) -> BrokerError {
         guard !isOfRequest, let session, !session.isConfigured, renewal.refusals + 1 >= Renewal.refusalLimit,
@@ -166,9 +154,8 @@ extension LaneState {
     }
 }
 
-/// A limit on how often a caller may cause requests to a provider. The holder of an exposed socket could ask for one
-/// downscoped token after another, or for one that is always refused. Each time the owner's refresh token would be sent
-/// to the provider, until the provider rate-limits the owner too.
+/// A limit on how often a caller may cause requests: the holder of an exposed socket could ask for downscoped tokens
+/// without end, until the provider rate-limits the owner too.
 public final class Allowance: Sendable {
     private let asked = Mutex<[BootInstant]>([])
     private let most: Int

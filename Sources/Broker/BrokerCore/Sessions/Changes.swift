@@ -1,7 +1,6 @@
 internal import RingbackBase
 public import SessionVault
 
-/// Opens and closes sessions. Each change waits for its turn in the account's lane.
 extension SessionManager {
     /// Takes over a signed-in session. While the account holds one, another subject is refused unless the opening says
     /// otherwise. The session that it replaces is ended at the provider, see ``Broker/open(_:for:_:)``.
@@ -44,7 +43,6 @@ extension SessionManager {
         }
     }
 
-    /// The account's lane, if a session may be stored there.
     private func laneForOpening(_ account: Account) async throws(BrokerError) -> Lane {
         let name = account.name
         // Between an unlock and the load that follows it, it is not known yet whose session would be overwritten.
@@ -83,8 +81,7 @@ extension SessionManager {
         } else {
             detached.replace(replaced, in: account.slot)
         }
-        // If the vault cannot be written, a restart finds the former session. So it is ended at the provider only when
-        // the vault holds this one.
+        // A restart may find the former session: it is ended at the provider only when the vault holds this one.
         let error = await save(next.session, account, as: .replacement)
         let held = HeldSession(next.session, isUnsaved: error != nil)
         guard take(.opened(held, opening.event, error ?? opening.notice), lane.id) else {
@@ -97,10 +94,7 @@ extension SessionManager {
     /// Ends the session here. From this call on readers see no session. The change itself takes its turn, so that what
     /// is returned for revocation holds the newest tokens.
     ///
-    /// The vault takes the session out of its slot in one step and keeps it until the provider has been told.
-    ///
-    /// - Returns: whether the account had a session, a record that cannot be read, or one that says how the last one
-    ///   ended; and the session that ended, if it has to be revoked at the provider.
+    /// `hadSession`: a session, an unreadable record, or one of an end.
     func close(
         _ name: AccountName, endingAll: Bool = false
     ) async throws(BrokerError) -> (hadSession: Bool, closed: Closed?) {
@@ -165,17 +159,14 @@ extension SessionManager {
         if let id = lanes[name]?.id { take(.noticed(error, kind), id) }
     }
 
-    /// A sign-in starts: the last failure is not shown any more.
     func clearError(_ name: AccountName) { if let id = lanes[name]?.id { take(.signInBegan, id) } }
 }
 
 /// A session that is put in a lane, and what happens to the session that it replaces.
 struct Replacement: Sendable {
-    /// The new session, with what it takes over from the former one.
     let session: Session
     let former: Session?
-    /// The former session, if the provider has to end it. Nil if the same session only got other tokens, or the
-    /// provider does not tell its sessions apart.
+    /// The former session, if the provider has to end it: not if it only got other tokens, or has no family.
     private(set) var replaced: Closed?
 
     /// Throws if the subject differs from that of the lane's session. A nil subject is accepted.
@@ -184,7 +175,6 @@ struct Replacement: Sendable {
         throw .otherUser(lane.account.name, former.displayName, by: subject)
     }
 
-    /// Refuses another subject than that of the former session, unless the opening says otherwise.
     init(
         of session: Session, in lane: SessionManager.Lane, by provider: any SignInProvider, _ opening: SessionOpening
     ) throws(BrokerError) {
@@ -217,7 +207,6 @@ struct Closed: Sendable {
     var account: Account
     /// As memory held it, which is not older than what the vault keeps.
     let session: Session
-    /// The user's other sessions at the provider are to end, too.
     var endsAll = false
     /// The vault's identifier of what it keeps until the provider has been told; nil if it held nothing.
     var retirement: String?
@@ -227,8 +216,7 @@ extension Session {
     /// How the user is named in messages; nil for a user without an address or a subject.
     public var displayName: String? { user?["email"]?.string ?? subject }
 
-    /// True if both sessions are of the same user. Where several directories share a provider, a subject is unique only
-    /// within its issuer.
+    /// Where several directories share a provider, a subject is unique only within its issuer.
     public func isSameUser(as other: Session) -> Bool {
         guard Session.isSame(subject, other.subject) else { return false }
         guard let issuer = identity?.issuer, let theirs = other.identity?.issuer else { return true }
@@ -257,7 +245,6 @@ extension BrokerError {
         }
     }
 
-    /// Runs something whose errors are the vault's.
     public static func mapping<Value>(
         _ body: () async throws(VaultError) -> Value
     ) async throws(BrokerError) -> Value {

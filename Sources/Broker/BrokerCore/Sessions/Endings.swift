@@ -2,10 +2,9 @@ public import SessionVault
 
 /// Sessions that the daemon does not hold: they are ended at their provider, unless that would end another session.
 extension Broker {
-    /// Ends the session of a sign-in that was refused or cancelled here. It would stay valid at the provider otherwise.
-    ///
-    /// Some providers have one grant for all sessions of a user and revoke all of it with any of its tokens. So nothing
-    /// is revoked while another session of the same user is held, unless the provider distinguishes its sessions.
+    /// Ends the session of a refused or cancelled sign-in. Some providers have one grant for all sessions of a user and
+    /// revoke it with any token: nothing is revoked while another session of the user is held, unless the provider
+    /// distinguishes them.
     func endRefused(_ session: Session, of account: Account) async {
         if account.provider(with: tools).family(of: session) == nil,
             await sessionManager.holdsSession(ofUserOf: session, boundAs: account)
@@ -15,13 +14,11 @@ extension Broker {
         endUnheld(session, of: account)
     }
 
-    /// Ends a session at its provider that the daemon does not hold.
     func endUnheld(_ session: Session, of account: Account) {
         work.start { await revocations.deliver(Closed(account: account, session: session)) }
     }
 
-    /// Opens a session. The session that it replaces is ended at the provider by its own token, if the provider
-    /// distinguishes the two. If the vault cannot be written or the provider cannot be reached, that is done later.
+    /// Opens a session. The one that it replaces is ended at the provider if that distinguishes them, perhaps later.
     func open(_ session: Session, for account: Account, _ opening: SessionOpening) async throws(BrokerError) {
         defer { endReplaced() }
         try await sessionManager.open(session, for: account, opening)
@@ -33,9 +30,8 @@ extension Broker {
 }
 
 extension SessionManager {
-    /// The provider has proven that the session has ended. It is removed, and a record that says so takes its place.
-    ///
-    /// - Parameter code: the provider's own code for the cause, where it has more than one.
+    /// The provider has proven the end of the session: a record of that takes its place. `code` is the provider's own,
+    /// where it has more than one.
     func end(
         _ lane: Lane, _ code: String?, message: String? = nil, unheard: EndProof.UnheardRequest? = nil
     ) async -> BrokerError {
@@ -62,7 +58,6 @@ extension SessionManager {
         return takeOrphans()
     }
 
-    /// True if a session of the same user is held under the same provider and client.
     func holdsSession(ofUserOf session: Session, boundAs account: Account) -> Bool {
         lanes.values.contains { lane in
             lane.account.binding == account.binding && lane.state.session?.isSameUser(as: session) == true
@@ -70,21 +65,17 @@ extension SessionManager {
     }
 }
 
-/// The result of a sign-out.
 public struct SignedOut: Sendable {
-    /// The account afterwards.
     public let account: AccountView
     /// False if there was nothing to sign out of.
     public let hadSession: Bool
-    /// The provider has not been told of this sign-out or of an earlier one. It is told later, as long as the account
-    /// is configured.
+    /// The provider was not told of this sign-out or an earlier one yet. It will be, as long as the account is
+    /// configured.
     public let isRevocationPending: Bool
-    /// Nil if there was nothing to revoke.
     public let revocation: RevocationState?
     /// The session that ended, if the provider has not revoked it; nil otherwise.
     public let leftover: Leftover?
 
-    /// The tokens that stay valid at the provider.
     public struct Leftover: Sendable {
         public let hasAccessToken: Bool
         public let hasRefreshToken: Bool
@@ -102,7 +93,6 @@ public struct SignedOut: Sendable {
     }
 }
 
-/// The state of a revocation at the provider.
 public enum RevocationState: Sendable, Equatable {
     case revoked
     /// The provider has no endpoint for it, or does not support it for such tokens.

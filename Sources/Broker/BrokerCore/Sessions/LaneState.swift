@@ -1,10 +1,8 @@
 internal import SessionVault
 
-/// The state of one account and its transitions.
-///
-/// This is a value without suspension points. It takes outcomes ("the vault was read", "a refresh failed") and returns
-/// effects. Requests and vault writes are not here: they stay in straight-line functions,
-/// because their order is the proof that no refresh token is lost.
+/// The state of one account and its transitions: a value without suspension points, which takes outcomes ("a refresh
+/// failed") and returns effects. Requests and vault writes stay in straight-line functions, because their order is the
+/// proof that no refresh token is lost.
 struct LaneState: Sendable {
     enum Presence: Sendable, Equatable {
         /// The vault has not been read yet. The error is why the last attempt failed.
@@ -17,8 +15,7 @@ struct LaneState: Sendable {
 
     enum Absence: Sendable, Equatable {
         case signedOut
-        /// The provider ended the session. The code is the provider's own, if it sent one that says more than
-        /// `invalid_grant`, and the message its text.
+        /// `code` is the provider's own if it says more than `invalid_grant`, `message` its text.
         case ended(code: String?, message: String? = nil)
         /// The vault's record could not be read and has been set aside.
         case unreadable(BrokerError)
@@ -26,8 +23,7 @@ struct LaneState: Sendable {
 
     /// The refreshes and other changes that are queued or running in the lane, and when the next may be requested.
     struct Renewal: Sendable {
-        /// Outlives the session, a lock and an unlock: nothing may be requested before the provider's `Retry-After` has
-        /// passed.
+        /// Outlives the session and a lock: the provider's `Retry-After` must pass.
         var backoff = Backoff()
         /// The refreshes that callers can join. They may be queued behind a change.
         var running: [TokenKey: Promise<Result<Void, BrokerError>>] = [:]
@@ -36,7 +32,6 @@ struct LaneState: Sendable {
         /// A change that is not a refresh is running. The tasks are scheduled again when it ends.
         var isChangeRunning = false
 
-        /// The session has ended. Only the wait that the provider asked for outlives it.
         mutating func sessionEnded() {
             backoff.keepOnlyRetryAfter()
             refusals = 0
@@ -65,7 +60,6 @@ struct LaneState: Sendable {
         set { if let newValue { presence = .held(newValue) } }
     }
     var session: Session? { held?.session }
-    /// The session that readers may see.
     var visible: Session? { signOutsInProgress == 0 ? session : nil }
     var isLoaded: Bool { if case .loading = presence { false } else { true } }
     var isUnsaved: Bool { held?.isUnsaved == true }
@@ -79,7 +73,6 @@ struct LaneState: Sendable {
         }
     }
 
-    /// The error that is shown for the account, if there is one.
     func error(of name: AccountName) -> BrokerError? { problem ?? obstacle ?? absence(of: name) }
 
     /// Why there is no session; nil if the user has simply not signed in.
@@ -87,7 +80,6 @@ struct LaneState: Sendable {
         if case .absent(.unreadable(let error)) = presence { error } else { ending(of: name) }
     }
 
-    /// The provider's end of the session; nil if it did not end it.
     func ending(of name: AccountName) -> BrokerError? {
         guard case .absent(.ended(let code, let message)) = presence else { return nil }
         return .sessionExpired(name, word: code, message: message)
@@ -299,18 +291,14 @@ struct LaneState: Sendable {
         case session(HeldSession)
         case absent(Absence)
         case untouchable(BrokerError)
-        /// The vault could not be read. It is read again later.
         case failed(BrokerError)
     }
 
     enum Outcome: Sendable {
-        /// `isAfterReload`: a reload of the configuration brought the account back, so that listeners get a `signed_in`
-        /// event.
+        /// `isAfterReload`: the account is back by a reload, so that listeners get a `signed_in` event.
         case loaded(Loaded, isAfterReload: Bool)
-        /// Another host that shares the vault has changed the slot. This is what the vault has now.
         case changedElsewhere(Loaded)
-        /// A sign-in yielded a session. The error is shown for the account, such as that the session could not be
-        /// saved.
+        /// The error is shown for the account, such as that the session could not be saved.
         case opened(HeldSession, BrokerEvent.Kind, BrokerError?)
         case signInBegan
         case refreshBegan(TokenKey, Promise<Result<Void, BrokerError>>)
@@ -321,11 +309,8 @@ struct LaneState: Sendable {
         case changed(Session, BrokerEvent.Kind?, BrokerError?)
         /// `isOfRequest`: what failed was one request for a downscoped token, which says nothing about the session.
         case failed(BrokerError, isOfRequest: Bool)
-        /// The error is nil if it succeeded.
         case refreshEnded(TokenKey, BrokerError?)
-        /// A change that is not a refresh begins or has ended.
         case changing(Bool)
-        /// The session should be refreshed at once.
         case becameUrgent
         /// The provider has ended the session: its error response proves it. `unheard` may explain why.
         case dead(code: String?, message: String? = nil, unheard: EndProof.UnheardRequest? = nil)
@@ -356,9 +341,7 @@ struct LaneState: Sendable {
         /// Readers see ``LaneState/visible`` from now on.
         case publish
         case schedule
-        /// The vault is read again after a while.
         case retryLoading
-        /// Callers that wait for the vault to be read are woken.
         case wake
         case record(BrokerFact)
         case post(BrokerEvent.Kind, Session?, BrokerError? = nil)
@@ -405,8 +388,7 @@ extension LaneState.Loaded {
 /// The session of a lane, and what is known about it there. All of this ends with the session.
 struct HeldSession: Sendable, Equatable {
     let session: Session
-    /// The vault could not be written. The write is tried again until it succeeds. Always false for a session that is
-    /// never written.
+    /// The vault could not be written; tried again until it succeeds. False for a session that is never written.
     let isUnsaved: Bool
     /// It is refreshed at once: a refresh may have been interrupted, or the token expired meanwhile.
     let isUrgent: Bool

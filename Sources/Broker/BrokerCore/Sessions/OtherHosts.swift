@@ -1,9 +1,7 @@
 internal import RingbackBase
 internal import SessionVault
 
-/// What other hosts do with the sessions of a vault that they share with this one.
 extension SessionManager {
-    /// Another host has changed a slot; nil if it may be any.
     func changedElsewhere(_ slot: VaultSlot?) {
         let names = slot.map { [AccountName($0.account)].compactMap { $0 } } ?? Array(lanes.keys)
         for name in names {
@@ -32,7 +30,6 @@ extension SessionManager {
         }
     }
 
-    /// A refresh that waits for another host asks the vault again.
     func resume(_ name: AccountName) {
         schedule.remove(.resume(name))
         for refresh in waitingRefreshes.removeValue(forKey: name) ?? [] { queue(refresh) }
@@ -58,7 +55,6 @@ extension BrokerError {
 
 /// Refresh tokens that only other hosts received, the newest first.
 struct RemoteTokens: Sendable {
-    /// Received after those that this host has.
     var newer: [Secret] = []
     var older: [Secret] = []
 

@@ -2,11 +2,9 @@ internal import Cryptography
 internal import RingbackBase
 internal import SessionVault
 
-// A refresh from top to bottom: a caller needs a token, joins the refresh in the account's lane or starts one; the refresh
-// has its turn, announces itself to the vault, presents a refresh token, stores the rotated one, validates the response and
-// serves its tokens.
+// A refresh from top to bottom: a caller joins the one in the lane or starts one; it has its turn, announces itself to
+// the vault, presents a refresh token, stores the rotated one, validates the response and serves its tokens.
 
-/// How long a caller who asks for a refresh waits for it.
 private let refreshWait: Duration = .seconds(30)
 /// A token that was refused right after its refresh is refreshed again at once, but only once in this time: a server that
 /// refuses every token must not cause one refresh after another.
@@ -36,8 +34,7 @@ extension SessionManager {
         return try choice(name, query).afterRefresh()
     }
 
-    /// The choice of a token for a caller, from the account's session as it is now. Throws if there is none, or none of
-    /// the expected subject.
+    /// Throws if there is no session, or none of the expected subject.
     private func choice(_ name: AccountName, _ query: SessionQuery) throws(BrokerError) -> TokenChoice {
         let (lane, session) = try holding(name)
         if let subject = query.subject, !Session.isSame(subject, session.subject) {
@@ -46,8 +43,7 @@ extension SessionManager {
         return TokenChoice(query: query, account: lane.account, session: session, now: clock.bootInstant)
     }
 
-    /// Joins the refresh in the lane or starts one. Throws during back-off, and if the caller has used up its
-    /// allowance.
+    /// Throws during back-off, and if the caller has used up its allowance.
     private func join(
         _ name: AccountName, _ key: TokenKey, _ allowance: Allowance?, waitingAtMost bound: Duration
     ) async throws(BrokerError) {
@@ -73,15 +69,13 @@ extension SessionManager {
         }
     }
 
-    /// The session that readers may see; nil without one, or while it is being closed. Throws while the vault is
-    /// locked.
+    /// Nil without a session, or while it is being closed. Throws while the vault is locked.
     public func readable(_ name: AccountName) throws(BrokerError) -> Session? {
         if let lockError { throw lockError }
         guard let lane = lanes[name] else { throw .accountNotFound(name.rawValue) }
         return lane.state.visible
     }
 
-    /// Like ``readable(_:)``, but nil while the vault is locked.
     public func held(_ name: AccountName) -> Session? { (try? readable(name)) ?? nil }
 
     /// The account's lane and the session in it that readers may see. Throws the reason if there is none.
@@ -91,14 +85,11 @@ extension SessionManager {
         return (lane, session)
     }
 
-    /// Why there is no session.
     public func absence(of name: AccountName) -> BrokerError {
         lanes[name]?.state.ending(of: name) ?? .signInRequired(name)
     }
 
     /// Refreshes at the request of a caller (`POST …/refresh`).
-    ///
-    /// - Parameter query: which of the session's tokens, and the caller's allowance.
     func refresh(
         _ name: AccountName, _ query: SessionQuery = SessionQuery(), isForced: Bool, rejected: [UInt8]?
     ) async throws(BrokerError) {
@@ -144,14 +135,12 @@ extension SessionManager {
         return queued.promise
     }
 
-    /// Puts a refresh at the end of its account's lane.
     func queue(_ queued: QueuedRefresh) { enqueue(queued.refresh.id.account) { await queued.takeTurn(by: $0) } }
 }
 
 /// A refresh that callers can join. While another host is at the session it leaves the lane, and has a turn later.
 struct QueuedRefresh: Sendable {
-    /// A longer wait for another host is an error of the refresh: callers get the token that is held, as long as it is
-    /// valid.
+    /// A longer wait for another host is an error: callers get the held token, as long as it is valid.
     static let longestWait: Duration = .seconds(65)
 
     let refresh: Refresh
@@ -171,9 +160,8 @@ struct QueuedRefresh: Sendable {
     }
 }
 
-/// A refresh, in its turn of an account's lane. It presents the newest refresh token first. It stores a rotated one,
-/// beside its predecessor, before it reads the rest of the response. Then it validates the response, and then it serves
-/// it.
+/// A refresh in its turn. It presents the newest refresh token first, stores a rotated one beside its predecessor
+/// before it reads the rest of the response, validates that, and then serves it.
 struct Refresh: Sendable {
     /// How often another host may have changed the session before the refresh gives up.
     static let mostChanges = 3
@@ -182,8 +170,7 @@ struct Refresh: Sendable {
     let key: TokenKey
     let reason: RefreshReason
 
-    /// True if an earlier change in the lane (a second factor, a change of the user) or another host has brought
-    /// another valid token than `seen`, so that the refresh is not needed.
+    /// True if an earlier change in the lane or another host has brought another valid token than `seen`.
     func isDone(since seen: Secret?, by manager: isolated SessionManager) -> Bool {
         guard key != .own || seen != nil, manager.lockError == nil, let session = manager.lane(id)?.state.visible,
             session.unvalidated == nil, let token = session.tokens[key]
@@ -255,7 +242,6 @@ struct Refresh: Sendable {
         await Refresh(id: id, key: .own, reason: .change).run(by: manager)
     }
 
-    /// Another host has changed the session. If that brought a token, nothing is left to do.
     private func runAgain(
         after session: Session, by manager: isolated SessionManager, changesLeft: Int
     ) async -> Result<Void, BrokerError> {
@@ -311,12 +297,8 @@ struct RefreshTurn: Sendable {
 
     // MARK: The vault
 
-    /// Marks in the vault that the provider is about to be asked, and reserves room for its response. Nil if another
-    /// host has changed the session: then the lane has what that host stored.
-    ///
-    /// - Parameters:
-    ///   - token: the refresh token that will be presented.
-    ///   - isSignIn: true for a sign-in with a refresh token that is not in the vault.
+    /// Marks in the vault that the provider is about to be asked, and reserves room for its response. `isSignIn`: the
+    /// token is not in the vault. Nil if another host has changed the session: then the lane has what that host stored.
     func announce(
         presenting token: Secret?, isSignIn: Bool = false, by manager: isolated SessionManager
     ) async throws(BrokerError) -> RefreshPermit? {

@@ -2,9 +2,8 @@ internal import RingbackBase
 internal import SessionVault
 internal import Synchronization
 
-/// The permission to present the refresh tokens of one session in one turn of its lane. ``RefreshTurn/announce`` alone
-/// makes it for a session that is stored: once the vault has reserved room for the response, and no other host is at the
-/// session.
+/// The permission to present the refresh tokens of a session in one turn of its lane. ``RefreshTurn/announce`` alone
+/// makes it for a stored session: once the vault has reserved room, and no other host is at the session.
 struct RefreshPermit: Sendable {
     let others: RemoteTokens
     private let gate: RequestGate?
@@ -26,10 +25,8 @@ struct RefreshPermit: Sendable {
     func attempt() -> RefreshAttempt { RefreshAttempt(gate: gate) }
 }
 
-/// The vault's consent to each request.
-///
-/// A type of its own: with a function that throws a typed error in its place, the optimizer of Swift 6.3 makes code that
-/// crashes.
+/// The vault's consent to each request. A type of its own: with a function that throws a typed error in its place, the
+/// optimizer of Swift 6.3 makes code that crashes.
 private struct RequestGate: Sendable {
     let vault: any Vault
     let slot: VaultSlot
@@ -45,8 +42,7 @@ private struct RequestGate: Sendable {
     }
 }
 
-/// One presentation of one refresh token, with the record of its requests. There may be more than one request, for
-/// example if the provider wants the client's secret in the form.
+/// One presentation of one refresh token, with its requests: more than one if the secret is wanted in the form.
 public struct RefreshAttempt: Sendable {
     private let gate: RequestGate?
     private let marks = Marks()
@@ -58,7 +54,6 @@ public struct RefreshAttempt: Sendable {
     /// not kept, and a database that is away must not delay a sign-out.
     public static var ofRetiredSession: RefreshAttempt { RefreshAttempt(gate: nil) }
 
-    /// Asks the vault, right before the request is sent, and notes the request.
     func admit(_ request: inout HTTPRequest) async throws(BrokerError) {
         guard let gate else { return }
         if let bound = try await gate.bound() {
@@ -68,7 +63,6 @@ public struct RefreshAttempt: Sendable {
         request.unsentMark = marks.next()
     }
 
-    /// There were requests, and all of them failed before they were sent.
     var isUnsent: Bool { marks.areUnsent }
 
     private final class Marks: Sendable {

@@ -8,11 +8,9 @@ actor Revocations {
         var failures = 0
         /// Of the last attempt.
         var error: BrokerError?
-        /// How many error responses the provider has sent.
         var refusals = 0
         var dueAt = BootInstant(milliseconds: 0)
         var isRunning = false
-        /// The vault never held it: it is in memory only.
         var isUnsealed = false
 
         var account: AccountName { closed.account.name }
@@ -24,7 +22,6 @@ actor Revocations {
     /// The revocations that this run of the daemon has finished. The vault may be slow to delete their entries.
     private var finished: Set<String> = []
     private var unsealedCount = 0
-    /// True once the vault's entries of earlier runs have been read.
     private var hasLoaded = false
     private let sessionManager: SessionManager
     private var tools: ProviderTools { sessionManager.tools }
@@ -78,12 +75,11 @@ actor Revocations {
         return await revoke(id, closed)
     }
 
-    /// Tells the providers of sessions that others replaced.
     func deliverReplaced() async {
         for closed in await sessionManager.takeReplaced() { sessionManager.work.start { await self.deliver(closed) } }
     }
 
-    /// Revokes a session that must not be kept here. A failure is not tried again.
+    /// A failure is not tried again: nothing of the session may be kept here.
     func revokeOnce(_ closed: Closed) async {
         let provider = closed.account.provider(with: tools)
         do throws(BrokerError) {
@@ -148,7 +144,6 @@ actor Revocations {
         if entries.removeValue(forKey: id)?.isUnsealed == false { try? await vault.discard(id) }
     }
 
-    /// Starts what is due. Returns how long to wait before the next look.
     func runDue() async -> Duration {
         await deliverReplaced()
         if !hasLoaded { await load() }
@@ -160,9 +155,7 @@ actor Revocations {
         return Revocations.idlePause
     }
 
-    /// Tells the account's provider now what it has not been told yet.
-    ///
-    /// - Parameter recent: what it was told a moment ago.
+    /// Tells the provider what it has not been told yet, except `recent`, of which it was told a moment ago.
     func retry(_ name: AccountName, besides recent: String?) async {
         if !hasLoaded { await load() }
         for (id, found) in entries where found.account == name && id != recent && !found.isRunning {
@@ -171,9 +164,7 @@ actor Revocations {
         }
     }
 
-    /// Marks an entry as running. Nil if there is nothing to tell, or it cannot be told now.
-    ///
-    /// - Parameter now: it must be due by then; nil if a user asks for it.
+    /// Marks an entry as running if it is due by `now` (nil: a user asks for it). Nil if there is nothing to tell now.
     private func begin(_ id: String, _ found: Entry, by now: BootInstant?) async -> Closed? {
         guard let account = await current(found),
             let isHeld = await isHeld(found.closed.session, by: account),
@@ -196,8 +187,7 @@ actor Revocations {
         return closed
     }
 
-    /// The account as it is configured now, if the session is still bound to it: its client secret may have changed
-    /// since.
+    /// The account as configured now, if the session is still bound to it: its secret may have changed.
     private func current(_ entry: Entry) async -> Account? {
         guard let account = try? await sessionManager.account(entry.account),
             account.slot == entry.closed.account.slot
@@ -255,7 +245,6 @@ struct DetachedSessions: Sendable {
     /// Back-off of lanes that have ended: a reload must not skip a provider's `Retry-After`.
     private var backoffs: [VaultSlot: Backoff] = [:]
     private var replaced: [VaultSlot: ReplacedSessions] = [:]
-    /// Sessions that were replaced and are to be ended now.
     private var endedByReplacement: [Closed] = []
 
     /// Sessions that the vault does not hold yet, by slot.
@@ -267,8 +256,7 @@ struct DetachedSessions: Sendable {
 
     func hasUnwritten(of name: AccountName) -> Bool { unwritten.keys.contains { $0.account == name.rawValue } }
 
-    /// Keeps the session of a lane that has ended, if it is in memory only: because it must not be written, or has not
-    /// been written yet.
+    /// Keeps the session of a lane that has ended, if it is in memory only.
     mutating func keep(_ state: LaneState, of account: Account) {
         if state.renewal.backoff.error != nil { backoffs[account.slot] = state.renewal.backoff }
         guard let held = state.held else { return }
@@ -279,7 +267,6 @@ struct DetachedSessions: Sendable {
         }
     }
 
-    /// The vault could not store a session that no lane holds.
     mutating func keep(unwritten session: Session, in slot: VaultSlot) { remainders[slot] = .unwritten(session) }
 
     /// A change that was running when its lane ended is complete now.
@@ -288,9 +275,7 @@ struct DetachedSessions: Sendable {
         remainders[account.slot] = .memoryOnly(Closed(account: account, session: session))
     }
 
-    /// The vault now holds the newest record of the slot, or nothing.
-    ///
-    /// - Parameter retirement: the vault's identifier of the record that it held before, if it keeps that one.
+    /// The vault holds the slot's newest record, or nothing. `retirement` identifies the former record, if it is kept.
     mutating func settle(_ slot: VaultSlot, retirement: String? = nil) {
         if case .unwritten? = remainders[slot] { remainders[slot] = nil }
         endedByReplacement += replaced.removeValue(forKey: slot)?.ended(retirement: retirement) ?? []
@@ -300,7 +285,6 @@ struct DetachedSessions: Sendable {
 
     func replaced(in slot: VaultSlot) -> ReplacedSessions { replaced[slot] ?? ReplacedSessions() }
 
-    /// Their providers are told once the slot is settled.
     mutating func replace(_ sessions: ReplacedSessions, in slot: VaultSlot) {
         replaced[slot] = sessions.isEmpty ? nil : sessions
     }
@@ -315,7 +299,6 @@ struct DetachedSessions: Sendable {
         return endedByReplacement
     }
 
-    /// An account is back. Returns its session, if one is kept here.
     mutating func restore(_ slot: VaultSlot) -> LaneState.Loaded? {
         switch remainders.removeValue(forKey: slot) {
         case .unwritten(let session): .session(HeldSession(session, isUnsaved: true))
@@ -326,13 +309,11 @@ struct DetachedSessions: Sendable {
 
     mutating func restoreBackoff(_ slot: VaultSlot) -> Backoff? { backoffs.removeValue(forKey: slot) }
 
-    /// A session that is in memory only ends, and has to be revoked.
     mutating func end(_ session: Session, of account: Account) {
         ended.append(Closed(account: account, session: session))
     }
 
-    /// Ends the memory-only sessions whose lanes have ended: their account may never be back. They are revoked with the
-    /// account's configuration of that time.
+    /// Ends the memory-only sessions without a lane, by the account's former configuration: it may never be back.
     mutating func endMemoryOnly() {
         for (slot, remainder) in remainders {
             guard case .memoryOnly(let closed) = remainder else { continue }
@@ -347,14 +328,11 @@ struct DetachedSessions: Sendable {
     }
 }
 
-/// Replaced sessions of one slot whose replacement could not be written to the vault yet.
-///
-/// Until the vault holds a newer session, a restart would bring back the one in it. So none of them is ended at the
-/// provider before.
+/// Replaced sessions of one slot whose replacement could not be written to the vault yet: a restart would bring back
+/// the one in it, so none of them is ended at the provider before.
 struct ReplacedSessions: Sendable {
     /// The session whose record the vault holds; nil if that is the session that the lane holds, or none.
     private var stored: Closed?
-    /// The vault never held these.
     private var others: [Closed] = []
 
     /// True if the record in the vault is of a session that has to be ended, not only overwritten.
@@ -379,10 +357,7 @@ struct ReplacedSessions: Sendable {
         others.removeAll { isHeldAgain($0.session) }
     }
 
-    /// The sessions to be ended, now that the vault holds none of them in its slot.
-    ///
-    /// - Parameter retirement: the vault's identifier of the stored one, which it keeps until the provider has been
-    ///   told.
+    /// The sessions to be ended. `retirement` identifies the stored one in the vault until the provider was told.
     func ended(retirement: String?) -> [Closed] {
         guard var stored else { return others }
         stored.retirement = retirement

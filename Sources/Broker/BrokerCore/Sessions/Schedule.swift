@@ -1,20 +1,15 @@
 internal import SessionVault
 
-/// A task that no caller asks for.
 enum ScheduledTask: Hashable, Sendable {
     case refresh(AccountName)
-    /// Write to the vault again after a failed write.
     case save(AccountName)
-    /// Read the vault again after a failed read.
     case load(AccountName)
-    /// Warn this long before the session ends.
     case warn(AccountName, before: Duration)
     case openVault
     /// Ask the vault again for a refresh that waits for another host.
     case resume(AccountName)
 }
 
-/// The scheduled tasks, with the instant at which each is due.
 struct Schedule: Sendable {
     private(set) var tasks = Scheduler<ScheduledTask>()
     /// Refreshes that the schedule started and that still run, by provider.
@@ -33,11 +28,7 @@ struct Schedule: Sendable {
     /// How long after a failed write to the vault the next one is tried.
     static let saveRetryInterval: Duration = .seconds(5)
 
-    /// How long before its expiry a token is refreshed.
-    ///
-    /// - Parameters:
-    ///   - lifetime: as the provider stated it.
-    ///   - configured: the account's own margin, if it has one.
+    /// How long before its expiry a token is refreshed, by its stated lifetime and the account's own margin.
     static func margin(lifetime: Duration, configured: Duration?) -> Duration {
         let usual = configured ?? min(.seconds(300), lifetime / 5)
         // A margin as long as the lifetime would refresh without end.
@@ -57,18 +48,14 @@ struct Schedule: Sendable {
 
     mutating func popDue(at now: BootInstant) -> ScheduledTask? { tasks.popDue(at: now) }
 
-    /// How long until the next task is due, at most ``longestSleep``.
     func pause(at now: BootInstant) -> Duration {
         tasks.next.map { min(max($0 - now, .milliseconds(1)), Schedule.longestSleep) } ?? Schedule.longestSleep
     }
 
     // MARK: The tasks of an account
 
-    /// Sets or removes the account's tasks, as its state requires.
-    ///
-    /// - Parameters:
-    ///   - isServed: false while the vault is locked.
-    ///   - hasUnwritten: a session of the account that no lane holds is not in the vault yet.
+    /// Sets or removes the account's tasks. `isServed`: the vault is open. `hasUnwritten`: a session that no lane holds
+    /// is not in the vault yet.
     mutating func plan(_ account: Account, _ state: LaneState, isServed: Bool, hasUnwritten: Bool, at now: BootInstant)
     {
         let name = account.name
@@ -87,8 +74,7 @@ struct Schedule: Sendable {
         planWarnings(name, account.sessionWarnings, held.session.end, now)
     }
 
-    /// A warning whose instant has passed has been given, unless its task is still there: then it became due during a
-    /// suspend, or since the tasks were last looked at.
+    /// A warning whose instant has passed was given, unless its task is still there: it became due during a suspend.
     private mutating func planWarnings(
         _ name: AccountName, _ warnings: [Duration], _ end: Deadline?, _ now: BootInstant
     ) {
@@ -112,8 +98,7 @@ struct Schedule: Sendable {
         // The first token of a configured session is fetched when a caller asks for it.
         if session.isConfigured, session.tokens[.own] == nil || state.needsConfigurationChange { return nil }
         var due: BootInstant?
-        // A token with almost no lifetime is refreshed only when a caller asks for it: refreshing it ahead would never
-        // end.
+        // Refreshing a token with almost no lifetime ahead would never end.
         if let token = session.tokens[.own], let expiry = token.expiry,
             token.lifetime.map({ $0 >= Schedule.shortestLifetime }) ?? true
         {
@@ -132,8 +117,7 @@ struct Schedule: Sendable {
         if held.isUrgent || session.unvalidated != nil { due = now }
         guard let due else { return nil }
         if let last = held.lastRefresh, last.error == .cancelled {
-            // A cancelled attempt says nothing about the provider. The next one may be cancelled too, so it waits a
-            // little.
+            // A cancelled attempt says nothing about the provider, but the next one may be cancelled too.
             return max(due, last.endedAt + Schedule.saveRetryInterval, renewal.backoff.until)
         }
         return renewal.backoff.error == nil ? due : max(due, renewal.backoff.until)
@@ -163,8 +147,7 @@ struct Schedule: Sendable {
     }
 }
 
-/// Starts what is due. Due times are measured since boot, and are looked at again at least every 30 seconds: timers do
-/// not count the time that a laptop is suspended, and nothing here depends on the wall clock.
+/// Starts what is due, by the time since boot, at least every 30 seconds: timers do not count a suspend.
 extension SessionManager {
     /// Starts every due task. Returns the time until the next one, and a signal that is fulfilled if that time changes.
     func runDueTasks() -> (pause: Duration, signal: Promise<Void>) {
@@ -222,7 +205,6 @@ extension SessionManager {
         }
     }
 
-    /// Tries to save everything once more before the daemon ends.
     func saveEverything() {
         let names =
             lanes.filter(\.value.state.isUnsaved).map(\.key)
@@ -237,14 +219,12 @@ extension SessionManager {
         if vaultState.isToBeOpened { schedule.set(.openVault, at: now) }
     }
 
-    /// The vault's key source may be available now.
     func keySourceChanged() {
         if vaultState.sourceChanged() { schedule.set(.openVault, at: clock.bootInstant) }
     }
 }
 
-/// A priority queue with one instant for each key: a binary heap that knows every key's place, so that moving or removing
-/// one among n costs O(log n).
+/// A priority queue: a binary heap that knows every key's place, so that moving or removing one costs O(log n).
 struct Scheduler<Key: Hashable & Sendable>: Sendable {
     private struct Item {
         var key: Key
@@ -254,12 +234,10 @@ struct Scheduler<Key: Hashable & Sendable>: Sendable {
     private var places: [Key: Int] = [:]
 
     var count: Int { heap.count }
-
     var next: BootInstant? { heap.first?.at }
 
     subscript(key: Key) -> BootInstant? { places[key].map { heap[$0].at } }
 
-    /// Puts a key at an instant, wherever it was before.
     mutating func set(_ key: Key, at instant: BootInstant) {
         if let place = places[key] {
             heap[place].at = instant
@@ -280,7 +258,6 @@ struct Scheduler<Key: Hashable & Sendable>: Sendable {
         settle(place)
     }
 
-    /// Takes out the earliest key if it is due.
     mutating func popDue(at now: BootInstant) -> Key? {
         guard let first = heap.first, first.at <= now else { return nil }
         remove(first.key)

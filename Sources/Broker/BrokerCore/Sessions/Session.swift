@@ -2,7 +2,6 @@ public import RingbackBase
 
 /// Names an access token of a session: downscoped to scopes, an audience or a resource, or (all nil) the session's own.
 public struct TokenKey: Hashable, Sendable {
-    /// Sorted, without duplicates.
     public let scopes: [String]?
     public let audience: String?
     public let resource: String?
@@ -13,20 +12,16 @@ public struct TokenKey: Hashable, Sendable {
         self.resource = resource
     }
 
-    /// The token that the sign-in itself yielded.
     public static let own = TokenKey()
 }
 
-/// An access token, as it is issued to callers.
 public struct AccessToken: Sendable, Equatable {
     public var value: Secret
     public var type: String
     public var scope: String?
     /// True if the provider stated ``scope``. Else it is the scope that was requested (RFC 6749 section 5.1).
     public var isScopeStated = false
-    /// Nil where the provider states no lifetime.
     public var expiry: Deadline?
-    /// The lifetime that the provider stated; nil where it states none.
     public var lifetime: Duration?
 
     public init(
@@ -44,8 +39,7 @@ public struct AccessToken: Sendable, Equatable {
     /// The time that is left, in whole seconds, never negative; nil for an unknown lifetime.
     public func remaining(at boot: BootInstant) -> Duration? { expiry?.remaining(at: boot) }
 
-    /// True if a caller who wants it valid for `minValid` needs no refresh. If that is more than the token's lifetime,
-    /// half of the lifetime is enough.
+    /// True if a caller who wants it valid for `minValid` needs no refresh: half of a shorter lifetime is enough.
     func satisfies(minValid: Duration, at boot: BootInstant) -> Bool {
         guard let remaining = remaining(at: boot) else { return true }
         if let lifetime, minValid >= lifetime { return remaining > .zero && remaining * 2 >= lifetime }
@@ -55,7 +49,6 @@ public struct AccessToken: Sendable, Equatable {
 
 /// A signed-in user's token family, its subject, and the access tokens by key.
 public struct Session: Sendable, Equatable {
-    /// The ID token, and the values that a later one must match.
     public struct Identity: Sendable, Equatable {
         public var token: Secret
         public var expiry: Deadline
@@ -65,8 +58,7 @@ public struct Session: Sendable, Equatable {
         public var authenticationTime: WallInstant?
         public var authorizedParty: String?
         public var nonce: Secret?
-        /// `iss`. It differs from the configured issuer only where several issuers share a provider. Nil if it is not
-        /// known any more.
+        /// `iss`, which may differ where several issuers share a provider; nil if it is not known any more.
         public var issuer: String?
         /// The value whose SHA-256 is the nonce of the sign-in; nil for sign-ins without one.
         public var nonceSource: Secret?
@@ -82,8 +74,7 @@ public struct Session: Sendable, Equatable {
     /// A refresh token that came in a response which was not validated, or with a downscoped token.
     public struct Unvalidated: Sendable, Equatable {
         public var token: Secret
-        /// The refresh token that was presented when ``token`` came, if it is not ``Session/refreshToken``: no response
-        /// to it was validated either.
+        /// What was presented when ``token`` came, if not ``Session/refreshToken``: no response to it was validated.
         public var presented: Secret?
 
         public init(_ token: Secret, presented: Secret? = nil) {
@@ -92,7 +83,6 @@ public struct Session: Sendable, Equatable {
         }
     }
 
-    /// Where a session is kept, and for how long.
     public enum Keeping: Sendable, Equatable {
         /// In the vault, across starts of the daemon.
         case vault
@@ -104,7 +94,6 @@ public struct Session: Sendable, Equatable {
 
     /// Whether the last refresh brought a new refresh token.
     public enum Rotation: Sendable, Equatable {
-        /// There was no refresh yet.
         case unknown
         case rotates, keeps
     }
@@ -115,7 +104,6 @@ public struct Session: Sendable, Equatable {
     public var unvalidated: Unvalidated?
     public var identity: Identity?
     public var subject: String?
-    /// Claims about the user, from the ID token and userinfo.
     public var user: JSONObject?
     public var scope: String?
     /// The scopes that the session lost when a downscoped token was requested, sorted. A sign-in brings them back.
@@ -123,7 +111,6 @@ public struct Session: Sendable, Equatable {
     /// The scope of the downscoped token that was requested last. The newest refresh token may cover no more than that,
     /// until a refresh of the session's own token has shown its scopes; nil if that has been shown.
     public var downscopedTo: String?
-    /// The issuer, or the token endpoint's origin.
     public var issuer: String
     /// The only origin that the refresh token may be sent to.
     public var tokenEndpointOrigin: String
@@ -134,7 +121,6 @@ public struct Session: Sendable, Equatable {
     public var tokens: [TokenKey: AccessToken] = [:]
     /// Why the ID token of the last refresh was dropped, if it was. Not kept in the vault.
     public var idTokenOddity: BrokerError?
-    /// The attachments, by the name of the kind of account.
     public var attachments: [String: SessionAttachment] = [:]
     public var keeping = Keeping.vault
 
@@ -169,22 +155,17 @@ public struct Session: Sendable, Equatable {
     private static let maxTokenBytes = 256 << 10
 
     public var isRefreshable: Bool { unvalidated != nil || refreshToken != nil || isConfigured }
-    /// Kept in memory only. It ends when the daemon stops.
     public var isEphemeral: Bool { keeping != .vault }
-    /// The configuration made it, and no sign-in.
     public var isConfigured: Bool { keeping == .configuration }
 }
 
 /// Receives changes of sessions, for work that only one kind of account needs.
 public protocol SessionObserver: Sendable {
-    /// A session has been opened, in the place of `former` if there was one. Called in the turn of the account's lane.
-    ///
-    /// - Parameter isAsked: another operation than a sign-in opened it.
+    /// A session has been opened, in the place of `former` if there was one; `isAsked`: by another operation than a
+    /// sign-in. Called in the turn of the account's lane.
     func opened(_ session: Session, over former: Session?, of account: Account, isAsked: Bool) async
 
     /// A session has changed. Called in the turn of the account's lane.
-    ///
-    /// - Parameter isAsked: the change was an operation that may change the user's identities.
     func changed(_ former: Session, to session: Session, of account: Account, isAsked: Bool) async
 
     /// A session is about to leave its lane. Called in the turn of the account's lane.
@@ -197,7 +178,6 @@ public protocol SessionObserver: Sendable {
     func forget(_ account: AccountName)
 }
 
-/// Checks what is requested of a downscoped token, before any request to a provider.
 extension TokenKey {
     private static let maxScopes = 100
 
@@ -227,16 +207,14 @@ extension Session {
         [unvalidated?.token, unvalidated?.presented, refreshToken].compactMap { $0 }
     }
 
-    /// Keeps these and no others, the newest first. Of more than three, the two newest and the oldest are kept: the
-    /// oldest is the last one whose response was validated.
+    /// Keeps these, the newest first; of more than three the two newest, and the oldest, whose response was validated.
     mutating func keep(refreshTokens: [Secret]) {
         let newer = refreshTokens.dropLast()
         refreshToken = refreshTokens.last
         unvalidated = newer.first.map { Unvalidated($0, presented: newer.dropFirst().first) }
     }
 
-    /// The session while a response to the refresh token `presented` is not validated: the token that came with it, if
-    /// it is another one, comes before those that are held.
+    /// The session while a response to `presented` is not validated: a new token comes before those that are held.
     func keeping(_ token: Secret?, presented: Secret) -> Session {
         var session = self
         let known = Array(refreshTokens.drop { $0 != presented })
@@ -254,12 +232,8 @@ extension Session {
         return session
     }
 
-    /// Takes over the refresh token of the session that this one replaces, if this one has none. Both sessions must
-    /// have the same subject and token endpoint, and the old one must cover every scope of the new one. Google sends a
-    /// refresh token with the user's first consent only. Later sign-ins need no consent and bring none, so the client
-    /// has to keep the first one.
-    ///
-    /// - Parameter isSameFamily: true if a refresh token of one session also renews the tokens of the other.
+    /// Takes over the refresh token of a replaced session of the same subject, token endpoint and scopes, if this one
+    /// has none: Google sends one with the user's first consent only. `isSameFamily`: it also renews this one's tokens.
     mutating func keepRefreshToken(of held: Session, isSameFamily: Bool) {
         guard !isRefreshable, held.isRefreshable, subject != nil, isSameUser(as: held),
             tokenEndpointOrigin == held.tokenEndpointOrigin, scopes.isSubset(of: held.scopes), isSameFamily
@@ -272,8 +246,6 @@ extension Session {
 
     /// True if the newest refresh token came with a downscoped token, and no refresh has shown its scopes yet.
     var mayHoldDownscopedToken: Bool { unvalidated != nil && downscopedTo != nil }
-
-    /// The members of ``scope``.
     public var scopes: Set<Substring> { Set((scope ?? "").split(separator: " ")) }
 }
 

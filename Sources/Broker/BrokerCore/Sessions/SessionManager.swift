@@ -1,10 +1,8 @@
 internal import SessionVault
 
-/// The sessions of every account, and the order in which they change.
-///
-/// Each account has one lane. Changes (opening, refreshing, closing) go through the lane one at a time. A change may
-/// suspend, and no other change touches its account meanwhile. Reads never queue: they take what is there, or join the
-/// refresh in the lane. The vault is written first, then memory, then the event is posted.
+/// The sessions of every account, and the order in which they change: each has one lane, through which changes go one
+/// at a time. A change may suspend, and no other touches its account meanwhile. Reads never queue. The vault is written
+/// first, then memory, then the event is posted.
 public actor SessionManager {
     /// Distinguishes a lane from the lane that replaced it when the account's binding changed.
     struct LaneID: Sendable, Hashable {
@@ -21,7 +19,6 @@ public actor SessionManager {
     }
 
     private(set) var lanes: [AccountName: Lane] = [:]
-    /// The redirect URIs of all accounts.
     private(set) var redirectURIs: Set<String> = []
     /// The last change of each account. The next one waits for it, even if the lane has been replaced.
     private(set) var tails: [AccountName: Promise<Void>] = [:]
@@ -31,17 +28,14 @@ public actor SessionManager {
     private var hasStarted = false
     var vaultState = VaultState()
     var unlockAttempts = UnlockAttempts()
-    /// Fulfilled when the first attempt to open the vault has ended.
     let firstOpening = Promise<Void>()
     var detached = DetachedSessions()
-    /// Opening, closing and rekeying take turns.
     private(set) var vaultTurn: Promise<Void>?
     var schedule = Schedule()
     /// The refreshes that wait for another host. They hold no lane, so that a sign-out or a sign-in need not wait.
     var waitingRefreshes: [AccountName: [QueuedRefresh]] = [:]
     let bus: EventBus
     let tools: ProviderTools
-    /// For readers that must not wait.
     nonisolated let snapshot: SessionSnapshot
     nonisolated var vault: any Vault { tools.vault }
     nonisolated var store: SessionStore { SessionStore(vault: tools.vault, clock: tools.clock) }
@@ -62,9 +56,8 @@ public actor SessionManager {
 
     // MARK: Accounts
 
-    /// Takes over the configuration's accounts. A session whose binding is no longer the account's is set aside in the
-    /// vault, and so is a removed account's. Both are there again when the configuration is. Returns the accounts whose
-    /// pending flows are no longer valid.
+    /// Takes over the configuration's accounts. A session whose binding is no longer an account's is set aside in the
+    /// vault, and is there again when the configuration is. Returns the accounts whose flows are no longer valid.
     func configure(_ accounts: [Account], unchanged: Set<AccountName> = []) -> [AccountName] {
         var changed: [AccountName] = []
         redirectURIs = Set(accounts.compactMap(\.redirectURI))
@@ -117,7 +110,6 @@ public actor SessionManager {
 
     // MARK: Outcomes
 
-    /// The lane with this id, if it has not been replaced.
     func lane(_ id: LaneID) -> Lane? { lanes[id.account].flatMap { $0.id == id ? $0 : nil } }
 
     /// Tells a lane what happened and does what follows. This is the one place where a continuation that is too late is
@@ -153,7 +145,6 @@ public actor SessionManager {
         snapshot.publish(IssuedToken(token, of: session, lane.account), for: name)
     }
 
-    /// Sets or removes the account's scheduled tasks, as its state requires.
     func plan(_ name: AccountName) { if let lane = lanes[name] { perform(.schedule, lane) } }
 
     /// Posts an event. For a `signedOut` event, `session` is the session that has ended.
@@ -187,8 +178,7 @@ public actor SessionManager {
 
     func observer(of account: Account) -> (any SessionObserver)? { account.kind.observer(with: tools) }
 
-    /// Runs a change that may fail when its turn in the account's lane comes, and waits for it. It goes on if the
-    /// caller disconnects.
+    /// Runs a change in its turn of the account's lane, and waits for it. It goes on if the caller disconnects.
     func inTurn<Value: Sendable>(
         _ name: AccountName,
         _ change: @escaping @Sendable (isolated SessionManager) async throws(BrokerError) -> Value
@@ -203,8 +193,7 @@ public actor SessionManager {
         return try await turn.get()
     }
 
-    /// Like ``inTurn(_:_:)``, for a change that throws while another host holds the lease of the session. It gets further
-    /// turns until that host is ready, or half a minute has passed.
+    /// Like ``inTurn(_:_:)``, with further turns for up to half a minute while another host holds the session's lease.
     func inTurns<Value: Sendable>(
         _ name: AccountName,
         _ change: @escaping @Sendable (isolated SessionManager) async throws(BrokerError) -> Value
@@ -227,8 +216,7 @@ public actor SessionManager {
         _ name: AccountName, _ change: @escaping @Sendable (isolated SessionManager) async -> Value
     ) -> Promise<Value> { follow(&tails[name], change) }
 
-    /// Opens, closes or rekeys the vault: one at a time. The change runs to its end even if the caller disconnects, so
-    /// that a vault never stays half locked.
+    /// Opens, closes or rekeys the vault, to its end: a vault never stays half locked.
     func inVaultTurn(
         _ change: @escaping @Sendable (isolated SessionManager) async -> BrokerError?
     ) async -> BrokerError? {
@@ -245,8 +233,7 @@ public actor SessionManager {
         let turn = Promise<Void>()
         last = turn
         return work.start {
-            // A change that shutdown cancels still runs in order. If two ran at once, both would send the same refresh
-            // token.
+            // A change that shutdown cancels still runs in order: two at once would send the same refresh token.
             await previous?.settle()
             let value = await change(self)
             turn.fulfil(())

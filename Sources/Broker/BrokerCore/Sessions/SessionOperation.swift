@@ -21,7 +21,6 @@ public struct SessionOperation: Sendable {
         case edit(@Sendable (inout Session) throws(BrokerError) -> Void)
     }
 
-    /// The meaning of an error for the session and its tokens.
     public enum Meaning: Sendable {
         /// The provider did not accept the access token. One refresh shows whether the session is still valid.
         case tokenRefused
@@ -36,7 +35,6 @@ public struct SessionOperation: Sendable {
 
     /// The provider replaces the refresh token. The old one counts as used once the request has been sent.
     let rotates: Bool
-    /// The request is meant to change the user's identities.
     let changesIdentities: Bool
     let event: BrokerEvent.Kind?
     /// Builds the request, with the access token that is valid when its turn comes.
@@ -59,7 +57,6 @@ public struct SessionOperation: Sendable {
 /// Every change of a session that is not a refresh takes its turn in the same lane. A provider that detects reuse of
 /// refresh tokens ends a session whose older token is presented after a newer one was made.
 extension SessionManager {
-    /// Runs a change when its turn comes, and returns its response.
     public func change(_ name: AccountName, _ operation: SessionOperation) async throws(BrokerError) -> HTTPResponse {
         try await ready(name)
         let id = try holding(name).lane.id
@@ -70,8 +67,7 @@ extension SessionManager {
         }
     }
 
-    /// Sends a request that does not change the session. It takes no turn, so that a slow response delays no other
-    /// request.
+    /// Sends a request that changes nothing, without a turn: a slow response delays no sign-out and no refresh.
     public nonisolated func borrow(
         _ name: AccountName, _ operation: SessionOperation
     ) async throws(BrokerError) -> HTTPResponse {
@@ -122,8 +118,7 @@ struct OperationTurn: Sendable {
         }
     }
 
-    /// Reserves room, sends, stores, validates, serves: as a refresh does, with an access token in place of a refresh
-    /// token.
+    /// Reserves room, sends, stores, validates, serves: as a refresh does, with an access token.
     private func send(by manager: isolated SessionManager) async throws(BrokerError) -> HTTPResponse {
         guard let lane = manager.lane(id), let session = lane.state.visible, let token = session.tokens[.own] else {
             throw .signInRequired(id.account)
@@ -133,7 +128,6 @@ struct OperationTurn: Sendable {
         var permit: RefreshPermit?
         if operation.rotates {
             permit = try await turn.announce(presenting: session.refreshTokens.first, by: manager)
-            // Another host has brought another token.
             if permit == nil { return try await send(by: manager) }
         }
         var changed = session
@@ -177,8 +171,6 @@ struct OperationTurn: Sendable {
     }
 }
 
-/// Requests that change nothing of a session. The token is borrowed and the lane is not held, so that a slow response
-/// delays neither a sign-out nor a refresh.
 struct BorrowedToken: Sendable {
     let account: AccountName
     let sessionManager: SessionManager
@@ -191,8 +183,7 @@ struct BorrowedToken: Sendable {
         } catch {
             guard case .tokenRefused = operation.meaning(error) else { throw await refused(error, operation, token) }
         }
-        try await sessionManager.refresh(
-            account, isForced: true, rejected: Digest.sha256(token.value.revealedBytes()))
+        try await sessionManager.refresh(account, isForced: true, rejected: Digest.sha256(token.value.revealedBytes()))
         token = try await sessionManager.issuedToken(account, SessionQuery()).token
         do throws(BrokerError) {
             return try await send(operation, token)
@@ -201,9 +192,7 @@ struct BorrowedToken: Sendable {
         }
     }
 
-    private func send(
-        _ operation: SessionOperation, _ token: AccessToken
-    ) async throws(BrokerError) -> HTTPResponse {
+    private func send(_ operation: SessionOperation, _ token: AccessToken) async throws(BrokerError) -> HTTPResponse {
         guard var copy = try await sessionManager.readable(account) else {
             throw await sessionManager.absence(of: account)
         }

@@ -33,9 +33,7 @@ public final class SessionSnapshot: Sendable {
     private let entries = Mutex<[String: Entry]>([:])
     private let clock: BrokerClock
 
-    init(clock: BrokerClock) {
-        self.clock = clock
-    }
+    init(clock: BrokerClock) { self.clock = clock }
 
     func publish(_ issuedToken: IssuedToken?, for account: AccountName) {
         entries.withLock { $0[account.rawValue] = issuedToken.map { Entry($0) } }
@@ -60,7 +58,6 @@ public struct IssuedToken: Sendable {
     public let token: AccessToken
     /// The token's scope, or else the session's; nil where neither is known.
     public let scope: String?
-    /// Claims about the user.
     public let user: JSONObject?
     /// The session's ID token; a caller needs a permission of its own for it.
     public let idToken: Secret?
@@ -88,8 +85,7 @@ struct TokenChoice: Sendable {
 
     private var held: AccessToken? { query.token(in: session) }
 
-    /// The held token, if it is valid long enough. Nil if a refresh comes first. Throws if no refresh can bring the
-    /// requested token.
+    /// The held token, if valid long enough; nil if a refresh comes first. Throws if no refresh can bring the token.
     func beforeRefresh() throws(BrokerError) -> IssuedToken? {
         if let held, held.satisfies(minValid: query.minValid ?? SessionManager.defaultMinValid, at: now) {
             return issued(held)
@@ -102,12 +98,10 @@ struct TokenChoice: Sendable {
         throw .sessionRanOut(account.name, advice: account.renewalAdvice)
     }
 
-    /// The token after a refresh that did not fail.
     func afterRefresh() throws(BrokerError) -> IssuedToken {
         guard let held else { throw .signInRequired(account.name) }
         guard held.isValid(at: now) else {
-            // If refreshes bring no ID token, only a sign-in does. An access token that has expired on arrival is the
-            // provider's mistake.
+            // If refreshes bring no ID token, only a sign-in does. An expired access token is the provider's mistake.
             guard query.kind == .accessToken else { throw .signInRequired(account.name) }
             throw .provider(.invalidResponse(.stated("The provider gave a token that has expired already.")))
         }

@@ -1,14 +1,11 @@
 internal import RingbackBase
 
-/// A session as text for the vault. The first version holds the whole token family, so that later ones only add
-/// members.
+/// A session as text for the vault. Versions only add members.
 enum SessionRecord {
     static let version = 1
 
     /// The session as JSON, secrets included: only for the vault. `bootID` tells, when the record is read, which boot
     /// its instants since boot belong to.
-    ///
-    /// - Parameter endsAll: the session is over, and its revocation also ends the user's other sessions.
     static func encode(_ session: Session, bootID: String, endsAll: Bool = false) -> Secret {
         let object: JSONObject = [
             "version": version, "issuer": session.issuer, "token_endpoint_origin": session.tokenEndpointOrigin,
@@ -60,7 +57,6 @@ enum SessionRecord {
         return Secret(bytes: JSON.object(object).serialized())
     }
 
-    /// True if it was written by ``ended(_:message:)``.
     static func isOfEnd(_ text: Secret) -> Bool {
         (try? JSON(parsing: text.revealedBytes()))?.object?["ended"]?.bool == true
     }
@@ -68,15 +64,10 @@ enum SessionRecord {
     /// The beginning of a host's record of a shared slot, whatever its version.
     private static let sharedPrefix = Array("ringback: row ".utf8)
 
-    /// Reads a record of this version or an older one.
-    ///
-    /// - Parameter shift: see ``VaultEntry/shift``.
     static func decode(_ text: Secret, by clock: BrokerClock, shift: Duration? = nil) throws(Failure) -> Session {
         if text.revealedBytes().starts(with: sharedPrefix) { throw .shared }
         guard let object = try? JSON(parsing: text.revealedBytes()).object, let found = object["version"]?.integer
-        else {
-            throw .damaged
-        }
+        else { throw .damaged }
         guard found <= version else { throw .newer }
         if object["ended"]?.bool == true {
             throw .ended(object["word"]?.string, message: object["message"]?.string)
@@ -118,7 +109,6 @@ enum SessionRecord {
         return session
     }
 
-    /// True if the record is of a session whose revocation also ends the user's other sessions.
     static func endsAll(_ text: Secret) -> Bool {
         (try? JSON(parsing: text.revealedBytes()))?["ends_all"]?.bool == true
     }
@@ -134,8 +124,7 @@ enum SessionRecord {
             })
     }
 
-    /// The attachments in a record. Older versions wrote an attachment as a member of the record itself; such members
-    /// are read, too.
+    /// Older versions wrote an attachment as a member of the record itself.
     private static func attachments(in object: JSONObject) -> [String: SessionAttachment] {
         var attachments: [String: SessionAttachment] = [:]
         for member in object.members where !members.contains(member.name) {
@@ -176,18 +165,15 @@ enum SessionRecord {
 }
 
 extension Deadline {
-    /// As a ``DeadlineReader`` reads it.
     var json: JSON { ["at": .integer(at.seconds), "boot": .integer(boot.milliseconds)] }
 }
 
-/// Reads instants that an earlier run wrote, or another host. In the same boot the time since boot still holds, whatever
-/// happened to the wall clock. After another boot the wall clock's time is used if no shift is known. Neither a wall
-/// clock that was set back nor a file that was tampered with extends a lifetime: what is left is at most the whole
-/// lifetime, counted from now.
+/// Reads instants that an earlier run or another host wrote. In the same boot the time since boot still holds; after
+/// another boot the wall clock's is used if no shift is known. Neither a clock that was set back nor a changed file
+/// extends a lifetime: what is left is at most the whole, counted from now.
 struct DeadlineReader {
     let clock: BrokerClock
     let isSameBoot: Bool
-    /// See ``VaultEntry/shift``.
     var shift: Duration?
 
     func read(_ json: JSON?, lifetime: Duration?) -> Deadline? {

@@ -1,17 +1,14 @@
 internal import RingbackBase
 internal import SessionVault
 
-/// The sessions in the vault, each as the record in its account's slot. This is a value that holds nothing: which
-/// session is written when is decided in the lanes of ``SessionManager``.
+/// The sessions in the vault, each as the record in its account's slot; ``SessionManager`` decides when to write.
 struct SessionStore: Sendable {
     let vault: any Vault
     let clock: BrokerClock
 
-    /// How many entries are read at once.
     private static let batch = 128
 
-    /// The vault's entry of each account, in the order of `accounts`. Entries are decoded while the next ones are
-    /// read.
+    /// In the order of `accounts`. Entries are decoded while the next ones are read.
     func load(_ accounts: [(name: AccountName, slot: VaultSlot)], with work: Work) async -> [LaneState.Loaded] {
         var batches: [Promise<[LaneState.Loaded]>] = []
         for start in stride(from: 0, to: accounts.count, by: SessionStore.batch) {
@@ -28,10 +25,8 @@ struct SessionStore: Sendable {
         return loaded
     }
 
-    /// Writes a session.
-    ///
-    /// - Parameter isReplacing: the vault keeps the session that was in the slot until its provider has been told that
-    ///   it is over. Then the vault's entry of that session is returned.
+    /// Writes a session. With `isReplacing` the vault keeps the former one until its provider has been told, and its
+    /// entry is returned.
     @discardableResult
     func write(
         _ session: Session, in slot: VaultSlot, as write: VaultWrite = .result, isReplacing: Bool = false,
@@ -51,9 +46,7 @@ struct SessionStore: Sendable {
             session.withoutDownscopedTokens, in: slot, as: write, isReplacing: isReplacing, endingAll: endingAll)
     }
 
-    /// Keeps a session that has ended until its provider has been told.
-    ///
-    /// - Returns: the vault's identifier of it.
+    /// Keeps a session that has ended until its provider has been told. Returns the vault's identifier of it.
     func keep(ended session: Session, of slot: VaultSlot) async throws(BrokerError) -> String {
         let text = SessionRecord.encode(session.withoutDownscopedTokens, bootID: clock.bootID)
         return try await BrokerError.mapping { () throws(VaultError) in
@@ -61,13 +54,8 @@ struct SessionStore: Sendable {
         }
     }
 
-    /// Marks that the provider is about to be asked, and reserves room for its response: a rotated refresh token must
-    /// not be lost for lack of space.
-    ///
-    /// - Parameters:
-    ///   - token: the refresh token that will be presented, if it is one of the slot's session.
-    ///   - accessTokenLeft: how long the session's access token is valid.
-    ///   - isNeeded: false where the provider is known not to rotate. Then a failure is ignored.
+    /// Marks that the provider is about to be asked, and reserves room: a rotated refresh token must not be lost for
+    /// lack of it. With `isNeeded` false, since the provider is known not to rotate, a failure is ignored.
     func announce(
         _ slot: VaultSlot, presenting token: Secret?, accessTokenLeft: Duration?, isNeeded: Bool
     ) async throws(BrokerError) -> Announcement {
@@ -89,29 +77,24 @@ struct SessionStore: Sendable {
         (try? SessionRecord.decode(text, by: clock))?.refreshTokens ?? []
     }
 
-    /// Writes that the provider has ended the session. Where that cannot be written, the slot is emptied. Where another
-    /// host has stored another session, that stays.
-    ///
-    /// - Parameter code: the provider's own code for the cause, where it has more than one.
+    /// Writes that the provider has ended the session, or empties the slot. Another host's other session stays.
     func recordEnd(_ code: String?, _ message: String?, in slot: VaultSlot) async {
         do throws(VaultError) {
             try await vault.store(SessionRecord.ended(code, message: message), in: slot, as: .end)
         } catch {
-            // Another host has stored another session.
             if case .unreachable = error { return }
             try? await vault.remove(slot)
         }
     }
 
-    /// Empties a slot. A damaged record has been set aside by the vault, so that its slot counts as empty.
-    ///
-    /// - Parameter isKept: the vault keeps the session until its provider has been told. Then the vault's identifier of
-    ///   it is returned.
+    /// Empties a slot. With `isKept` the vault keeps the session until its provider has been told, and its identifier
+    /// is returned.
     func empty(_ slot: VaultSlot, isKept: Bool) async throws(BrokerError) -> String? {
         do throws(VaultError) {
             if isKept { return try await vault.retire(slot)?.id }
             try await vault.remove(slot)
         } catch {
+            // The vault has set a damaged record aside, so that the slot counts as empty.
             guard case .damaged = error else { throw BrokerError(error) }
         }
         return nil
@@ -128,8 +111,7 @@ extension Session {
 
 /// Writes sessions to the vault, in a turn of the account's lane.
 extension SessionManager {
-    /// Writes to the vault. If that fails, memory still holds the session, the write is repeated until it succeeds, and
-    /// the error is shown. Returns the error.
+    /// Writes to the vault. If that fails, memory holds the session, and the write is repeated. Returns the error.
     func save(
         _ session: Session, _ account: Account, as kind: VaultWrite = .result, endingAll: Bool = false
     ) async -> BrokerError? {
@@ -143,8 +125,7 @@ extension SessionManager {
             return nil
         } catch {
             if lanes[account.name]?.account.slot != account.slot || lanes[account.name]?.state.isLoaded != true {
-                // No lane has it any more: the lane was set aside meanwhile. A lane that has taken its place has not
-                // been loaded yet, and takes the session up from here.
+                // The lane was set aside meanwhile. One that has taken its place takes the session up from here.
                 detached.keep(unwritten: session, in: account.slot)
                 schedule.set(.save(account.name), at: clock.bootInstant + Schedule.saveRetryInterval)
             }
@@ -168,8 +149,8 @@ extension SessionManager {
         }
         var retirement: String?
         if let retired {
-            // A write that failed may have taken effect all the same. Then the next one retires a record of the session
-            // in use, which must not be ended.
+            // A write that failed may have taken effect: the next one retires the session in use, which must not be
+            // ended.
             if let former = try? SessionRecord.decode(retired.text, by: clock),
                 detached.replaced(in: slot).isStored(former, with: tools)
             {

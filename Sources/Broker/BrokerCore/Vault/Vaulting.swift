@@ -5,7 +5,6 @@ internal import SessionVault
 extension SessionManager {
     /// Why no session can be read, if the vault is locked.
     var lockError: BrokerError? { vaultState.lockError }
-
     var isOpen: Bool { vaultState.isOpen }
 
     /// Waits until the account's entry of the vault has been read.
@@ -70,8 +69,7 @@ extension SessionManager {
         }
     }
 
-    /// Hides every session at once, lets running changes save their results, forgets everything and closes the vault.
-    /// When it returns, nothing held in memory serves a session.
+    /// Hides every session, lets running changes save their results, forgets everything and closes the vault.
     func lockVault() async -> BrokerError? {
         if vault.status.kind == .memory {
             return .conflict(
@@ -88,8 +86,7 @@ extension SessionManager {
                 sessionManager.publish(name)
                 sessionManager.plan(name)
             }
-            // A provider may be rotating a token at this moment. The new one must be in the vault before the key is
-            // forgotten.
+            // A provider may be rotating a token now: the new one must be in the vault before the key is forgotten.
             let turns = Set(sessionManager.lanes.keys).union(sessionManager.tails.keys).map { name in
                 sessionManager.enqueue(name) { await $0.forget(name) }
             }
@@ -132,8 +129,7 @@ extension SessionManager {
 
     var unloaded: [AccountName] { lanes.filter { !$0.value.state.isLoaded }.map(\.key) }
 
-    /// Loads every account. At the start all of them are read together: a turn of each would take several times as
-    /// long, and there may be hundreds.
+    /// Loads every account, at the start all together: a turn of each would take several times as long.
     private func loadAll() {
         var together: [LaneID] = []
         for (name, lane) in lanes {
@@ -145,8 +141,7 @@ extension SessionManager {
         }
     }
 
-    /// Asks the vault for the sessions of accounts that are not configured. A vault that hosts share gives a session to the
-    /// database only after it was asked for it.
+    /// Asks for the sessions of unconfigured accounts: a shared vault gives a session to the database only then.
     private func listTheRest() {
         let known = Set(lanes.values.map(\.account.slot))
         work.start { [vault] in _ = try? await vault.slots(of: .session, besides: known) }
@@ -157,7 +152,6 @@ extension SessionManager {
         enqueue(name) { await $0.loadInTurn([id], isAfterReload: isAfterReload) }
     }
 
-    /// Loads what is not loaded, in a turn of each account's lane.
     func loadInTurn(_ ids: [LaneID], isAfterReload: Bool) async {
         guard isOpen else { return }
         var stored: [Lane] = []
@@ -180,7 +174,6 @@ extension SessionManager {
 /// How long after a failed attempt a vault whose key source needs no user is opened again.
 let openRetryInterval: Duration = .seconds(15)
 
-/// A process that asks to open the vault.
 public struct UnlockCaller: Sendable {
     let process: Int32
     let groups: Set<String>
@@ -197,20 +190,16 @@ public struct UnlockCaller: Sendable {
     }
 }
 
-/// The attempts to open the vault that callers ask for: one at a time, since each may derive a key from a passphrase,
-/// which takes the processor a good part of a second. An attempt of a program with recent failures waits for the
-/// attempts of programs without any. So a program that guesses passphrases, or starts many processes that do, cannot
-/// keep other programs out. A program that starts a session for each guess waits for the sessions that began before it.
+/// The attempts of callers to open the vault: one at a time, since each may derive a key. A program with recent
+/// failures waits for those without, so one that guesses passphrases, by many processes or a session for each guess,
+/// cannot keep others out.
 struct UnlockAttempts: Sendable {
-    /// How long a failed attempt counts.
     private static let window: Duration = .seconds(60)
 
     private var isRunning = false
-    /// In the order in which they asked.
     private var waiting: [(caller: UnlockCaller, turn: Promise<Void>)] = []
     private var failures: [String: [BootInstant]] = [:]
 
-    /// Begins an attempt. Nil if its turn is now; otherwise what to wait for.
     mutating func enter(_ caller: UnlockCaller) -> Promise<Void>? {
         guard isRunning else {
             isRunning = true
@@ -249,9 +238,8 @@ struct UnlockAttempts: Sendable {
     }
 }
 
-/// How many wrong passphrases a process may try, and in what time. The passphrase is protected by the cost of its key
-/// derivation. This limit keeps a faulty program from using up the processor; other programs are not affected. Between
-/// processes, ``UnlockAttempts`` decides who is next.
+/// How many wrong passphrases a process may try, and in what time: a faulty program must not use up the processor. The
+/// cost of the key derivation protects the passphrase.
 private let attemptLimit = 5
 private let attemptWindow: Duration = .seconds(60)
 
@@ -273,12 +261,9 @@ struct VaultState: Sendable {
 
     /// Why no session can be read; nil while the vault is open, and before the first attempt to open it has ended.
     var lockError: BrokerError? { if case .locked(let error, _) = access { error } else { nil } }
-
-    /// The same, if a user locked the vault.
     var userLock: BrokerError? { if case .locked(let error, isAsked: true) = access { error } else { nil } }
 
-    /// How often the key source may have become available. An attempt that fails is repeated at once if this has risen
-    /// since it began.
+    /// How often the key source may have become available: an attempt that fails is repeated at once if this has risen.
     private(set) var sourceChanges = 0
 
     /// The key source may be available now.
@@ -309,9 +294,6 @@ struct VaultState: Sendable {
         refusals = [:]
     }
 
-    /// An attempt has failed.
-    ///
-    /// - Parameter pid: of the process that asked for it; nil if none did.
     mutating func failed(_ error: BrokerError, by pid: Int32?, at now: BootInstant) {
         if let pid { refusals[pid, default: []].append(now) }
         // A wrong passphrase does not change why the vault is locked.
@@ -319,11 +301,9 @@ struct VaultState: Sendable {
         access = .locked(error, isAsked: false)
     }
 
-    /// A user locks the vault.
     mutating func lock() { access = .locked(.vaultLocked(.stated("The vault is locked.")), isAsked: true) }
 }
 
-/// The operations on the vault that a user asks for.
 extension Broker {
     /// Returns when the first attempt to open the vault has ended, successfully or not.
     public func vaultSettled() async { _ = await sessionManager.firstOpening.wait() }
@@ -333,11 +313,8 @@ extension Broker {
         guard await sessionManager.firstOpening.wait(atMost: bound) != nil else { throw .endOfWait }
     }
 
-    /// Waits until the first attempt to open the vault has ended and, if it succeeded, the accounts' entries were read:
-    /// only then it is known whether the vault is locked and who is signed in. For the start and a reload; requests do
-    /// not wait.
-    ///
-    /// - Parameter bound: the longest wait. A locked keyring may take longer.
+    /// Waits until the first attempt has ended and, if it succeeded, the accounts' entries were read: for the start and
+    /// a reload, within the bound. A locked keyring may take longer.
     public func accountsSettled(atMost bound: Duration) async {
         let end = ContinuousClock.now + bound
         guard await sessionManager.firstOpening.wait(atMost: bound) != nil else { return }
@@ -346,8 +323,7 @@ extension Broker {
         }
     }
 
-    /// If the vault is being opened, waits a second at most until its sessions can be used. A caller that is told that
-    /// the vault is open may ask for a session at once.
+    /// Waits a second at most for a vault that is being opened: a caller that is told so may ask for a session at once.
     public func openingSettled() async {
         _ = await sessionManager.vaultTurn?.wait(atMost: .seconds(1))
     }
@@ -361,9 +337,7 @@ extension Broker {
         for closed in await sessionManager.takeOrphans() { work.start { await revocations.revokeOnce(closed) } }
     }
 
-    /// Opens the vault. The passphrase is for a key source that asks for one. Attempts run one at a time: callers that
-    /// gave fewer wrong passphrases in the last minute go first, and of two with as many the one whose session is
-    /// older.
+    /// Opens the vault. The passphrase is for a key source that asks for one.
     public func unlockVault(
         passphrase: Secret?, by caller: UnlockCaller = UnlockCaller()
     ) async throws(BrokerError) {

@@ -1,14 +1,11 @@
 public import RingbackBase
 
-/// Decides whether a URL belongs to a sign-in or is a link for an app. Attack: an app must not receive a code or token
-/// of a sign-in. A URL that may contain one is therefore never an app's link, even if no sign-in is pending; in doubt
-/// it is none.
+/// Decides whether a URL belongs to a sign-in or is a link for an app. Attack: an app must not receive a code or token.
+/// A URL that may contain one is never an app's link, even if no sign-in is pending; in doubt it is none.
 public struct LinkRules: Sendable {
-    /// What a URL is.
     public enum Kind: Sendable, Equatable {
         /// Only the broker may have it.
         case callback
-        /// A link for the app of this scheme.
         case deepLink(scheme: String)
         /// This scheme is not configured.
         case foreign(scheme: String)
@@ -31,7 +28,6 @@ public struct LinkRules: Sendable {
         places = Set((redirects + awaited.compactMap { try? WebURL(parsing: $0) }).map(LinkRules.place))
     }
 
-    /// Classifies the URL.
     public func kind(of url: WebURL) -> Kind {
         if LinkRules.isWeb(url) || LinkRules.carriesSecret(url) { return .callback }
         guard schemes.contains(url.scheme) else { return .foreign(scheme: url.scheme) }
@@ -77,12 +73,10 @@ public struct LinkRules: Sendable {
         return names.contains("code") && !names.isDisjoint(with: ParameterNames.flowKeys)
     }
 
-    /// How often percent escapes are decoded. Some servers escape a fragment twice, and so may a page that puts a URL
-    /// into another.
+    /// Some servers escape a fragment twice, and so may a page that puts a URL into another.
     private static let mostEscapes = 3
 
-    /// The parameters of query and fragment. Malformed ones are split too, because an app may parse them more
-    /// leniently.
+    /// The parameters, also malformed ones: an app may parse them more leniently.
     private static func pairs(of url: WebURL) -> [FormEncoding.Pair] {
         [url.query, url.fragment].flatMap { part in
             (part ?? "").utf8.split { "&;".utf8.contains($0) }.map { piece in
@@ -128,13 +122,10 @@ enum Escapes {
     }
 }
 
-/// Finds the names of parameters anywhere in a URL: in query, fragment and path, after `#/` and `#!`, with brackets, in
-/// lists, in JSON, in camel case. Apps and their libraries parse URLs in all these ways, so a secret's name counts in
-/// each of them, even where no authorization server writes it so.
+/// Finds the names of parameters anywhere in a URL: after `#/` and `#!`, with brackets, in lists, in JSON, in camel
+/// case. Apps parse URLs in all these ways, even where no authorization server writes them so.
 struct ParameterNames {
-    /// True if a token's name has a value.
     private(set) var hasToken = false
-    /// True if there is a code, and also a state or a flow's key.
     var hasCodeAndFlowKey: Bool { hasCode && hasFlowKey }
 
     private var hasCode = false
@@ -153,7 +144,6 @@ struct ParameterNames {
     /// After one of these characters a name is a parameter even without a value.
     private static let starts = Set("?#&;!".utf8)
 
-    /// - Parameter text: a URL without its scheme.
     init(in text: String) {
         let bytes = Array(text.utf8)
         var start = 0
@@ -195,7 +185,6 @@ struct ParameterNames {
         }
     }
 
-    /// The ASCII letters and digits of a name, in lower case.
     static func letters(of name: some Sequence<UInt8>) -> String {
         String(decoding: name.filter(isAlphanumeric).map(lowercased), as: UTF8.self)
     }

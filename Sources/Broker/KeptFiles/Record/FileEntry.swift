@@ -18,7 +18,6 @@ public struct FileEntry: Equatable, Sendable {
         self.beganAt = beganAt
     }
 
-    /// The record of these files, by path.
     public static func encode(_ entries: [String: FileEntry]) -> [UInt8] {
         let files = entries.sorted { $0.key < $1.key }.map { path, entry -> JSONObject in
             [

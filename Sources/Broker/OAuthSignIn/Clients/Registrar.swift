@@ -17,7 +17,6 @@ struct Registrar: Sendable {
 
     var records: SharedRecords { SharedRecords(vault: vault, clock: clock) }
 
-    /// Registers a client: reserve space in the vault, send the request, store the result.
     func register(_ order: RegistrationOrder) async throws(BrokerError) -> RegistrationView {
         let metadata = try await directory.metadata(of: order.sender, issuer: order.issuer)
         guard let endpoint = metadata.registrationEndpoint else {
@@ -40,8 +39,7 @@ struct Registrar: Sendable {
         }
     }
 
-    /// Sends the requests in order until one is not rejected with `invalid_client_metadata`. A rejected request
-    /// registers no client.
+    /// Sends the requests in order until one is not rejected with `invalid_client_metadata`, which registers no client.
     private func register(
         _ order: RegistrationOrder, _ requests: [ClientRegistrationRequest], _ endpoint: String, _ waiting: VaultSlot
     ) async throws(BrokerError) -> RegistrationView {
@@ -65,8 +63,7 @@ struct Registrar: Sendable {
         do throws(BrokerError) {
             response = try await order.sender.send(message, toProvider: http)
         } catch {
-            // The provider may have received the request. Then it has registered a client whose client_id is not known
-            // here.
+            // The provider may have registered a client, whose client_id is not known here.
             record(.registrationLeft(order.account, error))
             throw error
         }
@@ -83,8 +80,7 @@ struct Registrar: Sendable {
             throw await undo(registered, order, waiting, because: meaning(of: error, response, message.host))
         }
         let slot = RegistrationRecord.slot(order.account, issuer: order.issuer, clientID: client.clientID)
-        // A provider may issue the same client_id twice. Keep the tokens of the earlier registration: nothing else can
-        // delete it.
+        // A provider may issue the same client_id twice: only the tokens of the earlier registration can delete it.
         let earlier = (try? await vault.load(slot)).flatMap { $0 }.flatMap { RegistrationRecord(decoding: $0.text) }
         let older = (earlier?.managements ?? []).filter { $0.uri == nil || $0.uri != registered.management?.uri }
         let kept = RegistrationRecord(
@@ -92,24 +88,21 @@ struct Registrar: Sendable {
             secretExpiresAt: client.secretExpiresAt.map { WallInstant(seconds: $0) },
             managements: [registered.management].compactMap { $0 } + older,
             registeredAt: clock.wallInstant)
-        do throws(BrokerError) {
-            try await BrokerError.mapping { () throws(VaultError) in try await vault.store(kept.encoded(), in: slot) }
+        do throws(VaultError) {
+            try await vault.store(kept.encoded(), in: slot)
         } catch {
-            throw await undo(registered, order, waiting, because: error)
+            throw await undo(registered, order, waiting, because: BrokerError(error))
         }
         return RegistrationView(order, request, client, isManaged: registered.management?.uri != nil)
     }
 
-    /// The error of a response. If the response was cut off, the reason for that is more useful than what is missing in
-    /// it.
     private func meaning(of error: OAuthError, _ response: HTTPResponse, _ host: String) -> BrokerError {
         response.truncation.map { BrokerError($0) } ?? BrokerError(error, host: host)
     }
 
     // MARK: Undoing
 
-    /// Deletes a registration that cannot be used. If that fails, its management token stays in the vault. The error
-    /// says which of the two happened.
+    /// Deletes a registration that cannot be used. If that fails, its token stays in the vault. The error says which.
     private func undo(
         _ registered: RegistrationResponse, _ order: RegistrationOrder, _ waiting: VaultSlot,
         because reason: BrokerError
@@ -157,11 +150,9 @@ struct Registrar: Sendable {
     /// deleted it. Throws, and keeps the record, if the provider could not be reached or rejected the request.
     func delete(_ slot: VaultSlot, as sender: Account) async throws(BrokerError) -> Bool {
         let entry = try await BrokerError.mapping { () throws(VaultError) in try await vault.load(slot) }
-        guard let entry else {
-            throw .nothingHeld(.oauth(.noRegistration(sender.name)))
-        }
+        guard let entry else { throw .nothingHeld(.oauth(.noRegistration(sender.name))) }
         guard var kept = RegistrationRecord(decoding: entry.text) else {
-            throw .vaultFailed(.oauth(.unreadableRegistration))
+            throw .vaultFailed(.stated("This version cannot read the vault's record of this registration."))
         }
         var isTold = !kept.managements.isEmpty
         while let management = kept.managements.first {
@@ -191,7 +182,6 @@ extension Registrar {
 extension BrokerError {
     fileprivate func adding(_ leftover: OAuthReason.Leftover) -> BrokerError { adding(.oauth(.leftover(leftover))) }
 
-    /// The same error with a second reason, if it has a first one.
     func adding(_ more: Reason) -> BrokerError {
         switch self {
         case .provider(.invalidResponse(let reason)): .provider(.invalidResponse(.both(reason, more)))
@@ -219,9 +209,7 @@ struct SharedRecords: Sendable {
     let clock: BrokerClock
 
     /// Announces a request whose response may change the record: reserves room, and takes the record's turn among the
-    /// hosts. To be ended by `store` or `settle`.
-    ///
-    /// - Returns: true if another host has changed the record since it was read.
+    /// hosts, until `store` or `settle`. Returns true if another host has changed the record since it was read.
     func announce(_ slot: VaultSlot) async throws(BrokerError) -> Bool {
         var isChanged = false
         for _ in 0..<SharedRecords.mostTurns {
@@ -237,20 +225,17 @@ struct SharedRecords: Sendable {
         throw BrokerError(.unreachable(.heldElsewhere))
     }
 
-    /// Changes the record without a request, whatever other hosts do meanwhile.
-    ///
-    /// - Parameter change: makes the new text of the present one. It may be called several times.
-    func change(
-        _ slot: VaultSlot, _ change: @Sendable (Secret?) -> Secret
-    ) async throws(BrokerError) {
+    /// Changes the record without a request, whatever other hosts do meanwhile. `change` may be called several times.
+    func change(_ slot: VaultSlot, _ change: @Sendable (Secret?) -> Secret) async throws(BrokerError) {
         for turn in 1...SharedRecords.mostTurns {
             do throws(VaultError) {
                 return try await vault.store(change(try await vault.load(slot)?.text), in: slot)
             } catch {
-                let isPassing =
-                    error == .unreachable(.changedElsewhere) || error == .unreachable(.heldElsewhere)
-                guard isPassing, turn < SharedRecords.mostTurns else { throw BrokerError(error) }
-                if error == .unreachable(.heldElsewhere) { try await pause(.seconds(1)) }
+                let isHeld = error == .unreachable(.heldElsewhere)
+                guard isHeld || error == .unreachable(.changedElsewhere), turn < SharedRecords.mostTurns else {
+                    throw BrokerError(error)
+                }
+                if isHeld { try await pause(.seconds(1)) }
             }
         }
     }

@@ -3,8 +3,7 @@ internal import OAuth
 internal import RingbackBase
 public import SessionVault
 
-/// The vault's record of a client registration: the client secret and the tokens that manage it. The rest is in the
-/// account's configuration.
+/// The vault's record of a client registration: its secret and the tokens that manage it.
 struct RegistrationRecord: Sendable, Equatable {
     static let version = 1
     /// The setting of an account whose secret is in such a record.
@@ -38,31 +37,23 @@ struct RegistrationRecord: Sendable, Equatable {
         return VaultSlot(account: account.rawValue, binding: binding.text, kind: .registration)
     }
 
-    /// JSON with the secrets. Only for the vault.
     func encoded() -> Secret {
-        var object = JSONObject([
-            .init("version", .integer(RegistrationRecord.version)), .init("issuer", .string(issuer)),
-            .init("registered_at", .integer(registeredAt.seconds)),
-        ])
-        object["client_id"] = clientID.map { .string($0) }
-        object["client_secret"] = secret.map { .string($0.revealed()) }
-        object["client_secret_expires_at"] = secretExpiresAt.map { .integer($0.seconds) }
-        object["managements"] = .array(
-            managements.map { management in
-                var member = JSONObject([
-                    .init("registration_access_token", .string(management.token.revealed()))
-                ])
-                member["registration_client_uri"] = management.uri.map { .string($0) }
-                return .object(member)
-            })
+        let members = managements.map { management -> JSONObject in
+            [
+                "registration_access_token": management.token.revealed(), "registration_client_uri": management.uri,
+            ]
+        }
+        let object: JSONObject = [
+            "version": RegistrationRecord.version, "issuer": issuer, "registered_at": registeredAt.seconds,
+            "client_id": clientID, "client_secret": secret?.revealed(),
+            "client_secret_expires_at": secretExpiresAt?.seconds, "managements": members,
+        ]
         return Secret(bytes: JSON.object(object).serialized())
     }
 
-    /// Nil if the text is not such a record, or is one of a newer version.
     init?(decoding text: Secret) {
         guard let json = try? JSON(parsing: text.revealedBytes()),
-            json["version"]?.integer == RegistrationRecord.version,
-            let issuer = json["issuer"]?.string
+            json["version"]?.integer == RegistrationRecord.version, let issuer = json["issuer"]?.string
         else { return nil }
         self.init(
             issuer: issuer, clientID: json["client_id"]?.string,
@@ -86,11 +77,8 @@ extension Account.SecretSource {
         var source = Account.SecretSource { () async throws(BrokerError) in
             let entry = try await BrokerError.mapping { () throws(VaultError) in try await vault.load(slot) }
             guard let record = entry.flatMap({ RegistrationRecord(decoding: $0.text) }), let secret = record.secret
-            else {
-                throw RegistrationRecord.unusable(.noRegisteredSecret(name), of: sender)
-            }
-            // Reported before the provider rejects the client with `invalid_client`, which does not say that the secret
-            // expired.
+            else { throw RegistrationRecord.unusable(.noRegisteredSecret(name), of: sender) }
+            // The provider would reject the client with `invalid_client`, which does not say that the secret expired.
             guard !record.hasExpired(at: clock.wallInstant) else { throw RegistrationRecord.expiry(of: sender) }
             return secret
         }

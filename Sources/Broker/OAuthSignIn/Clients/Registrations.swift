@@ -4,7 +4,6 @@ public import RingbackBase
 internal import SessionVault
 internal import Synchronization
 
-/// A request to register a client at a provider (RFC 7591).
 public struct RegistrationOrder: Sendable {
     /// The account that it is for, which is not configured yet, unless ``replaces``.
     public var account: AccountName
@@ -34,7 +33,6 @@ public struct RegistrationOrder: Sendable {
         self.trust = trust
     }
 
-    /// The account whose settings requests to the provider use.
     var sender: Account {
         if let asker { return asker }
         var sender = Account(
@@ -44,9 +42,8 @@ public struct RegistrationOrder: Sendable {
         return sender
     }
 
-    /// The requests to try in this order: all scopes, then only the scopes that the provider lists. Some providers
-    /// reject a client that asks for a scope they do not list. A provider may support scopes that it does not list (RFC
-    /// 8414 section 2), so the first request has them all.
+    /// The requests to try in this order: all scopes, then those that the provider lists. Some providers reject a
+    /// client that asks for others, though a provider may support more than it lists (RFC 8414 section 2).
     func requests(_ metadata: ProviderMetadata) throws(BrokerError) -> [ClientRegistrationRequest] {
         let whole = try request(metadata, scopes)
         guard let supported = metadata.scopesSupported, !Set(scopes).isSubset(of: supported) else { return [whole] }
@@ -68,7 +65,6 @@ public struct RegistrationOrder: Sendable {
     }
 }
 
-/// A registration as callers see it, without its secrets.
 public struct RegistrationView: Sendable {
     public let account: AccountName
     public let issuer: String
@@ -79,18 +75,17 @@ public struct RegistrationView: Sendable {
     public let hasSecret: Bool
     /// Nil for a secret that does not expire.
     public let secretExpiresAt: WallInstant?
-    /// The redirect URIs that the request asked for.
     public let askedRedirectURIs: [String]
     /// The redirect URIs of the provider's response; those of the request if the response has none.
     public let redirectURIs: [String]
-    /// The scopes of the request that succeeded. They are fewer than the account's if the provider rejected all of
-    /// them.
+    /// The scopes of the request that succeeded: fewer than the account's if the provider rejected all of them.
     public let scopes: [String]
     /// The vault stores the token and the URL with which the registration can be deleted.
     public let isManaged: Bool
 
-    init(_ order: RegistrationOrder, _ request: ClientRegistrationRequest, _ client: RegisteredClient, isManaged: Bool)
-    {
+    init(
+        _ order: RegistrationOrder, _ request: ClientRegistrationRequest, _ client: RegisteredClient, isManaged: Bool
+    ) {
         account = order.account
         issuer = order.issuer
         clientID = client.clientID
@@ -104,7 +99,6 @@ public struct RegistrationView: Sendable {
     }
 }
 
-/// Registers clients for accounts that are to be added, and deletes registrations that no account uses.
 public struct Registrations: Sendable {
     private let broker: Broker
 
@@ -113,16 +107,14 @@ public struct Registrations: Sendable {
     /// Registers a client. If the caller disconnects, the registration goes on, and its result is stored.
     public func register(_ order: RegistrationOrder) async throws(BrokerError) -> RegistrationView {
         if !order.replaces, (try? await account(order.account)) != nil {
-            throw .conflict(.oauth(.accountExists(order.account)))
+            throw .conflict(
+                .stated("The account \(order.account) exists already. Choose another name, or remove it and reload."))
         }
         try await broker.vaultSettled(atMost: Registrations.vaultWait)
-        guard tools.vault.status.kind != .memory else {
-            throw .conflict(.oauth(.vaultInMemory))
-        }
+        guard tools.vault.status.kind != .memory else { throw .conflict(.oauth(.vaultInMemory)) }
         var order = order
         if order.redirectURI == nil {
-            // Some providers compare a redirect URI with its port, unlike RFC 8252 section 7.3. So a port that is free
-            // now is registered.
+            // Some providers compare the port, unlike RFC 8252 section 7.3. So a port that is free now is registered.
             let context = broker.signInContext
             let redirectURI = try await context.openRedirect(nil, of: order.account)
             await context.closeRedirect(redirectURI, of: order.account)
@@ -139,17 +131,14 @@ public struct Registrations: Sendable {
         _ name: AccountName, isNew: Bool = false, _ change: @escaping @Sendable () async throws(BrokerError) -> Value
     ) async throws(BrokerError) -> Value {
         let turns: RegistrationTurns = tools.memory()
-        guard let turn = turns.take(name) else {
-            throw .conflict(.oauth(.registrationInProgress(name, isNew: isNew)))
-        }
+        guard let turn = turns.take(name) else { throw .conflict(.oauth(.registrationInProgress(name, isNew: isNew))) }
         return try await tools.work.attempt { () throws(BrokerError) in
             defer { turn() }
             return try await change()
         }.get()
     }
 
-    /// Deletes a registration that no account uses. True if the provider deleted it too, false if the provider gave no
-    /// URL for that.
+    /// Deletes a registration that no account uses. True if the provider deleted it too, false without a URL for that.
     ///
     /// - Parameter clientID: nil for a registration that could not be used.
     public func delete(
@@ -159,7 +148,7 @@ public struct Registrations: Sendable {
         if let clientID, let account = try? await account(name),
             account.binding == SessionBinding(provider: issuer, clientID: clientID)
         {
-            throw .conflict(.oauth(.registrationInUse(name)))
+            throw .conflict(.stated("The account \(name) uses this registration. Remove the account and reload first."))
         }
         try await broker.vaultSettled(atMost: Registrations.vaultWait)
         let registrar = Registrar(tools)
@@ -167,10 +156,8 @@ public struct Registrations: Sendable {
         return try await inTurn(name) { () throws(BrokerError) in try await registrar.delete(slot, as: order.sender) }
     }
 
-    /// Deletes the registration that a configured account uses. Afterwards it cannot sign in any more.
-    ///
-    /// - Returns: what was deleted, and whether the provider deleted it too.
-    /// - Throws: ``BrokerError/nothingHeld(_:)`` if the account's client was not registered by this daemon.
+    /// Deletes the registration of a configured account, which cannot sign in afterwards. `isTold`: the provider
+    /// deleted it too. Throws ``BrokerError/nothingHeld(_:)`` if the client was not registered by this daemon.
     public func deleteOwn(
         _ name: AccountName
     ) async throws(BrokerError) -> (issuer: String, clientID: String, isTold: Bool) {
@@ -198,12 +185,9 @@ public struct Registrations: Sendable {
     }
 }
 
-/// One registration of an account at a time. The record of unusable registrations is read, extended and written back;
-/// if two registrations did that at once, one would overwrite the other's entry.
+/// One registration of an account at a time: two that extend the record of unusable ones would lose an entry.
 final class RegistrationTurns: ProviderMemory {
-    /// The end of each turn that is taken.
     private let taken = Mutex<[AccountName: Promise<Void>]>([:])
-    /// Longer than all requests of a turn together may take.
     private static let longestWait: Duration = .seconds(60)
 
     init(http: any HTTPClient, work: Work, clock: BrokerClock) {}
@@ -219,8 +203,7 @@ final class RegistrationTurns: ProviderMemory {
         return { [self] in taken.withLock { $0.removeValue(forKey: name) }?.fulfil(()) }
     }
 
-    /// Waits until no other registration has the account's turn, then takes it. Throws `conflict` after
-    /// ``longestWait``.
+    /// Waits for the account's turn and takes it. Throws `conflict` after ``longestWait``.
     func wait(_ name: AccountName) async throws(BrokerError) -> @Sendable () -> Void {
         while true {
             if let turn = take(name) { return turn }
@@ -232,14 +215,12 @@ final class RegistrationTurns: ProviderMemory {
     }
 }
 
-/// Makes accounts for sessions in the vault whose account is not configured any more, from the session's binding and
-/// the vault's record of a registration.
+/// Makes accounts for sessions in the vault whose account is not configured any more.
 private struct OAuthRestoring: AccountRestoring {
     let tools: ProviderTools
 
-    /// True for a session at an issuer, whose metadata name the revocation endpoint, and for a session at an MCP
-    /// server, whose attachment names the issuer. A session with configured endpoints is bound to an origin, and other
-    /// kinds of sessions have other attachments: for these it is false.
+    /// True for a session at an issuer, whose metadata name the revocation endpoint, and for one at an MCP server,
+    /// whose attachment names the issuer. One with configured endpoints is bound to an origin.
     func canRestore(_ session: Session, of binding: SessionBinding) -> Bool {
         if let kind = MCPAccount(binding) { return MCPConnection(of: session, at: kind.server) != nil }
         return session.attachments.isEmpty && session.issuer == binding.provider

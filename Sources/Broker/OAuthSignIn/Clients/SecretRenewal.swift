@@ -9,12 +9,9 @@ extension Registrar {
     /// How often another host may change the registration meanwhile.
     private static let mostChanges = 5
 
-    /// Reads the registration (RFC 7592 section 2.1): the provider may have a newer secret already. If it has not, an
-    /// update without changes is sent (section 2.2), after which some providers issue a new secret. Each request is
-    /// sent once.
-    ///
-    /// - Parameter sender: the account whose settings the requests use.
-    /// - Throws: ``RegistrationRecord/expiry(of:)`` if the provider issues none.
+    /// Reads the registration (RFC 7592 section 2.1): the provider may have a newer secret already. If not, an update
+    /// without changes is sent once (section 2.2), after which some providers issue one. Throws
+    /// ``RegistrationRecord/expiry(of:)`` if there is none.
     func renewSecret(_ slot: VaultSlot, as sender: Account) async throws(BrokerError) -> Secret {
         for _ in 0..<Registrar.mostChanges {
             if let secret = try await renewedSecret(slot, as: sender) { return secret }
@@ -79,14 +76,13 @@ extension Registrar {
         return registered
     }
 
-    /// Stores and returns the response's client secret, if it has one that has not expired.
     private func take(
         _ registered: RegistrationResponse, _ clientID: String, _ kept: inout RegistrationRecord, in slot: VaultSlot,
         host: String
     ) async throws(BrokerError) -> Secret? {
         let client = try BrokerError.reading(from: host, try registered.client())
         guard client.clientID == clientID else {
-            throw .provider(.invalidResponse(.oauth(.otherClient(host: host))))
+            throw .provider(.invalidResponse(.stated("The registration response of \(host) is about another client.")))
         }
         guard let secret = client.secret, client.secretExpiresAt.map({ $0 > clock.now() }) ?? true else { return nil }
         kept.secret = secret
@@ -98,8 +94,7 @@ extension Registrar {
 }
 
 extension Account.SecretSource {
-    /// The secret. An expired secret that the provider issued is renewed if the vault has the registration's management
-    /// token.
+    /// The secret. An expired one is renewed if the vault has the registration's management token.
     func current(for name: AccountName, _ directory: ProviderDirectory) async throws(BrokerError) -> Secret {
         do throws(BrokerError) {
             return try await fetch()

@@ -15,15 +15,13 @@ struct ClientDiagnosis: Sendable {
 
     private static let timeout: Duration = .seconds(6)
 
-    /// True if the authorization endpoint or the token endpoint says that it does not know the client.
     func isRejected() async -> Bool {
         if await authorizationRejection() != nil { return true }
         return await finding()?.cause == .clientRefused
     }
 
-    /// The finding if the authorization endpoint shows an error in place of its page. It shows errors of the client
-    /// and of the redirect URI itself (RFC 6749 section 4.1.2.1), so that a sign-in waits for a callback that never
-    /// comes.
+    /// The finding if the authorization endpoint shows an error in place of its page, as for errors of the client and
+    /// the redirect URI (RFC 6749 section 4.1.2.1): a sign-in would wait for a callback that never comes.
     func authorizationRejection() async -> Finding? {
         let resource = provider.rules.mcp?.resource
         guard let rejection = await authorizationRejection(resource) else { return nil }
@@ -53,13 +51,12 @@ struct ClientDiagnosis: Sendable {
         guard let response = try? await account.send(page, toProvider: provider.http),
             OAuthError.rejectsAuthorization(in: response)
         else { return nil }
+        let rejection = OAuthReason.pageRejectsClient(
+            host: HTTPRequest(url: metadata.authorizationEndpoint).host, status: response.status,
+            message: OAuthError.statedText(in: response))
         return Finding(
-            .client, .wrong,
-            .oauth(
-                .pageRejectsClient(
-                    host: HTTPRequest(url: metadata.authorizationEndpoint).host, status: response.status,
-                    message: OAuthError.statedText(in: response))),
-            .clientRefused, setting: "client_id", url: metadata.authorizationEndpoint)
+            .client, .wrong, .oauth(rejection), .clientRefused, setting: "client_id",
+            url: metadata.authorizationEndpoint)
     }
 
     /// The finding; of a configured account's client also what the authorization endpoint says.
@@ -70,7 +67,6 @@ struct ClientDiagnosis: Sendable {
         return found
     }
 
-    /// The finding; nil if the response tells nothing about the client.
     func finding() async -> Finding? {
         let account = provider.account
         let check = Finding.Check.client
@@ -86,7 +82,7 @@ struct ClientDiagnosis: Sendable {
             }
             if response.status == 404 {
                 return Finding(
-                    check, .wrong, .oauth(.noTokenEndpoint(host: host)), .badResponse,
+                    check, .wrong, .stated("\(host) has no token endpoint at this URL (HTTP 404)."), .badResponse,
                     setting: account.configuredProvider == .oauth2 ? "endpoints.token" : nil, url: endpoint)
             }
             do throws(OAuthError) {
@@ -94,7 +90,12 @@ struct ClientDiagnosis: Sendable {
             } catch {
                 guard case .refused(let errorResponse) = error else { return nil }
                 switch errorResponse.code {
-                case "unauthorized_client": return Finding(check, .warning, .oauth(.clientNotAllowed(host: host)))
+                case "unauthorized_client":
+                    return Finding(
+                        check, .warning,
+                        .stated(
+                            "\(host) knows this client, but does not allow it to sign users in (unauthorized_client): "
+                                + "allow the client the authorization code grant there."))
                 case "invalid_grant", "bad_verification_code":
                     guard try await isSecretChecked(of: registration) else {
                         return Finding(check, .warning, .oauth(.secretNotChecked(host: host)))
@@ -132,7 +133,6 @@ struct ClientDiagnosis: Sendable {
     }
 }
 
-/// A client that was registered for an account with a loopback redirect URI without a port (RFC 8252 section 7.3).
 extension ClientDiagnosis {
     /// The finding if the provider's page accepts that redirect URI, and rejects it with a port; nil otherwise.
     func portFinding() async -> Finding? {
@@ -144,10 +144,12 @@ extension ClientDiagnosis {
             let fixed = await status(of: template.replacing(":{port}", with: "")), fixed < 400
         else { return nil }
         let host = HTTPRequest(url: metadata.authorizationEndpoint).host
-        return Finding(.redirect, .wrong, .oauth(.portCompared(host: host)), .configuration, setting: "redirect_uri")
+        let text =
+            "\(host) compares the port of the redirect URI, and the client is registered without one: no sign-in can "
+            + "succeed. Register the client again with a fixed port."
+        return Finding(.redirect, .wrong, .stated(text), .configuration, setting: "redirect_uri")
     }
 
-    /// The status of the provider's page for a sign-in with this redirect URI; nil without a response.
     private func status(of redirectURI: String) async -> Int? {
         let request = try? AuthorizationRequest(
             endpoint: metadata.authorizationEndpoint, clientID: provider.account.clientID, redirectURI: redirectURI,
@@ -184,11 +186,8 @@ extension HTTPResponse {
 /// Decides whether an account can sign in at a provider with these metadata. A sign-in, the check of an account that is
 /// to be added and `ringback doctor` all use this, so that none of them accepts what another one refuses.
 extension Provider {
-    /// Throws if the provider would not accept the request of a sign-in, or if its response could not be validated:
-    /// `.unusableSetting`, or `.misconfigured` if no setting helps.
-    func check(
-        _ metadata: ProviderMetadata, for scopes: [String], by method: OAuthMethod
-    ) throws(BrokerError) {
+    /// Throws `.unusableSetting`, or `.misconfigured` if no setting helps, if a sign-in could not succeed.
+    func check(_ metadata: ProviderMetadata, for scopes: [String], by method: OAuthMethod) throws(BrokerError) {
         try checkIDTokens(metadata, for: scopes)
         // The other methods send no authorization request.
         guard method == .browser else { return }
@@ -198,7 +197,6 @@ extension Provider {
         try checkPushes(metadata)
     }
 
-    /// Throws if the ID token that the scopes request could not be validated.
     private func checkIDTokens(_ metadata: ProviderMetadata, for scopes: [String]) throws(BrokerError) {
         guard scopes.contains("openid") else { return }
         do throws(OAuthError) {
@@ -208,7 +206,7 @@ extension Provider {
                 throw BrokerError(error, host: metadata.issuer ?? account.name.rawValue)
             }
             throw .unusableSetting(
-                UnusableSetting(.oauth(.idTokenNotCheckable(account.name, cause: reason)), setting: "scopes"))
+                UnusableSetting(.stated("\(account.name) cannot sign in: \(reason)."), setting: "scopes"))
         }
     }
 
@@ -229,7 +227,9 @@ extension Provider {
         guard metadata.pushedAuthorizationRequestEndpoint == nil, rules.pushedRequests != .never,
             requiresPushes(metadata)
         else { return }
-        let reason = Reason.oauth(.noPushEndpoint(account.name))
+        let reason = Reason.stated(
+            "The sign-in of \(account.name) requires pushed authorization requests, but the provider's metadata have "
+                + "no endpoint for them.")
         throw rules.pushedRequests == .required
             ? .unusableSetting(UnusableSetting(reason, setting: "pushed_authorization_requests"))
             : .misconfigured(reason)
@@ -241,7 +241,6 @@ extension Provider {
 }
 
 extension Finding {
-    /// The finding for a mistake in an account's configuration; nil for other errors.
     init?(_ check: Finding.Check, mistake error: BrokerError) {
         switch error {
         case .misconfigured(let reason): self.init(check, .wrong, reason, .configuration)

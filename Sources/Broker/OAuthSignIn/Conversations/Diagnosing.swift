@@ -13,7 +13,6 @@ struct ProviderDiagnosis: Sendable {
         ProviderLook(account: account, http: provider.http, clock: provider.clock, place: place)
     }
 
-    /// The setting that says where the provider is.
     private var place: String {
         switch rules.endpoints {
         case .issuer: account.configuredProvider == .oidc ? "issuer" : "provider"
@@ -41,8 +40,9 @@ struct ProviderDiagnosis: Sendable {
         }
         if let metadata, !metadata.unusableMembers.isEmpty {
             let host = HTTPRequest(url: metadata.tokenEndpoint).host
-            findings.append(
-                Finding(.metadata, .warning, .oauth(.unusableMembers(host: host, causes: metadata.unusableMembers))))
+            let causes = metadata.unusableMembers.joined(separator: "; ")
+            let text = "The metadata of \(host) have members that are not used: \(causes)."
+            findings.append(Finding(.metadata, .warning, .stated(text)))
         }
         guard !isOfService else { return Diagnosis(findings, awaitsCallbacks: false) }
         if !findings.contains(where: { $0.level == .wrong }), let metadata, let mistake = await mistake(metadata) {
@@ -50,14 +50,17 @@ struct ProviderDiagnosis: Sendable {
         }
         if subject == .candidate, let endpoint = metadata?.registrationEndpoint {
             let host = HTTPRequest(url: endpoint).host
-            findings.append(Finding(.client, .ok, .oauth(.registersClients(host: host)), .registrationOffered))
+            findings.append(
+                Finding(.client, .ok, .stated("\(host) registers clients that ask for it."), .registrationOffered))
         }
         if account.scopes.contains("offline_access"), session?.isRefreshable != true, let metadata,
             metadata.scopesSupported?.contains("offline_access") == false
         {
             let host = HTTPRequest(url: metadata.tokenEndpoint).host
-            findings.append(
-                Finding(.metadata, .warning, .oauth(.offlineAccessNotListed(host: host)), setting: "scopes"))
+            let text =
+                "\(host) does not list offline_access among its scopes. It may reject a sign-in that requests it, or "
+                + "give a refresh token all the same."
+            findings.append(Finding(.metadata, .warning, .stated(text), setting: "scopes"))
         }
         let asksClient = subject != .candidate || (rules.clientSecret == nil && rules.clientKey == nil)
         let client = metadata.map {
@@ -77,7 +80,6 @@ struct ProviderDiagnosis: Sendable {
         return Diagnosis(findings)
     }
 
-    /// Why the account cannot sign in with these metadata; nil if it can.
     private func mistake(_ metadata: ProviderMetadata) async -> Finding? {
         do throws(BrokerError) {
             do throws(BrokerError) {
@@ -98,21 +100,19 @@ struct ProviderDiagnosis: Sendable {
     private func atEndpoints(_ metadata: ProviderMetadata) async -> [Finding] {
         let token = await lookout.look(HTTPRequest(url: metadata.tokenEndpoint), as: .provider) { response in
             response.status < 500
-                ? .success(.oauth(.respondsAtTokenEndpoint)) : .failure(ProviderLook.status(response))
+                ? .success(.stated("responds at its token endpoint")) : .failure(ProviderLook.status(response))
         }
         guard let page = try? WebURL(parsing: metadata.authorizationEndpoint),
             page.origin != (try? WebURL(parsing: metadata.tokenEndpoint))?.origin
         else { return token }
-        // The same for the authorization endpoint, without its query.
         let place = page.origin + page.path
         return token
             + (await lookout.look(HTTPRequest(url: place), as: .page, setting: "endpoints.authorization") {
                 $0.status < 500
-                    ? .success(.oauth(.respondsAtPage)) : .failure(ProviderLook.status($0))
+                    ? .success(.stated("responds at its authorization endpoint")) : .failure(ProviderLook.status($0))
             }.filter { $0.check == .page || $0.level == .wrong })
     }
 
-    /// The metadata that the directory has, or requests now.
     private func atKnownIssuer(_ issuer: String) async -> ([Finding], ProviderMetadata?) {
         do throws(BrokerError) {
             return ([], try await provider.metadata())
@@ -124,10 +124,8 @@ struct ProviderDiagnosis: Sendable {
     /// Requests the metadata, from the second URL if the first has none. Returns them too if they can be used.
     private func atIssuer(_ issuer: String) async -> ([Finding], ProviderMetadata?) {
         guard let requests = try? ProviderMetadata.discoveryRequests(issuer: issuer) else {
-            return (
-                [Finding(.discovery, .wrong, .oauth(.issuerNotHTTPS), .configuration, setting: "issuer")],
-                nil
-            )
+            let text = "The issuer is not an https URL."
+            return ([Finding(.discovery, .wrong, .stated(text), .configuration, setting: "issuer")], nil)
         }
         var first: [Finding] = []
         for request in requests {
@@ -135,7 +133,7 @@ struct ProviderDiagnosis: Sendable {
             let found = await lookout.look(request, as: .discovery) { response in
                 do throws(OAuthError) {
                     metadata = try ProviderMetadata(parsing: response, issuer: issuer)
-                    return .success(.oauth(.publishesMetadata))
+                    return .success(.stated("publishes metadata of this issuer"))
                 } catch {
                     return .failure(reason(error, response, issuer))
                 }
@@ -152,10 +150,10 @@ struct ProviderDiagnosis: Sendable {
         switch error {
         case .invalid(_, let reason):
             var trouble = ProviderLook.Trouble(
-                .oauth(.publishesNoUsableMetadata(cause: reason)), setting: "issuer")
+                .stated("publishes no usable metadata of this issuer: \(reason)"), setting: "issuer")
             trouble.stated = stated(response, issuer)
             return trouble
-        case .misconfigured(let reason): return ProviderLook.Trouble(.oauth(.metadataNotUsable(cause: reason)))
+        case .misconfigured(let reason): return ProviderLook.Trouble(.stated("cannot be used: \(reason)"))
         default: return ProviderLook.status(response)
         }
     }

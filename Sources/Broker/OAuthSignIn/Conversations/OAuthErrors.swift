@@ -8,7 +8,6 @@ extension Account {
         try await send(request, under: nil, toProvider: http)
     }
 
-    /// The same for a request that may use up a refresh token.
     func send(
         _ request: HTTPRequest, under attempt: RefreshAttempt?, toProvider http: any HTTPClient
     ) async throws(BrokerError) -> HTTPResponse {
@@ -34,9 +33,7 @@ extension BrokerError {
     var provesDeadGrant: Bool {
         if case .provider(.refused("invalid_grant", _)) = self { true } else { false }
     }
-}
 
-extension BrokerError {
     /// Reads a response, or makes a request, whose errors are those of the protocol. `host` is for messages.
     static func reading<Value>(
         from host: @autoclosure () -> String, _ body: @autoclosure () throws(OAuthError) -> Value
@@ -48,23 +45,21 @@ extension BrokerError {
         }
     }
 
-    /// Translates an error of the protocol to one of the broker. `host` is for messages.
     init(_ error: OAuthError, host: String) {
         switch error {
         case .invalid(let kind, let reason):
-            self = .provider(
-                .invalidResponse(
-                    .oauth(.invalidResponse(response: kind.rawValue, host: host, cause: reason))))
+            let text = "The \(kind.rawValue) response of \(host) is not valid: \(reason)."
+            self = .provider(.invalidResponse(.stated(text)))
         case .otherSubject:
-            self = .provider(.otherSession(.oauth(.idTokenOfOtherUser(host: host))))
+            let text = "The ID token of \(host) is not valid (sub): it is for another user than before."
+            self = .provider(.otherSession(.stated(text)))
         case .invalidIDToken(let claim, let reason):
-            self = .provider(
-                .invalidResponse(.oauth(.invalidIDToken(host: host, claim: claim, cause: reason))))
+            let text = "The ID token of \(host) is not valid (\(claim)): \(reason)."
+            self = .provider(.invalidResponse(.stated(text)))
         case .refused(let errorResponse) where errorResponse.code == "invalid_grant" && !errorResponse.endsGrant:
-            // `invalid_grant` with a status that token endpoints do not use does not prove that the grant is invalid:
-            // it may be a moved server's 404.
-            self = .provider(
-                .invalidResponse(.oauth(.strayInvalidGrant(host: host, status: errorResponse.status))))
+            // A status that token endpoints do not use does not prove the code: it may be a moved server's 404.
+            let text = "\(host) sent “invalid_grant” with HTTP status \(errorResponse.status)."
+            self = .provider(.invalidResponse(.stated(text)))
         case .refused(let errorResponse):
             self = .provider(.refused(code: errorResponse.code, message: errorResponse.message))
         case .unavailable(_, 429, let retryAfter): self = .provider(.rateLimited(retryAfter: retryAfter))
@@ -75,7 +70,7 @@ extension BrokerError {
                 .failing(
                     status: errorResponse.status, code: errorResponse.code, message: errorResponse.message,
                     retryAfter: retryAfter))
-        case .misconfigured(let reason): self = .misconfigured(.oauth(.unfit(cause: reason)))
+        case .misconfigured(let reason): self = .misconfigured(.stated(reason))
         }
     }
 
@@ -91,8 +86,7 @@ extension BrokerError {
         self = .provider(.unexplained(host: host, status: response.status, message: message))
     }
 
-    /// True if the provider does not know the client. Status 401 without an OAuth error has that meaning at endpoints
-    /// that authenticate clients.
+    /// True if the provider does not know the client: status 401 without an OAuth error means that, too.
     var disownsClient: Bool {
         switch self {
         case .provider(.refused("invalid_grant", _)): false
@@ -108,8 +102,7 @@ extension BrokerError {
         }
     }
 
-    /// The same for a token response. HTTP status 404 without an OAuth error means that there is no endpoint at the
-    /// URL.
+    /// For a token response: status 404 without an OAuth error means that there is no endpoint at the URL.
     init(_ error: OAuthError, ofTokenResponse response: HTTPResponse, host: String, at endpoints: Account.Endpoints) {
         let isOfClient = OAuthError.statedText(in: response).map(OAuthError.saysClientIsUnknown) ?? false
         guard response.status == 404, case .invalid = error, !isOfClient else {
@@ -117,12 +110,25 @@ extension BrokerError {
             return
         }
         let isConfigured = if case .fixed = endpoints { true } else { false }
-        self = .provider(.invalidResponse(.oauth(.tokenEndpointNotFound(host: host, isConfigured: isConfigured))))
+        let place =
+            isConfigured
+            ? "the account has (HTTP 404). Look at endpoints.token of the account."
+            : "its metadata have (HTTP 404). Look at issuer of the account."
+        self = .provider(.invalidResponse(.stated("\(host) has no token endpoint at the URL that \(place)")))
+    }
+
+    /// The error of an authorization response: the user declined, or the provider rejected the request.
+    init(_ errorResponse: OAuthError.ErrorResponse, for account: AccountName) {
+        switch errorResponse.code {
+        case "access_denied": self = .accessDenied(account)
+        case "temporarily_unavailable", "server_error":
+            self = .provider(.unavailable(status: errorResponse.status, retryAfter: nil))
+        default: self = .provider(.refused(code: errorResponse.code, message: errorResponse.message))
+        }
     }
 }
 
 extension Reason {
-    /// Why a callback is no authorization response.
     init(_ failure: AuthorizationResponse.Failure) {
         switch failure {
         case .malformed: self = .flow(.malformedCallback)
@@ -131,18 +137,6 @@ extension Reason {
         case .missingState: self = .flow(.withoutState)
         case .missingCode: self = .flow(.neitherCodeNorError)
         case .carriesTokens: self = .flow(.carriesTokens)
-        }
-    }
-}
-
-extension BrokerError {
-    /// The error of an authorization response: the user declined, or the provider rejected the request.
-    init(_ errorResponse: OAuthError.ErrorResponse, for account: AccountName) {
-        switch errorResponse.code {
-        case "access_denied": self = .accessDenied(account)
-        case "temporarily_unavailable", "server_error":
-            self = .provider(.unavailable(status: errorResponse.status, retryAfter: nil))
-        default: self = .provider(.refused(code: errorResponse.code, message: errorResponse.message))
         }
     }
 }

@@ -4,8 +4,7 @@ internal import OAuth
 internal import RingbackBase
 internal import SessionVault
 
-/// The requests to an account's provider. Each method is one exchange with a time limit. The value has no state of its
-/// own.
+/// The requests to an account's provider. Each method is one exchange with a time limit.
 struct Provider: Sendable {
     let account: Account
     let rules: OAuthAccount
@@ -18,7 +17,6 @@ struct Provider: Sendable {
     private static let userinfoTimeout: Duration = .seconds(5)
     private static let revocationTimeout: Duration = .seconds(10)
 
-    /// The provider's endpoints.
     func metadata() async throws(BrokerError) -> ProviderMetadata {
         switch rules.endpoints {
         case .fixed(let metadata): metadata
@@ -26,9 +24,8 @@ struct Provider: Sendable {
         }
     }
 
-    /// Our registration, with the client secret if there is one. If the configuration does not set how the secret is
-    /// sent, it is sent by `client_secret_basic`, which every server must support (RFC 6749 section 2.3.1), unless the
-    /// metadata or an earlier response show that this provider does not.
+    /// Our registration. If the configuration does not set how the secret is sent, it is by `client_secret_basic`,
+    /// which every server must support (RFC 6749 section 2.3.1), unless metadata or an earlier response show otherwise.
     func registration(_ metadata: ProviderMetadata) async throws(BrokerError) -> ClientRegistration {
         if let source = rules.clientKey { return try await signedRegistration(source, metadata) }
         guard let source = rules.clientSecret else {
@@ -60,13 +57,14 @@ struct Provider: Sendable {
     /// Rejects an empty secret before the sign-in. Otherwise the provider would respond with `invalid_client` after it.
     private func complete(_ registration: ClientRegistration) throws(BrokerError) -> ClientRegistration {
         guard registration.isComplete else {
+            let method = registration.authentication.rawValue
             throw .misconfigured(
-                .oauth(.incompleteClient(account.name, authentication: registration.authentication.rawValue)))
+                .stated(
+                    "\(account.name) authenticates with \(method), but its client secret or key is missing or empty."))
         }
         return registration
     }
 
-    /// Requests new tokens. The tokens are not validated yet. Throws if there is no response with tokens.
     func refresh(
         _ refreshToken: Secret, under attempt: RefreshAttempt, key: TokenKey, metadata: ProviderMetadata,
         registration: ClientRegistration, because reason: RefreshReason
@@ -84,13 +82,12 @@ struct Provider: Sendable {
                 let host = HTTPRequest(url: metadata.tokenEndpoint).host
                 // If the response was cut off, the cause says more than what is missing in it.
                 if let truncation = response.truncation { throw BrokerError(truncation) }
+                var meaning = BrokerError(error, host: host)
                 if case .invalid = error, (400..<500).contains(response.status) {
                     let message = OAuthError.statedText(in: response)
-                    throw BrokerError.provider(
-                        .unexplained(host: host, status: response.status, message: message)
-                    ).unquoting(refreshToken, registration.secret)
+                    meaning = .provider(.unexplained(host: host, status: response.status, message: message))
                 }
-                throw BrokerError(error, host: host).unquoting(refreshToken, registration.secret)
+                throw meaning.unquoting(refreshToken, registration.secret)
             }
         } catch {
             await doubt(error, isRequested: reason == .requested)
@@ -144,12 +141,12 @@ struct Provider: Sendable {
         guard try WebURL.origin(of: metadata.tokenEndpoint) == session.tokenEndpointOrigin,
             try mayReceiveTokens(endpoint, of: session)
         else {
-            throw .conflict(.oauth(.providerMoved(account.name)))
+            throw .conflict(
+                .stated("The provider of \(account.name) has moved to another host. Its tokens were not sent there."))
         }
         let registration = try await registration(metadata)
         var tokens: [(Secret, RevocationRequest.Hint)] = session.refreshTokens.map { ($0, .refreshToken) }
-        // A service has no refresh token whose revocation would end the others, so each of its access tokens is
-        // revoked.
+        // Each access token of a service is revoked: it has no refresh token whose revocation would end the others.
         let told = session.tokens.filter { $0.key == .own || session.isConfigured }
         tokens += told.values.map { ($0.value, .accessToken) }
         var failure: BrokerError?
@@ -164,7 +161,9 @@ struct Provider: Sendable {
                     return request
                 }
                 // Without its refresh token a session ends with its access token.
-                if try outcome(response, from: endpoint) == .unsupported, hint == tokens.first?.1 { isRevoked = false }
+                let outcome = try BrokerError.reading(
+                    from: HTTPRequest(url: endpoint).host, try RevocationOutcome(parsing: response))
+                if outcome == .unsupported, hint == tokens.first?.1 { isRevoked = false }
             } catch {
                 failure = failure ?? error.unquoting(token, registration.secret)
             }
@@ -173,14 +172,7 @@ struct Provider: Sendable {
         return isRevoked
     }
 
-    private func outcome(
-        _ response: HTTPResponse, from endpoint: String
-    ) throws(BrokerError) -> RevocationOutcome {
-        return try BrokerError.reading(from: HTTPRequest(url: endpoint).host, try RevocationOutcome(parsing: response))
-    }
-
-    /// True for a host that may receive the session's tokens: the token endpoint's or the issuer's. Discovered metadata
-    /// alone must not send refresh tokens to a new host.
+    /// True for the token endpoint's or the issuer's host: discovered metadata alone must not send tokens to a new one.
     func mayReceiveTokens(_ endpoint: String, of session: Session) throws(BrokerError) -> Bool {
         guard case .issuer(let issuer) = rules.endpoints else { return true }
         let origin = try WebURL.origin(of: endpoint)
@@ -212,7 +204,6 @@ struct Provider: Sendable {
             from: metadata.issuer ?? "the provider", try IDToken.verify(token, keys: keys, expecting: expected))
     }
 
-    /// Validates the ID token of a refresh response, see ``IDToken/judge(refreshed:keys:expecting:)``.
     private func judge(
         _ token: Secret, _ metadata: ProviderMetadata, _ expected: IDTokenExpectations
     ) async throws(BrokerError) -> Result<IDToken, OAuthError> {
@@ -222,12 +213,10 @@ struct Provider: Sendable {
             try IDToken.judge(refreshed: token, keys: keys, expecting: expected))
     }
 
-    /// The keys that an ID token is to be verified with.
-    func keysForIDToken(
-        _ token: Secret, _ metadata: ProviderMetadata
-    ) async throws(BrokerError) -> JSONWebKeySet {
+    func keysForIDToken(_ token: Secret, _ metadata: ProviderMetadata) async throws(BrokerError) -> JSONWebKeySet {
         guard let address = metadata.jwksURI else {
-            throw .misconfigured(.oauth(.noKeys))
+            throw .misconfigured(
+                .stated("The provider's metadata names no jwks_uri, so its ID tokens cannot be checked."))
         }
         return try await keys(at: address, for: token)
     }
@@ -253,7 +242,7 @@ struct Provider: Sendable {
         if let subject = session.subject {
             guard let stated = userinfo.subject else { return }
             guard Session.isSame(stated, subject) else {
-                throw .provider(.invalidResponse(.oauth(.userinfoOfOtherUser(host: request.host))))
+                throw .provider(.invalidResponse(.stated("The userinfo of \(request.host) is about another user.")))
             }
         }
         session.subject = userinfo.subject
@@ -267,12 +256,11 @@ struct Provider: Sendable {
         guard let token = Userinfo.signedToken(in: response) else {
             return try Userinfo(parsing: response, subject: nil, dialect: metadata.userinfoDialect)
         }
-        guard let address = metadata.jwksURI, let issuer = session.identity?.issuer ?? metadata.idTokenIssuer else {
-            // Without keys and an issuer it cannot be verified.
-            throw BrokerError.misconfigured(.oauth(.noKeys))
+        guard let issuer = session.identity?.issuer ?? metadata.idTokenIssuer else {
+            throw BrokerError.misconfigured(.stated("The issuer of the userinfo is not known."))
         }
         return try Userinfo(
-            verifying: token, keys: try await keys(at: address, for: token),
+            verifying: token, keys: try await keysForIDToken(token, metadata),
             expecting: IDTokenExpectations(
                 issuer: issuer, clientID: account.clientID, now: clock.now(),
                 allowedAlgorithms: metadata.allowedUserinfoAlgorithms))

@@ -25,16 +25,11 @@ actor ProviderDirectory: ProviderMemory {
     private let work: Work
     private let clock: BrokerClock
 
-    /// Endpoints change rarely; a longer time would keep outdated ones too long.
     private static let metadataLifetime: Duration = .seconds(3_600)
-
-    /// The timeout of a request that only confirms known metadata.
     private static let confirmationTimeout: Duration = .seconds(5)
     /// If the provider does not respond, its known metadata stay valid for this long.
     private static let confirmationPause: Duration = .seconds(900)
-
-    /// If an endpoint fails at a request that a caller asked for, the metadata are fetched again, but such failures
-    /// cause no second fetch within this time.
+    /// How long after a failed request of a caller further failures cause no second fetch.
     private static let doubtInterval: Duration = .seconds(60)
     /// The age of metadata that are fetched again after a refresh without a request. Such refreshes are repeated
     /// without a user, so the time is longer to limit the load at the provider.
@@ -97,7 +92,6 @@ actor ProviderDirectory: ProviderMemory {
         metadata[key]?.askedAt = clock.bootInstant
     }
 
-    /// Fetches all metadata again before their next use. The known ones are used while a provider does not respond.
     func configurationChanged() {
         for key in metadata.keys { metadata[key]?.fetchedAt = nil }
         habits = [:]
@@ -132,9 +126,6 @@ actor ProviderDirectory: ProviderMemory {
         secrets[name] = nil
     }
 
-    /// Called when an endpoint of the issuer's metadata has failed. The metadata are fetched again before their next
-    /// use, unless that was done a short time ago.
-    ///
     /// - Parameter isRequested: true if a caller asked for what failed: a sign-in, or a refresh.
     func doubt(_ account: Account, issuer: String, isRequested: Bool) {
         let key = DocumentPlace(account.metadataAddress(of: issuer), account.trust)
@@ -180,7 +171,7 @@ actor ProviderDirectory: ProviderMemory {
         } catch {
             return (.failure(BrokerError(error, host: issuer)), nil)
         }
-        var failure = BrokerError.misconfigured(.oauth(.noMetadata))
+        var failure = BrokerError.misconfigured(.stated("The issuer has no metadata."))
         var isAbsent = account.oauth.mcp?.isOwnIssuer == true && known == nil
         for (place, var request) in requests.enumerated() where known == nil || known == place {
             request.limits.timeout = timeout
@@ -196,7 +187,7 @@ actor ProviderDirectory: ProviderMemory {
                     failure = BrokerError(error, host: request.host)
                     // The issuer of a preset cannot be changed in the account.
                     if account.configuredProvider == .oidc, case .invalid = error {
-                        failure = failure.adding(.oauth(.wrongIssuer))
+                        failure = failure.adding(.stated("Look at issuer of the account."))
                     }
                 }
                 if case .unavailable = error { return (.failure(failure), nil) }
@@ -227,7 +218,6 @@ actor ProviderDirectory: ProviderMemory {
         return known.map { first.completed(by: $0) } ?? first
     }
 
-    /// The provider's keys. `isStale`: no cached key fits the token, so fetch them again.
     func keys(of account: Account, at address: String, isStale: Bool) async throws(BrokerError) -> JSONWebKeySet {
         try await keys.value(at: DocumentPlace(address, account.trust), isStale: isStale) {
             [http] () throws(BrokerError) in
@@ -240,7 +230,6 @@ actor ProviderDirectory: ProviderMemory {
 }
 
 extension Account {
-    /// The key under which an issuer's metadata are cached. It is another one for an MCP server, because the discovery
-    /// URLs are tried in another order.
+    /// The key of an issuer's cached metadata: another one for an MCP server, whose discovery URLs have another order.
     fileprivate func metadataAddress(of issuer: String) -> String { oauth.mcp == nil ? issuer : "mcp \(issuer)" }
 }

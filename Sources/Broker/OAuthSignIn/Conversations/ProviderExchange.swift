@@ -2,9 +2,8 @@ internal import BrokerCore
 internal import OAuth
 internal import RingbackBase
 
-/// Exchanges a code for tokens (RFC 6749 section 4.1.3).
 extension Provider {
-    /// Exchanges a flow's code and validates the response. The result is a session that is not stored yet.
+    /// Exchanges a flow's code (RFC 6749 section 4.1.3) and validates the response. The session is not stored yet.
     func exchange(_ code: Secret, of flow: AuthorizationFlow) async throws(BrokerError) -> Session {
         let registration = try await registration(flow.metadata)
         let tokens = try await redeem(code, of: flow, registration)
@@ -45,7 +44,6 @@ extension Provider {
     }
 }
 
-/// What earlier responses show about a provider, if its metadata do not say it.
 extension Provider {
     /// Sends a request with the client's authentication. Where neither the configuration nor the metadata name a
     /// method, `client_secret_basic` is tried first. If the provider rejects the client, `client_secret_post` is tried
@@ -58,22 +56,17 @@ extension Provider {
     ) async throws(BrokerError) -> HTTPResponse {
         let response = try await account.send(build(registration), under: attempt, toProvider: http)
         guard let inForm = registration.withSecretInForm(by: rules, metadata), OAuthError.rejectsClient(in: response)
-        else {
-            return response
-        }
+        else { return response }
         let second = try await account.send(build(inForm), under: attempt, toProvider: http)
         guard !OAuthError.rejectsClient(in: second) else { return response }
         await directory.note(of: habitKey(metadata)) { $0.takesSecretInForm = true }
         return second
     }
 
-    /// The registration with the authentication method that worked in earlier requests, without fetching the secret
-    /// again.
+    /// The registration with the method that worked in earlier requests, without fetching the secret again.
     func adapted(_ registration: ClientRegistration, to metadata: ProviderMetadata) async -> ClientRegistration {
         guard let inForm = registration.withSecretInForm(by: rules, metadata), await habits(metadata).takesSecretInForm
-        else {
-            return registration
-        }
+        else { return registration }
         return inForm
     }
 
@@ -83,8 +76,7 @@ extension Provider {
         ProviderHabits.Key(tokenEndpoint: metadata.tokenEndpoint, clientID: account.clientID)
     }
 
-    /// After a failure at an endpoint of cached metadata, the metadata are fetched again before the next use: the
-    /// endpoint may have moved.
+    /// After a failure the endpoint may have moved: the metadata are fetched again before their next use.
     ///
     /// - Parameter isRequested: false for a request that is repeated without a caller.
     func doubt(_ error: BrokerError, isRequested: Bool = true) async {
@@ -98,7 +90,6 @@ extension Provider {
 }
 
 extension ClientRegistration {
-    /// The registration with `client_secret_post`; nil if the configuration or the metadata name the method.
     fileprivate func withSecretInForm(by rules: OAuthAccount, _ metadata: ProviderMetadata) -> ClientRegistration? {
         guard authentication == .clientSecretBasic, rules.clientAuthentication == nil,
             metadata.tokenEndpointAuthenticationMethods == nil
@@ -120,12 +111,10 @@ struct ProviderHabits: Sendable {
     var refusesPushes = false
 }
 
-/// Pushed authorization requests (RFC 9126).
 extension Provider {
-    /// Pushes the request if the provider supports or requires it; nil if the parameters are sent through the browser.
-    ///
-    /// If pushing is optional and fails for another reason than a rejected client, this request and later ones are sent
-    /// through the browser.
+    /// Pushes the request (RFC 9126) if the provider supports or requires it; nil if the parameters go through the
+    /// browser. If optional pushing fails, but not for a rejected client, this request and later ones go through the
+    /// browser.
     func push(
         _ authorization: AuthorizationRequest, _ metadata: ProviderMetadata, _ registration: ClientRegistration
     ) async throws(BrokerError) -> PushedPage? {
@@ -144,7 +133,13 @@ extension Provider {
             }
             isClientRefused = PushedAuthorization.rejectsClient(in: response)
             let host = HTTPRequest(url: endpoint).host
-            guard response.status != 403 || !response.body.isEmpty else { throw unexplainedError(by: host) }
+            // Some providers respond to a wrong client id, secret or redirect URI with an empty 403.
+            guard response.status != 403 || !response.body.isEmpty else {
+                let text =
+                    "\(host) rejected the pushed authorization request of \(account.name) without a reason (HTTP 403). "
+                    + "Compare client_id, the client's secret and redirect_uri with what is registered there."
+                throw .unusableSetting(UnusableSetting(.stated(text), setting: "client_id"))
+            }
             do throws(OAuthError) {
                 return PushedPage(reference: try PushedAuthorization(parsing: response), since: clock.bootInstant)
             } catch {
@@ -157,18 +152,11 @@ extension Provider {
             return nil
         }
     }
-
-    /// Some providers respond to a wrong client id, secret or redirect URI with an empty 403.
-    private func unexplainedError(by host: String) -> BrokerError {
-        .unusableSetting(
-            UnusableSetting(.oauth(.pushRefused(account.name, host: host)), setting: "client_id"))
-    }
 }
 
 /// A pushed request, which the browser opens by its reference.
 struct PushedPage: Sendable {
     let reference: PushedAuthorization
-    /// When the provider's response came.
     let since: BootInstant
 
     var life: PageLife { (since, .seconds(reference.expiresIn)) }

@@ -11,16 +11,12 @@ struct SignInEvidence: Sendable {
     var maxAge: Int?
 }
 
-/// Makes a session from a token response, for every method of sign-in. The session is not stored yet.
 extension Provider {
-    /// Validates the tokens and returns the session.
     func session(
         of tokens: TokenSet, at metadata: ProviderMetadata, askedFor scopes: [String], evidence: SignInEvidence
     ) async throws(BrokerError) -> Session {
         var session = try session(of: tokens, at: metadata, askedFor: scopes)
-        if scopes.contains("openid") {
-            try await adopt(tokens, into: &session, metadata, evidence)
-        }
+        if scopes.contains("openid") { try await adopt(tokens, into: &session, metadata, evidence) }
         try await addUserinfo(to: &session, metadata, tokens.accessToken)
         return session
     }
@@ -47,7 +43,7 @@ extension Provider {
         guard let idToken = tokens.idToken else {
             guard evidence.needsIDToken else { return }
             let host = HTTPRequest(url: metadata.tokenEndpoint).host
-            throw .provider(.invalidResponse(.oauth(.noIDToken(host: host))))
+            throw .provider(.invalidResponse(.stated("The token response of \(host) has no ID token.")))
         }
         var expected = expectations(metadata)
         expected.nonce = evidence.nonce
@@ -59,7 +55,6 @@ extension Provider {
     }
 }
 
-/// The claims of ID tokens and userinfo that a session keeps.
 extension Session {
     /// The claims that are shown to users, and `sub`.
     private static let shownClaims = [

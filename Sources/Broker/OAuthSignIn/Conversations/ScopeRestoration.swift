@@ -3,17 +3,14 @@ internal import OAuth
 internal import RingbackBase
 internal import SessionVault
 
-/// Restores the scope of a session after a request for a downscoped token. RFC 6749 section 6 says that a new refresh
-/// token has the scope of the one that was sent. Some providers issue one with the scope of the downscoped token
-/// instead, or reduce the scope of the one that was sent. A new refresh token is stored beside the previous one and
-/// sent at once with the whole scope.
+/// Restores the scope of a session after a request for a downscoped token. By RFC 6749 section 6 a new refresh token
+/// has the scope of the one that was sent; some providers reduce its scope, or that of the one that was sent. A new one
+/// is stored beside the previous one and sent at once with the whole scope.
 struct ScopeRestoration: Sendable {
-    /// The session's scopes.
     let whole: [String]
     /// The remaining scope if the provider's response does not state it.
     let rest: String
-    /// The request states the whole scope. Without a new refresh token it does not: a usual refresh shows whether the
-    /// session still has its scope.
+    /// The request states the whole scope. Without a new refresh token a usual refresh shows what the session has.
     let isStated: Bool
 
     /// Sends a refresh, with the whole scope if it is to be stated. If the provider rejects that, the request is sent
@@ -33,18 +30,14 @@ struct ScopeRestoration: Sendable {
 }
 
 extension Session {
-    /// What a refresh of the session's own token has to restore; nil if no downscoped token was requested since the
-    /// last one, or the whole scope is not known.
+    /// What a refresh of the own token has to restore; nil after no downscoped token, or with an unknown whole scope.
     func restoration(of token: Secret) -> ScopeRestoration? {
         guard let downscopedTo, token == refreshTokens.first, !scopes.isEmpty else { return nil }
         return ScopeRestoration(
             whole: scopes.map(String.init).sorted(), rest: downscopedTo, isStated: unvalidated != nil)
     }
 
-    /// Notes the session's scopes after a refresh.
-    ///
-    /// - Parameter known: what is known of the provider already.
-    /// - Returns: what the refresh has shown; nil if it showed nothing.
+    /// Notes the session's scopes after a refresh. Returns what it has shown of the provider; nil for nothing.
     mutating func noteScopes(
         of key: TokenKey, after held: Session, _ restoration: ScopeRestoration?, isRefused: Bool, known: ScopeKeeping?
     ) -> ScopeKeeping? {
@@ -107,7 +100,6 @@ struct ScopeKeepingRecord: Sendable {
         slot = VaultSlot(account: "providers", binding: metadata.tokenEndpoint, kind: .provider)
     }
 
-    /// Nil if no refresh has shown it yet.
     var known: ScopeKeeping? {
         get async {
             guard let text = (try? await vault.load(slot))?.text,
@@ -121,13 +113,12 @@ struct ScopeKeepingRecord: Sendable {
     func learn(_ shown: ScopeKeeping) async {
         let known = await known
         guard known != shown, known != .narrows else { return }
-        let record: JSON = .object(JSONObject([.init(ScopeKeepingRecord.member, .string(shown.rawValue))]))
+        let record: JSON = [ScopeKeepingRecord.member: .string(shown.rawValue)]
         try? await vault.store(Secret(bytes: record.serialized()), in: slot)
     }
 }
 
-/// A downscoped token without a request that could change the session: the session's access token is exchanged for one
-/// with fewer scopes (RFC 8693).
+/// A downscoped token without changing the session: its access token is exchanged for one with fewer scopes (RFC 8693).
 struct ScopeExchange: Sendable {
     private let provider: Provider
     private let metadata: ProviderMetadata

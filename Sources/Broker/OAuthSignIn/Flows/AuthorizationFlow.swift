@@ -22,10 +22,8 @@ struct AuthorizationFlow: Sendable {
     var scopes: [String] { authorization.scopes }
     /// The digest by which the flow is found. The time that a look-up by digest takes reveals nothing about the state.
     var key: [UInt8] { AuthorizationResponse.key(forState: authorization.state) }
-    /// What the browser opens.
     var authorizationURL: String { pushed.map { authorization.url(of: $0.reference) } ?? authorization.url() }
 
-    /// Makes the secrets of a new flow.
     init(
         at provider: Provider, request: SignInRequest, metadata: ProviderMetadata, redirectURI: String
     ) throws(BrokerError) {
@@ -37,10 +35,8 @@ struct AuthorizationFlow: Sendable {
             from: account.name.rawValue,
             try AuthorizationRequest(
                 endpoint: metadata.authorizationEndpoint, clientID: account.clientID, redirectURI: redirectURI,
-                scopes: scopes, state: RandomToken.base64URL(bits: 256),
-                nonce: source.map(AuthorizationFlow.digest),
-                codeChallenge: pkce.challenge, responseMode: rules.responseMode,
-                resource: rules.mcp?.resource,
+                scopes: scopes, state: RandomToken.base64URL(bits: 256), nonce: source.map(AuthorizationFlow.digest),
+                codeChallenge: pkce.challenge, responseMode: rules.responseMode, resource: rules.mcp?.resource,
                 additionalParameters: rules.parameters(of: request, for: scopes, at: account)))
         self.metadata = metadata
         self.redirectURI = redirectURI

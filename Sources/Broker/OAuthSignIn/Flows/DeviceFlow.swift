@@ -14,14 +14,12 @@ struct DeviceFlow: Sendable {
     /// Who issues the tokens, for an account at an MCP server.
     let mcp: MCPConnection?
     let authorization: DeviceAuthorization
-    /// When the codes were received.
     let receivedAt: BootInstant
     /// When the next polling request is due. The requests and the loop that waits share it.
     let pace: DevicePaceKeeper
     /// Random and never sent, so no callback can have it.
     let key = RandomToken.bytes(32)
 
-    /// What the user is shown.
     var shown: DeviceCode {
         DeviceCode(
             userCode: authorization.userCode, verificationURI: authorization.verificationURI,
@@ -68,7 +66,6 @@ extension DeviceFlow: AwaitedSignIn {
     }
 }
 
-/// A device flow's schedule, shared by its polling requests.
 final class DevicePaceKeeper: Sendable {
     private let schedule: Mutex<DeviceSchedule>
 
@@ -80,7 +77,6 @@ final class DevicePaceKeeper: Sendable {
     }
 }
 
-/// Polls the token endpoint (RFC 8628 section 3.4) at the allowed interval until the codes expire.
 extension OAuthProvider {
     /// Polls until the flow ends. When the codes have expired, polling stops, and the flow ends at its own deadline.
     /// While a request is in progress, it holds the flow's claim: an approval that arrives then is in time. A response
@@ -95,10 +91,9 @@ extension OAuthProvider {
         }
     }
 
-    /// Sends one polling request.
     func ask(_ device: DeviceFlow, of flow: Flow, in context: SignInContext) async throws(BrokerError) -> Redemption {
         // Do not request tokens that could not be stored. A locked vault may be unlocked before the code expires.
-        guard await canBeKept(in: context) else {
+        guard (try? await context.admitSession(provider.account.name)) != nil else {
             device.pace.answered(.pending, at: provider.clock.bootInstant)
             return .waiting(nil)
         }
@@ -109,18 +104,8 @@ extension OAuthProvider {
         case .granted(let response): return .session(try await provider.session(of: response, device), flow.opening)
         }
     }
-
-    private func canBeKept(in context: SignInContext) async -> Bool {
-        do throws(BrokerError) {
-            try await context.admitSession(provider.account.name)
-            return true
-        } catch {
-            return false
-        }
-    }
 }
 
-/// The requests of a sign-in on another device (RFC 8628): for the codes, then for the tokens.
 extension Provider {
     /// Requests the device code and the user code.
     ///
@@ -128,7 +113,9 @@ extension Provider {
     func authorizeDevice(_ request: SignInRequest) async throws(BrokerError) -> DeviceFlow {
         let metadata = try await metadata()
         guard let endpoint = metadata.deviceAuthorizationEndpoint else {
-            throw .methodUnsupported(noDevices, method: "device")
+            let isConfigured = if case .fixed = rules.endpoints { true } else { false }
+            let reason = Reason.oauth(.noDeviceEndpoint(account.name, isConfigured: isConfigured))
+            throw .methodUnsupported(reason, method: "device")
         }
         let scopes = request.scopes ?? account.scopes
         try check(metadata, for: scopes, by: .device)
@@ -152,15 +139,8 @@ extension Provider {
         }
     }
 
-    private var noDevices: Reason {
-        let isConfigured = if case .fixed = rules.endpoints { true } else { false }
-        return .oauth(.noDeviceEndpoint(account.name, isConfigured: isConfigured))
-    }
-
-    /// Asks once whether the user has approved.
-    ///
-    /// - Throws: an error that ends the polling, such as one by which the user declined. No connection, no response and
-    ///   "later" are returned as events.
+    /// Asks once whether the user has approved. Throws an error that ends the polling. No connection, no response and
+    /// "later" are returned as events.
     func ask(_ flow: DeviceFlow) async throws(BrokerError) -> DeviceTokenResponse {
         var registration = flow.registration
         if registration.authentication == .privateKeyJWT {
@@ -185,7 +165,6 @@ extension Provider {
         }
     }
 
-    /// An event for errors without a usable response; other errors are thrown again.
     private static func silence(_ error: BrokerError) throws(BrokerError) -> DevicePace.Event {
         switch error {
         case .provider(.unreachable), .provider(.untrusted), .provider(.wrongScheme):
@@ -197,8 +176,7 @@ extension Provider {
         }
     }
 
-    /// The session after the user's approval. The response belongs to our own request, so no nonce is needed. An ID
-    /// token, if there is one, is validated.
+    /// The session after the approval. The response belongs to our own request, so no nonce is needed.
     func session(of response: TokenResponse, _ flow: DeviceFlow) async throws(BrokerError) -> Session {
         let tokens: TokenSet
         do throws(OAuthError) {
@@ -222,17 +200,16 @@ extension BrokerError {
         // The second code is used by Microsoft.
         case "access_denied", "authorization_declined": self = .accessDenied(account)
         case "expired_token":
-            self = .flowExpired(.oauth(.deviceCodeExpired(account, host: host)))
+            let text = "The sign-in of \(account) was not finished in time: \(host) reports that its code has expired."
+            self = .flowExpired(.stated(text))
         default: self.init(error, host: host)
         }
     }
 }
 
-/// When a device flow sends its polling requests. A value without a clock; callers pass the time. Instants are since
-/// boot, including suspended time: setting the clock does not change them, and after a suspension one request is due,
-/// not many.
+/// When a device flow sends its polling requests. Callers pass the time since boot: setting the clock changes nothing,
+/// and after a suspension one request is due, not many.
 struct DeviceSchedule: Sendable, Equatable {
-    /// What to do now.
     enum Step: Sendable, Equatable {
         /// Sleep for at most this long, then call `step` again.
         case sleep(Duration)
@@ -243,16 +220,11 @@ struct DeviceSchedule: Sendable, Equatable {
 
     private var pace: DevicePace
     private(set) var due: BootInstant
-    /// When the codes expire.
     let end: BootInstant
 
     /// Timers do not count the time that the machine is suspended.
     private static let longestSleep: Duration = .seconds(30)
 
-    /// - Parameters:
-    ///   - interval: between two polling requests.
-    ///   - life: the lifetime of the codes.
-    ///   - receivedAt: when the codes were received.
     init(interval: Duration, life: Duration, receivedAt: BootInstant) {
         pace = DevicePace(interval: interval)
         due = receivedAt + pace.pause
@@ -265,7 +237,6 @@ struct DeviceSchedule: Sendable, Equatable {
         return now > due ? .ask : .sleep(min(due - now + .milliseconds(1), DeviceSchedule.longestSleep))
     }
 
-    /// Notes the result of a polling request and schedules the next.
     mutating func answered(_ event: DevicePace.Event, at now: BootInstant) {
         pace.note(event)
         due = now + pace.pause

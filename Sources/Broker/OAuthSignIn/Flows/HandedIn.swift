@@ -21,43 +21,37 @@ extension OAuthProvider {
     /// other session is known only afterwards.
     func takeOver(_ request: SignInRequest, in context: SignInContext) async throws(BrokerError) -> Beginning {
         guard let token = (request.details as? HandedInSession)?.refreshToken else {
-            throw .invalid(field: "refresh_token", reason: .oauth(.noTokenHandedIn))
+            throw .invalid(
+                field: "refresh_token", reason: .stated("missing: a session that is passed to Ringback consists of it"))
         }
         let name = provider.account.name
-        guard await context.sessions.held(name) == nil || request.switchesSubject else {
-            throw .conflict(.oauth(.signedInAlready(name)))
-        }
+        let taken = Reason.stated("\(name) is signed in already. Sign out first, or switch the user.")
+        guard await context.sessions.held(name) == nil || request.switchesSubject else { throw .conflict(taken) }
         let metadata = try await provider.metadata()
         try provider.check(metadata, for: provider.account.scopes, by: .session)
         let provider = provider
         try await context.open(of: provider.account, isEphemeral: false, subject: nil) { attempt throws(BrokerError) in
             // A sign-in may have ended meanwhile.
-            guard await context.sessions.held(name) == nil || request.switchesSubject else {
-                throw .conflict(.oauth(.signedInAlready(name)))
-            }
-            let taken = try await provider.session(handedIn: token, under: attempt, metadata) { session in
+            guard await context.sessions.held(name) == nil || request.switchesSubject else { throw .conflict(taken) }
+            let handed = try await provider.session(handedIn: token, under: attempt, metadata) { session in
                 context.endUnheld(session, of: provider.account)
             }
-            let opening = SessionOpening(switchesSubject: request.switchesSubject, notice: taken.problem)
-            return (taken.session, opening)
+            let opening = SessionOpening(switchesSubject: request.switchesSubject, notice: handed.problem)
+            return (handed.session, opening)
         }
         return .done
     }
 }
 
-/// A session that was refreshed once.
 private struct TakenSession {
     let session: Session
-    /// Why nothing in the response could be validated yet. Then the session has no access token, and a later refresh
-    /// validates it.
+    /// Why nothing could be validated yet: without an access token, a later refresh validates it.
     var problem: BrokerError?
 }
 
 extension Provider {
-    /// Refreshes with the given refresh token (RFC 6749 section 6) and returns the session.
-    ///
-    /// The refresh token may be spent after this, so a new one is never dropped: it is part of the session, or it is
-    /// ended at the provider.
+    /// Refreshes with the given token (RFC 6749 section 6). It may be spent then, so a new one is never dropped: it is
+    /// part of the session, or ended at the provider.
     fileprivate func session(
         handedIn token: Secret, under attempt: RefreshAttempt, _ metadata: ProviderMetadata,
         ending end: (Session) -> Void
@@ -69,7 +63,8 @@ extension Provider {
                 registration: try await registration(metadata), because: .requested)
         } catch {
             guard error.provesDeadGrant else { throw error }
-            throw .invalid(field: "refresh_token", reason: .oauth(.handedInTokenRefused))
+            let text = "the provider does not accept it for this client; nothing was stored"
+            throw .invalid(field: "refresh_token", reason: .stated(text))
         }
         let tokens: TokenSet
         do throws(OAuthError) {

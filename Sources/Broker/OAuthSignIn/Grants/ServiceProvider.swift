@@ -49,14 +49,19 @@ struct ServiceProvider: SignInProvider {
         let account = provider.account
         guard request.method == .browser else {
             throw .methodUnsupported(
-                .oauth(.serviceHasNoMethod(account.name, grant: grant.word, method: request.method)))
+                .stated(
+                    "\(account.name) is a service (\(grant.word)): it needs no sign-in, and has no method "
+                        + "“\(request.method)”."))
         }
         let stated = [
             ("scopes", request.scopes != nil), ("params", !request.parameters.isEmpty),
             ("callback_port", request.callbackPort != nil),
         ]
         if let field = stated.first(where: \.1)?.0 {
-            throw .invalid(field: field, reason: .oauth(.serviceIsConfigured(account.name, grant: grant.word)))
+            let text =
+                "\(account.name) is a service (\(grant.word)): it needs no sign-in, and its configuration says what it "
+                + "asks for"
+            throw .invalid(field: field, reason: .stated(text))
         }
         return request
     }
@@ -66,17 +71,14 @@ struct ServiceProvider: SignInProvider {
     func redeem(
         _ proof: Proof, of flow: Flow, in context: SignInContext
     ) async throws(RedemptionFailure) -> Redemption {
-        throw RedemptionFailure(.conflict(.oauth(.serviceHasNoSignIn(provider.account.name))))
+        throw RedemptionFailure(.conflict(.stated("\(provider.account.name) is a service, which has no sign-in.")))
     }
 }
 
-/// The token request of a service.
 extension ServiceProvider {
-    /// Fetches a token. Scopes, audience and resource that the key does not set are as configured.
+    /// Fetches a token. What the key does not set is as configured. A refresh token in the response is not stored (RFC
+    /// 6749 section 4.4.3). `origin` is the token endpoint's, to which a revocation may be sent.
     ///
-    /// A refresh token in the response is not stored (RFC 6749 section 4.4.3): the same request gives the next token.
-    ///
-    /// - Returns: also the origin of the token endpoint, to which a revocation may be sent.
     private func fetch(
         _ key: TokenKey, because reason: RefreshReason
     ) async throws(BrokerError) -> (token: AccessToken, issuer: String, origin: String) {
@@ -87,7 +89,7 @@ extension ServiceProvider {
         let request = grant.type.request(
             assertion, of: grant.subjectType, scope: scopes, audience: key.audience ?? grant.audience,
             resource: key.resource ?? grant.resource, registration: registration, endpoint: metadata.tokenEndpoint)
-        guard let request else { throw .misconfigured(.oauth(.serviceHasNoAssertion(provider.account.name))) }
+        guard let request else { throw .misconfigured(.stated("\(provider.account.name) has no assertion_file.")) }
         let tokens: TokenSet
         do throws(BrokerError) {
             let response = try await provider.account.send(request, toProvider: provider.http)
@@ -116,8 +118,7 @@ extension BrokerError {
         return .serviceRefused(account.name, code: code, message: message)
     }
 
-    /// True for an error about the scope, audience or resource of a downscoped request. It says nothing about the
-    /// account (RFC 6749 section 5.2, RFC 8693 section 2.2.2).
+    /// True for an error about the scope, audience or resource alone (RFC 6749 section 5.2, RFC 8693 section 2.2.2).
     var concernsRequestAlone: Bool {
         guard case .serviceRefused(_, let code, _) = self else { return false }
         return ["invalid_scope", "invalid_target", "invalid_request", "access_denied"].contains(code)
@@ -127,15 +128,13 @@ extension BrokerError {
 /// How an account gets tokens without a user (RFC 6749 section 4.4, RFC 7522, RFC 7523, RFC 8693). Such an account is
 /// signed in by its configuration alone. The vault stores nothing for it; after a restart its tokens are fetched again.
 public struct ServiceGrant: Sendable {
-    /// Where the assertion, or the subject token, is read from. It is read at every use, since a platform may replace
-    /// it at any time.
+    /// Where the assertion or subject token is read from, at every use: a platform may replace it at any time.
     public struct AssertionSource: Sendable {
         public let fetch: @Sendable () async throws(BrokerError) -> Assertion
         public init(fetch: @escaping @Sendable () async throws(BrokerError) -> Assertion) { self.fetch = fetch }
     }
 
     public let type: ServiceGrantType
-    /// The type of the assertion, for a token exchange.
     public let subjectType: ExchangedTokenType
     /// Nil for client credentials.
     public let assertion: AssertionSource?
@@ -143,7 +142,6 @@ public struct ServiceGrant: Sendable {
     public let assertionPlace: String?
     /// The audience of the account's own token; callers may name others.
     public let audience: String?
-    /// The resource (RFC 8707) of the account's own token.
     public let resource: String?
 
     public init(
@@ -158,19 +156,16 @@ public struct ServiceGrant: Sendable {
         self.resource = resource
     }
 
-    /// The name of the grant in the configuration.
     public var word: String { type.rawValue }
 }
 
 extension AccountView {
-    /// The name of the grant in the configuration, for an account that gets tokens without a user; nil where users sign
-    /// in.
+    /// The name of the grant in the configuration; nil where users sign in.
     public var grant: String? { (kind as? OAuthAccount)?.grant?.word }
 }
 
 extension Session {
-    /// The session of a service. It exists because the account is configured, and has no tokens until a caller asks for
-    /// one.
+    /// The session of a service has no tokens until a caller asks for one.
     static func ofService(_ account: Account, by clock: BrokerClock) -> Session {
         var session = Session(
             scope: account.scopes.isEmpty ? nil : account.scopes.joined(separator: " "),

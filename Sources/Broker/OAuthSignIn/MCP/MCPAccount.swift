@@ -7,7 +7,6 @@ public struct MCPAccount: Sendable {
     public let server: MCPServer
     /// The only issuer whose tokens are accepted; nil for the first one that the server names.
     public var issuer: String?
-    /// The URL of our client-id metadata document; nil if there is none.
     public var clientMetadataURL: String?
     /// False for a server that refuses the parameter `resource`.
     public var sendsResource = true
@@ -44,8 +43,7 @@ extension MCPAccount: AccountKind {
 extension MCPAccount {
     fileprivate static let bindingWord = "mcp"
 
-    /// The account that a session's binding describes, without its settings; nil for the binding of another kind of
-    /// account.
+    /// The account that a session's binding describes, without its settings; nil for another kind.
     init?(_ binding: SessionBinding) {
         let words = binding.provider.split(separator: " ").map(String.init)
         guard words.count == 2 || words.count == 3, words[0] == MCPAccount.bindingWord,
@@ -77,29 +75,24 @@ extension Account {
     }
 }
 
-/// The issuer of the tokens for an MCP server, and the client. They are found at a sign-in and stored with its session.
-/// All requests of the session use them, even if the server announces another issuer later. So a token of one issuer is
-/// never sent to another one.
+/// The issuer of the tokens for an MCP server, and the client, as a sign-in found them. All requests of the session use
+/// them, even if the server announces another issuer later: a token is never sent to another issuer.
 struct MCPConnection: Sendable, Equatable {
-    /// The name of the session's attachment.
     static let name = "mcp"
 
     let server: MCPServer
     let issuer: String
     /// Empty while it is not chosen yet.
     var clientID = ""
-    /// Nil if the account's settings decide.
     var authentication: ClientAuthentication?
     /// The vault has a secret that the issuer gave this client.
     var hasRegisteredSecret = false
-    /// The scopes that were requested.
     var scopes: [String] = []
     /// Sent as `resource` (RFC 8707); nil for a server that refuses the parameter.
     var resource: String?
     /// The network that the MCP server is in.
     let peer: PeerPlace
-    /// The server has no protected-resource metadata, so it is its own authorization server (MCP revision 2025-03-26),
-    /// perhaps one without metadata.
+    /// The server is its own authorization server (MCP revision 2025-03-26), perhaps without metadata.
     var isOwnIssuer = false
 
     /// True for a host other than the MCP server's, which only documents name. It must not resolve to an address in the
@@ -109,22 +102,17 @@ struct MCPConnection: Sendable, Equatable {
     /// True if the server was not on this machine at the sign-in.
     var isOutside: Bool { peer == .elsewhere || peer == .privateNetwork }
 
-    /// What the session keeps.
     var attachment: SessionAttachment {
-        var facts = JSONObject([
-            .init("issuer", .string(issuer)), .init("client_id", .string(clientID)),
-            .init("requested_scopes", .array(scopes.map { .string($0) })),
-            .init("has_registered_secret", .bool(hasRegisteredSecret)), .init("network", .string(peer.rawValue)),
+        SessionAttachment(facts: [
+            "issuer": issuer, "client_id": clientID, "requested_scopes": scopes,
+            "has_registered_secret": hasRegisteredSecret, "network": peer.rawValue,
+            "token_endpoint_auth_method": authentication?.rawValue, "resource": resource,
+            "own_issuer": isOwnIssuer ? true : nil,
         ])
-        facts["token_endpoint_auth_method"] = authentication.map { .string($0.rawValue) }
-        facts["resource"] = resource.map { .string($0) }
-        if isOwnIssuer { facts["own_issuer"] = true }
-        return SessionAttachment(facts: facts)
     }
 }
 
 extension MCPConnection {
-    /// The connection of a session; nil for a session of another kind of account.
     init?(of session: Session, at server: MCPServer) {
         guard let facts = session.attachments[MCPConnection.name]?.facts, let issuer = facts["issuer"]?.string,
             let clientID = facts["client_id"]?.string
@@ -153,27 +141,24 @@ extension Account {
     }
 }
 
-/// How to reach an account's MCP server, for a program that passes its traffic on: with the same settings as the
-/// daemon.
+/// How to reach an account's MCP server with the daemon's settings, for a program that passes its traffic on.
 public struct MCPServerAccess: Sendable {
     public let url: WebURL
     public let trust: ServerTrust
     public let route: HTTPRoute
-    /// Added to every request.
     public let headers: [(String, String)]
     /// At the sign-in the server was on another machine, so its name must not lead to this one.
     public let isOutside: Bool
-    /// False if requests have no token.
     public let needsSignIn: Bool
 }
 
 extension Broker {
-    /// The MCP server of an account.
-    ///
     /// - Throws: `accountNotFound`; `methodUnsupported` for an account that is not at an MCP server.
     public func mcpServer(_ name: AccountName) async throws(BrokerError) -> MCPServerAccess {
         let account = try await signInContext.sessions.account(name)
-        guard let kind = account.kind as? MCPAccount else { throw .methodUnsupported(.oauth(.notMCP(name))) }
+        guard let kind = account.kind as? MCPAccount else {
+            throw .methodUnsupported(.stated("\(name) is not an account at an MCP server."))
+        }
         let held = await signInContext.sessions.held(name).flatMap { MCPConnection(of: $0, at: kind.server) }
         return MCPServerAccess(
             url: kind.server.url, trust: account.trust, route: account.route, headers: account.headers,

@@ -10,16 +10,13 @@ struct MCPClients: Sendable {
     let kind: MCPAccount
     let tools: ProviderTools
 
-    /// A client for a sign-in, and where its callback arrives.
     struct Choice: Sendable {
         var connection: MCPConnection
-        /// Nil for the default.
         var redirectURI: String?
         /// True for a client that was registered automatically, and could be again.
         var isRegistered = false
     }
 
-    /// How an account gets its client at an issuer.
     func way(at announcement: MCPAnnouncement) -> OAuthReason.MCPClientWay {
         let metadata = announcement.metadata
         if !account.clientID.isEmpty { return .configured }
@@ -67,28 +64,25 @@ struct MCPClients: Sendable {
             choice.redirectURI = client.redirectURI
             choice.isRegistered = true
         case .none:
-            throw .misconfigured(
-                .oauth(
-                    .mcpNeedsClient(account.name, issuer: announcement.connection.issuer, document(at: announcement))))
+            let issuer = announcement.connection.issuer
+            throw .misconfigured(.oauth(.mcpNeedsClient(account.name, issuer: issuer, document(at: announcement))))
         }
         return choice
     }
 
     // MARK: Registrations
 
-    /// - Parameter former: the client that cannot be used. If another host has replaced it meanwhile, its client is used.
+    /// - Parameter former: the client that cannot be used. If another host has replaced it, that host's client is used.
     private func register(
         _ announcement: MCPAnnouncement, _ scopes: [String], instead former: MCPClientRecord.Client?,
         in context: SignInContext
     ) async throws(BrokerError) -> MCPClientRecord.Client {
-        // The redirect URI is registered with its port: many MCP servers compare it byte for byte, unlike RFC 8252
-        // section 7.3.
+        // With its port: many MCP servers compare it byte for byte, unlike RFC 8252 section 7.3.
         let redirectURI = try await context.openRedirect(account.redirectURI, of: account.name)
         await context.closeRedirect(redirectURI, of: account.name)
         var order = RegistrationOrder(
             account: account.name, issuer: announcement.connection.issuer,
-            // All scopes that a later sign-in may need: some servers give a client only those that it was registered
-            // with.
+            // All that a later sign-in may need: some servers give a client only those that it was registered with.
             scopes: ScopeList.union(scopes, announcement.scopesSupported), trust: account.trust)
         order.redirectURI = redirectURI
         order.authentication = kind.rules.clientAuthentication?.rawValue ?? announcement.metadata.preferredSecretMethod
@@ -121,23 +115,19 @@ struct MCPClients: Sendable {
     }
 
     private var turns: RegistrationTurns { tools.memory() }
-
     private var registrar: Registrar { Registrar(tools) }
 
-    /// The registrations in the vault.
     func record() async throws(BrokerError) -> MCPClientRecord {
         let slot = MCPClientRecord.slot(account)
         let entry = try await BrokerError.mapping { () throws(VaultError) in try await tools.vault.load(slot) }
         return entry.flatMap { MCPClientRecord(decoding: $0.text) } ?? MCPClientRecord()
     }
 
-    /// True if the connection's client was registered automatically, and could be again.
     func isRegistered(_ connection: MCPConnection) -> Bool {
         account.clientID.isEmpty && connection.clientID != kind.clientMetadataURL
     }
 
-    /// The issuer may not know the connection's client any more: the next sign-in there registers another one. Sessions
-    /// keep the client that they are sealed with.
+    /// The issuer may not know the client any more: the next sign-in there registers another one. Sessions keep theirs.
     func replaceClient(of connection: MCPConnection) async {
         guard isRegistered(connection), let turn = try? await turns.wait(account.name) else { return }
         defer { turn() }
@@ -163,18 +153,12 @@ struct MCPClients: Sendable {
         }
         guard error.disownsClient else { return error }
         await replaceClient(of: connection)
-        let (code, message): (String?, String?) =
-            switch error {
-            case .provider(.refused(let code, let message)): (code, message)
-            case .provider(.unexplained(_, _, let message)): (nil, message)
-            default: (nil, nil)
-            }
+        let (code, message) = error.statedByProvider ?? (nil, nil)
         return isRefresh
             ? .refreshRefused(account.name, host: host, .client(code: code, message: message))
             : .clientForgotten(account.name, host: host, code: code, message: message)
     }
 
-    /// Changes the record, in the account's turn of registrations.
     private func change(_ change: @Sendable (inout MCPClientRecord) -> Void) async throws(BrokerError) {
         try await registrar.records.change(MCPClientRecord.slot(account)) { text in
             var record = text.flatMap { MCPClientRecord(decoding: $0) } ?? MCPClientRecord()
@@ -183,9 +167,8 @@ struct MCPClients: Sendable {
         }
     }
 
-    /// Deletes all registrations of the account, at their issuers and in the vault.
-    ///
-    /// - Returns: the latest one, and whether every issuer deleted its client; nil if there is none.
+    /// Deletes all registrations of the account, at their issuers and in the vault. Returns the latest one, and whether
+    /// every issuer deleted its client; nil if there is none.
     func deleteAll() async throws(BrokerError) -> (issuer: String, clientID: String, isTold: Bool)? {
         let record = try await record()
         guard let latest = record.clients.last else { return nil }
@@ -208,7 +191,6 @@ struct MCPClients: Sendable {
         }
     }
 
-    /// Deletes a registration at its issuer, and then in the vault. True if the issuer deleted it.
     private func delete(_ client: MCPClientRecord.Client) async throws(BrokerError) -> Bool {
         var connection = MCPConnection(
             server: kind.server, issuer: client.issuer, resource: nil,
@@ -228,14 +210,11 @@ struct MCPClients: Sendable {
 }
 
 extension ProviderMetadata {
-    /// The authentication method with a secret that the issuer lists first; nil if the issuer accepts clients without a
-    /// secret, or lists no methods. Some issuers accept the other methods only at the token endpoint, not for a
-    /// revocation.
+    /// The method with a secret that the issuer lists first; nil if it accepts clients without a secret or lists none.
+    /// Some issuers accept the others at the token endpoint only, not for a revocation.
     fileprivate var preferredSecretMethod: String? {
         guard let listed = tokenEndpointAuthenticationMethods, !listed.contains(ClientAuthentication.none.rawValue)
-        else {
-            return nil
-        }
+        else { return nil }
         let ways: [ClientAuthentication] = [.clientSecretBasic, .clientSecretPost]
         return listed.first { ways.map(\.rawValue).contains($0) }
     }
@@ -245,20 +224,23 @@ extension BrokerError {
     /// What a provider says that refuses the parameter `resource` (RFC 8707); nil for another error. Some send
     /// `invalid_target`, others another code and a text that names the parameter, such as Entra.
     var refusalOfResource: String? {
-        let (code, message): (String?, String?)
-        switch self {
-        case .provider(.refused(let stated, let text)): (code, message) = (stated, text)
-        case .provider(.unexplained(_, _, let text)): (code, message) = (nil, text)
-        default: return nil
-        }
+        guard let (code, message) = statedByProvider else { return nil }
         let isNamed = message.map(OAuthError.namesResourceParameter) ?? false
         guard code == "invalid_target" || isNamed else { return nil }
         return [code, message].compactMap(\.self).joined(separator: ": ")
     }
+
+    /// Nil for an error that is not a refusal of the provider.
+    fileprivate var statedByProvider: (code: String?, message: String?)? {
+        switch self {
+        case .provider(.refused(let code, let message)): (code, message)
+        case .provider(.unexplained(_, _, let message)): (nil, message)
+        default: nil
+        }
+    }
 }
 
 extension OAuthError {
-    /// True for a text about the parameter `resource`.
     static func namesResourceParameter(_ text: String) -> Bool {
         let text = text.lowercased()
         let words = [
@@ -283,12 +265,10 @@ struct MCPClientRecord: Sendable, Equatable {
         let redirectURI: String
         /// The account's own redirect URI at that time; nil for the default.
         let template: String?
-        /// The scopes that the client was registered with; empty if none were stated.
         let scopes: [String]
         /// No sign-in uses it any more. It is kept until it is deleted at its issuer, since a session may still use it.
         var isReplaced = false
 
-        /// True if a sign-in may use this client.
         func fits(_ redirectURI: String?, _ scopes: [String]) -> Bool {
             (template == redirectURI || self.redirectURI == redirectURI)
                 && (self.scopes.isEmpty || Set(scopes).isSubset(of: self.scopes))
@@ -304,17 +284,14 @@ struct MCPClientRecord: Sendable, Equatable {
         VaultSlot(account: account.name.rawValue, binding: account.binding.text, kind: .registration)
     }
 
-    /// The client of the next sign-in at the issuer.
     func client(at issuer: String) -> Client? { clients.last { $0.issuer == issuer && !$0.isReplaced } }
 
-    /// Adds a client, which replaces the issuer's former one.
     mutating func add(_ client: Client) {
         remove(client.issuer, client.clientID)
         replace(client.issuer)
         clients.append(client)
     }
 
-    /// Marks the issuer's clients as replaced: no sign-in uses them any more.
     mutating func replace(_ issuer: String) {
         for place in clients.indices where clients[place].issuer == issuer { clients[place].isReplaced = true }
     }
@@ -323,7 +300,6 @@ struct MCPClientRecord: Sendable, Equatable {
         clients.removeAll { $0.issuer == issuer && $0.clientID == clientID }
     }
 
-    /// Nil if the text is not such a record, or is one of a newer version.
     init?(decoding text: Secret) {
         guard let json = try? JSON(parsing: text.revealedBytes()),
             json["mcp_version"]?.integer == MCPClientRecord.version, let members = json["clients"]?.array
@@ -342,18 +318,15 @@ struct MCPClientRecord: Sendable, Equatable {
     }
 
     func encoded() -> Secret {
-        let members = clients.map { client -> JSON in
-            var member = JSONObject([
-                .init("issuer", .string(client.issuer)), .init("client_id", .string(client.clientID)),
-                .init("token_endpoint_auth_method", .string(client.authentication.rawValue)),
-                .init("has_secret", .bool(client.hasSecret)), .init("redirect_uri", .string(client.redirectURI)),
-                .init("scopes", .array(client.scopes.map { .string($0) })),
-            ])
-            member["template"] = client.template.map { .string($0) }
-            if client.isReplaced { member["replaced"] = true }
-            return .object(member)
+        let members = clients.map { client -> JSONObject in
+            [
+                "issuer": client.issuer, "client_id": client.clientID,
+                "token_endpoint_auth_method": client.authentication.rawValue, "has_secret": client.hasSecret,
+                "redirect_uri": client.redirectURI, "scopes": client.scopes, "template": client.template,
+                "replaced": client.isReplaced ? true : nil,
+            ]
         }
-        let record: JSON = ["mcp_version": .integer(MCPClientRecord.version), "clients": .array(members)]
-        return Secret(bytes: record.serialized())
+        let record: JSONObject = ["mcp_version": MCPClientRecord.version, "clients": members]
+        return Secret(bytes: JSON.object(record).serialized())
     }
 }

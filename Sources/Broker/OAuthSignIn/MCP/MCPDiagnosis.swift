@@ -21,11 +21,10 @@ struct MCPDiagnosis: Sendable {
         guard let response else { return Diagnosis(findings) }
         guard kind.needsSignIn else {
             if response.status == 401 {
-                findings.append(
-                    Finding(
-                        .provider, .wrong, .oauth(.mcpNeedsSignIn(account.name, host: server.url.place)),
-                        .configuration,
-                        setting: "sign_in"))
+                let text =
+                    "\(server.url.place) demands a token, and \(account.name) has sign_in = false. Remove that, and "
+                    + "sign in."
+                findings.append(Finding(.provider, .wrong, .stated(text), .configuration, setting: "sign_in"))
             }
             return Diagnosis(findings, awaitsCallbacks: false)
         }
@@ -49,14 +48,9 @@ struct MCPDiagnosis: Sendable {
         let clients = MCPClients(account: account, kind: kind, tools: tools)
         let issuer = announcement.connection.issuer
         let way = clients.way(at: announcement)
-        var findings = [
-            Finding(
-                .discovery, .ok,
-                .oauth(
-                    .mcpAnnounces(
-                        host: kind.server.url.place, issuer: issuer, client: way,
-                        scopes: announcement.usualScopes)))
-        ]
+        let announced = OAuthReason.mcpAnnounces(
+            host: kind.server.url.place, issuer: issuer, client: way, scopes: announcement.usualScopes)
+        var findings = [Finding(.discovery, .ok, .oauth(announced))]
         if way == .none {
             let document = clients.document(at: announcement)
             let setting =
@@ -76,8 +70,7 @@ struct MCPDiagnosis: Sendable {
         return findings
     }
 
-    /// Whether the server accepts the token of the session, by the request with which a bridge begins. Nil for a token that
-    /// has expired: it is refreshed before it is sent.
+    /// Whether the server accepts the session's token, by a bridge's first request. Nil for one that has expired.
     private func tokenFinding() async -> Finding? {
         let server = kind.server
         guard let session, let connection = MCPConnection(of: session, at: server), let token = session.tokens[.own],
@@ -93,8 +86,7 @@ struct MCPDiagnosis: Sendable {
             _ = try? await account.send(end, under: nil, at: connection, over: tools.http)
         }
         if response.status == 401 {
-            return Finding(
-                .provider, .wrong, .oauth(.mcpRefusesToken(account.name, host: host)), .signInNeeded)
+            return Finding(.provider, .wrong, .oauth(.mcpRefusesToken(account.name, host: host)), .signInNeeded)
         }
         if response.status == 403, let challenge = BearerChallenge(in: response.fields), challenge.demandsScopes {
             let scopes = ScopeList.union(connection.scopes, challenge.scopes)
@@ -132,8 +124,8 @@ struct MCPDiagnosis: Sendable {
             asked.redirectURI = account.redirectURI ?? ClientMetadataDocument.redirectURI
         }
         let provider = Provider(asked, by: asked.oauth, tools)
-        let finding = await ClientDiagnosis(provider: provider, metadata: announcement.metadata)
-            .finding(of: .configured)
+        let diagnosis = ClientDiagnosis(provider: provider, metadata: announcement.metadata)
+        let finding = await diagnosis.finding(of: .configured)
         let hasExpiredSecret = finding?.setting == RegistrationRecord.setting
         guard hasExpiredSecret || finding?.cause == .clientRefused, clients.isRegistered(connection) else {
             return finding
@@ -161,20 +153,17 @@ struct MCPDiagnosis: Sendable {
         guard let held, account.scopes.isEmpty else { return [] }
         let more = announcement.usualScopes.filter { !held.scopes.contains($0) }
         guard !more.isEmpty else { return [] }
-        return [
-            Finding(.discovery, .ok, .oauth(.mcpNamesMoreScopes(account.name, scopes: more)), setting: "mcp")
-        ]
+        return [Finding(.discovery, .ok, .oauth(.mcpNamesMoreScopes(account.name, scopes: more)), setting: "mcp")]
     }
 }
 
 extension BrokerError {
-    /// The finding about a server that could not be reached, or whose documents cannot be used.
     fileprivate func finding(at host: String) -> Reason {
-        switch self {
+        let failure = Reason.stated("It could not be found out which authorization server \(host) has.")
+        return switch self {
         case .misconfigured(let reason), .provider(.invalidResponse(let reason)): reason
-        case .provider(.unreachable(_, let reason, _)), .provider(.untrusted(_, let reason)):
-            .both(.oauth(.mcpNotAsked(host: host)), reason)
-        default: .oauth(.mcpNotAsked(host: host))
+        case .provider(.unreachable(_, let reason, _)), .provider(.untrusted(_, let reason)): .both(failure, reason)
+        default: failure
         }
     }
 }

@@ -2,8 +2,7 @@ internal import BrokerCore
 internal import OAuth
 internal import RingbackBase
 
-/// The provider of an account at an MCP server. A sign-in first asks the server for its issuer. After that, the issuer
-/// is used like any other OAuth provider.
+/// The provider of an account at an MCP server: a sign-in first asks the server for its issuer.
 struct MCPProvider: SignInProvider {
     let account: Account
     let kind: MCPAccount
@@ -20,8 +19,7 @@ struct MCPProvider: SignInProvider {
         provider(account.at(connection, of: kind, with: tools))
     }
 
-    /// The provider of a session. Throws if the session names no issuer: another version stored it, and it cannot be
-    /// used.
+    /// Throws if the session names no issuer: another version stored it.
     private func provider(of session: Session) throws(BrokerError) -> OAuthProvider {
         guard let connection = MCPConnection(of: session, at: kind.server) else { throw .signInRequired(account.name) }
         return provider(at: connection)
@@ -48,7 +46,6 @@ struct MCPProvider: SignInProvider {
         try await pinned.walkAndBegin(request, in: context)
     }
 
-    /// The same, with each host resolved once.
     private var pinned: MCPProvider {
         MCPProvider(account: account, kind: kind, tools: tools.sending(with: PinnedClient(tools.http)))
     }
@@ -85,8 +82,7 @@ struct MCPProvider: SignInProvider {
         return beginning
     }
 
-    /// Deletes the clients that nothing uses any more, while the sign-in goes on. The session and the revocations that
-    /// are still to be delivered may need theirs.
+    /// Deletes unused clients while the sign-in goes on. The session and undelivered revocations may need theirs.
     private func deleteReplacedClients(in context: SignInContext) async {
         guard await context.pendingRevocations(of: account.name) == 0 else { return }
         let used = await context.sessions.held(account.name).flatMap { MCPConnection(of: $0, at: kind.server) }
@@ -94,9 +90,8 @@ struct MCPProvider: SignInProvider {
         tools.work.start { await clients.deleteReplaced(besides: used) }
     }
 
-    /// The scopes to request: the configured ones; otherwise the caller's, or those that are announced. The scopes of
-    /// the account's session are requested again with them, so that a sign-in for one tool does not lose the scopes of
-    /// another.
+    /// The configured scopes; otherwise the caller's or the announced ones, with those of the account's session, so
+    /// that a sign-in for one tool does not lose the scopes of another.
     private func scopes(
         of request: SignInRequest, _ announcement: MCPAnnouncement, in context: SignInContext
     ) async -> [String] {
@@ -115,18 +110,12 @@ struct MCPProvider: SignInProvider {
     func redeem(
         _ proof: Proof, of flow: Flow, in context: SignInContext
     ) async throws(RedemptionFailure) -> Redemption {
-        let provider: OAuthProvider
-        do throws(BrokerError) {
-            provider = try self.provider(of: flow)
-        } catch {
-            throw RedemptionFailure(error)
-        }
+        let provider = try await RedemptionFailure.mapping { () throws(BrokerError) in try self.provider(of: flow) }
         do throws(RedemptionFailure) {
             return try await provider.redeem(proof, of: flow, in: context)
         } catch {
             guard let connection = provider.connection else { throw error }
-            throw RedemptionFailure(
-                await clients.explaining(error.error, of: connection), endsFlow: error.endsFlow)
+            throw RedemptionFailure(await clients.explaining(error.error, of: connection), endsFlow: error.endsFlow)
         }
     }
 
@@ -174,9 +163,7 @@ struct MCPProvider: SignInProvider {
         do throws(BrokerError) {
             return try await provider.revoke(session, endingAll: endingAll)
         } catch {
-            if error.disownsClient, let connection = provider.connection {
-                await clients.replaceClient(of: connection)
-            }
+            if error.disownsClient, let connection = provider.connection { await clients.replaceClient(of: connection) }
             throw error
         }
     }
@@ -201,7 +188,6 @@ extension OAuthProvider {
 }
 
 extension BrokerError {
-    /// A registered client cannot be used any more, and a new one can.
     fileprivate var isMendedByRegistering: Bool {
         switch self {
         case .portInUse: true
@@ -214,10 +200,9 @@ extension BrokerError {
 extension UnusableSetting {
     /// The secret of a registered client is missing or has expired.
     var isOfRegistration: Bool {
-        guard case .kind(let fact) = reason, let reason = fact.reason as? OAuthReason else { return false }
-        switch reason {
-        case .noRegisteredSecret, .secretExpired: return true
-        default: return false
+        switch reason.ofOAuth {
+        case .noRegisteredSecret?, .secretExpired?: true
+        default: false
         }
     }
 }

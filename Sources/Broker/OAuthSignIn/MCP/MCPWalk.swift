@@ -3,14 +3,12 @@ internal import OAuth
 internal import RingbackBase
 internal import Synchronization
 
-/// What an MCP server announces now.
 struct MCPAnnouncement: Sendable {
     /// The connection, still without a client.
     let connection: MCPConnection
     let metadata: ProviderMetadata
     /// The scopes of the challenge; without any, all that the server's metadata list.
     let scopes: [String]
-    /// All scopes that the server's metadata list.
     let scopesSupported: [String]
 
     /// The scopes of a sign-in that states none. `offline_access` is added if the issuer supports it: without it there
@@ -23,8 +21,7 @@ struct MCPAnnouncement: Sendable {
 }
 
 /// Asks an MCP server who issues its tokens: the challenge, the protected-resource metadata (RFC 9728), the issuer's
-/// metadata. Nothing of it is cached: a server may change its issuer between two sign-ins. The tools resolve each host once
-/// (``PinnedClient``).
+/// metadata. Nothing is cached: a server may change its issuer.
 struct MCPWalk: Sendable {
     let account: Account
     let kind: MCPAccount
@@ -54,7 +51,10 @@ struct MCPWalk: Sendable {
         let metadata = try await directory.metadata(
             of: account.at(connection, of: kind, with: tools), issuer: issuer, over: tools.http)
         guard metadata.announcesPKCE else {
-            throw .misconfigured(.oauth(.mcpIssuerWithoutPKCE(account.name, issuer: issuer)))
+            let text =
+                "\(account.name) cannot sign in at \(issuer), which its MCP server names: its metadata do not say that "
+                + "it supports S256 (PKCE), which MCP requires."
+            throw .misconfigured(.stated(text))
         }
         let stated = challenge?.scopes ?? []
         return MCPAnnouncement(
@@ -62,7 +62,6 @@ struct MCPWalk: Sendable {
             scopesSupported: resource.scopesSupported)
     }
 
-    /// The metadata at the first location that has some; nil if none has.
     private func protectedResource(
         _ challenge: BearerChallenge?, _ peer: PeerPlace
     ) async throws(BrokerError) -> ProtectedResource? {
@@ -80,9 +79,8 @@ struct MCPWalk: Sendable {
     private func chooseIssuer(of resource: ProtectedResource) throws(BrokerError) -> String {
         guard let wanted = kind.issuer else { return resource.authorizationServers[0] }
         guard resource.authorizationServers.contains(where: { $0 == wanted }) else {
-            throw .misconfigured(
-                .oauth(
-                    .mcpOtherIssuer(account.name, configured: wanted, announced: resource.authorizationServers[0])))
+            let announced = resource.authorizationServers[0]
+            throw .misconfigured(.oauth(.mcpOtherIssuer(account.name, configured: wanted, announced: announced)))
         }
         return wanted
     }
@@ -101,14 +99,10 @@ extension HTTPResponse {
     var isAbsent: Bool { (400..<500).contains(status) && ![408, 425, 429].contains(status) }
 }
 
-// Attack (DNS rebinding): the name of a host that only documents name, or of the MCP server itself, resolves to an address of
-// the Internet at first, and to one inside the network afterwards.
-
-/// Resolves each host once: requests after the first response of a host go to the same address. For one walk, not longer: an
-/// address may change.
+/// Resolves each host once, for one walk. Attack (DNS rebinding): the name of a host that only documents name, or of
+/// the MCP server, resolves to an address of the Internet at first, and to one inside the network afterwards.
 final class PinnedClient: HTTPClient {
     private let http: any HTTPClient
-    /// By host name.
     private let addresses = Mutex<[String: String]>([:])
 
     init(_ http: any HTTPClient) { self.http = http }

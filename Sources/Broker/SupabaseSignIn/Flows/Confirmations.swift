@@ -2,12 +2,10 @@ internal import BrokerCore
 internal import RingbackBase
 internal import SupabaseAuth
 
-/// Confirms a change of an e-mail address or a phone number. If both addresses of a user must confirm, the response to
-/// the first code has no session. The response to the second code has a new session of the same user, which replaces
-/// the current one. A wrong code changes nothing.
+/// Confirms a change of an e-mail address or a phone number. If both addresses must confirm, the response to the first
+/// code has no session; that to the second has a new one of the same user, which replaces the current one.
 extension Redeeming {
-    /// A request that redeems a code, and the address or number to which the code was sent. Nil for the hash of a link,
-    /// which does not contain the address.
+    /// A request that redeems a code, and where the code was sent; nil for the hash of a link.
     typealias Confirmation = (request: SupabaseRequest<SessionResponse>, place: ContactChange.Place?)
 
     static func attempts(of change: ContactChange, _ typed: TypedCode) throws(FieldError) -> [Confirmation] {
@@ -22,13 +20,10 @@ extension Redeeming {
         }
     }
 
-    /// Redeems a code that confirms a change of the user. If the code may have been sent to either of two addresses,
-    /// both are tried in order.
+    /// If the code may have been sent to either of two addresses, both are tried in order.
     func code(_ typed: TypedCode, of change: ContactChange) async throws(RedemptionFailure) -> Redemption {
         let attempts = try await RedemptionFailure.mapping(endsFlow: false) { () throws(BrokerError) in
-            let attempts = try SupabaseProvider.building { () throws(FieldError) in
-                try Redeeming.attempts(of: change, typed)
-            }
+            let attempts = try SupabaseProvider.building(try Redeeming.attempts(of: change, typed))
             try await context.admitSession(flow.account.name)
             return attempts
         }
@@ -44,9 +39,13 @@ extension Redeeming {
             }
             // The code has been used. An error from here on ends the flow.
             return try await RedemptionFailure.mapping { () throws(BrokerError) in
-                if try provider.isHalf(response) { return .waiting(SupabaseFlow.confirmed(attempt.place)) }
-                return try await changed(
-                    try provider.inner(response, on: .signIn), attempt.place?.purpose ?? .emailChange)
+                // True if another confirmation is needed.
+                let isHalf = try SupabaseProvider.mapping(.signIn) { () throws(SupabaseError) in
+                    if case .accepted = try response.outcome() { true } else { false }
+                }
+                if isHalf { return .waiting(SupabaseFlow.confirmed(attempt.place)) }
+                let session = try provider.inner(response, on: .signIn)
+                return try await changed(session, attempt.place?.purpose ?? .emailChange)
             }
         }
         throw RedemptionFailure(failure, endsFlow: false)
@@ -58,16 +57,15 @@ extension SupabaseProvider {
         _ flow: Flow, captcha: Secret?, in context: SignInContext
     ) async throws(BrokerError) -> AwaitedChange? {
         guard let awaited = flow.awaited as? SupabaseFlow, let message = awaited.message else {
-            throw .conflict(.supabase(.noCodeAwaited))
+            throw .conflict(.noCodeAwaited)
         }
         if case .change(let change) = message { return try await resend(change, awaited, captcha, in: context) }
         try await send(awaited, captcha: captcha)
         return nil
     }
 
-    /// Sends the message of a sign-in again.
     func send(_ awaited: SupabaseFlow, captcha: Secret?) async throws(BrokerError) {
-        guard let message = awaited.message else { throw .conflict(.supabase(.noCodeAwaited)) }
+        guard let message = awaited.message else { throw .conflict(.noCodeAwaited) }
         try await ask(try message.request(link: awaited.link, captcha: captcha))
     }
 
@@ -78,13 +76,12 @@ extension SupabaseProvider {
     ) async throws(BrokerError) -> AwaitedChange? {
         if change.email != nil {
             if let current = change.currentEmail {
-                try await ask(
-                    try .resend(.emailChange, to: .email(current), link: awaited.link, captcha: captcha))
+                try await ask(try .resend(.emailChange, to: .email(current), link: awaited.link, captcha: captcha))
             } else {
                 var again = change.asked
                 again.phone = nil
                 again.channel = nil
-                _ = try await context.sessions.put(again, of: account.name, link: awaited.link)
+                try await context.requests(of: account.name).put(again, link: awaited.link)
             }
         }
         if change.phone != nil {
@@ -93,7 +90,7 @@ extension SupabaseProvider {
             } else {
                 var again = change.asked
                 again.email = nil
-                _ = try await context.sessions.put(again, of: account.name)
+                try await context.requests(of: account.name).put(again)
             }
         }
         // Both addresses must confirm again.
@@ -102,30 +99,16 @@ extension SupabaseProvider {
 }
 
 extension SupabaseFlow {
-    /// Notes that one of two addresses has confirmed.
     static func confirmed(_ place: ContactChange.Place?) -> AwaitedChange? {
         guard case .email(let address)? = place?.contact else { return nil }
         return change { $0.confirmed.insert(address) }
     }
 
-    /// Edits the awaited change. Nil if nothing is left to confirm.
     static func change(_ edit: @escaping @Sendable (inout ContactChange) -> Void) -> AwaitedChange {
         { awaited in
             guard let flow = awaited as? SupabaseFlow, case .change(var change)? = flow.message else { return awaited }
             edit(&change)
             return change.isDone ? nil : flow.awaiting(change)
-        }
-    }
-}
-
-extension SupabaseProvider {
-    /// True if the response says that this confirmation was accepted and another one is needed.
-    fileprivate func isHalf(_ response: SessionResponse) throws(BrokerError) -> Bool {
-        do throws(SupabaseError) {
-            if case .accepted = try response.outcome() { return true }
-            return false
-        } catch {
-            throw BrokerError(error, on: .signIn)
         }
     }
 }

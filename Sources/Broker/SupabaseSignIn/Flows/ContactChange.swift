@@ -18,7 +18,6 @@ struct ContactChange: Sendable, Equatable {
 
     var isDone: Bool { email == nil && phone == nil }
 
-    /// An address or a number to which a code was, or may have been, sent.
     struct Place: Sendable, Equatable {
         let purpose: MessagePurpose
         let contact: Contact
@@ -33,7 +32,6 @@ struct ContactChange: Sendable, Equatable {
             + (phone.map { [Place(purpose: .phoneChange, contact: .phone($0))] } ?? [])
     }
 
-    /// Notes that one of the two changes is complete.
     mutating func finish(_ purpose: MessagePurpose) {
         if purpose == .phoneChange {
             phone = nil
@@ -52,7 +50,6 @@ struct ContactChange: Sendable, Equatable {
         channel = changes.channel
     }
 
-    /// The changes to request again. The server then sends its messages again.
     var asked: UserChanges {
         var changes = UserChanges()
         changes.email = email
@@ -63,15 +60,12 @@ struct ContactChange: Sendable, Equatable {
 }
 
 extension FlowStart {
-    /// A change of the user's address or number. The link of the mail leads to our redirect URI; its code can be
-    /// redeemed only with this flow's verifier.
+    /// A change of the user's address or number. Only this flow's verifier redeems the code of the mail's link.
     func change() async throws(BrokerError) -> Beginning {
-        let changes = try SupabaseProvider.building { () throws(FieldError) in
-            try FlowStart.required(fields.changes, "data")
-        }
+        let changes = try SupabaseProvider.building(try FlowStart.required(fields.changes, "data"))
         let flow = try await redirected(isNeeded: changes.email != nil, message: nil, purpose: .change)
         do throws(BrokerError) {
-            let user = try await context.sessions.put(changes, of: account.name, link: flow.link)
+            let user = try await context.requests(of: account.name).put(changes, link: flow.link)
             let awaited = ContactChange(of: changes, in: user)
             guard awaited.isDone else { return made(flow.awaiting(awaited)) }
             await close(flow)
@@ -84,7 +78,6 @@ extension FlowStart {
 }
 
 extension SupabaseFlow {
-    /// The same flow with the change that the messages confirm.
     func awaiting(_ change: ContactChange) -> SupabaseFlow {
         var flow = self
         flow.message = .change(change)
@@ -116,9 +109,7 @@ extension CodeOrigin {
             let contact = try Contact(email: email, phone: phone)
             chosen = chosen.filter { $0.contact == contact }
         }
-        guard !chosen.isEmpty else {
-            throw FieldError.notAwaited(field ?? "code")
-        }
+        guard !chosen.isEmpty else { throw FieldError.notAwaited(field ?? "code") }
         return chosen
     }
 }

@@ -3,8 +3,7 @@ internal import OAuth
 internal import RingbackBase
 internal import SupabaseAuth
 
-/// Redeems the proof that completes a flow at a Supabase project: a callback, a typed code, an authenticator's
-/// credential or another account's ID token.
+/// Redeems the proof that completes a flow at a Supabase project.
 struct Redeeming: Sendable {
     let provider: SupabaseProvider
     let flow: Flow
@@ -24,7 +23,7 @@ struct Redeeming: Sendable {
             case .code(let value): code = value
             case .error(let errorResponse):
                 throw BrokerError(.refused(errorResponse), on: .callback, of: flow.account.name)
-            case .message(let text): return .notGenuine(.supabase(.message(text)))
+            case .message(let text): return .notGenuine(.stated(text))
             }
             guard let pkce = awaited.pkce else { throw .conflict(.flow(.otherResponseAwaited)) }
             try await context.admitSession(flow.account.name)
@@ -36,7 +35,7 @@ struct Redeeming: Sendable {
                 guard failure.isOfAnotherFlow else { throw failure }
                 // Any program that knows the flow's key can send a code. By PKCE this code belongs to another flow, so
                 // this flow goes on: the genuine code may still arrive.
-                return .notGenuine(.supabase(.codeOfOtherFlow))
+                return .notGenuine(.stated("Its code belongs to another sign-in or was used before."))
             }
             return try await redemption(try provider.inner(response, on: .callback))
         }
@@ -63,24 +62,14 @@ struct Redeeming: Sendable {
     /// A wrong code leaves the flow as it is. After a code was accepted, any error ends the flow.
     func code(_ typed: TypedCode) async throws(RedemptionFailure) -> Redemption {
         guard let message = awaited.message else {
-            throw RedemptionFailure(.conflict(.supabase(.noCodeAwaited)), endsFlow: false)
+            throw RedemptionFailure(.conflict(.noCodeAwaited), endsFlow: false)
         }
         if case .change(let change) = message { return try await code(typed, of: change) }
         let response = try await RedemptionFailure.mapping(endsFlow: false) { () throws(BrokerError) in
             if let field = typed.origin.field {
-                throw .invalid(field: field, reason: .supabase(.oneMessageOnly))
+                throw .invalid(field: field, reason: .stated("this flow sent only one message"))
             }
-            let request = try SupabaseProvider.building {
-                () throws(FieldError) -> SupabaseRequest<SessionResponse> in
-                switch (typed.code, typed.linkHash) {
-                case (let code?, nil):
-                    return try .verify(
-                        try OneTimeCode(parsing: code), for: message.purpose,
-                        of: try FlowStart.required(message.contact, "code"))
-                case (nil, let hash?): return try .verify(tokenHash: hash, for: message.purpose)
-                default: throw FieldError.codeOrLink
-                }
-            }
+            let request = try SupabaseProvider.building(try Redeeming.request(for: message, typed))
             try await context.admitSession(flow.account.name)
             do throws(BrokerError) {
                 return try await provider.ask(request)
@@ -91,18 +80,28 @@ struct Redeeming: Sendable {
         return try await adopt(response)
     }
 
-    /// If the server rejects the credential, the challenge is used up and the flow ends. A request that did not reach
-    /// the server may be sent again.
+    private static func request(
+        for message: SupabaseFlow.Message, _ typed: TypedCode
+    ) throws(FieldError) -> SupabaseRequest<SessionResponse> {
+        switch (typed.code, typed.linkHash) {
+        case (let code?, nil):
+            let contact = try FlowStart.required(message.contact, "code")
+            return try .verify(try OneTimeCode(parsing: code), for: message.purpose, of: contact)
+        case (nil, let hash?): return try .verify(tokenHash: hash, for: message.purpose)
+        default: throw FieldError.codeOrLink
+        }
+    }
+
+    /// A rejected credential uses the challenge up and ends the flow. A request that did not arrive may be sent again.
     func credential(_ credential: JSONObject) async throws(RedemptionFailure) -> Redemption {
         guard let challenge = awaited.passkey else {
-            throw RedemptionFailure(.conflict(.supabase(.noPasskeyAwaited)), endsFlow: false)
+            let reason = Reason.stated("This sign-in does not wait for a passkey.")
+            throw RedemptionFailure(.conflict(reason), endsFlow: false)
         }
         let response: SessionResponse
         do throws(BrokerError) {
-            let request = try SupabaseProvider.building { () throws(FieldError) in
-                try SupabaseRequest.passkey(
-                    challenge: challenge.id, credential: try PasskeyCredential(parsing: credential))
-            }
+            let request: SupabaseRequest<SessionResponse> = try SupabaseProvider.building(
+                try .passkey(challenge: challenge.id, credential: try PasskeyCredential(parsing: credential)))
             try await context.admitSession(flow.account.name)
             response = try await provider.ask(request)
         } catch {
@@ -111,7 +110,6 @@ struct Redeeming: Sendable {
         return try await adopt(response)
     }
 
-    /// The other account is signed in. Sends its ID token to the project.
     func upstream() async throws(RedemptionFailure) -> Redemption {
         do throws(BrokerError) {
             guard let upstream = awaited.upstream, let name = awaited.upstreamProvider else {
@@ -119,7 +117,8 @@ struct Redeeming: Sendable {
             }
             try await context.admitSession(flow.account.name)
             guard let grant = try await provider.idTokenGrant(of: upstream.account, name, in: context) else {
-                throw .provider(.invalidResponse(.supabase(.noUsableIDToken(upstream.account))))
+                let text = "\(upstream.account) has no ID token that the project can check."
+                throw .provider(.invalidResponse(.stated(text)))
             }
             let response = try await provider.ask(grant)
             return try await redemption(try provider.inner(response, on: .signIn))
@@ -151,9 +150,7 @@ struct Redeeming: Sendable {
     }
 
     /// One of the changes of a user is complete; the last one ends the flow.
-    func changed(
-        _ fresh: SupabaseSession, _ purpose: MessagePurpose
-    ) async throws(BrokerError) -> Redemption {
+    func changed(_ fresh: SupabaseSession, _ purpose: MessagePurpose) async throws(BrokerError) -> Redemption {
         let session = try await provider.session(
             fresh, keepingProviderToken: false, isEphemeral: flow.request.project?.isPersistent == false)
         let next = SupabaseFlow.change { $0.finish(purpose) }

@@ -7,7 +7,6 @@ internal import SupabaseAuth
 /// A flow at a Supabase project. It ends with a callback that has its key, a typed code, a passkey or another account's
 /// sign-in.
 struct SupabaseFlow: AwaitedSignIn {
-    /// What the flow is for.
     enum Purpose: Sendable, Equatable {
         case signIn
         /// The user forgot the password and chooses a new one next.
@@ -18,7 +17,6 @@ struct SupabaseFlow: AwaitedSignIn {
         case change
     }
 
-    /// The message that was sent to the user. It can be sent again.
     enum Message: Sendable {
         case code(Contact, createsUser: Bool, data: JSONObject?, channel: MessageChannel?)
         case signUp(Contact)
@@ -33,7 +31,6 @@ struct SupabaseFlow: AwaitedSignIn {
             }
         }
 
-        /// The verification type with which a typed code is redeemed.
         var purpose: MessagePurpose {
             switch (self, contact) {
             case (.recovery, _): .recovery
@@ -47,7 +44,6 @@ struct SupabaseFlow: AwaitedSignIn {
     var purpose = Purpose.signIn
     /// 128 random bits. Not a secret: the server, the provider and mails see it.
     var flowKey = SupabaseFlow.newKey()
-    /// Nil if no callback is awaited.
     var redirect: SupabaseRedirect?
     var pkce: PKCE?
     /// The URL for the browser; nil if there is none to open.
@@ -57,11 +53,9 @@ struct SupabaseFlow: AwaitedSignIn {
     /// The sign-in of another account that this flow waits for, and the project's name of its provider.
     var upstream: UpstreamFlow?
     var upstreamProvider: String?
-    /// The challenge for an authenticator.
     var passkey: PasskeyChallenge?
 
     var key: [UInt8] { Arrival.digest(of: flowKey) }
-
     var redirectURI: String { redirect?.url ?? "" }
     var authorizationURL: String { page ?? "" }
     var isKeyless: Bool { redirect?.keyPlace == SupabaseRedirect.KeyPlace.none }
@@ -98,26 +92,22 @@ struct SupabaseFlow: AwaitedSignIn {
         }
     }
 
-    /// True if both addresses of a user may have to confirm. The user may then open a used link again while the other
-    /// confirmation is awaited.
+    /// True if both addresses may have to confirm: a used link may then be opened again meanwhile.
     var hasTwoMails: Bool {
         guard case .change(let change)? = message else { return false }
         return change.email != nil && change.currentEmail != nil
     }
 
-    /// The redirect URI and the code challenge for the link of a mail. Its code can be redeemed only with this flow's
-    /// verifier.
+    /// For the link of a mail, whose code only this flow's verifier redeems.
     var link: MailLink {
         guard let redirect, let pkce else { return .none }
         return MailLink(redirectTo: redirect.url, challenge: pkce.challenge)
     }
 
-    /// The reason for an expired flow. The server reports no error for a redirect URI that is not in its list, so the
-    /// reason names the entry to add.
+    /// The server reports no error for a redirect URI that is not in its list, so the reason names the entry to add.
     func expiry(of flow: Flow) -> Reason {
-        let name = flow.account.name
-        return .supabase(
-            .expired(name, isChange: purpose == .change, seconds: flow.duration.wholeSeconds, awaitedAtEnd))
+        let seconds = flow.duration.wholeSeconds
+        return .supabase(.expired(flow.account.name, isChange: purpose == .change, seconds: seconds, awaitedAtEnd))
     }
 
     private var awaitedAtEnd: SupabaseReason.Awaited {
@@ -139,7 +129,6 @@ struct SupabaseFlow: AwaitedSignIn {
 }
 
 extension SupabaseFlow.Message {
-    /// The request that sends the message, for the first time or again.
     func request(link: MailLink, captcha: Secret?) throws(FieldError) -> SupabaseRequest<EmptyResponse> {
         switch self {
         case .code(let contact, let createsUser, let data, let channel):
@@ -155,9 +144,8 @@ extension SupabaseFlow.Message {
     }
 }
 
-/// The flow of a Supabase callback is found by the key in its URL, since the server returns no state. The key is not a
-/// secret, so the callback may be forged. PKCE shows whether its code belongs to this flow; a wrong code does not end
-/// it.
+/// The flow of a Supabase callback is found by the key in its URL, since the server returns no state. The key is no
+/// secret: PKCE shows whether the code belongs to this flow, and a wrong one does not end it.
 extension SupabaseFlow {
     func recognize(_ arrival: Arrival, of standing: FlowStanding) -> Recognition {
         guard arrival.form == nil, let redirect else { return .foreign }
@@ -169,17 +157,17 @@ extension SupabaseFlow {
         }
         let isKeyed = callback.key(at: arrival.url).map { Arrival.digest(of: $0) == key } ?? false
         guard isKeyed || isKeyless else { return .foreign }
-        guard redirect.isPlace(of: arrival.url) else {
-            return .ignored(.flow(.otherAddress))
-        }
+        guard redirect.isPlace(of: arrival.url) else { return .ignored(.flow(.otherAddress)) }
         guard !isKeyless || standing.attempts < SupabaseFlow.maxAttempts else {
-            return .ignored(.supabase(.tooManyWrongCallbacks))
+            return .ignored(.stated("Too many callbacks of this sign-in had a code of another one. Start it again."))
         }
         if isKeyless, case .error = callback.outcome {
-            return .ignored(.supabase(.keylessError))
+            return .ignored(
+                .stated("This error has no flow key, so it may belong to another sign-in. Nothing was changed."))
         }
         if case .message(let text) = callback.outcome {
-            return purpose == .change && standing.isPending ? .noted : .ignored(.supabase(.anotherStep(message: text)))
+            return purpose == .change && standing.isPending
+                ? .noted : .ignored(.stated("Another step is needed: \(text)"))
         }
         if standing.isPending, standing.hasOlderMessage || hasTwoMails, callback.isOfSpentLink { return .outdated }
         return .likely
@@ -192,7 +180,8 @@ extension SupabaseFlow {
             let listed = redirect.allowListEntry, let asked = try? WebURL(parsing: redirect.url),
             asked.scheme != url.scheme || asked.host != url.host
         else { return nil }
-        return .supabase(
-            .redirectNotListed(account, origin: url.origin, redirectURI: redirect.url, listed: listed))
+        return .stated(
+            "It ended at \(url.origin), but the sign-in of \(account) asked for \(redirect.url). The project does not "
+                + "know that URL. Add this to its redirect URLs, then sign in again: \(listed)")
     }
 }

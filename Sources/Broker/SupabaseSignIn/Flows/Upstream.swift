@@ -4,7 +4,6 @@ internal import OAuth
 internal import RingbackBase
 internal import SupabaseAuth
 
-/// An ID token for a project, and the source of its nonce.
 struct ShownIDToken: Sendable {
     let token: Secret
     let nonce: Secret?
@@ -16,9 +15,8 @@ struct ShownIDToken: Sendable {
             nonce = nil
             return
         }
-        guard let source = identity.nonceSource, Digest.hex(Digest.sha256(source.revealedBytes())) == claimed else {
-            return nil
-        }
+        guard let source = identity.nonceSource, Digest.hex(Digest.sha256(source.revealedBytes())) == claimed
+        else { return nil }
         nonce = source
     }
 
@@ -34,21 +32,19 @@ struct ShownIDToken: Sendable {
 /// flow, and its ID token is sent to the project.
 ///
 /// The project compares the SHA-256 of the nonce in our request with the token's claim. So our own flows send a digest
-/// as their nonce and keep its source: see ``Session/Identity/nonceSource``. A token of a refresh usually has no nonce;
-/// then none is sent. That is safe: such a token came directly from the provider's token endpoint, so it cannot be from
-/// an injected sign-in.
+/// as their nonce and keep its source: see ``Session/Identity/nonceSource``. A token of a refresh usually has no nonce,
+/// which is safe: it came directly from the provider's token endpoint.
 extension FlowStart {
     /// The other account whose ID token this sign-in uses; nil if the request has a token.
     var upstreamAccount: String? { fields.fromAccount ?? (fields.idToken == nil ? rules.idTokenAccount : nil) }
 
-    /// Uses the ID token of the other account. If that account has none, its sign-in is started, and this sign-in is a
-    /// flow that waits for it.
+    /// Uses the other account's ID token. If it has none, its sign-in is started, and this flow waits for it.
     func idToken(from text: String) async throws(BrokerError) -> Beginning {
         guard fields.idToken == nil, fields.nonce == nil, fields.accessToken == nil else {
-            throw .invalid(field: "from_account", reason: .supabase(.fromAccountOrIDToken))
+            throw .invalid(field: "from_account", reason: .stated("send either from_account or id_token, not both"))
         }
         guard fields.data == nil, fields.appleUser == nil else {
-            throw .invalid(field: "data", reason: .supabase(.nameNeedsIDToken))
+            throw .invalid(field: "data", reason: .stated("a name is only accepted together with id_token"))
         }
         let (name, provider) = try await upstream(text)
         if let grant = try await self.provider.idTokenGrant(of: name, provider, in: context) {
@@ -68,25 +64,18 @@ extension FlowStart {
         return made(flow)
     }
 
-    /// The other account, and the project's name of its provider.
     private func upstream(_ text: String) async throws(BrokerError) -> (AccountName, String) {
         guard let name = AccountName(text), name != account.name else {
-            throw .invalid(field: "from_account", reason: .supabase(.notAnotherAccount))
+            throw .invalid(field: "from_account", reason: .stated("not the name of another account"))
         }
         let other = try await context.sessions.account(name)
         guard other.project == nil, other.scopes.contains("openid") else {
-            throw .invalid(field: "from_account", reason: .supabase(.accountWithoutIDTokens(name)))
+            throw .invalid(field: "from_account", reason: .stated("\(name) has no ID tokens: no scope openid"))
         }
         let word = fields.oauthProvider ?? FlowStart.words[other.provider] ?? rules.oauthProvider
-        return (
-            name,
-            try SupabaseProvider.building { () throws(FieldError) in
-                try FlowStart.required(word, "oauth_provider")
-            }
-        )
+        return (name, try SupabaseProvider.building(try FlowStart.required(word, "oauth_provider")))
     }
 
-    /// The projects' names of the providers for which there are presets.
     private static let words = ["google": "google", "microsoft": "azure"]
 }
 
@@ -95,9 +84,7 @@ extension SupabaseProvider {
     func idTokenGrant(
         of name: AccountName, _ provider: String, in context: SignInContext
     ) async throws(BrokerError) -> SupabaseRequest<SessionResponse>? {
-        var query = SessionQuery()
-        query.kind = .idToken
-        query.minValid = SupabaseProvider.idTokenMargin
+        let query = SessionQuery(kind: .idToken, minValid: SupabaseProvider.idTokenMargin)
         do throws(BrokerError) {
             try await context.require(query, of: name)
         } catch {
@@ -108,9 +95,7 @@ extension SupabaseProvider {
         }
         let identity = try await context.sessions.readable(name)?.identity
         guard let shown = identity.flatMap(ShownIDToken.init) else { return nil }
-        return try SupabaseProvider.building { () throws(FieldError) in
-            try .idToken(shown.token, of: provider, nonce: shown.nonce)
-        }
+        return try SupabaseProvider.building(try .idToken(shown.token, of: provider, nonce: shown.nonce))
     }
 
     /// An ID token is sent only if it is valid for at least this many seconds.

@@ -4,7 +4,6 @@ internal import OAuth
 internal import RingbackBase
 internal import SupabaseAuth
 
-/// Starts a sign-in at a project. Some methods return a session at once; the others start a flow.
 struct FlowStart: Sendable {
     let provider: SupabaseProvider
     let context: SignInContext
@@ -26,12 +25,10 @@ struct FlowStart: Sendable {
 
     func password() async throws(BrokerError) -> Beginning { try await hold(try await sessionByPassword()) }
 
-    /// Signs in with the password. The session is not stored in the account yet.
     func sessionByPassword() async throws(BrokerError) -> Session {
         try await session(
             by: try .password(
-                try Contact(email: fields.email, phone: fields.phone),
-                try FlowStart.required(fields.password, "password"), captcha: fields.captcha))
+                try contact(), try FlowStart.required(fields.password, "password"), captcha: fields.captcha))
     }
 
     func anonymous() async throws(BrokerError) -> Beginning {
@@ -42,11 +39,12 @@ struct FlowStart: Sendable {
         let name = try userName()
         if let other = upstreamAccount { return try await idToken(from: other) }
         guard fields.idToken != nil else {
-            throw .invalid(field: "id_token", reason: .supabase(.noIDTokenAccount(account.name)))
+            let text = "missing, and \(account.name) has no id_token_account; pass a token, or name an account"
+            throw .invalid(field: "id_token", reason: .stated(text))
         }
         try checkNonce()
         let done = try await take(try idTokenRequest())
-        if let name { await context.sessions.write(name, to: account.name) }
+        if let name { await context.requests(of: account.name).write(name) }
         return done
     }
 
@@ -60,12 +58,8 @@ struct FlowStart: Sendable {
     /// Takes over a session that another program made. It is refreshed at once, and stored only if both tokens belong
     /// to the same session.
     func handedIn() async throws(BrokerError) -> Beginning {
-        let (token, refreshToken) = try SupabaseProvider.building { () throws(FieldError) in
-            (
-                try FlowStart.required(fields.accessToken, "access_token"),
-                try FlowStart.required(fields.refreshToken, "refresh_token")
-            )
-        }
+        let token = try SupabaseProvider.building(try FlowStart.required(fields.accessToken, "access_token"))
+        let refreshToken = try SupabaseProvider.building(try FlowStart.required(fields.refreshToken, "refresh_token"))
         let provider = provider
         let (claims, isExpired) = try await provider.whose(token)
         let subject = request.switchesSubject ? nil : claims.subject
@@ -81,7 +75,6 @@ struct FlowStart: Sendable {
         return .done
     }
 
-    /// The first refresh of a session from another program. It runs in the account's lane.
     private func refreshed(
         _ refreshToken: Secret, _ claims: AccessTokenClaims, under attempt: RefreshAttempt
     ) async throws(BrokerError) -> SupabaseSession {
@@ -94,7 +87,8 @@ struct FlowStart: Sendable {
         }
         let fresh = try provider.inner(response, on: .signIn)
         guard fresh.claims.isSameSession(as: claims) else {
-            throw .invalid(field: "refresh_token", reason: .supabase(.tokensOfTwoSessions))
+            let text = "it belongs to another session than the access token; nothing was stored, and it was used up"
+            throw .invalid(field: "refresh_token", reason: .stated(text))
         }
         return fresh
     }
@@ -106,17 +100,14 @@ struct FlowStart: Sendable {
         }
     }
 
-    /// The result of a sign-up: a session that is not stored in the account yet, or a flow that waits for the
-    /// confirmation of the address by a message.
+    /// A session that is not stored yet, or a flow that waits for the confirmation by a message.
     enum SignedUp: Sendable {
         case session(Session)
         case message(SupabaseFlow)
     }
 
     func signedUp() async throws(BrokerError) -> SignedUp {
-        let contact = try SupabaseProvider.building { () throws(FieldError) in
-            try Contact(email: fields.email, phone: fields.phone)
-        }
+        let contact = try SupabaseProvider.building(try contact())
         let flow = try await redirected(isNeeded: contact.isEmail, message: .signUp(contact))
         do throws(BrokerError) {
             let response = try await provider.ask(
@@ -177,13 +168,11 @@ struct FlowStart: Sendable {
 
     /// Sends a code by message; with `hasLink` the mail has a link that leads to our redirect URI.
     func message(hasLink: Bool) async throws(BrokerError) -> Beginning {
-        let message = try SupabaseProvider.building { () throws(FieldError) in
+        let message = try SupabaseProvider.building(
             SupabaseFlow.Message.code(
-                try Contact(email: fields.email, phone: fields.phone), createsUser: fields.createsUser,
-                data: fields.data, channel: try channel())
-        }
+                try contact(), createsUser: fields.createsUser, data: fields.data, channel: try channel()))
         guard !hasLink || message.contact?.isEmail == true else {
-            throw .invalid(field: "email", reason: .supabase(.linkNeedsEmail))
+            throw .invalid(field: "email", reason: .stated("a link is sent to an e-mail address"))
         }
         return try await send(message, hasLink: hasLink, purpose: .signIn)
     }
@@ -202,14 +191,12 @@ struct FlowStart: Sendable {
     }
 
     func recovery() async throws(BrokerError) -> Beginning {
-        let address = try SupabaseProvider.building { () throws(FieldError) in
-            try EmailAddress(parsing: try FlowStart.required(fields.email, "email"))
-        }
+        let address = try SupabaseProvider.building(
+            try EmailAddress(parsing: try FlowStart.required(fields.email, "email")))
         return try await send(.recovery(address), hasLink: true, purpose: .recovery)
     }
 }
 
-/// Parts that several methods use.
 extension FlowStart {
     /// Makes a flow. If a callback is needed, its redirect URI is opened first.
     func redirected(
@@ -228,16 +215,14 @@ extension FlowStart {
         let template = account.redirectURI ?? "http://127.0.0.1:{port}/callback/\(account.name)"
         guard template.hasPrefix("http://") else {
             if rules.isKeyless { try await context.refuseSecondKeyless(at: template, of: account.name) }
-            return try SupabaseProvider.building { () throws(FieldError) in
-                try SupabaseRedirect(base: template, key: key, isKeyless: rules.isKeyless)
-            }
+            return try SupabaseProvider.building(
+                try SupabaseRedirect(base: template, key: key, isKeyless: rules.isKeyless))
         }
         let opened = try await context.openRedirect(
             (template.hasSuffix("/") ? template : template + "/") + key, of: account.name)
-        return try SupabaseProvider.building { () throws(FieldError) in
+        return try SupabaseProvider.building(
             try SupabaseRedirect(
-                base: String(opened.dropLast(key.count + 1)), key: key, hasFreePort: template.contains(":{port}"))
-        }
+                base: String(opened.dropLast(key.count + 1)), key: key, hasFreePort: template.contains(":{port}")))
     }
 
     func made(_ flow: SupabaseFlow) -> Beginning {
@@ -250,20 +235,24 @@ extension FlowStart {
 
     func checkNonce() throws(BrokerError) {
         guard fields.nonce != nil || rules.allowsMissingNonce else {
-            throw .invalid(field: "nonce", reason: .supabase(.noNonce))
+            let text =
+                "an ID token without a nonce may be from another sign-in; send the raw nonce, or set "
+                + "allow_missing_nonce for the account"
+            throw .invalid(field: "nonce", reason: .stated(text))
         }
     }
 
     /// The user's name, which Apple's ID tokens do not have, if the request has it.
     func userName() throws(BrokerError) -> AppleName? {
         if let user = fields.appleUser {
-            guard fields.data == nil else { throw .invalid(field: "data", reason: .supabase(.dataOrUser)) }
+            guard fields.data == nil else { throw .invalid(field: "data", reason: .stated("data or user, not both")) }
             return AppleName(reading: user)
         }
-        return try SupabaseProvider.building { () throws(FieldError) in
-            try fields.data.flatMap { data throws(FieldError) in try AppleName(parsing: data) }
-        }
+        guard let data = fields.data else { return nil }
+        return try SupabaseProvider.building(try AppleName(parsing: data))
     }
+
+    private func contact() throws(FieldError) -> Contact { try Contact(email: fields.email, phone: fields.phone) }
 
     func channel() throws(FieldError) -> MessageChannel? {
         guard let name = fields.channel else { return nil }
@@ -277,7 +266,6 @@ extension FlowStart {
 }
 
 extension SupabaseProvider {
-    /// How a session of a sign-in is opened.
     func opening(_ session: Session, _ request: SignInRequest) -> SessionOpening {
         // The session is open, but its first access token could not be verified yet. The account shows this notice.
         let waits = session.project?.isProved == false && session.tokens[.own] == nil
@@ -292,7 +280,6 @@ extension Contact {
 }
 
 extension SupabaseFlow {
-    /// The same flow with a page for the browser.
     func opening(_ url: String) -> SupabaseFlow {
         var flow = self
         flow.page = url

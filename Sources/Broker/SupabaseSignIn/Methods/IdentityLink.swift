@@ -12,24 +12,22 @@ extension FlowStart {
     }
 
     func linkPage(_ flow: SupabaseFlow) async throws(BrokerError) -> String {
-        try await context.sessions.ask(
-            account.name, try .identityLink(browserSignIn(at: fields.oauthProvider, flow)), on: .identityPage
+        try await context.requests(of: account.name).ask(
+            try .identityLink(browserSignIn(at: fields.oauthProvider, flow)), on: .identityPage
         ).url
     }
 
     private func linkIDToken() async throws(BrokerError) -> Beginning {
         try checkNonce()
-        let tokens = try await context.sessions.ask(account.name, try idTokenRequest(isLink: true))
+        let tokens = try await context.requests(of: account.name).ask(try idTokenRequest(isLink: true))
         let session = try await provider.session(
-            try provider.inner(tokens, on: .account), keepingProviderToken: false,
-            isEphemeral: !fields.isPersistent)
+            try provider.inner(tokens, on: .account), keepingProviderToken: false, isEphemeral: !fields.isPersistent)
         try await provider.succeed(session, in: context)
         return .done
     }
 }
 
 extension SupabaseProvider {
-    /// Replaces the account's session by another one of the same user, and ends the former one at the server.
     func succeed(_ session: Session, in context: SignInContext) async throws(BrokerError) {
         let former: Session
         do throws(BrokerError) {
@@ -46,7 +44,7 @@ extension SupabaseProvider {
             // The current session has a higher assurance level. Keep it, end the new one, and reload the user.
             context.endUnheld(session, of: account)
             do throws(BrokerError) {
-                try await context.sessions.fetchUser(account.name, changesIdentities: true)
+                try await context.requests(of: account.name).fetchUser(changesIdentities: true)
             } catch {
                 // The identity is linked. The next refresh loads the changed user.
                 guard error.isTransient else { throw error }
@@ -54,9 +52,7 @@ extension SupabaseProvider {
             return
         }
         var session = session
-        if session.project?.providerToken == nil {
-            session.project?.providerToken = former.project?.providerToken
-        }
+        if session.project?.providerToken == nil { session.project?.providerToken = former.project?.providerToken }
         session.project?.migratesFrom = former.project?.migratesFrom
         session.keeping = former.keeping
         var opening = SessionOpening(event: .userUpdated, isAsked: true)

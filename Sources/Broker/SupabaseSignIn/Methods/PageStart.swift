@@ -3,7 +3,6 @@ internal import OAuth
 internal import RingbackBase
 internal import SupabaseAuth
 
-/// Sign-ins at the page of a provider or of an organization's single sign-on.
 extension FlowStart {
     /// Starts a sign-in in the browser. The daemon requests the page's URL from the server itself. So an error response
     /// becomes an error of the API; a browser would show it as JSON.
@@ -24,15 +23,14 @@ extension FlowStart {
     }
 
     private func authorize(_ flow: SupabaseFlow) async throws(BrokerError) -> String {
-        guard fields.oauthProvider ?? rules.oauthProvider != nil else {
-            throw .invalid(field: "oauth_provider", reason: .supabase(.noOAuthProvider(account.name)))
+        guard let word = fields.oauthProvider ?? rules.oauthProvider else {
+            let text = "missing, and \(account.name) has none in its configuration"
+            throw .invalid(field: "oauth_provider", reason: .stated(text))
         }
-        let provider = fields.oauthProvider ?? rules.oauthProvider
-        let signIn = try SupabaseProvider.building { () throws(FieldError) in try browserSignIn(at: provider, flow) }
-        return try await self.provider.ask(try .authorization(signIn), on: .authorization).url
+        let signIn = try SupabaseProvider.building(try browserSignIn(at: word, flow))
+        return try await provider.ask(try .authorization(signIn), on: .authorization).url
     }
 
-    /// The request for a provider's page.
     func browserSignIn(at provider: String?, _ flow: SupabaseFlow) throws(FieldError) -> BrowserSignIn {
         BrowserSignIn(
             provider: try FlowStart.required(provider, "oauth_provider"), scopes: request.scopes ?? account.scopes,
@@ -45,7 +43,8 @@ extension FlowStart {
         switch (fields.domain, fields.providerID) {
         case (let domain?, nil): organization = .domain(domain)
         case (nil, let id?): organization = .providerID(id)
-        default: throw .invalid(field: "domain", reason: .supabase(.domainOrProviderID))
+        default:
+            throw .invalid(field: "domain", reason: .stated("a domain or a provider_id is needed, and not both"))
         }
         return try await provider.ask(
             try .singleSignOn(

@@ -19,20 +19,12 @@ public enum SupabaseMethod: String, Sendable, CaseIterable {
     case session
     /// With a recovery mail, for a user who forgot the password.
     case recovery
-    /// Links one more identity to the signed-in user.
     case link
-    /// Changes the signed-in user.
     case userUpdate = "update_user"
 
     /// The methods that begin with a sign-in. The others have endpoints of their own.
-    public static let ofSignIn = allCases.filter { method in
-        switch method {
-        case .recovery, .link, .userUpdate: false
-        default: true
-        }
-    }
+    public static let ofSignIn = allCases.filter { ![.recovery, .link, .userUpdate].contains($0) }
 
-    /// Nil if projects have no such method.
     public init?(_ method: SignInMethod) { self.init(rawValue: method.rawValue) }
 
     public var method: SignInMethod { SignInMethod(rawValue: rawValue) }
@@ -45,7 +37,6 @@ public enum SupabaseMethod: String, Sendable, CaseIterable {
         }
     }
 
-    /// See ``SignInRequest/startsAtOnce``.
     var startsAtOnce: Bool {
         switch self {
         case .password, .signUp, .idToken, .anonymous, .session: true
@@ -53,7 +44,6 @@ public enum SupabaseMethod: String, Sendable, CaseIterable {
         }
     }
 
-    /// See ``SignInRequest/endsElsewhere``.
     var endsElsewhere: Bool {
         switch self {
         case .browser, .sso, .magicLink, .page: true
@@ -65,7 +55,6 @@ public enum SupabaseMethod: String, Sendable, CaseIterable {
 extension SignInRequest {
     public init(_ method: SupabaseMethod) { self.init(method: method.method) }
 
-    /// The method; nil if projects have no such method.
     var projectMethod: SupabaseMethod? { SupabaseMethod(method) }
 }
 
@@ -76,13 +65,11 @@ public struct SupabaseSignInFields: SignInDetails, Equatable {
     public var email: String?
     public var phone: String?
     public var password: Secret?
-    /// Written to a new user's metadata.
     public var data: JSONObject?
     /// `sms` or `whatsapp`.
     public var channel: String?
     public var captcha: Secret?
     public var idToken: Secret?
-    /// Another account whose ID token is used.
     public var fromAccount: String?
     /// The `user` value that Apple sends once with the first authorization response: the user's name.
     public var appleUser: JSONObject?
@@ -98,7 +85,6 @@ public struct SupabaseSignInFields: SignInDetails, Equatable {
     public var isPersistent = true
     /// True: the upstream provider's token is stored, and callers may request it.
     public var keepsProviderToken = false
-    /// The requested change of the user, which is confirmed by a flow.
     var changes: UserChanges?
 
     public init() {}
@@ -116,13 +102,11 @@ public struct SupabaseSignInFields: SignInDetails, Equatable {
 }
 
 extension SignInRequest {
-    /// The fields that only sign-ins at a Supabase project have.
     public var project: SupabaseSignInFields? {
         get { details as? SupabaseSignInFields }
         set { details = newValue }
     }
 
-    /// The request with the values that are derived for this kind of provider.
     func read(_ method: SupabaseMethod, _ rules: SupabaseAccount) -> SignInRequest {
         var request = self
         var fields = project ?? SupabaseSignInFields()
@@ -138,10 +122,7 @@ extension SignInRequest {
     private static func way(
         _ method: SupabaseMethod, _ fields: SupabaseSignInFields, _ rules: SupabaseAccount
     ) -> String {
-        switch method {
-        case .anonymous, .session, .passkey, .page: return method.rawValue
-        default: break
-        }
+        if [.anonymous, .session, .passkey, .page].contains(method) { return method.rawValue }
         if let provider = fields.oauthProvider { return provider.lowercased() }
         if fields.email != nil { return "email" }
         return fields.phone == nil ? rules.oauthProvider ?? method.rawValue : "phone"

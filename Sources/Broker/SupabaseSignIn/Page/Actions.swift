@@ -3,7 +3,6 @@ internal import RingbackBase
 internal import SignInPage
 internal import SupabaseAuth
 
-/// The actions of the page's forms.
 extension PageConductor {
     /// How long the response to a form waits for the action. After that the browser is sent to the screen `wait`.
     private static let patience: Duration = .seconds(3)
@@ -54,7 +53,6 @@ extension PageConductor {
             guard let flow = session.snapshot.flow else { return false }
             return await signIn(form, flow)
         case .completed: return await goOn(form, path)
-        // The page says that the sign-in has ended and nothing was changed.
         case .failed, .expired, .cancelled: return true
         }
     }
@@ -109,7 +107,6 @@ extension PageConductor {
             if error != PageRedeeming.otherUser { complain(of: error, on: screen) }
             return true
         case .completed?, .noted?: return true
-        // A callback is completing the flow or has completed it.
         case nil, .outdated?, .ignored?, .ended?, .expired?: return false
         }
     }
@@ -146,7 +143,6 @@ extension PageConductor {
         }
     }
 
-    /// The server may require a longer pause between two messages.
     private func postpone(_ error: BrokerError) {
         guard let wait = error.retryAfter, error != .resendTooEarly(retryAfter: wait) else { return }
         session.edit { $0.nextMessageAt = clock.bootInstant + .seconds(wait) }
@@ -162,6 +158,7 @@ extension PageConductor {
 
     private func goOn(_ form: PageForm, _ path: String) async -> Bool {
         let step = await steps.next()
+        let requests = context.requests(of: account.name)
         do throws(BrokerError) {
             switch (form.action, step) {
             case (.skip, .factor), (.skip, .newPassword):
@@ -173,25 +170,23 @@ extension PageConductor {
                 let former = session.snapshot.challenge.flatMap { $0.factor == id ? $0.nextMessageAt : nil }
                 let wait = seconds(to: former)
                 if wait > 0 { throw .resendTooEarly(retryAfter: wait) }
-                let challenge = try await context.sessions.challenge(account.name, factor: id)
+                let challenge = try await requests.challenge(factor: id)
                 let next = clock.bootInstant + SupabaseFlow.resendInterval
                 session.edit { $0.challenge = .init(id: challenge.id, factor: id, nextMessageAt: next) }
             case (.factor, .factor):
                 let factor = try await factor(of: form)
-                guard let code = form.code else { throw .invalid(field: "code", reason: .supabase(.missing)) }
+                guard let code = form.code else { throw .invalid(field: "code", reason: .stated("missing")) }
                 var challenge = session.snapshot.challenge.flatMap { $0.factor == factor.id ? $0.id : nil }
                 if factor.kind == FactorKind.totp.rawValue {
-                    challenge = try await context.sessions.challenge(account.name, factor: factor.id).id
+                    challenge = try await requests.challenge(factor: factor.id).id
                 }
-                guard let challenge else { throw .invalid(field: "code", reason: .supabase(.noMessageSent)) }
-                try await context.sessions.verify(code, account.name, factor: factor.id, challenge: challenge)
+                guard let challenge else { throw .invalid(field: "code", reason: .stated("no message was sent")) }
+                try await requests.verify(code, factor: factor.id, challenge: challenge)
             case (.newPassword, .newPassword):
                 var changes = UserChanges()
-                guard let password = form.password else {
-                    throw .invalid(field: "password", reason: .supabase(.missing))
-                }
-                changes.password = password
-                _ = try await context.sessions.put(changes, of: account.name)
+                changes.password = form.password
+                guard changes.password != nil else { throw .invalid(field: "password", reason: .stated("missing")) }
+                try await requests.put(changes)
                 session.edit { _ = $0.skipped.insert(.newPassword) }
             // The form belongs to a step that is already completed; the user may have used the back button.
             default: return false
@@ -206,14 +201,13 @@ extension PageConductor {
 
     private func factor(of form: PageForm) async throws(BrokerError) -> Factor {
         guard let found = await steps.factors().first(where: { $0.id == form.factor }) else {
-            throw .invalid(field: "factor", reason: .supabase(.unknownFactor))
+            throw .invalid(field: "factor", reason: .stated("unknown"))
         }
         return found
     }
 }
 
 extension UserMessage {
-    /// The message that the page shows for an error.
     init(of error: BrokerError) {
         switch error {
         case .problem(let problem): self = problem.message.flatMap(UserMessage.init(rawValue:)) ?? .signInFailed
@@ -229,8 +223,7 @@ extension UserMessage {
         }
     }
 
-    /// The field of the screen's form to which the message belongs; nil for the whole form. `oneForBoth`: the field of
-    /// the e-mail address also takes a phone number.
+    /// The field of the form to which the message belongs; nil for the whole form. `oneForBoth`: one field takes both.
     func field(on screen: Screen, oneForBoth: Bool) -> String? {
         let fields: [Screen: Set<String>] = [
             .login: ["email", "phone", "password"], .signUp: ["email", "phone", "password"], .forgotten: ["email"],

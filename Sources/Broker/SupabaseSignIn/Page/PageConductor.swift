@@ -3,8 +3,7 @@ internal import RingbackBase
 internal import SignInPage
 internal import SupabaseAuth
 
-/// Handles the requests to a sign-in page: shows the current screen and performs the actions of its forms. The actions
-/// use the same sign-in methods as the API.
+/// Handles the requests to a sign-in page: shows the screen and performs its forms, by the sign-in methods of the API.
 struct PageConductor: Sendable {
     let provider: SupabaseProvider
     let session: PageSession
@@ -35,9 +34,7 @@ struct PageConductor: Sendable {
 
     // MARK: Pages
 
-    private func page(
-        _ path: String, _ status: FlowView.Status, _ language: PageLanguage
-    ) async -> HTTPResponse {
+    private func page(_ path: String, _ status: FlowView.Status, _ language: PageLanguage) async -> HTTPResponse {
         switch status {
         case .pending:
             // The flow may have ended after its status was read.
@@ -73,7 +70,6 @@ struct PageConductor: Sendable {
         return await show(screen, in: language)
     }
 
-    /// Sends the browser to a provider's page.
     private func go(to path: String, _ flow: Flow) async -> HTTPResponse {
         guard let word = session.spendLink(String(path.dropFirst(PageSession.link.count))) else { return see("/") }
         var fields = SupabaseSignInFields()
@@ -175,7 +171,6 @@ struct PageConductor: Sendable {
         HTTPResponse(status: 303, fields: HTTPFields([("Location", path)] + fields))
     }
 
-    /// Stores the error that the screen shows the next time.
     func complain(of error: BrokerError, on screen: Screen) {
         let message = UserMessage(of: error)
         let hasBoth = session.settings.open.isSuperset(of: ["email", "phone"])

@@ -28,7 +28,6 @@ struct PageFlow: AwaitedSignIn {
     }
 }
 
-/// A single-use URL that admits one browser to the page.
 struct PageTicket: AwaitedSignIn {
     let authorizationURL: String
     private let page: PageFlow
@@ -51,7 +50,6 @@ struct PageTicket: AwaitedSignIn {
 struct PageProof {
     enum Step: Sendable {
         case password, signUp
-        /// The code of a message.
         case code(SupabaseFlow, TypedCode)
         /// Another user than the account's has signed in, and takes the account over.
         case switchUser(PageSession.OtherUser)
@@ -61,14 +59,14 @@ struct PageProof {
     let fields: SupabaseSignInFields
 }
 
-/// Redeems the user's input on the page. An error does not end the flow.
 struct PageRedeeming: Sendable {
     let provider: SupabaseProvider
     let flow: Flow
     let context: SignInContext
 
     /// The error for a sign-in of another user than the account's. It does not end the flow.
-    static let otherUser = BrokerError.conflict(.supabase(.signedInAsOther))
+    static let otherUser = BrokerError.conflict(
+        .stated("The account is signed in as another user. Nothing was changed."))
 
     func redeem(_ proof: PageProof) async throws(RedemptionFailure) -> Redemption {
         let request = flow.request.choosing(proof.fields)
@@ -102,8 +100,7 @@ struct PageRedeeming: Sendable {
 }
 
 extension SignInRequest {
-    /// The request that started the page, with the user's input as its fields. Only `isPersistent` is kept from the
-    /// original fields.
+    /// The request that started the page, with the user's input as its fields, and `isPersistent` as it was.
     func choosing(_ fields: SupabaseSignInFields) -> SignInRequest {
         var request = self
         var fields = fields

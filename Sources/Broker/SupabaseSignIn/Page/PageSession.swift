@@ -7,15 +7,12 @@ internal import Synchronization
 
 /// The state of one sign-in page: its secrets and the user's progress. It contains no password.
 final class PageSession: Sendable {
-    /// A second factor's challenge that is open.
     struct Challenge: Sendable {
         let id: String
         let factor: String
-        /// When another message may be sent.
         let nextMessageAt: BootInstant
     }
 
-    /// The session of the page's own sign-in.
     struct Opened: Sendable {
         /// The server's identifier; nil if its tokens have none.
         let id: String?
@@ -38,11 +35,9 @@ final class PageSession: Sendable {
         /// When the page is closed, once the flow has ended.
         var closesAt: BootInstant?
         var isClosed = false
-        /// The tickets of start addresses that were handed out and not used yet.
         var tickets: [Secret] = []
         /// The next link to each provider's page. Each works once.
         var links: [String: String] = [:]
-        /// The screen to show.
         var screen = Screen.login
         var complaint: PageComplaint?
         var email = ""
@@ -52,7 +47,6 @@ final class PageSession: Sendable {
         var nextMessageAt: BootInstant?
         /// The action of a form that is running, and the digest of the form; nil if none is.
         var running: (form: [UInt8], done: Promise<Void>)?
-        /// The digest of the last form, if a step has used it.
         var used: [UInt8]?
         var challenge: Challenge?
         /// Nil until the sign-in is done. The steps after it are only for this session.
@@ -62,12 +56,12 @@ final class PageSession: Sendable {
         var skipped: Set<Screen> = []
     }
 
-    let name = "rb-\(Base32Name.random())"
+    /// A label of a host name, with 100 random bits.
+    let name = "rb-\(String(RandomToken.bytes(20).map { base32[Int($0 & 31)] }))"
     let words = PageWords.random()
     let secrets = PageGuard()
     let settings: SupabaseSettings
     private let state = Mutex(State())
-    /// Fulfilled when no step is left on the page.
     private let finished = Promise<Void>()
 
     init(settings: SupabaseSettings) { self.settings = settings }
@@ -81,7 +75,6 @@ final class PageSession: Sendable {
 
     // MARK: Start addresses
 
-    /// A start address of the page. It admits one browser and works once.
     func ticket(to flow: Flow) -> String {
         let ticket = RandomToken.base64URL(bits: 256)
         note(flow)
@@ -92,7 +85,6 @@ final class PageSession: Sendable {
         }
     }
 
-    /// Stores the page's flow, unless one is stored already.
     private func note(_ flow: Flow) {
         state.withLock { state in
             guard state.flowID == nil else { return }
@@ -115,7 +107,6 @@ final class PageSession: Sendable {
 
     // MARK: Links to providers
 
-    /// The current links on the page, sorted by the providers' names.
     func links() -> [ScreenContent.ProviderLink] {
         let providers = settings.open.subtracting(PageSession.notPages).sorted()
         return state.withLock { state in
@@ -142,7 +133,6 @@ final class PageSession: Sendable {
 
     // MARK: Messages
 
-    /// A message was sent.
     func note(_ message: SupabaseFlow, at now: BootInstant) {
         state.withLock { state in
             state.message = message
@@ -205,8 +195,7 @@ final class PageSession: Sendable {
 
     func finish() { finished.fulfil(()) }
 
-    /// Serves the page until its flow has ended and the user has completed the steps after the sign-in, or their time
-    /// limit has passed.
+    /// Serves the page until its flow has ended and the steps after the sign-in are done, or their time is over.
     func serve(_ flow: Flow, in context: SignInContext) async {
         note(flow)
         while await context.isPending(flow.id) {
@@ -230,12 +219,10 @@ final class PageSession: Sendable {
     private static let restOfTime: Duration = .seconds(600)
 }
 
-/// What was wrong with the last form.
 struct PageComplaint: Sendable {
     enum Cause: Sendable, Equatable {
         /// `wait`: the seconds that the server requires before the next attempt, if it says so.
         case message(UserMessage, wait: Int? = nil)
-        /// Another user than the account's signed in.
         case otherUser
         /// The form belonged to no step, and what the user typed was not used.
         case unused
@@ -253,7 +240,6 @@ struct PageSteps: Sendable {
     let account: AccountName
     let sessions: SessionManager
 
-    /// The screen of the next step.
     func next() async -> Screen {
         let state = session.snapshot
         guard !state.isClosed, let opened = state.opened, let held = await held() else { return .done }
@@ -272,7 +258,6 @@ struct PageSteps: Sendable {
         return held.project?.sessionID == opened.id ? held : nil
     }
 
-    /// The user's verified factors that take a code.
     private static func factors(of session: Session) -> [Factor] {
         let user = session.user.flatMap(SupabaseUser.init(reading:))
         let kinds: Set = [FactorKind.totp.rawValue, FactorKind.phone.rawValue]
@@ -280,13 +265,7 @@ struct PageSteps: Sendable {
     }
 }
 
-/// Random labels of host names.
-private enum Base32Name {
-    private static let letters = Array("abcdefghijklmnopqrstuvwxyz234567")
-
-    /// 100 random bits.
-    static func random() -> String { String(RandomToken.bytes(20).map { letters[Int($0 & 31)] }) }
-}
+private let base32 = Array("abcdefghijklmnopqrstuvwxyz234567")
 
 /// Two random words that the page and the program both show, so that the user can recognize an imitated page.
 enum PageWords {

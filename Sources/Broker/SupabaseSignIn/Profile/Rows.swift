@@ -7,16 +7,13 @@ internal import Synchronization
 public enum SupabaseProfile: Sendable, Equatable {
     /// The row; not active if its column `is_active` is false.
     case row(JSONObject, isActive: Bool)
-    /// There is no row that the user may read.
     case missing
 }
 
-/// The rows of the signed-in users. They are fetched after a sign-in, after the start and after a change of the user.
-/// They are kept only in memory.
+/// The rows of the signed-in users, in memory only. They are fetched after a sign-in, a start and a change of the user.
 final class SupabaseProfiles: ProviderMemory {
     private typealias Look = Promise<Result<SupabaseProfile, BrokerError>>
 
-    /// What is known of one account's row.
     private struct Known {
         /// The fetch that was started last. It may have ended already.
         let latest: Look
@@ -35,9 +32,7 @@ final class SupabaseProfiles: ProviderMemory {
 
     init(http: any HTTPClient, work: Work, clock: BrokerClock) { self.work = work }
 
-    func profile(
-        of account: Account, in sessions: SessionManager
-    ) async throws(BrokerError) -> SupabaseProfile {
+    func profile(of account: Account, in sessions: SessionManager) async throws(BrokerError) -> SupabaseProfile {
         let known = accounts.withLock { $0[account.name] }
         if case .row(let row) = known?.stage { return row }
         let running: Look? = if case .fetching = known?.stage { known?.latest } else { nil }
@@ -52,14 +47,11 @@ final class SupabaseProfiles: ProviderMemory {
         }
     }
 
-    /// Fetches the row again: the cached one may be another user's or outdated.
     func renew(_ account: Account, in sessions: SessionManager) {
         if account.project?.profile == nil { forget(account.name) } else { _ = start(account, sessions) }
     }
 
-    func forget(_ name: AccountName) {
-        accounts.withLock { $0[name] = nil }
-    }
+    func forget(_ name: AccountName) { accounts.withLock { $0[name] = nil } }
 
     func isAwaited(_ name: AccountName) -> Bool {
         if case .fetching = accounts.withLock({ $0[name]?.stage }) { true } else { false }
@@ -81,7 +73,6 @@ final class SupabaseProfiles: ProviderMemory {
         return look
     }
 
-    /// The row, and whether the same user is still signed in.
     private func fetch(
         _ account: Account, _ sessions: SessionManager
     ) async -> (Result<SupabaseProfile, BrokerError>, isStill: Bool) {
@@ -108,8 +99,8 @@ final class SupabaseProfiles: ProviderMemory {
         _ account: Account, _ subject: String?, _ sessions: SessionManager
     ) async throws(BrokerError) -> SupabaseProfile {
         guard let profile = account.project?.profile, let subject else { throw .signInRequired(account.name) }
-        let found = try await sessions.ask(
-            account.name, try .row(in: profile.table, where: profile.key, is: subject), .borrows)
+        let requests = UserRequests(account: account.name, sessions: sessions)
+        let found = try await requests.ask(try .row(in: profile.table, where: profile.key, is: subject), .borrows)
         switch found {
         case .row(let row): return .row(row, isActive: found.isActive)
         case .missing: return .missing
@@ -120,9 +111,8 @@ final class SupabaseProfiles: ProviderMemory {
     private func makeRow(
         _ account: Account, by function: String, _ sessions: SessionManager
     ) async throws(BrokerError) -> SupabaseProfile? {
-        let value = try await sessions.ask(
-            account.name, try .call(function, arguments: JSONObject()), .borrows
-        ).value
+        let requests = UserRequests(account: account.name, sessions: sessions)
+        let value = try await requests.ask(try .call(function, arguments: JSONObject()), .borrows).value
         guard let row = value.object ?? value.array?.first?.object else { return nil }
         return .row(row, isActive: row["is_active"]?.bool ?? true)
     }

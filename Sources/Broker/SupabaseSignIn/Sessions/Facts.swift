@@ -8,7 +8,6 @@ extension Session {
     public struct SupabaseFacts: Sendable, Equatable {
         /// The server's identifier of the session, the same in all its tokens.
         public var sessionID: String?
-        /// The authenticator assurance level.
         public var assurance: AssuranceLevel?
         /// The methods by which the user was authenticated, newest first.
         public var methods: [String]
@@ -37,18 +36,15 @@ extension Session {
             isProved = facts["proved"]?.bool ?? false
         }
 
-        /// The facts as the broker stores them.
         var attachment: SessionAttachment {
-            var facts = JSONObject([.init("methods", .array(methods.map { .string($0) }))])
-            facts["session_id"] = sessionID.map { .string($0) }
-            facts["aal"] = assurance.map { .string($0.rawValue) }
-            facts["migrates_from"] = migratesFrom.map { .string($0) }
-            if isProved { facts["proved"] = true }
+            let facts: JSONObject = [
+                "methods": methods, "session_id": sessionID, "aal": assurance?.rawValue,
+                "migrates_from": migratesFrom, "proved": isProved ? true : nil,
+            ]
             return SessionAttachment(facts: facts, secrets: providerToken.map { ["provider_token": $0] } ?? [:])
         }
     }
 
-    /// The facts of this kind of account; nil for a session of another kind.
     public var project: SupabaseFacts? {
         get { (attachments[Session.attachment] ?? attachments[Session.formerAttachment]).map(SupabaseFacts.init) }
         set {
@@ -61,7 +57,6 @@ extension Session {
     /// The attachment's name in older versions.
     private static let formerAttachment = "project"
 
-    /// The session of a user who forgot the password and must choose a new one.
     var isRecovery: Bool { project?.methods.contains("recovery") == true }
 
     /// The assurance level that the user's factors require. A session below it needs a second factor.
@@ -73,11 +68,8 @@ extension Session {
 
 /// The facts of a session at a Supabase project that callers may see.
 public struct SupabaseMembers: Sendable {
-    /// The authenticator assurance level, `aal1` or `aal2`.
     public let assurance: String?
-    /// The assurance level that the user's factors require.
     public let nextAssurance: String?
-    /// The app's former identifier of this user, until the app has moved the user's data.
     public let migratesFrom: String?
     /// The upstream provider's access token. A caller needs a separate permission for it.
     public let providerToken: Secret?
@@ -97,26 +89,20 @@ public struct SupabaseMembers: Sendable {
     }
 
     var attachment: SessionAttachment {
-        var facts = JSONObject()
-        facts["aal"] = assurance.map { .string($0) }
-        facts["next_aal"] = nextAssurance.map { .string($0) }
-        facts["migrates_from"] = migratesFrom.map { .string($0) }
-        return SessionAttachment(facts: facts, secrets: providerToken.map { ["provider_token": $0] } ?? [:])
+        SessionAttachment(
+            facts: ["aal": assurance, "next_aal": nextAssurance, "migrates_from": migratesFrom],
+            secrets: providerToken.map { ["provider_token": $0] } ?? [:])
     }
 }
 
 extension IssuedToken {
-    /// Nil for other kinds of accounts.
     public var supabase: SupabaseMembers? { shown.map { SupabaseMembers($0) } }
 }
 
 extension AccountView {
-    /// The authenticator assurance level, `aal1` or `aal2`; nil for other kinds of accounts.
+    /// `aal1` or `aal2`; nil for other kinds of accounts.
     public var assurance: String? { supabase?.assurance }
-    /// The assurance level that the user's factors require.
     public var nextAssurance: String? { supabase?.nextAssurance }
-    /// The app's former identifier of this user, until the app has moved the user's data.
     public var migratesFrom: String? { supabase?.migratesFrom }
-
     private var supabase: SupabaseMembers? { shown.map { SupabaseMembers($0) } }
 }

@@ -3,7 +3,6 @@ internal import OAuth
 internal import RingbackBase
 internal import SupabaseAuth
 
-/// Renewal and revocation of a Supabase project's sessions.
 extension SupabaseProvider {
     func renewal(
         of session: Session, for key: TokenKey, because reason: RefreshReason
@@ -30,15 +29,13 @@ extension SupabaseProvider {
         if case .provider(.otherSession) = error { return .otherSession }
         // Nothing was sent.
         if case .vaultUnreachable = error { return .unknown }
-        // The request may have rotated the refresh token. A project may accept the former one for only a few seconds
-        // more.
+        // The request may have rotated the refresh token, and the former one may be accepted for a few seconds only.
         return error.isTransient && error != .cancelled ? .maybeRotated : .unknown
     }
 
     func family(of session: Session) -> String? { session.project?.sessionID }
 
-    /// Ends the session at the server. This needs a valid access token; if the current one has expired, the session is
-    /// refreshed first.
+    /// Ends the session at the server. This needs a valid access token: with an expired one it is refreshed first.
     func revoke(_ session: Session, endingAll: Bool) async throws(BrokerError) -> Bool {
         let scope: SignOutScope = endingAll ? .global : .local
         // If the project is unreachable, this throws: a refresh would not reach it either.
@@ -53,7 +50,6 @@ extension SupabaseProvider {
                 _ = try await signOut(scope, bearer: fresh.accessToken)
                 return true
             } catch {
-                // The session of this refresh token has already ended.
                 guard !error.provesDeadGrant else { continue }
                 throw error
             }
@@ -61,7 +57,6 @@ extension SupabaseProvider {
         return true
     }
 
-    /// Ends sessions, authorized by the access token of one of them.
     func signOut(_ scope: SignOutScope, bearer: Secret) async throws(BrokerError) -> SignOutResponse {
         try await ask(.signOut(scope), bearer: bearer, on: .account)
     }

@@ -3,12 +3,9 @@ internal import OAuth
 internal import RingbackBase
 internal import SupabaseAuth
 
-/// Verification of access tokens.
 extension SupabaseProvider {
     /// Checks an access token with the project's published keys. `isPublished` is nil if they cannot be fetched now.
-    private func judge(
-        _ token: Secret
-    ) async throws(BrokerError) -> (verdict: AccessTokenCheck, isPublished: Bool?) {
+    private func judge(_ token: Secret) async throws(BrokerError) -> (verdict: AccessTokenCheck, isPublished: Bool?) {
         var verdict = AccessTokenCheck(token, keys: .empty, project: project, now: nil)
         var isPublished: Bool?
         // An unknown key may be new, so the key set is fetched again, once.
@@ -27,11 +24,9 @@ extension SupabaseProvider {
         return (verdict, isPublished)
     }
 
-    /// Verifies an access token from the token endpoint before it is issued to callers.
-    ///
-    /// If the project publishes keys, one of them must have signed the token. If such a project signed it with a shared
-    /// secret (during a migration to keys), the server is asked about every token. If it publishes no keys, or they
-    /// cannot be fetched, the server is asked once per session.
+    /// Verifies an access token from the token endpoint before it is issued to callers. If the project publishes keys,
+    /// one of them must have signed it. If it signs with a shared secret (during a migration to keys), the server is
+    /// asked about every token; without published keys, or if they cannot be fetched, once per session.
     ///
     /// - Parameter wasProved: an earlier token of the same session was verified.
     /// - Throws: `.provider(.unproved)` if neither keys nor the server are reachable. The token must not be issued yet.
@@ -40,8 +35,7 @@ extension SupabaseProvider {
         switch verdict {
         case .verified: return
         case .refused(let claim, let reason): throw failure(claim, .other(reason), token)
-        case .keyMissing where isPublished == true:
-            throw failure("kid", .keyNotPublished, token)
+        case .keyMissing where isPublished == true: throw failure("kid", .keyNotPublished, token)
         case .keyMissing, .askServer: if wasProved, isPublished != true { return }
         }
         do throws(BrokerError) {
@@ -61,14 +55,14 @@ extension SupabaseProvider {
 
     private func failure(_ claim: String, _ cause: SupabaseReason.TokenFault, _ token: Secret) -> BrokerError {
         if claim == "iss", let issuer = AccessTokenClaims(unverified: token)?.foreignIssuer(to: project) {
-            return .provider(
-                .invalidResponse(
-                    .supabase(.foreignIssuer(account.name, issuer: issuer, expected: project.issuer))))
+            let text =
+                "The access token's issuer is \(issuer), not \(project.issuer). If it is this project's, set it as "
+                + "token_issuer of \(account.name)."
+            return .provider(.invalidResponse(.stated(text)))
         }
         return .provider(.invalidResponse(.supabase(.invalidToken(host: host, claim: claim, cause: cause))))
     }
 
-    /// Verifies an access token from another program, by the project's keys or by asking the server.
     private func verify(_ token: Secret) async throws(BrokerError) -> AccessTokenClaims {
         switch try await judge(token).verdict {
         case .verified(let claims): return claims
@@ -81,14 +75,14 @@ extension SupabaseProvider {
     /// claims are returned unverified: the session is refreshed next, and the new token is verified.
     func whose(_ token: Secret) async throws(BrokerError) -> (claims: AccessTokenClaims, isExpired: Bool) {
         guard let stated = AccessTokenClaims(unverified: token) else {
-            throw .invalid(field: "access_token", reason: .supabase(.notThisProjectsToken))
+            throw .invalid(field: "access_token", reason: .stated("it is not an access token of this project"))
         }
         // A token of another project must not be sent to this one.
         if let issuer = stated.foreignIssuer(to: project) {
-            throw .invalid(
-                field: "access_token",
-                reason: .supabase(
-                    .tokenOfOtherProject(account.name, issuer: issuer, expected: project.issuer)))
+            let text =
+                "it belongs to another project: its issuer is \(issuer), not \(project.issuer). Nothing was sent or "
+                + "stored. If it is this project's, set it as token_issuer of \(account.name)"
+            throw .invalid(field: "access_token", reason: .stated(text))
         }
         do throws(BrokerError) {
             return (try await verify(token), false)
@@ -99,17 +93,16 @@ extension SupabaseProvider {
         }
     }
 
-    /// Asks the server for the user of a token.
     private func recognize(_ token: Secret) async throws(BrokerError) -> AccessTokenClaims {
         let user = try await user(bearer: token)
         guard let claims = AccessTokenClaims(unverified: token), claims.subject == user.id else {
-            throw .provider(.invalidResponse(.supabase(.tokenOfOtherUser(host: host))))
+            throw .provider(
+                .invalidResponse(.stated("The user of the access token is not the user that \(host) reports.")))
         }
         return claims
     }
 }
 
-/// The keys that projects publish. Concurrent callers share one fetch; the result is cached.
 final class SupabaseKeySets: ProviderMemory {
     private let documents: KeptDocuments<JSONWebKeySet>
     private let http: any HTTPClient
@@ -124,7 +117,7 @@ final class SupabaseKeySets: ProviderMemory {
         of account: Account, _ project: SupabaseProject, isStale: Bool
     ) async throws(BrokerError) -> JSONWebKeySet {
         // The gateway may require the project's API key for this request too.
-        var request = try SupabaseProvider.building { () throws(FieldError) in try project.http(.keys) }
+        var request = try SupabaseProvider.building(try project.http(.keys))
         request.limits = HTTPLimits(maxBody: JSONWebKeySet.maxLength)
         let asked = request
         return try await documents.value(
@@ -134,8 +127,8 @@ final class SupabaseKeySets: ProviderMemory {
             do throws(SupabaseError) {
                 return try JSONWebKeySet(reading: response)
             } catch {
-                throw .provider(
-                    .invalidResponse(.supabase(.unusableKeys(host: asked.host, status: response.status))))
+                let text = "The keys of \(asked.host) cannot be used (HTTP \(response.status))."
+                throw .provider(.invalidResponse(.stated(text)))
             }
         }
     }

@@ -3,21 +3,20 @@ internal import OAuth
 public import RingbackBase
 public import SupabaseAuth
 
-/// Operations of the signed-in user at a Supabase project. Each request runs in the account's lane with the access
-/// token that is valid then.
+/// Operations of the signed-in user at a Supabase project. Each request takes the access token that is valid then.
 public struct SupabaseOperations: Sendable {
     let broker: Broker
 
     var context: SignInContext { broker.signInContext }
     var sessions: SessionManager { context.sessions }
-    /// True for an account at a Supabase project.
+    func requests(of name: AccountName) -> UserRequests { context.requests(of: name) }
+
     public func isProject(_ name: AccountName) async throws(BrokerError) -> Bool {
         try await sessions.account(name).project != nil
     }
 
-    /// The user object, fetched now.
     public func user(_ name: AccountName) async throws(BrokerError) -> JSONObject {
-        try await sessions.fetchUser(name, event: nil)
+        try await requests(of: name).fetchUser(event: nil)
         return try await heldUser(name)
     }
 
@@ -28,10 +27,10 @@ public struct SupabaseOperations: Sendable {
         _ name: AccountName, _ changes: UserChanges
     ) async throws(BrokerError) -> (user: JSONObject, flow: FlowView?) {
         guard changes.hasContacts else {
-            _ = try await sessions.put(changes, of: name)
+            try await requests(of: name).put(changes)
             return (try await heldUser(name), nil)
         }
-        guard try await isProject(name) else { throw .methodUnsupported(.supabase(.notSupabase(name))) }
+        try await requests(of: name).rules()
         try await sessions.ready(name)
         guard try await sessions.readable(name) != nil else { throw await sessions.absence(of: name) }
         var request = SignInRequest(.userUpdate)
@@ -39,9 +38,7 @@ public struct SupabaseOperations: Sendable {
         request.project?.changes = changes
         let (flow, isNew) = try await broker.begin(name, request)
         // An earlier request started the flow. It may not have contained the other changes.
-        if !isNew, !changes.withoutContacts.isEmpty {
-            _ = try await sessions.put(changes.withoutContacts, of: name)
-        }
+        if !isNew, !changes.withoutContacts.isEmpty { try await requests(of: name).put(changes.withoutContacts) }
         return (try await heldUser(name), flow)
     }
 
@@ -52,12 +49,11 @@ public struct SupabaseOperations: Sendable {
 
     /// Sends the code that a change of the password may require.
     public func reauthenticate(_ name: AccountName) async throws(BrokerError) {
-        try await sessions.ask(name, .reauthentication, .borrows)
+        try await requests(of: name).ask(.reauthentication, .borrows)
     }
 
-    /// Sends a recovery mail. The flow ends with a session in which the user can choose a new password.
-    ///
-    /// - Parameter replaces: a different pending sign-in of the account is cancelled.
+    /// Sends a recovery mail. The flow ends with a session in which the user can choose a new password. With
+    /// `replaces`, a different pending sign-in of the account is cancelled.
     public func resetPassword(
         _ name: AccountName, email: String, captcha: Secret? = nil, replaces: Bool = false
     ) async throws(BrokerError) -> (flow: FlowView?, isNew: Bool) {
@@ -71,7 +67,7 @@ public struct SupabaseOperations: Sendable {
 
     /// Ends the user's other sessions; this one stays.
     public func signOutOthers(_ name: AccountName) async throws(BrokerError) -> AccountView {
-        try await sessions.ask(name, .signOutOthers, .borrows)
+        try await requests(of: name).ask(.signOutOthers, .borrows)
         return try await broker.account(name)
     }
 
@@ -79,24 +75,21 @@ public struct SupabaseOperations: Sendable {
 
     /// Adds a factor, which is active once it is verified. The response has the secret for an authenticator app.
     public func enroll(_ name: AccountName, _ factor: NewFactor) async throws(BrokerError) -> FactorEnrolment {
-        let enrolment = try await sessions.ask(name, .enroll(factor), .borrows)
+        let enrolment = try await requests(of: name).ask(.enroll(factor), .borrows)
         _ = try? await user(name)
         return enrolment
     }
 
-    /// Requests a challenge. For a phone, the server sends a message; for an authenticator, the response has the
-    /// options.
     public func challenge(
         _ name: AccountName, factor: String, channel: MessageChannel? = nil, party: RelyingParty? = nil
     ) async throws(BrokerError) -> FactorChallenge {
-        try await sessions.challenge(name, factor: factor, channel: channel, party: party)
+        try await requests(of: name).challenge(factor: factor, channel: channel, party: party)
     }
 
-    /// Verifies a challenge. The session gets a higher assurance level and new tokens.
     public func verifyFactor(
         _ name: AccountName, factor: String, challenge: String, code: Secret
     ) async throws(BrokerError) -> AccountView {
-        try await sessions.verify(code, name, factor: factor, challenge: challenge)
+        try await requests(of: name).verify(code, factor: factor, challenge: challenge)
         return try await broker.account(name)
     }
 
@@ -104,17 +97,14 @@ public struct SupabaseOperations: Sendable {
     public func verifyFactor(
         _ name: AccountName, factor: String, challenge: String, credential: JSONObject, party: RelyingParty? = nil
     ) async throws(BrokerError) -> AccountView {
-        let credential = try SupabaseProvider.building { () throws(FieldError) in
-            try PasskeyCredential(parsing: credential)
-        }
-        try await sessions.verify(
-            .webAuthn(credential, party), name, factor: factor, challenge: challenge, on: .credential)
+        let credential = try SupabaseProvider.building(try PasskeyCredential(parsing: credential))
+        try await requests(of: name).verify(
+            .webAuthn(credential, party), factor: factor, challenge: challenge, on: .credential)
         return try await broker.account(name)
     }
 
-    /// Removes a factor. The next access token of the session has the first assurance level.
     public func removeFactor(_ name: AccountName, factor: String) async throws(BrokerError) -> AccountView {
-        try await sessions.ask(name, try .removeFactor(factor))
+        try await requests(of: name).ask(try .removeFactor(factor))
         do throws(BrokerError) {
             return try await broker.refresh(name, isForced: true)
         } catch {
@@ -126,10 +116,9 @@ public struct SupabaseOperations: Sendable {
 
     // MARK: Identities
 
-    /// Unlinks an identity from the user.
     public func unlink(_ name: AccountName, identity: String) async throws(BrokerError) -> JSONObject {
-        try await sessions.ask(name, try .removeIdentity(identity))
-        try await sessions.fetchUser(name, event: nil, changesIdentities: true)
+        try await requests(of: name).ask(try .removeIdentity(identity))
+        try await requests(of: name).fetchUser(event: nil, changesIdentities: true)
         return try await heldUser(name)
     }
 
@@ -139,16 +128,13 @@ public struct SupabaseOperations: Sendable {
     public func call(
         _ name: AccountName, function: String, arguments: JSONObject
     ) async throws(BrokerError) -> JSON {
-        guard let rules = try await sessions.account(name).project else {
-            throw .methodUnsupported(.supabase(.notSupabase(name)))
-        }
-        guard rules.functions.contains(function) else {
-            throw .invalid(
-                field: "function", reason: .supabase(.functionNotListed(name, listed: Array(rules.functions))))
+        let listed = try await requests(of: name).rules().functions
+        guard listed.contains(function) else {
+            throw .invalid(field: "function", reason: .supabase(.functionNotListed(name, listed: listed)))
         }
         let response: FunctionResponse
         do throws(BrokerError) {
-            response = try await sessions.ask(name, try .call(function, arguments: arguments), .borrows)
+            response = try await requests(of: name).ask(try .call(function, arguments: arguments), .borrows)
         } catch {
             // The function may have run although its response was lost.
             if let account = try? await sessions.account(name) { profiles.renew(account, in: sessions) }
@@ -172,92 +158,17 @@ public struct SupabaseOperations: Sendable {
 }
 
 extension Broker {
-    /// Operations that only accounts at a Supabase project have.
     public var supabase: SupabaseOperations { SupabaseOperations(broker: self) }
-}
-
-/// Requests that the operations, the flows and the sign-in page share.
-extension SessionManager {
-    /// Fetches the user object and stores it in the session. `changesIdentities`: a link or an unlink was requested
-    /// before.
-    nonisolated func fetchUser(
-        _ name: AccountName, event: BrokerEvent.Kind? = .userUpdated, changesIdentities: Bool = false
-    ) async throws(BrokerError) {
-        try await ask(name, .user, changesIdentities: changesIdentities, event: event) {
-            user, session throws(SupabaseError) in try session.adopt(user)
-        }
-    }
-
-    /// Sends the change of the user, in the account's lane.
-    @discardableResult
-    nonisolated func put(
-        _ changes: UserChanges, of name: AccountName, link: MailLink = .none
-    ) async throws(BrokerError) -> SupabaseUser {
-        let isRecovery = try await readable(name)?.isRecovery ?? false
-        do throws(BrokerError) {
-            return try await ask(
-                name, try .update(changes, link: link), on: isRecovery ? .passwordReset : .account,
-                changesIdentities: true, event: .userUpdated
-            ) { user, session throws(SupabaseError) in try session.adopt(user) }
-        } catch {
-            throw error.unquoting(changes.password, changes.currentPassword, changes.nonce)
-        }
-    }
-
-    /// Requests a challenge of a second factor. For a phone, the server sends a message.
-    nonisolated func challenge(
-        _ name: AccountName, factor: String, channel: MessageChannel? = nil, party: RelyingParty? = nil
-    ) async throws(BrokerError) -> FactorChallenge {
-        try await ask(name, try .challenge(factor: factor, channel: channel, party: party), .borrows)
-    }
-
-    /// Verifies a challenge. The session gets a higher assurance level and new tokens.
-    nonisolated func verify(
-        _ proof: FactorProof, _ name: AccountName, factor: String, challenge: String,
-        on occasion: SupabaseProblem.Occasion = .account
-    ) async throws(BrokerError) {
-        try await ask(
-            name, try .verify(factor: factor, challenge: challenge, proof: proof), .rotates, on: occasion,
-            event: .mfaChallengeVerified)
-    }
-
-    nonisolated func verify(
-        _ code: Secret, _ name: AccountName, factor: String, challenge: String
-    ) async throws(BrokerError) {
-        let code = try SupabaseProvider.building { () throws(FieldError) in try OneTimeCode(parsing: code) }
-        try await verify(.code(code), name, factor: factor, challenge: challenge)
-    }
-
-    /// Writes the name that Apple sends only once, unless the user has one. If this fails, the sign-in still succeeds,
-    /// and the account shows the error.
-    nonisolated func write(_ appleName: AppleName, to name: AccountName) async {
-        do throws(BrokerError) {
-            let held = try await readable(name)?.user.flatMap(SupabaseUser.init(reading:))
-            guard let held, let data = appleName.data(for: held) else { return }
-            var changes = UserChanges()
-            changes.data = data
-            try await put(changes, of: name)
-        } catch {
-            await show(error, name)
-        }
-    }
-}
-
-extension Session {
-    fileprivate mutating func adopt(_ fresh: SupabaseUser) throws(SupabaseError) {
-        guard fresh.id == subject else { throw .ofOtherUser }
-        user = fresh.json
-    }
 }
 
 /// What the signed-in user has allowed OAuth clients of the project.
 extension SupabaseOperations {
     public func consents(_ name: AccountName) async throws(BrokerError) -> [Consent] {
-        try await sessions.ask(name, .consents, .borrows).entries
+        try await requests(of: name).ask(.consents, .borrows).entries
     }
 
     /// Revokes the user's consent for a client. The project ends that client's sessions; this session stays.
     public func revokeConsent(_ name: AccountName, client: String) async throws(BrokerError) {
-        try await sessions.ask(name, try .revokeConsent(client: client), .borrows)
+        try await requests(of: name).ask(try .revokeConsent(client: client), .borrows)
     }
 }

@@ -111,7 +111,7 @@ import Testing
     }
 
     @Test func `advice follows what it is about`() {
-        let advice = Reason.kind(KindFact(OAuthReason.tokenForOfflineAccess))
+        let advice = Reason.stated("Most providers issue one for the scope offline_access.")
         let detail = Problem(.sessionRanOut(Self.work, advice: advice), language: .english).detail
         #expect(detail?.hasPrefix("The session of work runs out") == true && detail?.hasSuffix(advice.sentence) == true)
         #expect(Reason.session(.lostScopes(Self.work, ["a", "b"])).sentence.contains("requested: a b. Sign in again"))
@@ -133,9 +133,9 @@ import Testing
     }
 
     @Test func `facts of two kinds of account are not the same`() {
-        #expect(KindFact(OAuthReason.noMetadata) == KindFact(OAuthReason.noMetadata))
-        #expect(KindFact(OAuthReason.noMetadata) != KindFact(OAuthReason.noKeys))
-        #expect(KindFact(OAuthReason.noMetadata) != KindFact(SupabaseReason.missing))
+        #expect(KindFact(OAuthReason.vaultInMemory) == KindFact(OAuthReason.vaultInMemory))
+        #expect(KindFact(OAuthReason.vaultInMemory) != KindFact(OAuthReason.tokenAtFirstConsent))
+        #expect(KindFact(OAuthReason.vaultInMemory) != KindFact(SupabaseReason.carriesTokens))
     }
 }
 

@@ -3,12 +3,13 @@ internal import RingbackBase
 internal import SessionVault
 internal import SupabaseAuth
 
-/// Records every link and unlink of an identity. The server reports some of them only by a changed list of identities,
-/// so the list is compared with the former session's or, at a sign-in, with the one of the user's last session here. If
-/// a change was recorded but could not be stored (the disk was full, the daemon was killed), it is recorded again.
-struct IdentityObserver: Sendable {
+/// Records every link and unlink of an identity, and caches the apps' rows. The server reports some links only by a
+/// changed list of identities, so it is compared with the former session's or, at a sign-in, with that of the user's
+/// last session here. A change that was recorded but could not be stored is recorded again.
+struct SupabaseObserver: SessionObserver {
     let vault: any Vault
     let record: @Sendable (BrokerFact) -> Void
+    let profiles: SupabaseProfiles
 
     /// A session was opened; it replaces `former` if there was one. `isAsked`: the user requested to link an identity,
     /// and the session is the result.
@@ -20,14 +21,13 @@ struct IdentityObserver: Sendable {
             tell(IdentityChange(from: known, to: user), account.name, isAsked: isAsked)
         } else {
             for identity in IdentityChange(onFirstSightOf: user).linked {
-                let sight = IdentityObserver.firstSight(of: identity, user)
+                let sight = SupabaseObserver.firstSight(of: identity, user)
                 record(.identityLinked(account.name, provider: identity.provider, sight))
             }
         }
         await remember(identities, of: user, session, among: people, account)
     }
 
-    /// The user object of a session has changed.
     func changed(_ former: Session, to session: Session, of account: Account, isAsked: Bool) async {
         guard session.project != nil, let before = former.owner, let after = session.owner else { return }
         let change = IdentityChange(from: before, to: after)
@@ -36,11 +36,24 @@ struct IdentityObserver: Sendable {
         await leaving(session, of: account)
     }
 
-    /// The session is removed. The user's identities are stored for the comparison at the next sign-in.
     func leaving(_ session: Session, of account: Account) async {
         guard session.project != nil, let user = session.owner, let identities = user.knownIdentities else { return }
         await remember(identities, of: user, session, among: await knownPeople(account), account)
     }
+
+    func willPost(
+        _ kind: BrokerEvent.Kind, of account: Account, _ session: Session?, in sessions: SessionManager
+    ) {
+        switch kind {
+        case .signedOut: profiles.forget(account.name)
+        case .signedIn, .userUpdated, .passwordRecovery: profiles.renew(account, in: sessions)
+        case .initialSession where session != nil && !profiles.isAwaited(account.name):
+            profiles.renew(account, in: sessions)
+        default: break
+        }
+    }
+
+    func forget(_ account: AccountName) { profiles.forget(account) }
 
     private func tell(_ change: IdentityChange, _ name: AccountName, isAsked: Bool) {
         for identity in change.linked {
@@ -92,36 +105,6 @@ extension Session {
     fileprivate var owner: SupabaseUser? { user.flatMap(SupabaseUser.init(reading:)) }
 }
 
-/// Records the linked identities of users at Supabase projects, and caches the apps' rows.
-struct SupabaseObserver: SessionObserver {
-    let identities: IdentityObserver
-    let profiles: SupabaseProfiles
-
-    func opened(_ session: Session, over former: Session?, of account: Account, isAsked: Bool) async {
-        await identities.opened(session, over: former, of: account, isAsked: isAsked)
-    }
-
-    func changed(_ former: Session, to session: Session, of account: Account, isAsked: Bool) async {
-        await identities.changed(former, to: session, of: account, isAsked: isAsked)
-    }
-
-    func leaving(_ session: Session, of account: Account) async { await identities.leaving(session, of: account) }
-
-    func willPost(
-        _ kind: BrokerEvent.Kind, of account: Account, _ session: Session?, in sessions: SessionManager
-    ) {
-        switch kind {
-        case .signedOut: profiles.forget(account.name)
-        case .signedIn, .userUpdated, .passwordRecovery: profiles.renew(account, in: sessions)
-        case .initialSession where session != nil && !profiles.isAwaited(account.name):
-            profiles.renew(account, in: sessions)
-        default: break
-        }
-    }
-
-    func forget(_ account: AccountName) { profiles.forget(account) }
-}
-
 /// The users who have signed in to an account, with their linked identities. The record is kept after a session ends,
 /// so that the next sign-in shows which identities were linked meanwhile. It has no tokens and no addresses.
 struct KnownUsers: Equatable {
@@ -138,7 +121,6 @@ struct KnownUsers: Equatable {
 
     init() {}
 
-    /// The user's identities when last seen; nil for an unknown user.
     func identities(of subject: String) -> [KnownIdentity]? { people.first { $0.subject == subject }?.identities }
 
     mutating func remember(_ identities: [KnownIdentity], of subject: String) {
@@ -149,12 +131,9 @@ struct KnownUsers: Equatable {
 
     // MARK: As text for the vault
 
-    /// Nil for text of an unknown version.
     init?(decoding text: Secret) {
         guard let json = try? JSON(parsing: text.revealedBytes()), json["version"]?.integer == KnownUsers.version
-        else {
-            return nil
-        }
+        else { return nil }
         for member in (json["people"]?.array ?? []).prefix(KnownUsers.most) {
             guard let subject = member["subject"]?.string else { continue }
             let identities = (member["identities"]?.array ?? []).compactMap { identity -> KnownIdentity? in
@@ -168,49 +147,31 @@ struct KnownUsers: Equatable {
     }
 
     var text: Secret {
-        let people = people.map { user -> JSON in
-            [
-                "subject": .string(user.subject),
-                "identities": .array(
-                    user.identities.map { ["identity_id": .string($0.identityID), "provider": .string($0.provider)] }),
-            ]
+        let people = people.map { user -> JSONObject in
+            let identities = user.identities.map { identity -> JSONObject in
+                ["identity_id": identity.identityID, "provider": identity.provider]
+            }
+            return ["subject": user.subject, "identities": identities]
         }
-        let document: JSON = ["version": .integer(KnownUsers.version), "people": .array(people)]
-        return Secret(bytes: document.serialized())
+        let document: JSONObject = ["version": KnownUsers.version, "people": people]
+        return Secret(bytes: JSON.object(document).serialized())
     }
 }
 
-/// For apps that had their own users before they used the project. The session shows the user's former identifier until
-/// the app reports that it has moved the user's data.
+/// For apps that had their own users before: the session shows the former identifier until the app has moved the data.
 extension SupabaseOperations {
-    /// Stores the user's former identifier. Storing the same one again changes nothing. Another one is rejected until
-    /// the first is acknowledged (`.conflict`).
+    /// Stores the user's former identifier. Another one is rejected until the first is acknowledged (`.conflict`).
     public func migrate(_ name: AccountName, from identifier: String) async throws(BrokerError) -> AccountView {
         guard (1...255).contains(identifier.utf8.count), identifier.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
-            throw .invalid(field: "from", reason: .supabase(.identifierSize))
+            let text = "an identifier of 1 to 255 bytes without control characters"
+            throw .invalid(field: "from", reason: .stated(text))
         }
-        try await sessions.setMigration(name, identifier)
+        try await requests(of: name).setMigration(identifier)
         return try await broker.account(name)
     }
 
-    /// The app has moved the user's data. Idempotent.
     public func acknowledgeMigration(_ name: AccountName) async throws(BrokerError) -> AccountView {
-        try await sessions.setMigration(name, nil)
+        try await requests(of: name).setMigration(nil)
         return try await broker.account(name)
-    }
-}
-
-extension SessionManager {
-    fileprivate nonisolated func setMigration(_ name: AccountName, _ identifier: String?) async throws(BrokerError) {
-        guard try await account(name).project != nil else {
-            throw .methodUnsupported(.supabase(.notSupabase(name)))
-        }
-        try await edit(name) { session throws(BrokerError) in
-            // Another identifier must not overwrite one whose data the app has not moved yet.
-            if let identifier, let former = session.project?.migratesFrom, former != identifier {
-                throw .conflict(.supabase(.migrationPending(former)), cause: .migrationPending(name))
-            }
-            session.project?.migratesFrom = identifier
-        }
     }
 }
