@@ -26,7 +26,8 @@ do {
     do {
         try verb.run()
     } catch let error as RingbackError {
-        throw Failure(error, account: (verb as? any AccountNaming)?.subject).shown()
+        Failure(error: error, account: (verb as? any AccountNaming)?.subject).show()
+        throw ExitCode(ExitStatus.of(error))
     }
 } catch {
     // A verb that failed has its status as an `ExitCode`; why it failed has been printed.

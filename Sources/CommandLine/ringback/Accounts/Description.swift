@@ -124,8 +124,7 @@ struct AccountDescription: ParsableArguments {
         issuer == nil && provider == nil && mcp == nil && authorizationEndpoint == nil && tokenEndpoint == nil
     }
 
-    /// True for the sandbox's own client, which may have its callbacks at every loopback address: there is nothing to
-    /// register.
+    /// The sandbox's own client may have its callbacks at every loopback address: there is nothing to register.
     var isSandbox: Bool {
         clientID == ProviderChoice.sandboxClient && issuer.flatMap { LoopbackURL($0) } != nil && redirectURI == nil
     }
@@ -175,35 +174,32 @@ struct AccountDescription: ParsableArguments {
 
     /// The text of the account's file. It holds what a registration yielded, except secrets.
     func text(for name: String, registered: RegisteredAccount? = nil) -> String {
-        var text = AccountText(name: name)
-        text.add([("mcp", mcp), ("client_id_metadata_url", clientMetadataURL)])
-        if leavesOutResource { text.add("resource_parameter", is: false) }
-        if needsNoSignIn { text.add("sign_in", is: false) }
-        text.add([("issuer", issuer), ("provider", provider), ("tenant", tenant), ("url", url), ("api_key", apiKey)])
-        if isBare { text.add("gateway", is: false) }
-        text.add([
-            ("client_id", registered?.clientID ?? clientID), ("client_secret", clientSecret),
-            ("client_secret_file", clientSecretFile.map(AccountDescription.absolute)),
-        ])
-        if registered?.hasSecret == true { text.add("client_secret_registered", is: true) }
-        text.add([
-            ("client_key_file", clientKeyFile.map(AccountDescription.absolute)),
-            ("client_authentication", registered?.authentication ?? clientAuthentication),
-        ])
-        // The user did not choose the usual scopes. Those that the provider did not register are left out.
-        text.add("scopes", scopes.isEmpty ? registered?.scopes ?? usualScopes : scopes)
-        text.add([
+        let text = { (value: String?) in value.map(AccountText.quoted) }
+        let path = { (value: String?) in value.map { AccountText.quoted(AccountDescription.absolute($0)) } }
+        let keys: [(String, String?)] = [
+            ("mcp", text(mcp)), ("client_id_metadata_url", text(clientMetadataURL)),
+            ("resource_parameter", leavesOutResource ? "false" : nil), ("sign_in", needsNoSignIn ? "false" : nil),
+            ("issuer", text(issuer)), ("provider", text(provider)), ("tenant", text(tenant)), ("url", text(url)),
+            ("api_key", text(apiKey)), ("gateway", isBare ? "false" : nil),
+            ("client_id", text(registered?.clientID ?? clientID)), ("client_secret", text(clientSecret)),
+            ("client_secret_file", path(clientSecretFile)),
+            ("client_secret_registered", registered?.hasSecret == true ? "true" : nil),
+            ("client_key_file", path(clientKeyFile)),
+            ("client_authentication", text(registered?.authentication ?? clientAuthentication)),
+            // The user did not choose the usual scopes. Those that the provider did not register are left out.
+            ("scopes", AccountText.array(scopes.isEmpty ? registered?.scopes ?? usualScopes : scopes)),
             // Registered with its port.
-            ("redirect_uri", redirectURI ?? registered?.requestedRedirectURIs.first),
-            ("response_mode", responseMode), ("ca_file", absoluteCAFile),
-        ])
-        text.addTable(
-            "endpoints",
-            [
-                ("authorization", authorizationEndpoint), ("token", tokenEndpoint), ("revocation", revocationEndpoint),
-                ("userinfo", userinfoEndpoint),
-            ])
-        return text.text
+            ("redirect_uri", text(redirectURI ?? registered?.requestedRedirectURIs.first)),
+            ("response_mode", text(responseMode)), ("ca_file", path(caFile)),
+        ]
+        let endpoints: [(String, String?)] = [
+            ("authorization", text(authorizationEndpoint)), ("token", text(tokenEndpoint)),
+            ("revocation", text(revocationEndpoint)), ("userinfo", text(userinfoEndpoint)),
+        ]
+        // Always quoted: a bare name may not have dots.
+        let table = "accounts.\(AccountText.quoted(name))"
+        let more = endpoints.contains { $0.1 != nil } ? "\n" + AccountText.table("\(table).endpoints", endpoints) : ""
+        return "# Written by ringback account add.\n" + AccountText.table(table, keys) + more
     }
 
     /// Makes a path absolute: the daemon has another working directory than this shell.
@@ -212,7 +208,7 @@ struct AccountDescription: ParsableArguments {
     }
 }
 
-/// An account as a drop-in file beside the configuration: its text is written, renamed and removed here.
+/// An account as a drop-in file beside the configuration.
 struct AccountFile {
     let directory: String
     let name: String
@@ -257,32 +253,17 @@ struct AccountFile {
 }
 
 /// TOML in a form that every reader understands: one table, one line for each key.
-struct AccountText {
-    private(set) var text: String
-
-    init(name: String) {
-        // Always quoted: a bare name may not have dots.
-        text = "# Written by ringback account add.\n[accounts.\(AccountText.quoted(name))]\n"
-        self.name = AccountText.quoted(name)
+enum AccountText {
+    static func table(_ name: String, _ keys: [(key: String, value: String?)]) -> String {
+        keys.reduce("[\(name)]\n") { text, pair in text + (pair.value.map { "\(pair.key) = \($0)\n" } ?? "") }
     }
 
-    private let name: String
+    /// The text itself if it is the only one.
+    static func oneOrMore(_ values: [String]) -> String? { values.count == 1 ? quoted(values[0]) : array(values) }
 
-    mutating func add(_ pairs: [(key: String, value: String?)]) {
-        for (key, value) in pairs { if let value { text += "\(key) = \(AccountText.quoted(value))\n" } }
-    }
-
-    mutating func add(_ key: String, _ values: [String]) {
-        guard !values.isEmpty else { return }
-        text += "\(key) = [\(values.map(AccountText.quoted).joined(separator: ", "))]\n"
-    }
-
-    mutating func add(_ key: String, is value: Bool) { text += "\(key) = \(value)\n" }
-
-    mutating func addTable(_ table: String, _ pairs: [(key: String, value: String?)]) {
-        guard pairs.contains(where: { $0.1 != nil }) else { return }
-        text += "\n[accounts.\(name).\(table)]\n"
-        add(pairs)
+    /// Nil for an empty one.
+    static func array(_ values: [String]) -> String? {
+        values.isEmpty ? nil : "[\(values.map(quoted).joined(separator: ", "))]"
     }
 
     /// A basic string; what TOML does not allow in one is escaped.

@@ -68,14 +68,12 @@ enum ProviderChoice: String, CaseIterable {
     init?(_ description: AccountDescription) {
         if let provider = description.provider {
             self.init(rawValue: provider)
-            return
-        }
-        guard description.mcp == nil else {
+        } else if description.mcp != nil {
             self = .mcp
-            return
+        } else {
+            guard description.issuer != nil else { return nil }
+            self = .openid
         }
-        guard description.issuer != nil else { return nil }
-        self = .openid
     }
 
     /// GitLab compares the port of a redirect URI too.
@@ -83,8 +81,8 @@ enum ProviderChoice: String, CaseIterable {
         self == .gitlab ? "http://127.0.0.1:8400/callback/\(account)" : nil
     }
 
-    /// The redirect URIs to enter at the provider, of those that the account has. Google wants none. GitHub and
-    /// Microsoft ignore the port, and take no address with `{port}`.
+    /// The redirect URIs to enter at the provider. Google wants none. GitHub and Microsoft ignore the port, and take no
+    /// address with `{port}`.
     func entered(_ uris: [String]) -> [String] {
         switch self {
         case .google, .sandbox: []
@@ -101,33 +99,14 @@ enum ProviderChoice: String, CaseIterable {
 /// Where tools usually need the token of a preset's account: its own servers.
 struct UsualOrigin {
     let url: String
-    let username: String?
+    var username: String?
 
-    static func all(of provider: String?) -> [UsualOrigin] {
-        switch provider {
-        case "github":
-            [
-                UsualOrigin(url: "https://github.com/*", username: nil),
-                UsualOrigin(url: "https://api.github.com/*", username: nil),
-            ]
-        case "gitlab": [UsualOrigin(url: "https://gitlab.com/*", username: "oauth2")]
-        default: []
-        }
-    }
+    private static let known = [
+        "github": [UsualOrigin(url: "https://github.com/*"), UsualOrigin(url: "https://api.github.com/*")],
+        "gitlab": [UsualOrigin(url: "https://gitlab.com/*", username: "oauth2")],
+    ]
 
-    static func add(_ origins: [UsualOrigin], account: String, to file: ConfigurationFile) throws(RingbackError)
-        -> [String]
-    {
-        var added: [String] = []
-        for origin in origins {
-            let rule = OriginRule(try OriginEntry.pattern(origin.url), username: nil)
-            guard !OriginEntry.all(in: try file.report()).contains(where: { $0.rule == rule }) else { continue }
-            let pairs = [("url", origin.url), ("account", account), ("username", origin.username)]
-            _ = try file.addOrigin(rule, OriginEntry.table(pairs))
-            added.append(origin.url)
-        }
-        return added
-    }
+    static func all(of provider: String?) -> [UsualOrigin] { provider.flatMap { known[$0] } ?? [] }
 }
 
 struct ProviderCheck {
@@ -188,16 +167,11 @@ struct ProviderCheck {
         }
     }
 
-    private(set) var needsNoSignIn = false
-
     /// The option for a provider of this machine with the other one of http and https.
     private static func otherScheme(_ description: AccountDescription) -> String? {
         for (option, url) in [("--issuer", description.issuer), ("--url", description.url)] {
             guard let url else { continue }
-            let other =
-                if url.hasPrefix("https://") { "http" + url.dropFirst("https".count) } else {
-                    "https" + url.dropFirst("http".count)
-                }
+            let other = url.hasPrefix("https://") ? "http" + url.dropFirst(5) : "https" + url.dropFirst(4)
             if LoopbackURL(url) != nil || LoopbackURL(other) != nil { return "\(option) \(other)" }
         }
         return nil
@@ -205,12 +179,19 @@ struct ProviderCheck {
 
     /// As the daemon gave them; nil if the provider was not asked.
     let checks: JSON?
+    private var findings: [Finding] = []
     private(set) var error: RingbackError?
-    /// The provider has refused the client: its id, or its secret.
-    private(set) var refusesClient = false
-    private(set) var refusesKey = false
 
-    private(set) var lacksOfflineAccess = false
+    private var wrong: [Finding] { findings.filter { $0.level == "wrong" && $0.isOfAccount } }
+    /// The provider has refused the client: its id, or its secret.
+    var refusesClient: Bool { wrong.first?.cause == .clientRefused }
+    var refusesKey: Bool { wrong.first?.setting == "api_key" }
+    var lacksOfflineAccess: Bool { warns(of: "scopes") }
+    var needsNoSignIn: Bool { warns(of: "sign_in") }
+
+    private func warns(of setting: String) -> Bool {
+        findings.contains { $0.level == "warning" && $0.setting == setting }
+    }
 
     var offersRegistration: Bool {
         checks?.array?.contains { $0.object?.cause == .registrationOffered } ?? false
@@ -242,22 +223,19 @@ struct ProviderCheck {
                     + "\(shown: "ringback doctor \(name)")")
             return ProviderCheck(checks: nil)
         }
-        let findings = answer.list("checks").compactMap(Finding.init(reading:)).filter { $0.level != "ok" }
-        let wrong = findings.filter { $0.level == "wrong" && $0.isOfAccount }
-        for finding in findings
-        where !(finding.level == "wrong" && finding.isOfAccount) || finding.message != wrong.first?.message {
+        var check = ProviderCheck(checks: answer["checks"] ?? .array([]))
+        check.findings = answer.list("checks").compactMap(Finding.init(reading:)).filter { $0.level != "ok" }
+        let first = check.wrong.first
+        for finding in check.findings
+        where !(finding.level == "wrong" && finding.isOfAccount) || finding.message != first?.message {
             Output.note(Sanitizer.line(finding.message, limit: 600))
         }
-        var check = ProviderCheck(checks: answer["checks"] ?? .array([]))
-        check.lacksOfflineAccess = findings.contains { $0.level == "warning" && $0.setting == "scopes" }
-        check.needsNoSignIn = findings.contains { $0.level == "warning" && $0.setting == "sign_in" }
-        guard let first = wrong.first else { return check }
-        var error = RingbackError(kind(of: first), first.message, recovery: .fixConfiguration)
-        error.advice =
-            "\(first.advice(description, name))Nothing was written; --offline adds the account without asking the provider."
-        check.error = error
-        check.refusesClient = first.cause == .clientRefused
-        check.refusesKey = first.setting == "api_key"
+        guard let first else { return check }
+        check.error = RingbackError(
+            kind(of: first), first.message, recovery: .fixConfiguration,
+            advice:
+                "\(first.advice(description, name))Nothing was written; --offline adds the account without asking the "
+                + "provider.")
         return check
     }
 

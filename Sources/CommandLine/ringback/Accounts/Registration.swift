@@ -47,7 +47,7 @@ struct AccountRegistration: ParsableArguments {
             description.mcp == nil, "--register is not for --mcp: the client is registered at the first sign-in.")
         try require(
             description.issuer != nil, "--register needs --issuer: where to register is in the issuer's metadata.")
-        let given: [(String, String?)] = [
+        let given = [
             ("--client-id", description.clientID), ("--client-secret-file", description.clientSecretFile),
             ("--client-key-file", description.clientKeyFile),
             ("--client-secret-fd", description.clientSecretDescriptor.map { String($0) }),
@@ -95,7 +95,7 @@ struct AccountRegistration: ParsableArguments {
         _ registered: RegisteredAccount, _ name: String, _ description: AccountDescription, _ calls: BrokerCalls
     ) -> String {
         let issuer = description.issuer ?? ""
-        let query: [(String, String?)] = [
+        let query = [
             ("issuer", issuer), ("client_id", registered.clientID), ("ca_file", description.absoluteCAFile),
         ]
         let client = Sanitizer.line(registered.clientID)

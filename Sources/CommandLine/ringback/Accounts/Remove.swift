@@ -19,8 +19,8 @@ struct AccountRemove: DaemonVerb, AccountNaming {
             possible, and removed.
             """)
 
-    @Argument(help: "The account's name.", completion: Completions.accounts)
-    var name: String
+    @Argument(help: ArgumentHelp("The account's name.", valueName: "name"), completion: Completions.accounts)
+    var account: String
 
     @Flag(
         help: """
@@ -42,18 +42,15 @@ struct AccountRemove: DaemonVerb, AccountNaming {
     @Flag(name: .shortAndLong, help: "Do not ask.")
     var yes = false
 
-    @Option(help: ArgumentHelp("The configuration file, if not the usual one.", valueName: "path"))
-    var config: String?
-
+    @OptionGroup var config: ConfigurationOption
     @OptionGroup var options: CallOptions
 
-    var account: String { name }
-
     func run() throws {
-        let file = try AccountFile(name: name, configuration: config)
+        let name = account
+        let file = try AccountFile(name: name, configuration: config.path)
         let calls = try daemon.calls()
         guard try isDefined(file) else { return try removeSealed(calls) }
-        try AccountDependents.refuse(file, config: config)
+        try AccountDependents.refuse(file, config: config.path)
         let holdings = AccountHoldings(name: name, calls: calls)
         if !yes {
             for socket in try holdings.sockets(needsDaemon: false) {
@@ -94,77 +91,68 @@ struct AccountRemove: DaemonVerb, AccountNaming {
     private func isDefined(_ file: AccountFile) throws(RingbackError) -> Bool {
         let report: JSON
         do throws(RingbackError) {
-            report = try ConfigurationCheck.run(config: config, candidate: nil)
+            report = try ConfigurationCheck.run(config: config.path)
         } catch {
             // The mistake may be in the file that is to be removed.
             guard error.kind == .invalidConfiguration, file.exists else { throw error }
             return true
         }
-        guard let source = AccountSource(of: name, in: report) else { return false }
-        guard source.file == file.path else {
-            throw RingbackError(
-                "account_elsewhere",
-                "The account \(name) is defined in \(source.text), which “ringback account add” did not write. "
-                    + "Nothing was removed. To change that file: \(shown: "ringback account edit \(name)")")
-        }
+        guard let source = AccountSource(of: account, in: report) else { return false }
+        guard source.file == file.path else { throw source.foreign(account, "removed") }
         let kinds: [(list: String, what: String, name: String, account: String)] = [
             ("origins", "the origin ", "url", "account"), ("kept_files", "the kept file ", "path", "account"),
             ("accounts", "", "name", "name"), ("schemes", "", "name", ""), ("exposes", "", "name", ""),
         ]
         for kind in kinds {
-            for entry in report.list(kind.list) where entry[kind.account]?.string != name {
+            for entry in report.list(kind.list) where entry[kind.account]?.string != account {
                 guard AccountSource(of: entry)?.file == file.path, let other = entry[kind.name]?.string else {
                     continue
                 }
                 throw RingbackError(
                     "account_elsewhere",
                     "\(file.path) also defines \(kind.what)\(Sanitizer.line(other)). Nothing was removed. To change that "
-                        + "file: \(shown: "ringback account edit \(name)")")
+                        + "file: \(shown: "ringback account edit \(account)")")
             }
         }
         return true
     }
 
     private func removeSealed(_ calls: BrokerCalls) throws(RingbackError) {
-        let sessions = SealedSession.all(in: try calls.call(.getStatus)).filter { $0.account == name }
-        guard !sessions.isEmpty else {
+        let sessions = SealedSession.all(in: try calls.call(.getStatus)).filter { $0.account == account }
+        guard !sessions.isEmpty, !keepSession else {
             throw RingbackError(
                 .accountNotFound,
-                "There is no account “\(Sanitizer.line(name))” in the configuration, and no session of it in the "
-                    + "vault.")
-        }
-        guard !keepSession else {
-            throw RingbackError(
-                .accountNotFound,
-                "There is no account “\(Sanitizer.line(name))” in the configuration. Its sessions stay in the vault.")
+                "There is no account “\(Sanitizer.line(account))” in the configuration"
+                    + (sessions.isEmpty ? ", and no session of it in the vault." : ". Its sessions stay in the vault."))
         }
         for session in sessions {
             Output.note("The vault holds the session of \(session.text); no configured account has it.")
             if !noRevoke, !session.isRevocable {
                 Output.note(
                     "It cannot be revoked, because the account's settings for that were removed. To have it "
-                        + "revoked, add the account again as it was, then: \(shown: "ringback account remove \(name)")")
+                        + "revoked, add the account again as it was, then: \(shown: "ringback account remove \(account)")"
+                )
             }
         }
         try confirm("Remove it from the vault?")
-        try SealedSession.remove(of: name, revokes: !noRevoke, calls, asJSON: json.isWanted)
+        try SealedSession.remove(of: account, revokes: !noRevoke, calls, asJSON: json.isWanted)
         guard !keepRegistration else { return }
-        let holdings = AccountHoldings(name: name, calls: calls)
+        let holdings = AccountHoldings(name: account, calls: calls)
         for session in sessions {
-            guard let text = holdings.deleteRegistration(at: session.provider, clientID: session.clientID) else {
-                continue
+            if let text = holdings.deleteRegistration(at: session.provider, clientID: session.clientID) {
+                Output.note(text)
             }
-            Output.note(text)
         }
     }
 
     private func confirm(_ question: String) throws(RingbackError) {
         guard !yes else { return }
-        try Questions.confirm(question, "removed", orBy: ShownCommand("ringback account remove \(name) --yes"))
+        try Questions.confirm(question, "removed", orBy: ShownCommand("ringback account remove \(account) --yes"))
     }
 
     /// True if the provider has not been told, and the account is to be removed all the same.
     private func signOut(_ calls: BrokerCalls) throws(RingbackError) -> Bool {
+        let name = account
         do throws(RingbackError) {
             let answer = try calls.call(.signOut, [name], query: [("forget", "true")])
             guard answer.isTrue("revocation_pending") else {
@@ -211,8 +199,8 @@ struct AccountHoldings {
             : "Its client \(client) stays registered at \(issuer), which gave no token to delete it with."
     }
 
-    /// Revokes the restricted sockets that `ringback expose` made for the account: they would serve the next session of an
-    /// account of this name. Returns their names.
+    /// The restricted sockets that `ringback expose` made for the account would serve the next session of an account of
+    /// this name. Returns the names of those that it revoked.
     func revokeSockets(needsDaemon: Bool) throws(RingbackError) -> [String] {
         let sockets = try sockets(needsDaemon: needsDaemon)
         // One that is not found has ended meanwhile.
@@ -253,11 +241,12 @@ struct AccountHoldings {
     /// The same for an account that is not configured any more. Returns what happened, as text for the user.
     func deleteRegistration(at issuer: String, clientID: String) -> String? {
         do throws(RingbackError) {
-            let query: [(String, String?)] = [("issuer", issuer), ("client_id", clientID)]
             // Nil if there is none, or a configured account uses it.
             return try ignoring(
                 .notFound, .stateConflict, .validationFailed,
-                call: calls.call(.deleteRegistration, [name], query: query, timeout: .seconds(60))
+                call: calls.call(
+                    .deleteRegistration, [name], query: [("issuer", issuer), ("client_id", clientID)],
+                    timeout: .seconds(60))
             ).map(AccountHoldings.text(ofDeleted:))
         } catch {
             return "Its client \(Sanitizer.line(clientID, limit: 1_100)) stays registered: "
@@ -265,19 +254,18 @@ struct AccountHoldings {
         }
     }
 
-    /// Drops the sign-out that the provider has not been told of. Without the account, the provider can no longer be told.
+    /// Without the account, the provider can no longer be told of the sign-out.
     func forgetSignOut() throws(RingbackError) {
-        let query: [(String, String?)] = [("skip_revocation", "true")]
-        _ = try ignoring(.notFound, call: calls.call(.removeSealedSessions, [name], query: query))
+        _ = try ignoring(
+            .notFound, call: calls.call(.removeSealedSessions, [name], query: [("skip_revocation", "true")]))
     }
 }
 
 /// What else of the configuration needs an account that is to be removed: origins, kept files, restricted sockets, the key
 /// `default`, other accounts. The daemon does not start with an entry that names an account that does not exist.
 enum AccountDependents {
-    /// The daemon's own check of the configuration, with an empty file in place of the account's. Changes nothing.
+    /// Has the daemon check the configuration with an empty file in place of the account's. Changes nothing.
     ///
-    /// - Parameter config: the value of `--config`.
     /// - Throws: `invalid_configuration` with what needs the account, and the commands that remove it.
     static func refuse(_ account: AccountFile, config: String?) throws(RingbackError) {
         let before = try ConfigurationCheck.report(config)
@@ -293,16 +281,15 @@ enum AccountDependents {
         let added =
             found
             + after.list("errors").filter { error in
-                !known.contains(error) && !found.contains { isAt($0, error) }
+                !known.contains(error) && !found.contains { $0["file"] == error["file"] && $0["line"] == error["line"] }
             }
         guard !added.isEmpty else { return }
-        var error = RingbackError(
+        let error = RingbackError(
             Problem(
                 .invalidConfiguration,
                 "Something else of the configuration needs the account \(account.name). Nothing was removed.",
                 extensions: ["errors": added]))
-        error.advice = advice(on: added, account.name, before, config)
-        throw error
+        throw error.adding(advice(on: added, account.name, before, config))
     }
 
     /// The tables and the key `default` outside of the account's own file that name it, each as an error of the check is.
@@ -340,10 +327,6 @@ enum AccountDependents {
         commands += files.map { ShownCommand("${EDITOR:-vi} \($0)") }
         commands.append(ShownCommand("ringback account remove \(name) \(more)"))
         return "Remove that first, then the account: " + commands.map { "\(shown: $0)" }.joined(separator: "; ")
-    }
-
-    private static func isAt(_ left: JSON, _ right: JSON) -> Bool {
-        left["file"] == right["file"] && left["line"] == right["line"]
     }
 
     private static func isAbout(_ source: AccountSource, _ error: JSON) -> Bool {
@@ -386,20 +369,15 @@ struct SealedSession {
             .removeSealedSessions, [account], query: [("skip_revocation", revokes ? nil : "true")],
             timeout: .seconds(120))
         let removed = answer.list("sessions")
-        if asJSON {
-            Output.json(answer)
-        } else {
-            for document in removed { show(document) }
-        }
+        if asJSON { Output.json(answer) } else { removed.forEach(show) }
         guard let waiting = removed.first(where: { $0["revocation"]?.string == "waiting" }) else { return }
-        var error =
+        let error =
             RingbackError(reading: waiting["error"])
             ?? RingbackError(.providerUnreachable, "The provider cannot be reached.", recovery: .retry)
-        error.advice =
+        throw error.adding(
             "No program can use the session any more, but the provider has not revoked it. Try again: "
-            + "\(shown: "ringback account remove \(account)"), or remove it without revocation: "
-            + "\(shown: "ringback account remove \(account) --no-revoke")"
-        throw error
+                + "\(shown: "ringback account remove \(account)"), or remove it without revocation: "
+                + "\(shown: "ringback account remove \(account) --no-revoke")")
     }
 
     private static func show(_ document: JSON) {

@@ -144,6 +144,14 @@ struct AccountSource {
     }
 
     var text: String { Sanitizer.line(file + (line.map { ", line \($0)" } ?? ""), limit: 600) }
+
+    /// `account add` did not write the file that defines the account.
+    func foreign(_ name: String, _ deed: String) -> RingbackError {
+        RingbackError(
+            "account_elsewhere",
+            "The account \(name) is defined in \(text), which “ringback account add” did not write. Nothing was "
+                + "\(deed). To change that file: \(shown: "ringback account edit \(name)")")
+    }
 }
 
 extension BrokerCalls {

@@ -30,7 +30,7 @@ struct Demo: ParsableCommand {
                 Output.line("\nEvery step succeeded, and everything was removed again.")
             }
         } catch {
-            Failure(error, account: nil).show()
+            Failure(error: error, account: nil).show()
             for line in setup?.lastLogLines ?? [] { Output.note("  " + Sanitizer.line(line, limit: 400)) }
             try? setup?.end()
             throw ExitCode(ExitStatus.of(error))

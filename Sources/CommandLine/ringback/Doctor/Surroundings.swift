@@ -160,7 +160,7 @@ extension DoctorExamination {
             return line(.warning, "The account is not configured any more where the daemon runs.")
         }
         if let error = RingbackError(reading: account["error"]) {
-            let step = Failure(error, account: name).nextStep
+            let step = Failure(error: error, account: name).nextStep
             return line(.warning, error.detail + (step.map { " \($0)" } ?? ""))
         }
         if account.isTrue("stale") {

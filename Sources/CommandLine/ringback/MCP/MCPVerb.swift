@@ -53,7 +53,7 @@ struct ServeMCP: ParsableCommand {
     /// Says why there is no server behind this bridge: on standard error, and to a client in the response to each of its
     /// requests.
     private func refuse(_ error: RingbackError, _ interruption: Interruption?) throws {
-        let failure = Failure(error, account: account.contains("://") ? nil : account)
+        let failure = Failure(error: error, account: account.contains("://") ? nil : account)
         failure.show()
         if let interruption, isatty(STDIN_FILENO) == 0 {
             let detail = failure.lines.joined(separator: " ")

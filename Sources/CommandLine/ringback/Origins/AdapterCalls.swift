@@ -16,7 +16,7 @@ extension ConnectionSettings {
     }
 }
 
-/// What every adapter does beside its tool's protocol: it reads the tool's input, asks the daemon, and writes the answer.
+/// What every adapter does beside its tool's protocol.
 struct AdapterCalls {
     let socket: String?
     let tool: String
@@ -26,17 +26,13 @@ struct AdapterCalls {
 
     /// The credential for a place of the table of origins.
     ///
-    /// - Parameter mayWait: says whether a user can be expected to sign in now. Then the call waits for that, two minutes
-    ///   at most.
-    func lookup(
-        _ request: AdapterRequest, mayWait: () -> Bool
-    ) throws(RingbackError) -> AdapterCredential {
-        var wanted = OriginRequest(url: request.url)
-        wanted.username = request.username
-        wanted.settings = request.settings.members
-        let lookup = wanted
+    /// - Parameter mayWait: says whether a user can be expected to sign in now. Then the call waits for that, two minutes at
+    ///   most.
+    func lookup(_ request: AdapterRequest, mayWait: () -> Bool) throws(RingbackError) -> AdapterCredential {
+        var lookup = OriginRequest(url: request.url)
+        lookup.username = request.username
+        lookup.settings = request.settings.members
         return try waiting(mayWait) { isWaiting throws(RingbackError) in
-            var lookup = lookup
             lookup.isInteractive = isWaiting
             let found = try calls().lookup(lookup)
             if let warning = found.warning { AdapterCalls.note(warning) }
@@ -101,8 +97,11 @@ struct AdapterCalls {
 
     static func show(_ error: RingbackError) { failure(error).show() }
 
-    static func failure(_ error: RingbackError) -> Failure {
-        Failure(error, account: error["account"]?.string)
+    /// For a tool that shows one line.
+    static func text(_ error: RingbackError) -> String { failure(error).lines.joined(separator: " ") }
+
+    private static func failure(_ error: RingbackError) -> Failure {
+        Failure(error: error, account: error["account"]?.string)
     }
 
     static func note(_ text: String) { Output.note("ringback: " + Sanitizer.line(text, limit: 1_000)) }
@@ -126,7 +125,7 @@ struct AdapterCalls {
     }
 }
 
-/// What the adapters have in common whose tools read an answer from standard output and a reason from standard error.
+/// For tools that read an answer from standard output and a reason from standard error.
 extension AdapterCalls {
     /// The credential for a place; nil if no origin is configured for it. Waits for a sign-in only on a terminal.
     func credential(_ request: AdapterRequest) throws(RingbackError) -> AdapterCredential? {
@@ -136,10 +135,9 @@ extension AdapterCalls {
     /// True if an origin is configured for a place. The lookup names a refused token that the daemon never issued, so
     /// no token is issued or refreshed.
     func hasOrigin(_ request: AdapterRequest) throws(RingbackError) -> Bool {
-        var wanted = OriginRequest(url: request.url)
-        wanted.username = request.username
-        wanted.rejected = String(repeating: "0", count: 64)
-        let lookup = wanted
+        var lookup = OriginRequest(url: request.url)
+        lookup.username = request.username
+        lookup.rejected = String(repeating: "0", count: 64)
         return try ignoring(.notFound, call: calls().lookup(lookup)) != nil
     }
 
@@ -194,26 +192,22 @@ extension AdapterCalls {
 /// The tools' own protocols, by the first argument or by the program's name: `ringback git-credential get` and
 /// `git-credential-ringback get` are the same.
 enum AdapterProgram {
-    private static let gitName = "git-credential-ringback"
-    private static let oidcName = "oidc-token"
-    private static let keyringName = "keyring"
     private static let verbs = [
         "kubectl-ringback": "kubectl-credential", "docker-credential-ringback": "docker-credential",
         "cargo-credential-ringback": "cargo-credential", "bazel-credential-ringback": "bazel-credential",
         "terraform-credentials-ringback": "terraform-credential",
     ]
 
-    /// Runs git's helper, pnpm's, `keyring` or `oidc-token`, if that is meant, and returns the exit status; otherwise nil.
-    /// git runs its helper for every connection, so it is recognized before the general parser; the others have arguments
-    /// of their own.
+    /// Runs git's helper, pnpm's, `keyring` or `oidc-token`, if that is meant; nil for anything else. git runs its helper for
+    /// every connection, so it is recognized before the general parser; the others have arguments of their own.
     static func run(_ arguments: [String]) -> Int32? {
         let rest = Array(arguments.dropFirst())
         let name = Self.name(arguments) ?? ""
-        if name == gitName { return GitCredentialRun(socket: nil).run(rest.last ?? "") }
-        if name == oidcName { return OIDCTokenRun.run(rest) }
-        if rest.first == oidcName { return OIDCTokenRun.run(Array(rest.dropFirst())) }
-        if name == keyringName { return KeyringRun(socket: nil).run(rest) }
-        if name.hasPrefix(PnpmToken.prefix) { return PnpmRun.run(name) }
+        if name == "git-credential-ringback" { return GitCredentialRun(socket: nil).run(rest.last ?? "") }
+        if name == "oidc-token" { return OIDCTokenRun.run(rest) }
+        if rest.first == "oidc-token" { return OIDCTokenRun.run(Array(rest.dropFirst())) }
+        if name == "keyring" { return KeyringRun(socket: nil).run(rest) }
+        if name.hasPrefix(PnpmToken.prefix) { return runPnpm(name) }
         guard rest.first == "git-credential", rest.count == 2, !rest[1].hasPrefix("-") else { return nil }
         return GitCredentialRun(socket: nil).run(rest[1])
     }
@@ -227,14 +221,10 @@ enum AdapterProgram {
     }
 
     private static func name(_ arguments: [String]) -> String? {
-        guard let path = arguments.first else { return nil }
-        guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return path }
-        return String(path[path.utf8.index(after: slash)...])
+        return arguments.first.map { path in path.split(separator: "/").last.map(String.init) ?? path }
     }
-}
 
-enum PnpmRun {
-    static func run(_ name: String) -> Int32 {
+    private static func runPnpm(_ name: String) -> Int32 {
         AdapterCalls.status { () throws(RingbackError) in
             let asked = try AdapterCalls.translated(try PnpmToken(program: name))
             return try AdapterCalls(socket: nil, tool: "pnpm")
@@ -261,7 +251,6 @@ struct GitCredentialVerb: ParsableCommand {
     }
 }
 
-/// One run of git's credential helper: reads git's lines, asks the daemon, and prints the answer.
 struct GitCredentialRun {
     private let calls: AdapterCalls
 

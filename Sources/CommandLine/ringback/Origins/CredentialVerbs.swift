@@ -48,7 +48,7 @@ struct DockerCredentialVerb: ParsableCommand {
                 found = try AdapterCalls(socket: daemon.socket, tool: "docker").lookup(credential.request) { false }
             } catch {
                 guard error.kind != .notFound else { return fail(DockerCredential.notFound) }
-                return fail(AdapterCalls.failure(error).lines.joined(separator: " "))
+                return fail(AdapterCalls.text(error))
             }
             return AdapterCalls.print(try credential.answer(found))
         } catch {
@@ -64,7 +64,7 @@ struct DockerCredentialVerb: ParsableCommand {
             return AdapterCalls.print(
                 DockerCredential.list(entries.map { ($0.rule.pattern, $0.json["username"]?.string) }))
         } catch {
-            return fail(AdapterCalls.failure(error).lines.joined(separator: " "))
+            return fail(AdapterCalls.text(error))
         }
     }
 
@@ -99,9 +99,7 @@ struct KubectlCredentialVerb: ParsableCommand {
             "--kind needs --account. Without an account the origin says which token it is (kind).")
     }
 
-    func run() throws {
-        try ExitStatus.end(with: answer())
-    }
+    func run() throws { try ExitStatus.end(with: answer()) }
 
     private func answer() -> Int32 {
         let input = KubectlCredentialVerb.input
@@ -111,10 +109,10 @@ struct KubectlCredentialVerb: ParsableCommand {
             return ExitStatus.usage
         }
         do throws(RingbackError) {
-            let credential =
-                if let input { try AdapterCalls.translated(try KubectlCredential(reading: input)) } else {
-                    KubectlCredential()
-                }
+            let given = try input.map { input throws(RingbackError) in
+                try AdapterCalls.translated(try KubectlCredential(reading: input))
+            }
+            let credential = given ?? KubectlCredential()
             let found = try find(credential)
             return AdapterCalls.print(try AdapterCalls.translated(try credential.answer(found)))
         } catch {
@@ -237,7 +235,7 @@ struct CargoCredentialVerb: ParsableCommand {
                 return CargoCredential.answer(.other(error.reason))
             }
         } catch {
-            return CargoCredential.answer(.other(AdapterCalls.failure(error).lines.joined(separator: " ")))
+            return CargoCredential.answer(.other(AdapterCalls.text(error)))
         }
     }
 }
@@ -334,9 +332,7 @@ struct GoogleCredentialVerb: ParsableCommand {
 
     @OptionGroup var daemon: DaemonOptions
 
-    func run() throws {
-        try ExitStatus.end(with: AdapterCalls.print(answer()))
-    }
+    func run() throws { try ExitStatus.end(with: AdapterCalls.print(answer())) }
 
     private func answer() -> [UInt8] {
         do throws(AdapterFailure) {
@@ -345,10 +341,9 @@ struct GoogleCredentialVerb: ParsableCommand {
             do throws(RingbackError) {
                 found = try find()
             } catch {
-                let lines =
-                    error.kind == .notFound && account == nil
-                    ? [GoogleCredentialVerb.noOrigin] : AdapterCalls.failure(error).lines
-                return GoogleCredential.failure(code: error.kind.rawValue, message: lines.joined(separator: " "))
+                let isMissing = error.kind == .notFound && account == nil
+                let text = isMissing ? GoogleCredentialVerb.noOrigin : AdapterCalls.text(error)
+                return GoogleCredential.failure(code: error.kind.rawValue, message: text)
             }
             return try asked.answer(found)
         } catch {
@@ -381,9 +376,7 @@ struct KeyringVerb: ParsableCommand {
 
     @OptionGroup var daemon: DaemonOptions
 
-    func run() throws {
-        try ExitStatus.end(with: KeyringRun(socket: daemon.socket).run(arguments))
-    }
+    func run() throws { try ExitStatus.end(with: KeyringRun(socket: daemon.socket).run(arguments)) }
 }
 
 struct KeyringRun {
@@ -437,9 +430,7 @@ struct OIDCTokenVerb: ParsableCommand {
     @Argument(parsing: .captureForPassthrough, help: "As of oidc-token: [OPTION]… ACCOUNT or ISSUER")
     var words: [String] = []
 
-    func run() throws {
-        try ExitStatus.end(with: OIDCTokenRun.run(words))
-    }
+    func run() throws { try ExitStatus.end(with: OIDCTokenRun.run(words)) }
 }
 
 enum OIDCTokenRun {

@@ -16,6 +16,8 @@ struct ConfigurationOption: ParsableArguments {
         help: ArgumentHelp("The configuration file, if not the usual one.", valueName: "path"))
     var path: String?
 
+    var words: [String] { path.map { ["--config", $0] } ?? [] }
+
     func file() throws(RingbackError) -> ConfigurationFile { try ConfigurationFile(stated: path) }
 }
 
@@ -55,9 +57,7 @@ struct OriginEntry {
         self.json = json
     }
 
-    static func all(in report: JSON) -> [OriginEntry] {
-        report.list("origins").compactMap(OriginEntry.init)
-    }
+    static func all(in report: JSON) -> [OriginEntry] { report.list("origins").compactMap(OriginEntry.init) }
 
     static func pattern(_ text: String) throws(RingbackError) -> OriginPattern {
         do throws(OriginPattern.Failure) {
@@ -215,23 +215,22 @@ struct OriginAdd: DaemonVerb {
     private func taken(_ known: OriginEntry) -> RingbackError {
         let user = known.rule.username.map { " with --match-username \($0)" } ?? ""
         let option: ShownCommand = known.rule.username.map { "--match-username=\($0)" } ?? ""
-        var error = RingbackError(
-            .invalidConfiguration, "\(known.rule.pattern.text)\(user) is there already: \(known.source.text).")
         // Without the asterisk, which a shell would take for a pattern.
         let url = String(known.rule.pattern.text.dropLast("/*".count))
-        error.advice = "To change it, remove it first. Run: \(shown: "ringback origin remove \(url) \(option)")"
-        return error
+        return RingbackError(
+            .invalidConfiguration, "\(known.rule.pattern.text)\(user) is there already: \(known.source.text).",
+            advice: "To change it, remove it first. Run: \(shown: "ringback origin remove \(url) \(option)")")
     }
 
-    private func table(_ rule: OriginRule) -> [String] {
-        let pairs: [(String, String?)] = [
-            ("url", rule.pattern.text), ("account", account), ("match_username", matchUsername),
-            ("scope", limits.scope), ("audience", limits.audience), ("resource", limits.resource),
-            ("kind", kind?.rawValue), ("username", username),
+    private func table(_ rule: OriginRule) -> String {
+        let text = { (value: String?) in value.map(AccountText.quoted) }
+        let keys: [(String, String?)] = [
+            ("url", text(rule.pattern.text)), ("account", text(account)), ("match_username", text(matchUsername)),
+            ("scope", text(limits.scope)), ("audience", text(limits.audience)), ("resource", text(limits.resource)),
+            ("kind", text(kind?.rawValue)), ("username", text(username)), ("header", AccountText.oneOrMore(header)),
+            ("without_scheme", withoutScheme ? "true" : nil), ("ca_sha256", AccountText.array(caSha256)),
         ]
-        return OriginEntry.table(pairs, headers: header)
-            + (withoutScheme ? ["without_scheme = true"] : [])
-            + (caSha256.isEmpty ? [] : ["ca_sha256 = [\(caSha256.map(AccountText.quoted).joined(separator: ", "))]"])
+        return AccountText.table("[origin]", keys)
     }
 
     private func show(_ entry: OriginEntry, in file: ConfigurationFile) {
@@ -242,21 +241,8 @@ struct OriginAdd: DaemonVerb {
     }
 }
 
-extension OriginEntry {
-    static func table(_ pairs: [(String, String?)], headers: [String] = []) -> [String] {
-        var lines = [header]
-        for case (let key, let value?) in pairs { lines.append("\(key) = \(AccountText.quoted(value))") }
-        switch headers.count {
-        case 0: break
-        case 1: lines.append("header = \(AccountText.quoted(headers[0]))")
-        default: lines.append("header = [\(headers.map(AccountText.quoted).joined(separator: ", "))]")
-        }
-        return lines
-    }
-}
-
 extension ConfigurationFile {
-    func addOrigin(_ rule: OriginRule, _ table: [String]) throws(RingbackError) -> OriginEntry? {
+    func addOrigin(_ rule: OriginRule, _ table: String) throws(RingbackError) -> OriginEntry? {
         let former = OriginEntry.all(in: try report()).count
         var lines = ConfigurationLines(try text() ?? [])
         lines.append(table: table)
@@ -299,9 +285,7 @@ struct OriginRemove: DaemonVerb {
                     + "removed. Edit the file.")
         }
         let others = entries.map(\.rule).filter { $0 != entry.rule }
-        try file.replace(with: lines.text) { report in
-            OriginEntry.all(in: report).map(\.rule) == others
-        }
+        try file.replace(with: lines.text) { OriginEntry.all(in: $0).map(\.rule) == others }
         if json.isWanted {
             Output.json(entry.json)
         } else {

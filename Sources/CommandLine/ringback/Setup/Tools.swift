@@ -25,7 +25,7 @@ struct GitSetup: ToolSetup {
     }
 
     func removal(for origins: [OriginEntry]?, account: String?) throws(RingbackError) -> SetupPlan {
-        return SetupPlan(steps: try file().removals(of: origins?.map(\.rule.pattern)).map(GitSetup.step))
+        SetupPlan(steps: try file().removals(of: origins?.map(\.rule.pattern)).map(GitSetup.step))
     }
 
     func standing(for origins: [OriginEntry]) throws(RingbackError) -> ToolStanding {
@@ -63,7 +63,7 @@ struct GitSetup: ToolSetup {
         return ToolStanding(servers: servers, missing: missing, hasOther: hasOther, notes: notes)
     }
 
-    /// The name of a helper. A shell command is not shown, since it may have a password in it.
+    /// A shell command is not shown, since it may have a password in it.
     private static func shown(_ helper: String) -> String {
         helper.hasPrefix("!") ? "a shell command" : String(helper.prefix { $0 != " " })
     }
@@ -123,10 +123,9 @@ struct GoSetup: ToolSetup {
 
     func standing(for origins: [OriginEntry]) throws(RingbackError) -> ToolStanding {
         let servers = origins.filter { GoConfiguration.isUsable($0.rule) }.map(\.rule.pattern.text)
-        guard try configuration().isAsked else {
-            return ToolStanding(servers: [], missing: servers.count, hasOther: false, notes: [])
-        }
-        return ToolStanding(servers: servers, missing: 0, hasOther: false, notes: [])
+        let isAsked = try configuration().isAsked
+        return ToolStanding(
+            servers: isAsked ? servers : [], missing: isAsked ? 0 : servers.count, hasOther: false, notes: [])
     }
 
     private func plan(_ steps: [SetupStep]) -> SetupPlan {
@@ -192,16 +191,14 @@ struct KubectlSetup: ToolSetup {
     /// 1.20). The line is in the version of the protocol that such a kubectl knows.
     private static func cannotWrite(_ name: String, _ plugin: [String]) -> RingbackError {
         let quoted = { (text: String) in "'" + text.replacing("'", with: "''") + "'" }
-        var error = RingbackError(
-            "setup_failed",
-            "This kubectl has no option --exec-provide-cluster-info, so it cannot write the plugin. Nothing was changed."
-        )
         let arguments = plugin.dropFirst().map(quoted).joined(separator: ", ")
-        error.advice =
-            "Add this line to the kubeconfig by hand, below “users:”: - {name: \(name), user: {exec: {apiVersion: "
-            + "client.authentication.k8s.io/v1beta1, command: \(quoted(plugin[0])), args: [\(arguments)], "
-            + "provideClusterInfo: true}}}"
-        return error
+        return RingbackError(
+            "setup_failed",
+            "This kubectl has no option --exec-provide-cluster-info, so it cannot write the plugin. Nothing was changed.",
+            advice:
+                "Add this line to the kubeconfig by hand, below “users:”: - {name: \(name), user: {exec: {apiVersion: "
+                + "client.authentication.k8s.io/v1beta1, command: \(quoted(plugin[0])), args: [\(arguments)], "
+                + "provideClusterInfo: true}}}")
     }
 
     /// The steps that let the origins take the certificate authorities which the kubeconfig has for their servers.
@@ -250,9 +247,8 @@ struct KubectlSetup: ToolSetup {
         }
         let written = configuration.written(account: nil)
         for user in written where !configuration.contexts.contains(where: { $0.user == user.name }) {
-            notes.append(
-                "No context uses \(user.name). Run: "
-                    + "\(shown: "kubectl config set-context CONTEXT --user=\(user.name)")")
+            let command = ShownCommand("kubectl config set-context CONTEXT --user=\(user.name)")
+            notes.append("No context uses \(user.name). Run: \(shown: command)")
         }
         // With an account's name no origin is asked.
         let asksOrigins = configuration.contexts.filter(configuration.isAsked).contains { context in
@@ -283,9 +279,8 @@ struct KubectlSetup: ToolSetup {
     }
 }
 
-/// docker: an entry of `credHelpers` for each registry. docker has no command that writes `credHelpers`, so its
-/// `config.json` is changed here. docker starts the helper as `docker-credential-ringback`, so a link of that name is
-/// made. podman and skopeo read the same file if they have none of their own.
+/// docker: an entry of `credHelpers` for each registry, which no command of docker's writes, and a link
+/// `docker-credential-ringback`, which docker starts. podman and skopeo read the same file if they have none of their own.
 struct DockerSetup: ToolSetup {
     let programs = ["docker", "podman", "skopeo"]
     private let path: String
@@ -375,9 +370,7 @@ struct DockerSetup: ToolSetup {
         }
         if !servers.isEmpty {
             notes += others
-            if !link.isFound {
-                notes.append("docker-credential-ringback in PATH is missing or is another program.")
-            }
+            if !link.isFound { notes.append("docker-credential-ringback in PATH is missing or is another program.") }
         }
         let missing = registries.count { !servers.contains($0) }
         return ToolStanding(
@@ -414,7 +407,7 @@ struct HelperLink {
     /// The same for a tool with another `PATH`.
     func isFound(in path: SearchPath) -> Bool { path.place(of: name).map(Programs.isSelf) == true }
 
-    /// Makes the link, unless the name is found or the link is there.
+    /// Nothing if the name is found or the link is there.
     func change() throws(RingbackError) -> [SetupStep] {
         guard !isFound, !Programs.isSelf(path) else { return [] }
         guard !Files.exists(path) else {

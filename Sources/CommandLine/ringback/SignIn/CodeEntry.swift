@@ -83,7 +83,7 @@ struct CodeEntry {
                 }
             } catch {
                 guard isPending(flow) else { throw error }
-                Failure(error, account: flow.account).show()
+                Failure(error: error, account: flow.account).show()
                 if let hint = CodeEntry.used(error, flow) { Output.note("\(hint) “resend” sends another one.") }
             }
         }

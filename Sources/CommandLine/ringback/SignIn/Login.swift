@@ -235,7 +235,7 @@ struct Logout: DaemonVerb, AccountNaming {
                 if wantsPage { showPage(answer) }
             } catch {
                 // If the sign-out of one account fails, the others are signed out all the same.
-                Failure(error, account: name).show()
+                Failure(error: error, account: name).show()
                 worst = ExitStatus.worse(worst, ExitStatus.of(error))
             }
         }

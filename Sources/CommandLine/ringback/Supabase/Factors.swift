@@ -182,7 +182,7 @@ struct FactorProof {
                 }
             } catch {
                 guard isAsking, FactorProof.canBeMended(error) else { throw error }
-                Failure(error, account: account).show()
+                Failure(error: error, account: account).show()
             }
         }
     }

@@ -480,7 +480,7 @@ struct SupabaseResetPassword: AccountVerb {
                     [.weakPassword, "password_reset_failed", .validationFailed].contains(error.kind),
                     error.recovery == .none
                 else { throw error }
-                Failure(error, account: account).show()
+                Failure(error: error, account: account).show()
             }
         }
     }

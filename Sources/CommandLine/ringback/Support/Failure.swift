@@ -10,17 +10,7 @@ struct Failure {
     let error: RingbackError
     let account: String?
 
-    init(_ error: RingbackError, account: String?) {
-        self.error = error
-        self.account = account
-    }
-
     func show() { for line in lines { Output.note(line) } }
-
-    func shown() -> ExitCode {
-        show()
-        return ExitCode(ExitStatus.of(error))
-    }
 
     private var members: JSONObject { error.problem?.extensions ?? JSONObject() }
 
@@ -137,20 +127,18 @@ struct Failure {
     /// `file:line: key: message` for each mistake of a configuration, with the command that helps.
     static func mistakes(_ errors: JSON?) -> [String] {
         (errors?.array ?? []).map { entry in
-            var place = entry["file"]?.string ?? "configuration"
-            if let line = entry["line"]?.integer { place += ":\(line)" }
-            var key = entry["key"]?.string.map { $0.isEmpty ? "" : "\($0): " } ?? ""
-            if let option = entry["place"]?.string { (place, key) = (option.isEmpty ? "account" : option, "") }
+            let line = entry["line"]?.integer.map { ":\($0)" } ?? ""
+            let key = entry["key"]?.string.map { $0.isEmpty ? "" : "\($0): " } ?? ""
+            let option = entry["place"]?.string.map { $0.isEmpty ? "account: " : "\($0): " }
+            let place = option ?? "\(entry["file"]?.string ?? "configuration")\(line): \(key)"
             let command = command(for: entry).map { ": \(shown: $0)" } ?? ""
-            return Sanitizer.line("\(place): \(key)\(entry.text("message"))", limit: 600) + command
+            return Sanitizer.line("\(place)\(entry.text("message"))", limit: 600) + command
         }
     }
 
     private static func command(for mistake: JSON) -> ShownCommand? {
         guard let members = mistake.object else { return nil }
-        if members.cause == .nameTaken, let socket = members["socket"]?.string,
-            RequestTarget.isAccountName(socket)
-        {
+        if members.cause == .nameTaken, let socket = members["socket"]?.string, RequestTarget.isAccountName(socket) {
             return ShownCommand("ringback expose revoke \(socket)")
         }
         return CauseAdvice.remedy(members)
@@ -174,7 +162,7 @@ extension RingbackError {
     }
 }
 
-/// Makes a call. A failure becomes what `explain` makes of it.
+/// A failure of the call becomes what `explain` makes of it.
 func explaining<Value>(
     _ call: @autoclosure () throws(RingbackError) -> Value, _ explain: (RingbackError) -> RingbackError
 ) throws(RingbackError) -> Value {
@@ -185,14 +173,14 @@ func explaining<Value>(
     }
 }
 
-/// Makes a call. A failure of one of the kinds gets a sentence of advice.
+/// A failure of one of the kinds gets a sentence of advice.
 func advising<Value>(
     _ sentence: String, on kinds: RingbackError.Kind..., call: @autoclosure () throws(RingbackError) -> Value
 ) throws(RingbackError) -> Value {
     try explaining(try call()) { kinds.contains($0.kind) ? $0.adding(sentence) : $0 }
 }
 
-/// Makes a call. Nil for a failure of one of the kinds.
+/// Nil for a failure of one of the kinds.
 func ignoring<Value>(
     _ kinds: RingbackError.Kind..., call: @autoclosure () throws(RingbackError) -> Value
 ) throws(RingbackError) -> Value? {
@@ -273,12 +261,8 @@ enum CauseAdvice {
 
     /// The command that makes a path safe, if a path is what is wrong.
     static func remedy(_ members: JSONObject) -> ShownCommand? {
-        guard let remedy = members.cause.flatMap({ PathRemedy(rawValue: $0.rawValue) }),
-            let path = members["path"]?.string
-        else {
-            return nil
-        }
-        return remedy.command(for: path, user: geteuid())
+        guard let path = members["path"]?.string else { return nil }
+        return members.cause.flatMap { PathRemedy(rawValue: $0.rawValue) }?.command(for: path, user: geteuid())
     }
 
     /// The vault's key is kept by another source than the configured one. A passphrase must be given before its key can

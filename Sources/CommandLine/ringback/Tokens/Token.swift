@@ -21,7 +21,7 @@ enum TokenVerb {
             Output.line(try options.format.text(try printed(options), variable: options.variable))
             return 0
         } catch {
-            Failure(error, account: options.request.account).show()
+            Failure(error: error, account: options.request.account).show()
             return ExitStatus.of(error)
         }
     }
