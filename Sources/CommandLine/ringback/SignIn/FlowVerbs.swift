@@ -14,10 +14,7 @@ struct Verify: DaemonVerb {
             input, or of the named descriptor. It is never an argument.
             """)
 
-    @Argument(
-        help: ArgumentHelp("The account, or the flow's identifier.", valueName: "account"),
-        completion: Completions.accounts)
-    var name: String
+    @Argument(help: FlowChoice.argument, completion: Completions.accounts) var name: String
 
     @Option(name: .customLong("code-fd"), help: SignInOptions.descriptor("the code"))
     var codeDescriptor: Int32?
@@ -49,9 +46,8 @@ struct Verify: DaemonVerb {
         ended.showResult(account)
     }
 
-    private func redeem(
-        _ flow: Flow, _ calls: BrokerCalls, _ interruption: Interruption
-    ) throws(RingbackError) -> Flow {
+    private func redeem(_ flow: Flow, _ calls: BrokerCalls, _ interruption: Interruption) throws(RingbackError) -> Flow
+    {
         // The flow has ended, so there is nothing to redeem.
         guard flow.status == .pending else { return flow }
         let input = SecretInput(interruption: interruption)
@@ -59,10 +55,8 @@ struct Verify: DaemonVerb {
             let hash = try input.read("token hash", from: hashDescriptor)
             return try calls.verify(flow: flow.id, ["token_hash": hash]).0
         }
-        if SecretInput.asksUser(codeDescriptor) {
-            return try CodeEntry(calls, interruption, from: codeDescriptor).finish(flow)
-        }
         let entry = CodeEntry(calls, interruption, from: codeDescriptor)
+        if SecretInput.asksUser(codeDescriptor) { return try entry.finish(flow) }
         let resend = " For another one, run: \(shown: "ringback resend \(flow.account)")"
         var known = try entry.verify(flow, try input.read("code", from: codeDescriptor), advice: resend)
         // A change may need two codes. If only one was given, the verb can be run again.
@@ -78,10 +72,7 @@ struct Resend: DaemonVerb {
         abstract: "Send the message of a pending sign-in again.",
         discussion: "Not more often than the project allows; exit status 5 says that it is too early.")
 
-    @Argument(
-        help: ArgumentHelp("The account, or the flow's identifier.", valueName: "account"),
-        completion: Completions.accounts)
-    var name: String
+    @Argument(help: FlowChoice.argument, completion: Completions.accounts) var name: String
 
     @Option(name: .customLong("captcha-token-fd"), help: SignInOptions.descriptor("the proof of a CAPTCHA"))
     var captchaDescriptor: Int32?
@@ -119,16 +110,12 @@ struct Complete: DaemonVerb {
         let isTerminal = Console.Stream.input.isTerminal
         let callback = Callback.trimmed(try read(isTerminal))
         if callback.isEmpty, url == nil, !isTerminal {
-            Output.note(
-                "ringback: There is no callback URL on standard input. Give it there, or as an argument: "
-                    + "ringback complete 'URL'")
-            throw ExitCode(ExitStatus.usage)
+            throw RingbackError(
+                ExitStatus.usageKind,
+                "There is no callback URL on standard input. Give it there, or as an argument: ringback complete 'URL'")
         }
         // The URL was not an argument, so the verb's usage would not help.
-        if let mistake = Callback.mistake(callback) {
-            Output.note("ringback: \(mistake)")
-            throw ExitCode(ExitStatus.usage)
-        }
+        if let mistake = Callback.mistake(callback) { throw RingbackError(ExitStatus.usageKind, mistake) }
         let calls = try daemon.calls()
         if isTerminal {
             let accounts = try Callback.accounts(awaiting: callback, calls).map { Sanitizer.line($0) }
@@ -146,11 +133,10 @@ struct Complete: DaemonVerb {
     private func read(_ isTerminal: Bool) throws(RingbackError) -> String {
         if let url { return url }
         guard isTerminal else { return readLine(strippingNewline: true) ?? "" }
-        let line = Prompt.readHidden(
-            "Paste the callback URL (it is not shown), then Enter: ", limit: Callback.maxLength,
-            interruption: try Signals.interruption().descriptor)
-        guard let line else { throw RingbackError(.cancelled, "No URL was read.") }
-        return line
+        let question = "Paste the callback URL (it is not shown), then Enter: "
+        let signals = try Signals.interruption().descriptor
+        if let line = Prompt.readHidden(question, limit: Callback.maxLength, interruption: signals) { return line }
+        throw RingbackError(.cancelled, "No URL was read.")
     }
 }
 
@@ -159,10 +145,7 @@ struct Cancel: DaemonVerb {
         abstract: "Cancel a pending sign-in, for all callers that wait for it.",
         discussion: "The account's current session stays. To end it: ringback logout ACCOUNT")
 
-    @Argument(
-        help: ArgumentHelp("The account, or the flow's identifier.", valueName: "account"),
-        completion: Completions.accounts)
-    var name: String
+    @Argument(help: FlowChoice.argument, completion: Completions.accounts) var name: String
 
     @OptionGroup var options: CallOptions
 
@@ -221,30 +204,23 @@ struct Open: DaemonVerb {
 
 /// Starts a daemon that does not run, as a first connection to its socket would.
 enum DaemonStart {
-    /// systemd's own limit for a unit is longer. A user waits this long.
-    private static let bound: Duration = .seconds(10)
-    private static let command = ["systemctl", "--user", "start", "ringback.socket"]
-
     /// True if no daemon responds at a known socket.
     static func helps(_ error: RingbackError) -> Bool { error.kind == .noDaemon && error.recovery != .fixConfiguration }
 
     static func start() throws(RingbackError) {
-        guard let answer = Tool.run(command, within: bound) else {
-            throw RingbackError(
-                .noDaemon, "No daemon answers, and there is no systemctl to start it with. Run: ringbackd",
-                recovery: .fixConfiguration)
-        }
-        guard answer.status == 0 else {
-            throw RingbackError(
-                .noDaemon,
-                "No daemon answers, and its socket unit cannot be started. Look: systemctl --user status ringback.socket",
-                recovery: .fixConfiguration)
-        }
+        // systemd's own limit for a unit is longer. A user waits this long.
+        let answer = Tool.run(["systemctl", "--user", "start", "ringback.socket"], within: .seconds(10))
+        guard answer?.status != 0 else { return }
+        throw RingbackError(
+            .noDaemon,
+            answer == nil
+                ? "No daemon answers, and there is no systemctl to start it with. Run: ringbackd"
+                : "No daemon answers, and its socket unit cannot be started. Look: systemctl --user status ringback.socket",
+            recovery: .fixConfiguration)
     }
 }
 
-/// A callback URL that was pasted or that came by a custom scheme. It is passed to the daemon, which decides what it
-/// means.
+/// A callback URL that was pasted or that came by a custom scheme. The daemon decides what it means.
 enum Callback {
     /// The daemon's own limit for a callback URL, in bytes.
     static let maxLength = 16_384
@@ -273,8 +249,8 @@ enum Callback {
 
     /// Delivers it and prints the result.
     ///
-    /// - Parameter wantsNotice: the user looks at the desktop and not at a terminal. The daemon shows a notification.
-    ///   If it cannot, the result is also printed on standard error, which desktops log.
+    /// - Parameter wantsNotice: the user looks at the desktop, where the daemon shows a notification. If it cannot, the result
+    ///   is also printed on standard error, which desktops log.
     static func deliver(
         _ url: String, _ calls: BrokerCalls, isJSON: Bool, wantsNotice: Bool = false
     ) throws(RingbackError) {

@@ -81,9 +81,7 @@ struct Login: DaemonVerb, AccountNaming {
         let known = try? calls.account(name)
         if let known, isHeld(known) { return showHeld(name, known) }
         do throws(RingbackError) {
-            var run = try signIn(name, interruption)
-            run.known = known
-            let signedIn = try finish(run, calls)
+            let signedIn = try finish(signIn(name, interruption, known), calls)
             json.print(signedIn, or: SignInRun.result(name, signedIn))
             showHints(name, signedIn)
         } catch {
@@ -140,18 +138,17 @@ struct Login: DaemonVerb, AccountNaming {
         }
     }
 
-    private func signIn(_ account: String, _ interruption: Interruption) throws(RingbackError) -> SignInRun {
-        var run = SignInRun(account: account, opensBrowser: !noBrowser)
-        run.fields = try way.fields(SecretInput(interruption: interruption))
-        run.codeDescriptor = way.codeDescriptor
-        run.waitsWithoutInput = way.wait
-        run.credentialDescriptor = way.credentialDescriptor
+    private func signIn(
+        _ account: String, _ interruption: Interruption, _ known: JSON?
+    ) throws(RingbackError) -> SignInRun {
+        var run = SignInRun(
+            account: account, opensBrowser: !noBrowser, fields: try way.fields(SecretInput(interruption: interruption)),
+            timeout: timeout, mayChooseDevice: way.isLeftOpen && !noBrowser && callbackPort == nil, showsQR: !noQr,
+            codeDescriptor: way.codeDescriptor, credentialDescriptor: way.credentialDescriptor,
+            waitsWithoutInput: way.wait, known: known)
         if switchSubject { run.fields["switch_subject"] = true }
         if replace { run.fields["replace"] = true }
         if let callbackPort { run.fields["callback_port"] = .integer(callbackPort) }
-        run.mayChooseDevice = way.isLeftOpen && !noBrowser && callbackPort == nil
-        run.showsQR = !noQr
-        run.timeout = timeout
         run.began = { [noBrowser, json] flow, document in
             if !noBrowser, let warning = SchemeDesktop.warning(flow.redirectURI) { Output.note(warning) }
             if json.isWanted {
@@ -168,9 +165,8 @@ struct Login: DaemonVerb, AccountNaming {
     private func explained(_ error: RingbackError, _ account: String, _ calls: BrokerCalls) -> RingbackError {
         var error = error
         error.detail = UnknownAccount.text(account, known: (try? calls.call(.listAccounts))?.names("accounts") ?? [])
-        if RequestTarget.isAccountName(account) {
-            error.advice = "To add it: \(shown: "ringback account add \(account) --issuer URL --client-id ID")"
-        }
+        guard RequestTarget.isAccountName(account) else { return error }
+        error.advice = "To add it: \(shown: "ringback account add \(account) --issuer URL --client-id ID")"
         return error
     }
 }

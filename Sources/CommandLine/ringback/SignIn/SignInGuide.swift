@@ -1,3 +1,4 @@
+import ArgumentParser
 import Glibc
 import RingbackAPI
 import RingbackBase
@@ -55,8 +56,8 @@ enum SignInGuide {
     }
 }
 
-/// What to say about a sign-in that used another method than the user may expect, or that failed where another method
-/// is possible. Each command can be run as it is printed.
+/// What to say about a sign-in that used another method than the user may expect, or that failed where another method is
+/// possible.
 enum SignInAdvice {
     static let deviceChosen = "There is no display here and no BROWSER: the sign-in uses a code on another device."
 
@@ -95,17 +96,13 @@ enum SignInAdvice {
     }
 
     /// Another user is signed in. `options` are ``SupabaseAdvice/options``.
-    static func switching(_ error: RingbackError, _ account: String, _ options: ShownCommand = "")
-        -> RingbackError
-    {
+    static func switching(_ error: RingbackError, _ account: String, _ options: ShownCommand = "") -> RingbackError {
         error.adding("To replace the held session, run: \(shown: "ringback login \(account) \(options) --switch")")
     }
 
     /// Another sign-in is pending. `options` are ``SupabaseAdvice/options``: without them the command would begin yet
     /// another one.
-    static func replacing(_ error: RingbackError, _ account: String, _ options: ShownCommand)
-        -> RingbackError
-    {
+    static func replacing(_ error: RingbackError, _ account: String, _ options: ShownCommand) -> RingbackError {
         error.adding(
             "Finish it, replace it (\(shown: "ringback login \(account) \(options) --replace")), or run: "
                 + "\(shown: "ringback cancel \(account)")")
@@ -130,7 +127,7 @@ enum SignInAdvice {
 }
 
 extension Flow {
-    /// The flow belongs to a user who is signed in. The user stays signed in whatever its outcome.
+    /// The user is signed in, and stays so whatever the flow's outcome.
     fileprivate var concernsHeldUser: Bool { method == .link || method == .userUpdate }
 }
 
@@ -219,6 +216,8 @@ enum Elsewhere {
 
 /// Finds the flow that waits for a code, by its identifier or by its account's name.
 enum FlowChoice {
+    static let argument = ArgumentHelp("The account, or the flow's identifier.", valueName: "account")
+
     static func find(_ name: String, _ calls: BrokerCalls) throws(RingbackError) -> Flow {
         let list = try calls.flows()
         // An ended flow is found by its identifier, so that its own error is shown.
@@ -256,11 +255,9 @@ enum FlowChoice {
 enum QRDisplay {
     private static let program = "qrencode"
 
-    /// Draws on standard error, if that is a terminal with enough rows and columns: a code that has scrolled away
-    /// cannot be scanned.
+    /// Draws on standard error, if that is a terminal with enough rows and columns. False if nothing was drawn.
     ///
     /// - Parameter others: texts above and below that the user needs too. They must not scroll away either.
-    /// - Returns: false if nothing was drawn.
     @discardableResult
     static func show(_ text: String, after introduction: String, beside others: [String] = []) -> Bool {
         guard let columns = Console.Stream.errors.columns else { return false }
@@ -305,8 +302,7 @@ enum QRInk {
     /// Without colours, for a terminal with dark text on a light background.
     case darkText
 
-    /// Black on white where colour may be used; otherwise by `COLORFGBG`, in which several terminals describe their
-    /// colours; light text if it is not set.
+    /// Without colour by `COLORFGBG`, in which several terminals describe their colours; light text if it is not set.
     static func suiting(_ stream: Console.Stream) -> QRInk {
         if stream.hasColor { return .blackOnWhite }
         // The numbers of the text's and the background's colour, in some terminals with another value in between. 7 and

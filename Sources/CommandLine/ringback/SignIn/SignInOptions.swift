@@ -245,7 +245,7 @@ enum SignInMethod: String, ExpressibleByArgument, CaseIterable {
     case sso
     case session
 
-    /// The options that belong to it. An option of another method is refused, since it would be ignored without notice.
+    /// An option of another method is refused, since it would be ignored without notice.
     var options: Set<String> {
         let words =
             switch self {

@@ -25,26 +25,15 @@ struct SignInRun {
     var known: JSON?
     var began: (Flow, JSON) -> Void = { _, _ in }
 
-    init(account: String, opensBrowser: Bool) {
-        self.account = account
-        self.opensBrowser = opensBrowser
-    }
-
     /// Returns the account's JSON once a user is signed in.
     ///
     /// - Throws: `cancelled` after a signal, `timeout` at the run's own limit. This caller no longer waits for the flow
     ///   then.
     func finish(_ calls: BrokerCalls) throws(RingbackError) -> JSON {
-        let flow: Flow
-        let document: JSON
         let beginning: Beginning
         let known = endpoint == .signIn ? known ?? (try? calls.patient.account(account)) : nil
         do throws(RingbackError) {
             beginning = try begin(calls, known)
-            switch beginning.started {
-            case .done(let account): return account
-            case .flow(let started, let json): (flow, document) = (started, json)
-            }
         } catch {
             guard !isAnotherSubject(error, known) else {
                 throw SignInAdvice.switching(error, account, projectAdvice.options)
@@ -53,6 +42,12 @@ struct SignInRun {
                 throw SignInAdvice.replacing(error, account, projectAdvice.options)
             }
             throw projectAdvice.advised(error)
+        }
+        let flow: Flow
+        let document: JSON
+        switch beginning.started {
+        case .done(let account): return account
+        case .flow(let started, let json): (flow, document) = (started, json)
         }
         let ended: Flow
         var calls = calls
@@ -77,9 +72,8 @@ struct SignInRun {
             guard error.kind == .cancelled else { throw error }
             // The advice says what was missing.
             let reason = error.advice == nil ? "" : "\(error.detail) "
-            var cancelled = RingbackError(.cancelled, "\(reason)The sign-in to \(account) was cancelled.")
-            cancelled.advice = error.advice
-            throw cancelled
+            throw RingbackError(
+                .cancelled, "\(reason)The sign-in to \(account) was cancelled.", advice: error.advice)
         }
         if ended.status == .pending, let timeout {
             try? calls.cancel(flow: flow.id)
@@ -170,9 +164,7 @@ struct SignInRun {
         return Sanitizer.line(user?.email ?? user?.phone ?? account["subject"]?.string ?? nobody)
     }
 
-    private func wait(
-        for flow: Flow, opensBrowser mayOpen: Bool, _ calls: BrokerCalls
-    ) throws(RingbackError) -> Flow {
+    private func wait(for flow: Flow, opensBrowser mayOpen: Bool, _ calls: BrokerCalls) throws(RingbackError) -> Flow {
         var browser: Int32?
         if flow.userCode != nil {
             DeviceDisplay.show(flow, hasQR: showsQR)
@@ -209,9 +201,7 @@ struct SignInRun {
         }
         if browser == nil, let paste = paste(of: flow, calls, until: bound, onTick: show) { return try paste() }
         show()
-        guard let browser else {
-            return try calls.wait(forFlow: flow.id, until: bound, onTick: show).0
-        }
+        guard let browser else { return try calls.wait(forFlow: flow.id, until: bound, onTick: show).0 }
         return try BrowserWait(
             calls: calls, flow: flow, end: bound, progress: progress, show: show,
             showPage: { showPage(flow, takesPaste: $0) }, paste: paste(of: flow, calls, until: bound, onTick: show)
@@ -225,9 +215,8 @@ struct SignInRun {
         guard flow.waitingFor == .callback, let interruption = calls.interruption, PasteEntry.isPossible else {
             return nil
         }
-        var entry = PasteEntry(calls: calls, input: SecretInput(interruption: interruption))
-        entry.end = end
-        return { [entry] () throws(RingbackError) -> Flow in try entry.finish(flow, onTick: onTick) }
+        let entry = PasteEntry(calls: calls, input: SecretInput(interruption: interruption), end: end)
+        return { () throws(RingbackError) -> Flow in try entry.finish(flow, onTick: onTick) }
     }
 
     /// Nil if no browser was started. It is never started with the page's own address, which every user of the machine
@@ -298,8 +287,8 @@ struct BrowserWait {
             let now = ContinuousClock.now
             // An opener that fails does so at once, and is followed by a prompt where there is a user at the terminal.
             let isEarly = now < patient
-            let soon =
-                !isEarly ? now + PageOpening.patience : opener == nil || paste == nil ? patient : now + .seconds(1)
+            let hasNoPrompt = opener == nil || paste == nil
+            let soon = !isEarly ? now + PageOpening.patience : hasNoPrompt ? patient : now + .seconds(1)
             let later = try calls.wait(forFlow: flow.id, until: end.map { min($0, soon) } ?? soon, onTick: tick).0
             if later.status != .pending || end.map({ .now >= $0 }) ?? false { return later }
             tick()
@@ -344,8 +333,7 @@ extension Flow {
     /// The page that the user is to open: the provider's, or our own.
     var pageURL: String? { waitingFor == .page ? openURL : authorizationURL }
 
-    /// What the sign-in waits for, as the progress line shows it. The first text says the most; the others are shorter,
-    /// for terminals where it does not fit.
+    /// For the progress line: the first text says the most; the others are for terminals where it does not fit.
     var waitingTexts: [String] {
         let name = Sanitizer.line(account)
         switch waitingFor {
@@ -378,8 +366,7 @@ extension Flow {
 /// What has become of the address that a browser was started with, and what the user has been told of it. Each thing is
 /// told once.
 struct PageOpening {
-    /// The delay before the user is told anything. A running browser fetches the page sooner. A browser that has to be
-    /// started may need longer.
+    /// The delay before the user is told anything. A browser that has to be started may need longer.
     static let patience: Duration = .seconds(5)
 
     enum News: Equatable {
@@ -389,6 +376,21 @@ struct PageOpening {
         case foreign(uid: Int?)
         /// Newer addresses have replaced it, and no fetch of the page was observed.
         case replaced
+
+        var text: String {
+            switch self {
+            case .notOpened:
+                return "The sign-in page has not been opened yet. Your browser may still be starting."
+            case .replaced:
+                return
+                    "The address that the browser was started with may not work any more: newer sign-in calls have got "
+                    + "theirs since."
+            case .foreign(let uid):
+                let who = uid.map { "uid \($0)" } ?? "a program that is not known to be yours"
+                return "The sign-in page was requested by \(who), not by you (uid \(getuid())), and was not sent. "
+                    + "If that is your browser in a container, name its uid in callback_peer_uids."
+            }
+        }
     }
 
     private let url: String?
@@ -421,22 +423,6 @@ struct PageOpening {
         default:
             isSettled = true
             return nil
-        }
-    }
-}
-
-extension PageOpening.News {
-    var text: String {
-        switch self {
-        case .notOpened:
-            return "The sign-in page has not been opened yet. Your browser may still be starting."
-        case .replaced:
-            return "The address that the browser was started with may not work any more: newer sign-in calls have got "
-                + "theirs since."
-        case .foreign(let uid):
-            let who = uid.map { "uid \($0)" } ?? "a program that is not known to be yours"
-            return "The sign-in page was requested by \(who), not by you (uid \(getuid())), and was not sent. "
-                + "If that is your browser in a container, name its uid in callback_peer_uids."
         }
     }
 }

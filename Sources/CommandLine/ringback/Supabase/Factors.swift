@@ -79,7 +79,7 @@ struct SupabaseEnroll: AccountVerb {
 
     private func show(_ enrolment: FactorEnrolment) {
         guard let uri = enrolment.uri else { return }
-        let typed = [enrolment.secret].compactMap { $0.map { "To type it instead:  \(Sanitizer.line($0))" } }
+        let typed = enrolment.secret.map { ["To type it instead:  \(Sanitizer.line($0))"] } ?? []
         if noQr || !QRDisplay.show(uri, after: "Read this with the authenticator app:", beside: typed) {
             Output.note("For the authenticator app:  \(Sanitizer.line(uri, limit: 2_000))")
         }
@@ -144,8 +144,7 @@ struct SupabaseVerifyFactor: AccountVerb {
     }
 }
 
-/// Verifies a factor by its code (for a phone, one is sent first) or by an authenticator's response. A user at a
-/// terminal is asked until the code is right.
+/// Verifies a factor by its code or by an authenticator's response. A user at a terminal is asked until the code is right.
 struct FactorProof {
     let account: String
     let calls: BrokerCalls
@@ -163,9 +162,8 @@ struct FactorProof {
     func give(_ factor: Factor, channel: String?) throws(RingbackError) -> JSON {
         if factor.kind == .webAuthn { return try give(to: factor) }
         guard credentialDescriptor == nil else {
-            throw RingbackError(
-                .validationFailed,
-                "--credential-fd is for a security key; this factor is verified by a code (--code-fd).")
+            let detail = "--credential-fd is for a security key; this factor is verified by a code (--code-fd)."
+            throw RingbackError(.validationFailed, detail)
         }
         let isPhone = factor.kind == .phone
         var challenge = isPhone ? try send(factor, channel) : nil
@@ -181,18 +179,17 @@ struct FactorProof {
                         .verifyFactor, account, factor.id, body: ["code": code, "challenge_id": challenge])
                 }
             } catch {
-                guard isAsking, FactorProof.canBeMended(error) else { throw error }
+                guard isAsking, FactorProof.mendable.contains(error.kind) else { throw error }
                 Failure(error: error, account: account).show()
             }
         }
     }
 
-    /// By a credential: this program has no authenticator, so an app or a page in a browser performs the ceremony.
+    /// This program has no authenticator, so an app or a page in a browser performs the ceremony.
     private func give(to factor: Factor) throws(RingbackError) -> JSON {
         guard descriptor == nil else {
-            throw RingbackError(
-                .validationFailed,
-                "--code-fd is for a code; this factor is verified by a credential (--credential-fd).")
+            let detail = "--code-fd is for a code; this factor is verified by a credential (--credential-fd)."
+            throw RingbackError(.validationFailed, detail)
         }
         let document = try calls.project(.challengeFactor, account, factor.id, body: JSONObject())
         let challenge = try FactorChallenge(reading: document)
@@ -210,10 +207,9 @@ struct FactorProof {
     }
 
     /// Errors after which another code, or a short wait, may help.
-    private static func canBeMended(_ error: RingbackError) -> Bool {
-        [.invalidCredentials, .wrongCode, .validationFailed, .rateLimited, .providerUnreachable, .flowExpired]
-            .contains(error.kind)
-    }
+    private static let mendable: [RingbackError.Kind] = [
+        .invalidCredentials, .wrongCode, .validationFailed, .rateLimited, .providerUnreachable, .flowExpired,
+    ]
 }
 
 struct SupabaseRegisterPasskey: AccountVerb {
@@ -250,9 +246,8 @@ struct SupabaseRegisterPasskey: AccountVerb {
     }
 }
 
-/// Takes an authenticator's response, as JSON. This program has no authenticator: an app or a web page performs
-/// the ceremony and passes its result on. Text that is not a JSON object is not sent to the project, which accepts one
-/// response only.
+/// Takes an authenticator's response, as JSON, which an app or a web page got. Text that is not a JSON object is not sent to
+/// the project, which accepts one response only.
 struct PasskeyEntry {
     let input: SecretInput
     let descriptor: Int32?
@@ -263,9 +258,7 @@ struct PasskeyEntry {
     static func isAwaited(by flow: Flow) -> Bool { flow.waitingFor == .passkey }
 
     /// The flow once it is over, or as it is at the caller's own deadline.
-    func finish(
-        _ flow: Flow, _ calls: BrokerCalls, until end: ContinuousClock.Instant?
-    ) throws(RingbackError) -> Flow {
+    func finish(_ flow: Flow, _ calls: BrokerCalls, until end: ContinuousClock.Instant?) throws(RingbackError) -> Flow {
         let watch = try FlowWatch(calls, flow: flow.id, until: end)
         defer { watch.stop() }
         let credential = try read("navigator.credentials.get()", orEndedBy: watch.descriptor)

@@ -22,11 +22,11 @@ struct UserResourceKind: Sendable {
     let removing: Endpoint
     let noun: String
     let columns: [String]
-    /// The command that lists them.
-    let see: @Sendable (_ account: String) -> ShownCommand
     let none: @Sendable (_ account: String) -> String
-    /// Said of the one that was removed. Nil: the response is the list of those that are left, and is shown.
+    /// Nil: the response is the list of those that are left, and is shown.
     var removed: (@Sendable (_ id: String) -> String)? = { "Removed \($0)" }
+
+    func see(_ account: String) -> ShownCommand { ShownCommand("ringback supabase \(name) \(account)") }
 }
 
 extension UserResource {
@@ -63,14 +63,13 @@ struct RemoveVerb<Resource: UserResource>: AccountVerb {
 
     func run() throws {
         let kind = Resource.rows
-        let answer = try advisingList(
-            Resource.rows.see(account), try daemon.calls().project(kind.removing, account, id))
+        let answer = try advisingList(kind.see(account), try daemon.calls().project(kind.removing, account, id))
         guard let removed = kind.removed else { return try Resource.show(answer, of: account, json) }
         json.print(answer, or: removed(Sanitizer.line(id)))
     }
 }
 
-/// Makes a call. The error for an unknown identifier gets the command that lists the right ones.
+/// The error for an unknown identifier gets the command that lists the right ones.
 func advisingList(
     _ list: ShownCommand, _ call: @autoclosure () throws(RingbackError) -> JSON
 ) throws(RingbackError) -> JSON {
@@ -86,7 +85,6 @@ extension Factor: UserResource {
             commandName: "remove-factor", abstract: "Remove a second factor.",
             discussion: "Removing a verified one needs a session of the second level."),
         removing: .removeFactor, noun: "factor", columns: ["TYPE", "NAME", "STATUS", "SINCE", "ID"],
-        see: { ShownCommand("ringback supabase factors \($0)") },
         none: { "There is no second factor. To add one: \(shown: "ringback supabase enroll \($0)")" })
 
     var cells: [String] {
@@ -104,7 +102,6 @@ extension Identity: UserResource {
             commandName: "unlink", abstract: "Unlink a provider's account from the user.",
             discussion: "The last one cannot be unlinked: the user could not sign in any more."),
         removing: .unlinkIdentity, noun: "identity", columns: ["PROVIDER", "WHO", "LAST SIGN-IN", "ID"],
-        see: { ShownCommand("ringback supabase identities \($0)") },
         none: { _ in "The user has no linked provider's account." }, removed: nil)
 
     var cells: [String] { [provider, email ?? "-", lastSignInAt.cell, id] }
@@ -124,7 +121,6 @@ extension Consent: UserResource {
                 again. Its access tokens are valid until they expire.
                 """),
         removing: .revokeConsent, noun: "client", columns: ["CLIENT", "SCOPES", "SINCE", "ID"],
-        see: { ShownCommand("ringback supabase consents \($0)") },
         none: { _ in "The user has allowed no client." }, removed: { "Revoked the consent for \($0)" })
 
     var cells: [String] { [clientName ?? "-", scopes.joined(separator: " "), grantedAt.cell, clientID] }
@@ -138,7 +134,6 @@ extension Passkey: UserResource {
             commandName: "remove-passkey", abstract: "Remove a passkey: it cannot be used for sign-ins any more.",
             discussion: "If the user has a second factor, this needs a session of the second level."),
         removing: .removePasskey, noun: "passkey", columns: ["NAME", "SINCE", "LAST USED", "ID"],
-        see: { ShownCommand("ringback supabase passkeys \($0)") },
         none: { "There is no passkey. To add one: \(shown: "ringback supabase register-passkey \($0)")" })
 
     var cells: [String] { [name ?? "-", createdAt.cell, lastUsedAt.cell, id] }
@@ -218,13 +213,12 @@ struct SupabaseLink: AccountVerb {
 
     func run() throws {
         let interruption = try Signals.interruption()
-        var run = SignInRun(account: account, opensBrowser: !noBrowser)
-        run.endpoint = .linkIdentity
-        run.timeout = timeout
-        run.fields = [
-            "oauth_provider": upstream, "replace": replace ? true : nil, "scopes": scopes,
-            "params": SignInOptions.request(parameters),
-        ]
+        var run = SignInRun(
+            account: account, opensBrowser: !noBrowser, endpoint: .linkIdentity,
+            fields: [
+                "oauth_provider": upstream, "replace": replace ? true : nil, "scopes": scopes,
+                "params": SignInOptions.request(parameters),
+            ], timeout: timeout)
         if idTokenDescriptor != nil {
             try SignInOptions.addIDToken(
                 to: &run.fields, SecretInput(interruption: interruption), from: idTokenDescriptor,

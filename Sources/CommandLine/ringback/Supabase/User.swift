@@ -10,12 +10,11 @@ struct SupabaseUser: AccountVerb {
 
     @OptionGroup var target: AccountOptions
 
-    func run() throws {
-        let answer = try daemon.calls().project(.getUser, account)
-        if json.isWanted { Output.json(answer) } else { SupabaseUser.show(answer["user"] ?? .null) }
-    }
+    func run() throws { SupabaseUser.show(try daemon.calls().project(.getUser, account), json) }
 
-    static func show(_ user: JSON) {
+    static func show(_ answer: JSON, _ json: JSONOption) {
+        guard !json.isWanted else { return Output.json(answer) }
+        let user = answer["user"] ?? .null
         let factors = user.list("factors").count { $0["status"]?.string == "verified" }
         let metadata = user["user_metadata"]
         Output.fields([
@@ -126,18 +125,14 @@ struct SupabaseUpdateUser: AccountVerb {
         let answer = try explaining(daemon.calls().project(.updateUser, account, body: body)) {
             SupabaseUpdateUser.explained($0, account)
         }
-        guard let flow = answer["flow"].flatMap(Flow.init(reading:)) else { return show(answer) }
+        guard let flow = answer["flow"].flatMap(Flow.init(reading:)) else { return SupabaseUser.show(answer, json) }
         if json.isWanted { Output.json(answer) }
         guard !noWait, codeDescriptor != nil || SecretInput.asksUser(nil) else {
-            if !json.isWanted { show(answer) }
+            if !json.isWanted { SupabaseUser.show(answer, json) }
             return Output.note(later)
         }
         try confirm(flow, interruption)
-        show(try daemon.calls().project(.getUser, account))
-    }
-
-    private func show(_ answer: JSON) {
-        if json.isWanted { Output.json(answer) } else { SupabaseUser.show(answer["user"] ?? .null) }
+        SupabaseUser.show(try daemon.calls().project(.getUser, account), json)
     }
 
     private var later: String { "It waits for its code. To confirm it: \(shown: "ringback verify \(account)")" }
@@ -247,16 +242,13 @@ struct SupabaseRPC: AccountVerb {
     }
 }
 
-/// What to run after a project has refused a sign-in, if another command helps. It holds the account and the typed
-/// address or number, so that it can be run as it is printed.
+/// What to run after a project has refused a sign-in. It holds the typed address or number, so that it can be run as printed.
 struct SupabaseAdvice {
     let account: String
     let fields: JSONObject
 
     func advised(_ error: RingbackError) -> RingbackError {
-        if let advice = missing(error["field"]?.string) {
-            return error.adding(advice)
-        }
+        if let advice = missing(error["field"]?.string) { return error.adding(advice) }
         guard let (reason, command) = next(after: error) else { return error }
         return error.adding("\(reason), run: \(shown: command)")
     }
@@ -291,23 +283,19 @@ struct SupabaseAdvice {
             return login("To sign up", "sign_up")
         case ("invalid_credentials", "password"):
             guard let email else { return login("To sign in by a code", "otp") }
-            return (
-                "If the password is forgotten",
-                ShownCommand("ringback supabase reset-password \(account) --email=\(email)")
-            )
+            let reset = ShownCommand("ringback supabase reset-password \(account) --email=\(email)")
+            return ("If the password is forgotten", reset)
         case ("identity_already_exists", nil):
-            guard let provider = text("oauth_provider") else { return nil }
-            return (
-                "To sign in with it instead", ShownCommand("ringback login \(account) --with=\(provider) --switch")
-            )
+            return text("oauth_provider").map {
+                ("To sign in with it instead", ShownCommand("ringback login \(account) --with=\($0) --switch"))
+            }
         default:
             guard error.recovery == .signIn, error.advice == nil, options != "" else { return nil }
             return ("To begin again", ShownCommand("ringback login \(account) \(options)"))
         }
     }
 
-    /// The options that made this sign-in what it was, as they were typed. An account at a
-    /// project has many methods, and its configuration mostly names none. Empty if the configuration says everything.
+    /// The options that made this sign-in what it was, as they were typed. Empty if the configuration says everything.
     var options: ShownCommand {
         guard let method else { return "" }
         var options = method == "browser" ? [] : ["--method=\(method)"]
@@ -336,8 +324,7 @@ struct SupabaseAdvice {
     private func text(_ name: String) -> String? { fields[name]?.string.map { Sanitizer.line($0) } }
 }
 
-/// The assurance levels of a session. A sign-in by password alone must not look complete if the user has a second
-/// factor.
+/// A sign-in by password alone must not look complete if the user has a second factor.
 enum Assurance {
     /// `aal1`, or `aal1, needs aal2`; nil where the provider has no levels.
     static func text(_ level: String?, _ next: String?) -> String? {
@@ -389,13 +376,12 @@ struct SupabaseResetPassword: AccountVerb {
         let interruption = try Signals.interruption()
         let input = SecretInput(interruption: interruption)
         let calls = try daemon.calls(interruption)
-        var run = SignInRun(account: account, opensBrowser: false)
-        run.endpoint = .resetPassword
-        run.fields = [
-            "email": email, "replace": replace ? true : nil,
-            "captcha_token": try input.readNamed("CAPTCHA token", from: captchaDescriptor),
-        ]
-        run.codeDescriptor = codeDescriptor
+        var run = SignInRun(
+            account: account, opensBrowser: false, endpoint: .resetPassword,
+            fields: [
+                "email": email, "replace": replace ? true : nil,
+                "captcha_token": try input.readNamed("CAPTCHA token", from: captchaDescriptor),
+            ], codeDescriptor: codeDescriptor)
         run.began = { [json] _, document in if json.isWanted { Output.json(document) } }
         var recovered = try run.finish(calls)
         do throws(RingbackError) {

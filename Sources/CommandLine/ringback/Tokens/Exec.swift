@@ -68,8 +68,8 @@ struct Exec: AccountNaming {
     }
 }
 
-/// Where a command finds its token: on a descriptor, or in a variable that the user named. Never in its arguments, and
-/// never in a file with a name.
+/// A command finds its token on a descriptor, or in a variable that the user named: never in its arguments, and never in a
+/// file with a name.
 struct ExecToken {
     /// Names the descriptor's number, never the token.
     static let descriptorVariable = "RINGBACK_TOKEN_FD"
@@ -84,7 +84,7 @@ struct ExecToken {
             }
     }
 
-    /// Puts the token where the program that replaces this one finds it. To be called right before that.
+    /// To be called right before the program is replaced.
     func put(_ token: String) throws(RingbackError) {
         // The variable that an outer `ringback exec` set is not for this command.
         unsafe unsetenv(ExecToken.descriptorVariable)
@@ -98,7 +98,7 @@ struct ExecToken {
         }
     }
 
-    /// A descriptor that stays open when the program is replaced. Everything else that is open here is closed then.
+    /// The descriptor stays open when the program is replaced. Everything else that is open here is closed then.
     private func open(_ token: String) throws(RingbackError) -> Int32 {
         let bytes = Array(token.utf8)
         let file = unsafe clinux_memory_file(bytes, bytes.count)

@@ -14,7 +14,7 @@ struct TokenOptions {
     var signsIn = false
 }
 
-/// Requests the token and prints it. Both parsers end here.
+/// Both parsers end here.
 enum TokenVerb {
     static func run(_ options: TokenOptions) -> Int32 {
         do throws(RingbackError) {
@@ -152,11 +152,8 @@ struct Token: DaemonVerb {
         options.request = choice.request(
             issuer == nil && origin == nil ? try AccountChoice.name(account, for: "token", daemon) : nil)
         options.request.issuer = issuer
-        options.origin = origin.map { url in
-            var request = OriginRequest(url: url)
-            request.username = username
-            return request
-        }
+        options.origin = origin.map { OriginRequest(url: $0) }
+        options.origin?.username = username
         if let variable { options.variable = variable }
         options.request.kind = kind == .accessToken ? nil : kind
         options.socket = daemon.socket
@@ -254,11 +251,6 @@ enum HotToken {
 }
 
 struct PrintedToken {
-    struct Field {
-        let name: String
-        let value: String
-    }
-
     private enum Source {
         /// The daemon's response to a request for an account's session, and the member that is the token.
         case session(JSON, member: String)
@@ -305,23 +297,21 @@ struct PrintedToken {
         }
     }
 
-    func fields() throws(RingbackError) -> [Field] {
+    func fields() throws(RingbackError) -> [HeaderField] {
         switch source {
         case .session(let answer, _):
             let type = answer["token_type"]?.string ?? "Bearer"
             guard PrintedToken.isVisible(type) else {
                 throw RingbackError(.badResponse, "The token's type has characters that no type has.")
             }
-            return [
-                Field(name: "Authorization", value: "\(type.lowercased() == "bearer" ? "Bearer" : type) \(try token)")
-            ]
+            return [HeaderField("Authorization", "\(type.lowercased() == "bearer" ? "Bearer" : type) \(try token)")]
         case .origin(let credential, _):
-            var fields: [Field] = []
+            var fields: [HeaderField] = []
             for line in credential.headers {
                 guard let end = line.firstRange(of: ": "), line.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) else {
                     throw RingbackError(.badResponse, "The daemon's response has a header that is not one.")
                 }
-                fields.append(Field(name: String(line[..<end.lowerBound]), value: String(line[end.upperBound...])))
+                fields.append(HeaderField(String(line[..<end.lowerBound]), String(line[end.upperBound...])))
             }
             return fields
         }
@@ -354,12 +344,9 @@ struct PrintedToken {
             throw RingbackError(ExitStatus.usageKind, "The format netrc needs the server's URL: --origin URL.")
         }
         let token = try token
-        do throws(AdapterFailure) {
-            // The name that GitLab, Gitea and Forgejo know for tokens.
-            return try TokenLine.netrc(host: host, user: credential.username ?? "oauth2", token: token)
-        } catch {
-            throw RingbackError(.badResponse, error.reason)
-        }
+        // GitLab, Gitea and Forgejo know this name for tokens.
+        return try AdapterCalls.translated(
+            try TokenLine.netrc(host: host, user: credential.username ?? "oauth2", token: token))
     }
 
     private static func isVisible(_ text: String) -> Bool {
