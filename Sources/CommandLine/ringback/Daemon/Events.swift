@@ -119,8 +119,7 @@ struct Audit: ParsableCommand {
                 + "ringback audit --all")
     }
 
-    /// The instant for the request. A span is subtracted from this machine's clock; other text is passed on for the
-    /// daemon to read.
+    /// A span is subtracted from this machine's clock; other text is passed on for the daemon to read.
     private static func instant(_ text: String) -> String? {
         if let span = TimeSpan.seconds(of: text) { return String(max(0, TimeText.now() - span)) }
         // Numbers and other text without a date and a time are mistakes.

@@ -59,15 +59,11 @@ struct ShowStatus: DaemonVerb {
         return "\(place), away: \(problem) Tokens are served while they are valid, and nothing is refreshed.\(rest)"
     }
 
-    /// Shows what is pending: sessions that cannot be refreshed now, and sessions whose revocation was not sent yet.
+    /// Sessions that cannot be refreshed now, and sessions whose revocation was not sent yet.
     private func showWhatWaits(_ status: DaemonStatus, _ answer: JSON, _ calls: BrokerCalls) throws(RingbackError) {
-        var stale: [String] = []
-        var configured: Set<String> = []
-        for document in try calls.call(.listAccounts)["accounts"]?.array ?? [] {
-            guard let name = document["name"]?.string else { continue }
-            configured.insert(name)
-            if document.isTrue("stale") { stale.append(name) }
-        }
+        let documents = try calls.call(.listAccounts).list("accounts")
+        let configured = Set(documents.compactMap { $0["name"]?.string })
+        let stale = documents.filter { $0.isTrue("stale") }.compactMap { $0["name"]?.string }
         for session in SealedSession.all(in: answer) {
             let command = SealedSession.command(session.account, isConfigured: configured.contains(session.account))
             Output.field(
@@ -82,10 +78,8 @@ struct ShowStatus: DaemonVerb {
     }
 
     private static func vault(_ vault: JSON?) -> String? {
-        guard let kind = vault?["kind"]?.string else { return nil }
-        let details = [
-            vault?["locked"]?.bool == true ? "locked" : nil, vault?["key_source"]?.string.map { "key: \($0)" },
-        ]
+        guard let vault, let kind = vault["kind"]?.string else { return nil }
+        let details = [vault.isTrue("locked") ? "locked" : nil, vault["key_source"]?.string.map { "key: \($0)" }]
         return ([kind] + details.compactMap { $0 }).joined(separator: ", ")
     }
 }
@@ -103,8 +97,7 @@ struct ShowMetrics: ParsableCommand {
     }
 }
 
-/// The running daemon, compared with this program. An upgrade does not restart daemons, so the two may be built from
-/// different commits.
+/// An upgrade does not restart daemons, so the running daemon and this program may be built from different commits.
 struct DaemonBuild {
     private let status: DaemonStatus
     /// A restricted socket: its daemon may be on another machine, and does not say its commit.

@@ -92,8 +92,7 @@ struct DemoBrowser {
     }
 }
 
-/// The demo, step by step, each checked: a sign-in through the real loopback callback, a session, a refresh, a
-/// sign-out. The first step that fails ends it.
+/// The demo, step by step, each checked. The first step that fails ends it.
 final class DemoWalk {
     private static let account = "demo"
     private static let user = "alice"
@@ -262,8 +261,7 @@ final class DemoWalk {
     }
 }
 
-/// The demo's private directory, and the daemon and the provider in it. At the end the processes are ended first, by
-/// their own pids, then the directory is removed.
+/// The demo's private directory, and the daemon and the provider in it, which are ended by their own pids.
 final class DemoSetup {
     let directory: String
     var socket: String { directory + "/ringback.sock" }
@@ -329,12 +327,11 @@ final class DemoSetup {
         var problem: RingbackError?
         // The daemon first: it may have revocations to send to the provider.
         while let child = children.popLast() {
-            switch Programs.end(child.pid) {
-            case 0?: break
-            case let status?: problem = DemoSetup.failure("\(child.name) ended with status \(status).")
-            case nil:
-                problem = DemoSetup.failure("\(child.name) had to be killed: it did not end within 6 s of SIGTERM.")
-            }
+            let status = Programs.end(child.pid)
+            if status == 0 { continue }
+            let end = status.map { "ended with status \($0)." }
+            problem = DemoSetup.failure(
+                "\(child.name) \(end ?? "had to be killed: it did not end within 6 s of SIGTERM.")")
         }
         Files.removeTree(directory)
         if let problem { throw problem }

@@ -26,8 +26,8 @@ struct Doctor: DaemonVerb, AccountNaming {
     }
 }
 
-/// The doctor's checks, in the order of what they need: without a socket no daemon can be asked, and without a daemon
-/// no provider.
+/// The doctor's checks, in the order of what they need: without a socket no daemon can be asked, and without a daemon no
+/// provider.
 struct DoctorExamination {
     let account: String?
     let socket: String?
@@ -75,8 +75,7 @@ struct DoctorExamination {
         trips.finish(&report)
     }
 
-    /// The command that starts the daemon. If its socket unit is active already, the command that shows why it does not
-    /// run.
+    /// If the daemon's socket unit is active already, the command that shows why it does not run.
     var start: ShownCommand {
         if let socket { return ShownCommand("ringbackd --socket=\(socket) &") }
         guard hasManager else { return "ringbackd &" }
@@ -138,7 +137,7 @@ struct DoctorExamination {
     }
 
     private var restart: ShownCommand? {
-        grant != nil ? nil : hasManager ? ShownCommand("systemctl --user restart \(DoctorExamination.service)") : nil
+        grant == nil && hasManager ? ShownCommand("systemctl --user restart \(DoctorExamination.service)") : nil
     }
 
     private mutating func askDaemon() -> JSON? {
@@ -162,15 +161,14 @@ struct DoctorExamination {
 
     mutating func lookAtConfiguration() {
         do throws(RingbackError) {
-            configuration = try ConfigurationCheck.run(config: nil, candidate: nil)
+            configuration = try ConfigurationCheck.run(config: nil)
         } catch {
             // ringbackd reads the configuration: if it cannot start, nothing is known of that.
             guard !report.lines.contains(where: { $0.check == "program" }) else { return }
             let mistakes = Failure.mistakes(error["errors"])
             let more = mistakes.count > 1 ? ", and \(mistakes.count - 1) more" : ""
-            return report.add(
-                "configuration", .wrong, mistakes.first.map { $0 + more } ?? error.detail,
-                command: "ringback config check")
+            let text = mistakes.first.map { $0 + more } ?? error.detail
+            return report.add("configuration", .wrong, text, command: "ringback config check")
         }
         let names = Set(configuration?.names("accounts") ?? [])
         let known = try? calls?.call(.listAccounts, timeout: .seconds(5))
@@ -179,11 +177,11 @@ struct DoctorExamination {
                 "configuration", .warning, "The daemon's accounts differ from the files: it has not read a change yet.",
                 command: "ringback reload")
         }
-        switch names.count {
-        case 0: report.add("configuration", .ok, "It has no accounts. Add one: \(shown: AccountAdd.command)")
-        case 1: report.add("configuration", .ok, "It has 1 account.")
-        default: report.add("configuration", .ok, "It has \(names.count) accounts.")
-        }
+        let text =
+            names.isEmpty
+            ? "It has no accounts. Add one: \(shown: AccountAdd.command)"
+            : names.count == 1 ? "It has 1 account." : "It has \(names.count) accounts."
+        report.add("configuration", .ok, text)
     }
 
     private static let socketUnit = "ringback.socket"
@@ -226,21 +224,20 @@ struct DoctorExamination {
     }
 }
 
-/// Whether `ringbackd` can be started here. This program needs nothing of the system but its kernel; the daemon needs
-/// OpenSSL 3 and the C library, and where they are missing or too old, the loader ends it before its first line.
 extension DoctorReport {
+    /// This program needs nothing of the system but its kernel; the daemon needs OpenSSL 3 and the C library, and where they
+    /// are missing or too old, the loader ends it before its first line.
     mutating func lookAtDaemonProgram() {
         let program = Programs.path("ringbackd")
         guard let answer = Tool.run([program, "--version"], errors: .joined), answer.status != 0 else { return }
         let said = answer.text.split(separator: "\n").last.map { String($0) } ?? "exit status \(answer.status)"
-        switch said {
-        case let said where said.contains("libcrypto.so.3"):
-            add(
-                "program", .wrong, "ringbackd cannot start: this system has no usable OpenSSL 3 (\(said)).",
-                command: "sudo apt install libssl3")
-        case let said where said.contains("GLIBC_"):
+        if said.contains("libcrypto.so.3") {
+            let message = "ringbackd cannot start: this system has no usable OpenSSL 3 (\(said))."
+            add("program", .wrong, message, command: "sudo apt install libssl3")
+        } else if said.contains("GLIBC_") {
             add("program", .wrong, "ringbackd cannot start: it needs glibc 2.36 or newer (\(said)).")
-        default: add("program", .wrong, "ringbackd cannot start: \(said).")
+        } else {
+            add("program", .wrong, "ringbackd cannot start: \(said).")
         }
     }
 }
@@ -250,13 +247,7 @@ struct DoctorReport {
     enum Level: String {
         case ok, warning, wrong
 
-        var style: Style {
-            switch self {
-            case .ok: .green
-            case .warning: .yellow
-            case .wrong: .red
-            }
-        }
+        var style: Style { self == .ok ? .green : self == .warning ? .yellow : .red }
     }
 
     struct Line {
@@ -340,13 +331,11 @@ struct DoctorReport {
         }
     }
 
-    /// The command that sends the same request as the daemon did: through the same proxy, with the same certificates.
+    /// The same request as the daemon's: through the same proxy, with the same certificates.
     private static func request(_ check: JSON) -> ShownCommand? {
         guard let url = check["url"]?.string else { return nil }
         var words = ["curl", "-v"]
-        if let proxy = check["proxy"]?.string {
-            words += proxy == "none" ? ["--noproxy", "*"] : ["--proxy", proxy]
-        }
+        if let proxy = check["proxy"]?.string { words += proxy == "none" ? ["--noproxy", "*"] : ["--proxy", proxy] }
         if let file = check["ca_file"]?.string { words += ["--cacert", file] }
         return ShownCommand(words: words + [url])
     }
@@ -370,14 +359,10 @@ struct DoctorReport {
     }
 
     private var summary: String {
-        let wrong = lines.count { $0.level == .wrong }
-        let warnings = lines.count { $0.level == .warning }
+        let (wrong, warnings) = (lines.count { $0.level == .wrong }, lines.count { $0.level == .warning })
         let tail = warnings == 0 ? "" : warnings == 1 ? " 1 warning." : " \(warnings) warnings."
-        switch wrong {
-        case 0: return "Nothing is wrong.\(tail)"
-        case 1: return "1 thing is wrong.\(tail)"
-        default: return "\(wrong) things are wrong.\(tail)"
-        }
+        let head = wrong == 0 ? "Nothing is" : wrong == 1 ? "1 thing is" : "\(wrong) things are"
+        return "\(head) wrong.\(tail)"
     }
 
     private var json: JSON {

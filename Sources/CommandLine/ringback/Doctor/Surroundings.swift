@@ -7,8 +7,7 @@ import SchemeRegistration
 import Terminal
 
 extension DoctorReport {
-    /// Checks that the state directory is on a local disk. Daemons on two hosts with one state directory would use up
-    /// each other's refresh tokens.
+    /// Daemons on two hosts with one state directory would use up each other's refresh tokens.
     mutating func lookAtHome(_ stated: String?, hasManager: Bool) {
         guard let state = stated ?? DoctorReport.usualState else {
             return add("home", .warning, "HOME is not set: there is no place for the state.", command: "export HOME=~")
@@ -56,9 +55,8 @@ extension DoctorReport {
         var files = Set(entries.compactMap { AccountSource(of: $0)?.file })
         if let file = answer?["places"]?["configuration"]?.string { files.insert(file) }
         for file in files.sorted() where (DoctorReport.changedAt(file) ?? 0) > readAt {
-            correct(
-                "configuration", .warning, "\(file) was changed after the daemon had read it.",
-                command: "ringback reload")
+            let message = "\(file) was changed after the daemon had read it."
+            correct("configuration", .warning, message, command: "ringback reload")
         }
     }
 
@@ -87,18 +85,14 @@ extension DoctorReport {
                 "browser", .warning, "There is no xdg-open to open pages with: use ringback login --no-browser.",
                 command: "sudo apt install xdg-utils")
         }
-        let named = Tool.run(["xdg-settings", "get", "default-web-browser"], within: .seconds(5))?.line
-        if let named {
-            add("browser", .ok, "The default browser is \(named).")
-        } else {
-            add(
-                "browser", .warning, "No default browser is known: use ringback login --no-browser, or choose one.",
-                command: "xdg-settings set default-web-browser firefox.desktop")
+        if let named = Tool.run(["xdg-settings", "get", "default-web-browser"], within: .seconds(5))?.line {
+            return add("browser", .ok, "The default browser is \(named).")
         }
+        add(
+            "browser", .warning, "No default browser is known: use ringback login --no-browser, or choose one.",
+            command: "xdg-settings set default-web-browser firefox.desktop")
     }
-}
 
-extension DoctorReport {
     /// Checks that tools that were set up ask Ringback, and nothing before it. Other tools are not named.
     mutating func lookAtTools(of configuration: JSON?, manager: SearchPath?) {
         guard let configuration else { return }
@@ -124,8 +118,7 @@ extension DoctorReport {
     }
 }
 
-/// The checks behind a restricted socket: what it serves, and nothing of this machine. The files, units and browsers
-/// here are not the daemon's.
+/// Behind a restricted socket only what it serves is checked: the files, units and browsers here are not the daemon's.
 extension DoctorExamination {
     mutating func lookThrough(_ grant: JSON) throws(RingbackError) {
         guard let calls else { return }
@@ -173,8 +166,8 @@ extension DoctorExamination {
     }
 }
 
-/// Test links that are really sent: from here through the desktop to `ringback open`, to the daemon and back. Files
-/// alone do not show whether that works: an opener may report success and start nothing.
+/// Test links that are really sent: from here through the desktop to `ringback open`, to the daemon and back. Files alone do
+/// not show whether that works: an opener may report success and start nothing.
 struct SchemeTrips {
     private struct Trip {
         let scheme: URLScheme
@@ -185,14 +178,13 @@ struct SchemeTrips {
 
     let calls: BrokerCalls?
     let socket: String?
-    private var trips: [Trip] = []
-
     let start: ShownCommand
+    private var trips: [Trip] = []
 
     init(calls: BrokerCalls?, socket: String?, start: ShownCommand) {
         self.calls = calls
-        self.start = start
         self.socket = socket
+        self.start = start
     }
 
     /// The limit for a link on a busy machine.
@@ -200,8 +192,7 @@ struct SchemeTrips {
     /// The limit after the opener has reported success.
     private static let grace: Duration = .seconds(5)
 
-    /// Makes the desktop open a link of each scheme whose handler is ringback, and reports what is wrong with the
-    /// others.
+    /// Makes the desktop open a link of each scheme whose handler is ringback, and reports what is wrong with the others.
     mutating func begin(_ uses: [SchemeUse], _ report: inout DoctorReport) {
         guard !uses.isEmpty, let desktop = try? SchemeDesktop() else { return }
         for use in uses {

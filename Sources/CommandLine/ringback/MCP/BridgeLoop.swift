@@ -4,8 +4,8 @@ import RingbackBase
 import RingbackClient
 import Terminal
 
-/// The input and output of a bridge, on one thread: the client on standard input and output, a connection to the relay for
-/// each request that is under way. Two are kept for later requests.
+/// The input and output of a bridge, on one thread: the client, and a connection to the relay for each request that is under
+/// way. Two are kept for later requests.
 final class BridgeLoop {
     private final class Exchange {
         let connection: SocketConnection
@@ -284,9 +284,7 @@ final class RelayPlace {
             } catch {
                 guard error.kind == .noDaemon, ContinuousClock.now < end else { throw error }
             }
-            if isExposed {
-                poll(nil, 0, 20)
-            } else if !isStarted {
+            if !isExposed, !isStarted {
                 try start(until: end)
                 isStarted = true
             } else {

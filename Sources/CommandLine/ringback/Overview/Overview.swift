@@ -3,8 +3,7 @@ import RingbackBase
 import RingbackClient
 import Terminal
 
-/// How things stand, for `ringback` without a verb: the accounts, what a sign-in needs, and the one next command. It
-/// starts no daemon, and no provider is asked.
+/// How things stand, for `ringback` without a verb. It starts no daemon, and no provider is asked.
 struct Overview {
     private var examination: DoctorExamination
     /// True if systemd listens at the socket and no daemon runs. A connection would start one.
@@ -68,7 +67,7 @@ struct Overview {
         }
     }
 
-    /// What to do next. Problems that prevent everything come first, then those of the accounts, then the others.
+    /// Problems that prevent everything come first, then those of the accounts, then the others.
     var next: ShownCommand {
         let lines = examination.report.lines
         let commands = { (level: DoctorReport.Level, check: String) in
@@ -228,9 +227,7 @@ enum OverviewText {
             let line = zip(cells, widths).map { fill(Sanitizer.line($0), to: $1) }.joined(separator: "  ")
             return mark + " " + String(line.reversed().drop { $0 == " " }.reversed())
         }
-        var text = [
-            Style.bold.apply(row(" ", ["ACCOUNT", "STATE", "WHO", "TOKEN VALID"]), on: .output)
-        ]
+        var text = [Style.bold.apply(row(" ", ["ACCOUNT", "STATE", "WHO", "TOKEN VALID"]), on: .output)]
         for account in visible {
             let cells = [account.title, account.state, account.who, account.validity]
             text.append(row(account.mark.text(on: .output), cells))

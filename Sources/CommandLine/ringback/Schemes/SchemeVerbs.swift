@@ -39,8 +39,7 @@ struct SchemeArgument: ParsableArguments {
     }
 }
 
-/// A scheme that is in use: an account's redirect URI has it, the configuration has a table for it, or it was
-/// registered.
+/// A scheme that is in use: an account's redirect URI has it, the configuration has a table for it, or it was registered.
 struct SchemeUse {
     let scheme: URLScheme
     var accounts: [String] = []
@@ -48,9 +47,7 @@ struct SchemeUse {
     var file: HandlerFile?
 
     var isUsed: Bool { isConfigured || !accounts.isEmpty }
-}
 
-extension SchemeUse {
     /// The schemes of a configuration's report and those that were registered, by name.
     static func all(_ report: JSON?, _ registered: [HandlerFile]) -> [SchemeUse] {
         var uses: [URLScheme: SchemeUse] = [:]
@@ -103,13 +100,12 @@ struct SchemeRegister: ParsableCommand {
         show(done, desktop.handler(of: scheme))
     }
 
-    /// The account's redirect URI must have the scheme. Without an account, a scheme that is not used only gives a
-    /// note.
+    /// The account's redirect URI must have the scheme. Without an account, a scheme that is not used only gives a note.
     private func check(_ scheme: URLScheme) throws(RingbackError) {
         if let warning = SchemeArgument.warning(scheme) { Output.note(warning) }
         let report: JSON
         do throws(RingbackError) {
-            report = try ConfigurationCheck.run(config: nil, candidate: nil)
+            report = try ConfigurationCheck.run(config: nil)
         } catch {
             guard account == nil else { throw error }
             return
@@ -198,7 +194,7 @@ struct SchemeList: ParsableCommand {
         var report: JSON?
         var mistakes: RingbackError?
         do throws(RingbackError) {
-            report = try ConfigurationCheck.run(config: nil, candidate: nil)
+            report = try ConfigurationCheck.run(config: nil)
         } catch {
             // Registered schemes can be shown without the configuration. Configured ones cannot, so the verb fails.
             mistakes = error
@@ -228,10 +224,8 @@ struct SchemeList: ParsableCommand {
         for (use, handler) in rows {
             if let warning = SchemeArgument.warning(use.scheme) { Output.note(warning) }
             if use.isUsed, !SchemeList.isOurs(handler, use.scheme) {
-                Output.note(
-                    "note: \(use.scheme) links do not come to ringback. Run: "
-                        + "\(shown: "ringback scheme register \(use.scheme.name)")"
-                )
+                let command = ShownCommand("ringback scheme register \(use.scheme.name)")
+                Output.note("note: \(use.scheme) links do not come to ringback. Run: \(shown: command)")
             }
         }
     }
@@ -319,7 +313,7 @@ struct SchemeDesktop {
 
     var registry: SchemeRegistry { SchemeRegistry(places: places) { Tool.run($0)?.status } }
 
-    /// A change of the registry, whose failure becomes one of this program.
+    /// A failure of the registry becomes one of this program.
     static func changed<Value>(
         _ change: @autoclosure () throws(SchemeRegistry.Failure) -> Value
     ) throws(RingbackError) -> Value {
@@ -344,8 +338,7 @@ struct SchemeDesktop {
         ["DISPLAY", "WAYLAND_DISPLAY", "XDG_CURRENT_DESKTOP"].contains { SocketPlace.variable($0)?.isEmpty == false }
     }
 
-    /// A warning before a sign-in whose callback would not come back, since another program is the scheme's handler.
-    /// Nil for a redirect URI of another kind, and without a desktop session.
+    /// A warning before a sign-in whose callback would not come back. Nil for a redirect URI of another kind.
     static func warning(_ redirectURI: String?) -> String? {
         let word = redirectURI.map { String($0.prefix { $0 != ":" }) } ?? ""
         guard hasSession, let scheme = try? URLScheme(parsing: word), let desktop = try? SchemeDesktop() else {

@@ -224,13 +224,12 @@ struct ServerOptions: ParsableArguments {
     var words: [String] { serverUID.map { ["--server-uid", "\($0)"] } ?? [] }
 }
 
-/// What an administrator of the vault's database asks for is done by the daemon's program: this one has no client of
-/// PostgreSQL.
+/// Run by the daemon's program: this one has no client of PostgreSQL.
 enum AdministratorCall {
     /// A statement may wait for half a minute, and there are several of them.
     private static let bound = Duration.seconds(180)
 
-    /// Runs `ringbackd --database`. The password is asked for only if the database wants one and `.pgpass` has none.
+    /// The password is asked for only if the database wants one and `.pgpass` has none.
     static func run(_ words: [String]) throws(RingbackError) -> JSON {
         let command = [Programs.path("ringbackd"), "--database"] + words
         let first = try report(command, password: nil)
