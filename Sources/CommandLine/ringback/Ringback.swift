@@ -23,9 +23,7 @@ struct Ringback: ParsableCommand {
         groupedSubcommands: [
             CommandGroup(
                 name: "Begin",
-                subcommands: [
-                    Demo.self, AccountVerbs.self, Use.self, ConfigVerbs.self, ClientMetadata.self,
-                ]),
+                subcommands: [Demo.self, AccountVerbs.self, Use.self, ConfigVerbs.self, ClientMetadata.self]),
             CommandGroup(
                 name: "Sign in and out",
                 subcommands: [

@@ -15,25 +15,19 @@ struct AccountAdd: DaemonVerb, AccountNaming {
             --origins and --login it also asks whether to do these. Without a terminal it never asks.
             """)
 
-    @Argument(help: ArgumentHelp("The account's name.", valueName: "name"))
-    var account: String?
-
+    @Argument(help: .value("name", "The account's name.")) var account: String?
     @OptionGroup var description: AccountDescription
-
     @OptionGroup var config: ConfigurationOption
 
     @Flag(help: "Replace an account that “ringback account add” wrote; its session stays if the provider is the same.")
     var replace = false
 
-    @Flag(help: "Do not ask the provider.")
-    var offline = false
+    @Flag(help: "Do not ask the provider.") var offline = false
 
     @Flag(help: "Add the usual origins of a github or gitlab account, so that git and other tools get its token.")
     var origins = false
 
-    @Flag(help: "Sign in at once.")
-    var login = false
-
+    @Flag(help: "Sign in at once.") var login = false
     @OptionGroup var registration: AccountRegistration
     @OptionGroup var options: CallOptions
 
@@ -60,7 +54,7 @@ struct AccountAdd: DaemonVerb, AccountNaming {
     mutating func run() throws {
         let hasShownURIs = try readMissing()
         try write(showsURIs: !hasShownURIs)
-        guard login, !description.needsNoSignIn else { return }
+        guard login, !description.noSignIn else { return }
         let words = [name] + (daemon.socket.map { ["--socket", $0] } ?? []) + (json.isWanted ? ["--json"] : [])
         var verb = try Login.parse(words + (replace ? ["--again"] : []))
         try verb.run()
@@ -68,9 +62,9 @@ struct AccountAdd: DaemonVerb, AccountNaming {
 
     /// Reads the secret, and asks for what is missing. True if it has shown the redirect URIs to enter at the provider.
     private mutating func readMissing() throws -> Bool {
-        guard asks || description.clientSecretDescriptor != nil else { return false }
+        guard asks || description.clientSecretFD != nil else { return false }
         let interruption = try Signals.interruption()
-        if let descriptor = description.clientSecretDescriptor {
+        if let descriptor = description.clientSecretFD {
             description.clientSecret = try SecretInput(interruption: interruption)
                 .read("client secret", from: descriptor)
         }
@@ -192,7 +186,7 @@ struct AccountAdd: DaemonVerb, AccountNaming {
 
     /// A replaced account may hold a session, which a sign-in replaces only if that is asked for.
     private func showNext() {
-        guard !description.needsNoSignIn else {
+        guard !description.noSignIn else {
             return Output.note(
                 "Nobody has to sign in. To put it into an AI tool: \(shown: "ringback mcp add-to TOOL \(name)")")
         }

@@ -172,9 +172,7 @@ struct AccountEdit: AccountNaming {
             mistake in the copy; otherwise the mistakes are shown and the copy can be edited again.
             """)
 
-    @Argument(help: ArgumentHelp("The account's name.", valueName: "name"), completion: Completions.accounts)
-    var account: String
-
+    @Argument(help: .value("name", "The account's name."), completion: Completions.accounts) var account: String
     @OptionGroup var config: ConfigurationOption
     @OptionGroup var daemon: DaemonOptions
 

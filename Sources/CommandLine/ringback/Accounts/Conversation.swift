@@ -83,13 +83,13 @@ struct AccountConversation {
                     default: former?.url)
             }
             // The provider's own projects have a gateway.
-            if description.apiKey == nil, !description.isBare, description.url?.contains(".supabase.co") == false,
+            if description.apiKey == nil, !description.noGateway, description.url?.contains(".supabase.co") == false,
                 former == nil || !hasURL
             {
-                description.isBare = try questions.confirm(
+                description.noGateway = try questions.confirm(
                     "Is this a Supabase Auth server without an API gateway?", byDefault: false)
             }
-            if description.apiKey == nil, !description.isBare {
+            if description.apiKey == nil, !description.noGateway {
                 Output.note("Its publishable key: https://supabase.com/dashboard/project/_/settings/api-keys")
                 description.apiKey = try questions.text("Publishable key")
             }
@@ -151,7 +151,7 @@ struct AccountConversation {
                 case .openid, .sandbox: description.issuer = nil
                 case .mcp: description.mcp = nil
                 case .supabase where isKeyRefused: description.apiKey = nil
-                case .supabase: (description.url, description.apiKey, description.isBare) = (nil, nil, false)
+                case .supabase: (description.url, description.apiKey, description.noGateway) = (nil, nil, false)
                 case .google, .microsoft, .github, .gitlab:
                     guard try questions.confirm("Go on without asking the provider?", byDefault: false) else {
                         throw RingbackError(.cancelled, questions.ending)

@@ -92,7 +92,6 @@ enum ProviderChoice: String, CaseIterable {
     }
 
     static let portNote = "({port} stands for any port. If the provider wants one, choose it with --redirect-uri.)"
-
     static let sandboxClient = "ringback-demo"
 }
 
@@ -139,7 +138,7 @@ struct ProviderCheck {
             }
             let isShared = setting == "redirect_uri"
             let own = isShared ? "http://127.0.0.1:{port}/callback/\(name)" : nil
-            let url = description.clientMetadataURL ?? "https://www.example.org/ringback.json"
+            let url = description.clientIDMetadataURL ?? "https://www.example.org/ringback.json"
             let document = ClientMetadata.document(url, own.map { [$0] } ?? []).text
             let redirect: ShownCommand = own.map { "--redirect-uri=\($0)" } ?? ""
             let command = ShownCommand(
@@ -187,7 +186,7 @@ struct ProviderCheck {
     var refusesClient: Bool { wrong.first?.cause == .clientRefused }
     var refusesKey: Bool { wrong.first?.setting == "api_key" }
     var lacksOfflineAccess: Bool { warns(of: "scopes") }
-    var needsNoSignIn: Bool { warns(of: "sign_in") }
+    var noSignIn: Bool { warns(of: "sign_in") }
 
     private func warns(of setting: String) -> Bool {
         findings.contains { $0.level == "warning" && $0.setting == setting }
@@ -259,8 +258,8 @@ extension AccountDescription {
 
     /// A server that needs no sign-in gets an account that has none.
     mutating func leaveOutSignIn(_ found: ProviderCheck) {
-        guard found.needsNoSignIn else { return }
-        needsNoSignIn = true
+        guard found.noSignIn else { return }
+        noSignIn = true
         Output.note("The account has sign_in = false.")
     }
 }

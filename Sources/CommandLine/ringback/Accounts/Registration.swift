@@ -29,19 +29,18 @@ struct RegisteredAccount {
 /// Registers the client at the provider (RFC 7591), for `account add --register`. The daemon does it and keeps the
 /// secrets.
 struct AccountRegistration: ParsableArguments {
-    @Flag(help: "Have the provider register the client (RFC 7591); the daemon must be running.")
-    var register = false
+    @Flag(help: "Have the provider register the client (RFC 7591); the daemon must be running.") var register = false
 
     @Option(
-        name: .customLong("initial-access-token-fd"),
-        help: ArgumentHelp(
+        help: .value(
+            "fd",
             "The descriptor from which to read the initial access token that some providers require; 0 is standard "
-                + "input. The token is never an argument.", valueName: "fd"))
-    var tokenDescriptor: Int32?
+                + "input. The token is never an argument."))
+    var initialAccessTokenFD: Int32?
 
     func check(_ description: AccountDescription) throws {
         guard register else {
-            return try require(tokenDescriptor == nil, "--initial-access-token-fd belongs to --register.")
+            return try require(initialAccessTokenFD == nil, "--initial-access-token-fd belongs to --register.")
         }
         try require(
             description.mcp == nil, "--register is not for --mcp: the client is registered at the first sign-in.")
@@ -50,13 +49,13 @@ struct AccountRegistration: ParsableArguments {
         let given = [
             ("--client-id", description.clientID), ("--client-secret-file", description.clientSecretFile),
             ("--client-key-file", description.clientKeyFile),
-            ("--client-secret-fd", description.clientSecretDescriptor.map { String($0) }),
+            ("--client-secret-fd", description.clientSecretFD.map { String($0) }),
         ]
         if let (option, _) = given.first(where: { $0.1 != nil }) {
             throw ValidationError("\(option) is for a client that is registered already: leave it or --register out.")
         }
         try require(
-            tokenDescriptor.map { $0 == 0 || $0 > 2 } ?? true,
+            initialAccessTokenFD.map { $0 == 0 || $0 > 2 } ?? true,
             "--initial-access-token-fd must be the number of a descriptor that can be read.")
     }
 
@@ -79,9 +78,9 @@ struct AccountRegistration: ParsableArguments {
     }
 
     private func readToken() throws(RingbackError) -> String? {
-        guard let tokenDescriptor else { return nil }
+        guard let initialAccessTokenFD else { return nil }
         let input = SecretInput(interruption: try Signals.interruption())
-        guard let token = try input.readOptional("initial access token", from: tokenDescriptor) else {
+        guard let token = try input.readOptional("initial access token", from: initialAccessTokenFD) else {
             throw RingbackError(.cancelled, "No initial access token was read. Nothing was registered.")
         }
         guard token.utf8.count <= 8_192, token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
@@ -114,8 +113,7 @@ struct AccountRegistration: ParsableArguments {
     private static func explained(_ error: RingbackError, _ name: String) -> RingbackError {
         var error = error
         let steps = [
-            "invalid_redirect_uri":
-                "If it requires a redirect URI with a port, choose one: --redirect-uri "
+            "invalid_redirect_uri": "If it requires a redirect URI with a port, choose one: --redirect-uri "
                 + "http://127.0.0.1:8400/callback/\(name)",
             "invalid_client_metadata":
                 "If it requires a client with a secret: --client-authentication client_secret_basic",
@@ -186,12 +184,11 @@ struct ClientMetadata: ParsableCommand {
             accounts at MCP servers to it.
             """)
 
-    @Argument(help: ArgumentHelp("The https URL at which the document will be.", valueName: "url"))
-    var url: String
+    @Argument(help: .value("url", "The https URL at which the document will be.")) var url: String
 
     @Option(
         name: .customLong("redirect-uri"),
-        help: ArgumentHelp("A redirect URI of one account, beside the usual ones; may be repeated.", valueName: "uri"))
+        help: .value("uri", "A redirect URI of one account, beside the usual ones; may be repeated."))
     var redirectURIs: [String] = []
 
     func validate() throws {
@@ -209,9 +206,8 @@ struct ClientMetadata: ParsableCommand {
         return [
             "client_id": .string(url), "client_name": "Ringback", "application_type": "native",
             // RFC 8252 section 7.3: any port of a loopback redirect URI is accepted.
-            "redirect_uris": .texts(uris),
-            "grant_types": ["authorization_code", "refresh_token"], "response_types": ["code"],
-            "token_endpoint_auth_method": "none",
+            "redirect_uris": .texts(uris), "grant_types": ["authorization_code", "refresh_token"],
+            "response_types": ["code"], "token_endpoint_auth_method": "none",
         ]
     }
 }

@@ -19,8 +19,7 @@ struct AccountRemove: DaemonVerb, AccountNaming {
             possible, and removed.
             """)
 
-    @Argument(help: ArgumentHelp("The account's name.", valueName: "name"), completion: Completions.accounts)
-    var account: String
+    @Argument(help: .value("name", "The account's name."), completion: Completions.accounts) var account: String
 
     @Flag(
         help: """
@@ -39,9 +38,7 @@ struct AccountRemove: DaemonVerb, AccountNaming {
             """)
     var noRevoke = false
 
-    @Flag(name: .shortAndLong, help: "Do not ask.")
-    var yes = false
-
+    @Flag(name: .shortAndLong, help: "Do not ask.") var yes = false
     @OptionGroup var config: ConfigurationOption
     @OptionGroup var options: CallOptions
 

@@ -8,9 +8,7 @@ struct ShowAccounts: DaemonVerb, AccountNaming {
     static let configuration = CommandConfiguration(
         commandName: "accounts", abstract: "List the accounts and their state.")
 
-    @Argument(help: "Only this account.", completion: Completions.accounts)
-    var account: String?
-
+    @Argument(help: "Only this account.", completion: Completions.accounts) var account: String?
     @OptionGroup var options: CallOptions
 
     func run() throws {
@@ -76,9 +74,7 @@ struct Use: DaemonVerb {
             `refresh` without ACCOUNT, if there are several. Exit status 1: there is no default account.
             """)
 
-    @Argument(help: "The account.", completion: Completions.accounts)
-    var name: String?
-
+    @Argument(help: "The account.", completion: Completions.accounts) var name: String?
     @OptionGroup var config: ConfigurationOption
     @OptionGroup var options: CallOptions
 
@@ -139,9 +135,7 @@ struct AccountSource {
         self.init(file: file, line: source["line"]?.integer)
     }
 
-    init?(of name: String, in report: JSON) {
-        self.init(of: ConfigurationCheck.account(name, in: report))
-    }
+    init?(of name: String, in report: JSON) { self.init(of: ConfigurationCheck.account(name, in: report)) }
 
     var text: String { Sanitizer.line(file + (line.map { ", line \($0)" } ?? ""), limit: 600) }
 

@@ -14,22 +14,17 @@ struct Agent: ParsableCommand {
             memory. Needs neither XDG_RUNTIME_DIR nor HOME: for build jobs, batch systems and containers.
             """)
 
-    @Option(help: ArgumentHelp("The configuration, if not the usual one.", valueName: "file"))
-    var config: String?
+    @Option(help: .value("file", "The configuration, if not the usual one.")) var config: String?
 
     @Option(
         name: .customLong("credential-fd"),
-        help: ArgumentHelp(
-            "A secret for the daemon, on an open descriptor; client_secret_credential names it.",
-            valueName: "name=n"))
+        help: .value(
+            "name=n", "A secret for the daemon, on an open descriptor; client_secret_credential names it."))
     var credentials: [String] = []
 
-    @Option(help: ArgumentHelp("How much the daemon logs on standard error.", valueName: "level"))
-    var logLevel = "warning"
+    @Option(help: .value("level", "How much the daemon logs on standard error.")) var logLevel = "warning"
 
-    @Argument(
-        parsing: .postTerminator, help: ArgumentHelp("After --: the command.", valueName: "cmd"),
-        completion: Completions.command)
+    @Argument(parsing: .postTerminator, help: .value("cmd", "After --: the command."), completion: Completions.command)
     var command: [String] = []
 
     private var descriptors: [Int32?] {
@@ -165,9 +160,7 @@ struct Env: DaemonVerb {
             csh:           eval "`ringback env --shell csh`"
             """)
 
-    @Option(help: ArgumentHelp("The shell: sh, bash, zsh, fish or csh.", valueName: "name"))
-    var shell = Shell.sh
-
+    @Option(help: .value("name", "The shell: sh, bash, zsh, fish or csh.")) var shell = Shell.sh
     @OptionGroup var options: CallOptions
 
     func run() throws {

@@ -13,8 +13,7 @@ struct Demo: ParsableCommand {
             browser is opened, nothing is left. Exit status 0 only if every step succeeded.
             """)
 
-    @Flag(help: "Leave both running at the end, and print what to try.")
-    var keep = false
+    @Flag(help: "Leave both running at the end, and print what to try.") var keep = false
 
     func run() throws {
         var setup: DemoSetup?

@@ -13,9 +13,7 @@ struct Doctor: DaemonVerb, AccountNaming {
             scheme is tried by a link that the desktop really opens. Exit status 0: nothing is wrong; 1: something is.
             """)
 
-    @Argument(help: "Only this account and what it needs.", completion: Completions.accounts)
-    var account: String?
-
+    @Argument(help: "Only this account and what it needs.", completion: Completions.accounts) var account: String?
     @OptionGroup var options: CallOptions
 
     func run() throws {
@@ -125,8 +123,7 @@ struct DoctorExamination {
             case .noDaemon:
                 report.add("socket", .wrong, error.detail, command: start)
                 report.lookAtDaemonProgram()
-            case .foreignServer:
-                report.add("socket", .wrong, error.detail, command: "ls -l \(path)")
+            case .foreignServer: report.add("socket", .wrong, error.detail, command: "ls -l \(path)")
             default:
                 report.add(
                     "socket", .wrong, "The daemon at \(path) does not respond correctly: \(error.detail)",

@@ -25,9 +25,7 @@ struct ServeMCP: ParsableCommand {
             command that signs in.
             """)
 
-    @Argument(help: "The account, or its MCP server's URL.", completion: Completions.accounts)
-    var account: String
-
+    @Argument(help: "The account, or its MCP server's URL.", completion: Completions.accounts) var account: String
     @OptionGroup var daemon: DaemonOptions
 
     func run() throws {
@@ -102,9 +100,7 @@ struct ServeMCP: ParsableCommand {
             switch error.kind {
             case .accountNotFound:
                 error.detail = "There is no account “\(Sanitizer.line(name))”. \(known(names))"
-                guard error["exposed_socket"] == nil, RequestTarget.isAccountName(name) else {
-                    break
-                }
+                guard error["exposed_socket"] == nil, RequestTarget.isAccountName(name) else { break }
                 error.advice = "To add it: \(shown: "ringback account add \(name) --mcp=URL")"
             case .methodUnsupported: error.detail += " \(known(names))"
             default: break

@@ -246,9 +246,7 @@ struct GitCredentialVerb: ParsableCommand {
 
     @OptionGroup var daemon: DaemonOptions
 
-    func run() throws {
-        try ExitStatus.end(with: GitCredentialRun(socket: daemon.socket).run(action))
-    }
+    func run() throws { try ExitStatus.end(with: GitCredentialRun(socket: daemon.socket).run(action)) }
 }
 
 struct GitCredentialRun {

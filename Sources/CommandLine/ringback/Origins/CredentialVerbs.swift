@@ -15,9 +15,7 @@ struct DockerCredentialVerb: ParsableCommand {
             output, as the protocol says. Also run as docker-credential-ringback.
             """)
 
-    @Argument(help: "get, store, erase, list or version.")
-    var action: String
-
+    @Argument(help: "get, store, erase, list or version.") var action: String
     @OptionGroup var daemon: DaemonOptions
 
     func run() throws {
@@ -85,12 +83,8 @@ struct KubectlCredentialVerb: ParsableCommand {
             kubectl-ringback.
             """)
 
-    @Option(help: "The account, instead of the origin of the cluster's server.")
-    var account: String?
-
-    @Option(help: "id_token (the default) or access_token; of the account that is named.")
-    var kind: TokenKind?
-
+    @Option(help: "The account, instead of the origin of the cluster's server.") var account: String?
+    @Option(help: "id_token (the default) or access_token; of the account that is named.") var kind: TokenKind?
     @OptionGroup var daemon: DaemonOptions
 
     func validate() throws {
@@ -174,9 +168,7 @@ struct BazelCredentialVerb: ParsableCommand {
             bazel-credential-ringback.
             """)
 
-    @Argument(help: "get.")
-    var action: String
-
+    @Argument(help: "get.") var action: String
     @OptionGroup var daemon: DaemonOptions
 
     func run() throws {
@@ -199,9 +191,7 @@ struct CargoCredentialVerb: ParsableCommand {
             cargo-credential-ringback.
             """)
 
-    @Flag(help: "How cargo runs a provider.")
-    var cargoPlugin = false
-
+    @Flag(help: "How cargo runs a provider.") var cargoPlugin = false
     @OptionGroup var daemon: DaemonOptions
 
     func run() throws {
@@ -249,9 +239,7 @@ struct GoAuthVerb: ParsableCommand {
             printed: a token is given only where a server asks for one.
             """)
 
-    @Argument(help: "The URL that the server refused.")
-    var url: String?
-
+    @Argument(help: "The URL that the server refused.") var url: String?
     @OptionGroup var daemon: DaemonOptions
 
     func run() throws {
@@ -279,12 +267,8 @@ struct TerraformCredentialVerb: ParsableCommand {
             which account's token goes to which host. It stores nothing. Also run as terraform-credentials-ringback.
             """)
 
-    @Argument(help: "get, store or forget.")
-    var action: String
-
-    @Argument(help: "The host, with a port where it is not 443.")
-    var host: String
-
+    @Argument(help: "get, store or forget.") var action: String
+    @Argument(help: "The host, with a port where it is not 443.") var host: String
     @OptionGroup var daemon: DaemonOptions
 
     func run() throws {
@@ -371,9 +355,7 @@ struct KeyringVerb: ParsableCommand {
             in PATH. Also run as keyring, by the link in the directory lib/ringback.
             """)
 
-    @Argument(parsing: .allUnrecognized, help: "The arguments of keyring.")
-    var arguments: [String] = []
-
+    @Argument(parsing: .allUnrecognized, help: "The arguments of keyring.") var arguments: [String] = []
     @OptionGroup var daemon: DaemonOptions
 
     func run() throws { try ExitStatus.end(with: KeyringRun(socket: daemon.socket).run(arguments)) }

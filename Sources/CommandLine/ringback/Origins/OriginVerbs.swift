@@ -11,9 +11,7 @@ struct OriginVerbs: ParsableCommand {
 }
 
 struct ConfigurationOption: ParsableArguments {
-    @Option(
-        name: .customLong("config"),
-        help: ArgumentHelp("The configuration file, if not the usual one.", valueName: "path"))
+    @Option(name: .customLong("config"), help: .value("path", "The configuration file, if not the usual one."))
     var path: String?
 
     var words: [String] { path.map { ["--config", $0] } ?? [] }
@@ -115,12 +113,8 @@ struct OriginTest: ParsableCommand {
         commandName: "test", abstract: "Say which origin of the configuration a URL belongs to; prints no token.",
         discussion: "Exit status 0: one fits; 1: none does. Needs no running daemon.")
 
-    @Argument(help: "Where a tool would connect to.")
-    var url: String
-
-    @Option(help: "The user name that the tool would say.")
-    var username: String?
-
+    @Argument(help: "Where a tool would connect to.") var url: String
+    @Option(help: "The user name that the tool would say.") var username: String?
     @OptionGroup var config: ConfigurationOption
     @OptionGroup var json: JSONOption
 
@@ -173,29 +167,18 @@ struct OriginAdd: DaemonVerb {
     @Argument(help: "Where the token may be sent: https://HOST/*, or https://HOST/PATH/* for a part of it.")
     var url: String
 
-    @Option(help: "The account whose token it is.", completion: Completions.accounts)
-    var account: String
-
-    @Option(help: "Only for tools that say this user name.")
-    var matchUsername: String?
-
+    @Option(help: "The account whose token it is.", completion: Completions.accounts) var account: String
+    @Option(help: "Only for tools that say this user name.") var matchUsername: String?
     @OptionGroup var limits: TokenLimits
+    @Option(help: "access_token (the default) or id_token.") var kind: TokenKind?
+    @Option(help: "The user name for tools that want one.") var username: String?
 
-    @Option(help: "access_token (the default) or id_token.")
-    var kind: TokenKind?
-
-    @Option(help: "The user name for tools that want one.")
-    var username: String?
-
-    @Option(help: ArgumentHelp("A field to send: “Name: value” with {token}. May be repeated.", valueName: "field"))
+    @Option(help: .value("field", "A field to send: “Name: value” with {token}. May be repeated."))
     var header: [String] = []
 
-    @Flag(help: "Also for tools that do not say whether they use https, such as pnpm.")
-    var withoutScheme = false
+    @Flag(help: "Also for tools that do not say whether they use https, such as pnpm.") var withoutScheme = false
 
-    @Option(
-        help: ArgumentHelp(
-            "For kubectl: the SHA-256 of the cluster's certificate authority. May be repeated.", valueName: "digest"))
+    @Option(help: .value("digest", "For kubectl: the SHA-256 of the cluster's certificate authority. May be repeated."))
     var caSha256: [String] = []
 
     @OptionGroup var config: ConfigurationOption
@@ -264,9 +247,7 @@ struct OriginRemove: DaemonVerb {
     @Argument(help: "The origin's URL, as `ringback origin list` shows it.", completion: Completions.origins)
     var url: String
 
-    @Option(help: "The one with this user name.")
-    var matchUsername: String?
-
+    @Option(help: "The one with this user name.") var matchUsername: String?
     @OptionGroup var config: ConfigurationOption
     @OptionGroup var options: CallOptions
 

@@ -183,9 +183,7 @@ struct OverviewAccount {
             error.recovery == .signIn
                 ? ShownCommand("ringback login \(account.name)") : ShownCommand("ringback doctor \(account.name)")
         }
-        mark =
-            problem != nil || account.isStale
-            ? .warning : isUsable ? .good : isWaiting ? .bad : .neutral
+        mark = problem != nil || account.isStale ? .warning : isUsable ? .good : isWaiting ? .bad : .neutral
         state = OverviewAccount.state(of: account, isLocked: isLocked)
         who = account.who ?? "-"
         validity = account.validity(isService: isService)

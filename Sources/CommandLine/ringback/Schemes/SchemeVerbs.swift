@@ -76,13 +76,8 @@ struct SchemeRegister: ParsableCommand {
             """)
 
     @OptionGroup var argument: SchemeArgument
-
-    @Option(help: ArgumentHelp("The account whose redirect URI has the scheme.", valueName: "name"))
-    var account: String?
-
-    @Flag(help: "Replace a file of the same name that ringback did not write.")
-    var force = false
-
+    @Option(help: .value("name", "The account whose redirect URI has the scheme.")) var account: String?
+    @Flag(help: "Replace a file of the same name that ringback did not write.") var force = false
     @OptionGroup var json: JSONOption
 
     func run() throws {
@@ -254,12 +249,8 @@ struct Links: ParsableCommand {
             acknowledges it. Exit status 2: the daemon ended; 4: another program listens now.
             """)
 
-    @Argument(help: "The scheme, without its colon.", completion: Completions.schemes)
-    var scheme: String
-
-    @Flag(name: .customLong("json"), help: "Print one JSON object per line.")
-    var isJSON = false
-
+    @Argument(help: "The scheme, without its colon.", completion: Completions.schemes) var scheme: String
+    @Flag(help: "Print one JSON object per line.") var json = false
     @OptionGroup var daemon: DaemonOptions
 
     func run() throws {
@@ -293,7 +284,7 @@ struct Links: ParsableCommand {
             throw RingbackError(.badResponse, "A link's data is not valid JSON.")
         }
         let link = try DeepLink(reading: data)
-        if isJSON { Output.json(data) } else { Output.line(Sanitizer.line(link.url, limit: Callback.maxLength)) }
+        if json { Output.json(data) } else { Output.line(Sanitizer.line(link.url, limit: Callback.maxLength)) }
         try calls.acknowledge(link)
     }
 }
@@ -347,8 +338,7 @@ struct SchemeDesktop {
         let handler = desktop.handler(of: scheme)
         guard handler?.ours == nil else { return nil }
         let who = handler.map { "go to \(Sanitizer.line($0.name))" } ?? "have no handler"
-        return
-            "warning: \(scheme) links \(who), so the response may not come back. "
+        return "warning: \(scheme) links \(who), so the response may not come back. "
             + "Run: \(shown: "ringback scheme register \(scheme.name)")"
     }
 }

@@ -27,12 +27,8 @@ struct AddToTool: AccountNaming {
         })
     var tool: AITool
 
-    @Argument(help: "The account.", completion: Completions.accounts)
-    var account: String
-
-    @Option(help: "The server's name in the tool's list; without it that of the account.")
-    var name: String?
-
+    @Argument(help: "The account.", completion: Completions.accounts) var account: String
+    @Option(help: "The server's name in the tool's list; without it that of the account.") var name: String?
     @OptionGroup var change: ChangeOptions
 
     func validate() throws {
@@ -63,7 +59,6 @@ struct AddToTool: AccountNaming {
     }
 
     private var shown: String { name ?? account }
-
     private var undo: Bool { change.undo }
 
     private func plan() throws(RingbackError) -> SetupPlan {

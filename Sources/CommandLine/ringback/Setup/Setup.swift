@@ -16,8 +16,7 @@ struct Setup: ParsableCommand {
             made after a question. --undo removes what this command wrote, as far as it is unchanged.
             """)
 
-    @Argument(help: "\(ToolName.list).")
-    var tool: ToolName?
+    @Argument(help: "\(ToolName.list).") var tool: ToolName?
 
     @Option(
         help:
@@ -26,7 +25,6 @@ struct Setup: ParsableCommand {
     var account: String?
 
     @OptionGroup var change: ChangeOptions
-
     @OptionGroup var config: ConfigurationOption
     @OptionGroup var json: JSONOption
 
@@ -250,14 +248,9 @@ struct SetupPlan {
 }
 
 struct ChangeOptions: ParsableArguments {
-    @Flag(help: "Remove what this command wrote.")
-    var undo = false
-
-    @Flag(name: .customLong("print"), help: "Show the change and make none.")
-    var onlyPrints = false
-
-    @Flag(name: .shortAndLong, help: "Do not ask.")
-    var yes = false
+    @Flag(help: "Remove what this command wrote.") var undo = false
+    @Flag(name: .customLong("print"), help: "Show the change and make none.") var onlyPrints = false
+    @Flag(name: .shortAndLong, help: "Do not ask.") var yes = false
 
     func checkHome() throws(RingbackError) {
         if !onlyPrints { try Files.refuseForeignHome() }

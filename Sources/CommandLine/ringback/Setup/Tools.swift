@@ -51,8 +51,7 @@ struct GitSetup: ToolSetup {
             }
             if !standing.namesPath {
                 notes.append(
-                    "git asks without the path of \(text), so Ringback finds no token. Set credential.useHttpPath."
-                )
+                    "git asks without the path of \(text), so Ringback finds no token. Set credential.useHttpPath.")
                 missing += 1
             }
         }
@@ -401,7 +400,6 @@ struct HelperLink {
     }
 
     var path: String { "\(home)/.local/bin/\(name)" }
-
     var isFound: Bool { isFound(in: .own) }
 
     /// The same for a tool with another `PATH`.

@@ -14,21 +14,14 @@ struct Verify: DaemonVerb {
             input, or of the named descriptor. It is never an argument.
             """)
 
-    @Argument(help: FlowChoice.argument, completion: Completions.accounts) var name: String
-
-    @Option(name: .customLong("code-fd"), help: SignInOptions.descriptor("the code"))
-    var codeDescriptor: Int32?
-
-    @Option(
-        name: .customLong("token-hash-fd"),
-        help: SignInOptions.descriptor("the token hash of a mail's link, instead of a code,"))
-    var hashDescriptor: Int32?
-
+    @Argument(help: .flow, completion: Completions.accounts) var name: String
+    @Option(help: .descriptor("the code")) var codeFD: Int32?
+    @Option(help: .descriptor("the token hash of a mail's link, instead of a code,")) var tokenHashFD: Int32?
     @OptionGroup var options: CallOptions
 
     func validate() throws {
-        try require(codeDescriptor == nil || hashDescriptor == nil, "--code-fd and --token-hash-fd exclude each other.")
-        try SignInOptions.check([codeDescriptor, hashDescriptor])
+        try require(codeFD == nil || tokenHashFD == nil, "--code-fd and --token-hash-fd exclude each other.")
+        try SignInOptions.check([codeFD, tokenHashFD])
     }
 
     func run() throws {
@@ -51,16 +44,16 @@ struct Verify: DaemonVerb {
         // The flow has ended, so there is nothing to redeem.
         guard flow.status == .pending else { return flow }
         let input = SecretInput(interruption: interruption)
-        if let hashDescriptor {
-            let hash = try input.read("token hash", from: hashDescriptor)
+        if let tokenHashFD {
+            let hash = try input.read("token hash", from: tokenHashFD)
             return try calls.verify(flow: flow.id, ["token_hash": hash]).0
         }
-        let entry = CodeEntry(calls, interruption, from: codeDescriptor)
-        if SecretInput.asksUser(codeDescriptor) { return try entry.finish(flow) }
+        let entry = CodeEntry(calls, interruption, from: codeFD)
+        if SecretInput.asksUser(codeFD) { return try entry.finish(flow) }
         let resend = " For another one, run: \(shown: "ringback resend \(flow.account)")"
-        var known = try entry.verify(flow, try input.read("code", from: codeDescriptor), advice: resend)
+        var known = try entry.verify(flow, try input.read("code", from: codeFD), advice: resend)
         // A change may need two codes. If only one was given, the verb can be run again.
-        while known.status == .pending, let code = try input.readOptional("code", from: codeDescriptor) {
+        while known.status == .pending, let code = try input.readOptional("code", from: codeFD) {
             known = try entry.verify(flow, code, advice: resend)
         }
         return known
@@ -72,20 +65,17 @@ struct Resend: DaemonVerb {
         abstract: "Send the message of a pending sign-in again.",
         discussion: "Not more often than the project allows; exit status 5 says that it is too early.")
 
-    @Argument(help: FlowChoice.argument, completion: Completions.accounts) var name: String
-
-    @Option(name: .customLong("captcha-token-fd"), help: SignInOptions.descriptor("the proof of a CAPTCHA"))
-    var captchaDescriptor: Int32?
-
+    @Argument(help: .flow, completion: Completions.accounts) var name: String
+    @Option(help: .descriptor("the proof of a CAPTCHA")) var captchaTokenFD: Int32?
     @OptionGroup var options: CallOptions
 
-    func validate() throws { try SignInOptions.check([captchaDescriptor]) }
+    func validate() throws { try SignInOptions.check([captchaTokenFD]) }
 
     func run() throws {
         let interruption = try Signals.interruption()
         let calls = try daemon.calls(interruption)
         let found = try FlowChoice.find(name, calls).id
-        let captcha = try SecretInput(interruption: interruption).readNamed("CAPTCHA token", from: captchaDescriptor)
+        let captcha = try SecretInput(interruption: interruption).readNamed("CAPTCHA token", from: captchaTokenFD)
         let (flow, document) = try calls.resend(flow: found, captcha: captcha)
         json.print(document, or: CodeEntry.sent(flow))
     }
@@ -96,9 +86,7 @@ struct Complete: DaemonVerb {
         abstract: "Finish a pending sign-in with a pasted callback URL.",
         discussion: "Without an argument the URL is read from standard input; on a terminal it is not shown.")
 
-    @Argument(help: "The callback URL, from the browser's address bar.")
-    var url: String?
-
+    @Argument(help: "The callback URL, from the browser's address bar.") var url: String?
     @OptionGroup var options: CallOptions
 
     func validate() throws {
@@ -145,8 +133,7 @@ struct Cancel: DaemonVerb {
         abstract: "Cancel a pending sign-in, for all callers that wait for it.",
         discussion: "The account's current session stays. To end it: ringback logout ACCOUNT")
 
-    @Argument(help: FlowChoice.argument, completion: Completions.accounts) var name: String
-
+    @Argument(help: .flow, completion: Completions.accounts) var name: String
     @OptionGroup var options: CallOptions
 
     func run() throws {
@@ -171,9 +158,7 @@ struct Open: DaemonVerb {
             unit. A notification shows the result; if there is none, standard error does.
             """)
 
-    @Argument(help: "The callback URL.")
-    var url: String
-
+    @Argument(help: "The callback URL.") var url: String
     @OptionGroup var options: CallOptions
 
     func validate() throws {

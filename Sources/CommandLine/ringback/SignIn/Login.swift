@@ -28,41 +28,24 @@ struct Login: DaemonVerb, AccountNaming {
             Ctrl-C cancels. Exit status 4: denied or cancelled; 6: not finished in time.
             """)
 
-    @Argument(help: "The account.", completion: Completions.accounts)
-    var account: String?
+    @Argument(help: "The account.", completion: Completions.accounts) var account: String?
+    @Flag(help: "Sign in again although the account is signed in.") var again = false
+    @Flag(help: "Print the page's URL on the first line instead of opening a browser.") var noBrowser = false
+    @Flag(help: "Draw no QR code.") var noQr = false
 
-    @Flag(help: "Sign in again although the account is signed in.")
-    var again = false
-
-    @Flag(help: "Print the page's URL on the first line instead of opening a browser.")
-    var noBrowser = false
-
-    @Flag(help: "Draw no QR code.")
-    var noQr = false
-
-    @Option(
-        help: ArgumentHelp(
-            "The port of the callback, such as a forwarded one; without it, any free port.",
-            valueName: "port"))
+    @Option(help: .value("port", "The port of the callback, such as a forwarded one; without it, any free port."))
     var callbackPort: Int?
 
     @OptionGroup var way: SignInOptions
-
-    @Flag(name: .customLong("switch"), help: "Allow another user than the one signed in now.")
-    var switchSubject = false
-
-    @Flag(help: "Replace another pending sign-in of the account.")
-    var replace = false
-
-    @Option(help: ArgumentHelp("Seconds until the sign-in expires, 1 to 3600.", valueName: "seconds"))
-    var timeout: Int?
-
+    @Flag(name: .customLong("switch"), help: "Allow another user than the one signed in now.") var switchSubject = false
+    @Flag(help: "Replace another pending sign-in of the account.") var replace = false
+    @Option(help: .value("seconds", "Seconds until the sign-in expires, 1 to 3600.")) var timeout: Int?
     @OptionGroup var options: CallOptions
 
     func validate() throws {
         let method = way.method
         try require(
-            !noBrowser || [.browser, .sso, .page].contains(method) || way.fromAccount != nil,
+            !noBrowser || [.browser, .sso, .page].contains(method) || way.from != nil,
             "--no-browser does not belong to --method \(method.rawValue).")
         try require(
             callbackPort == nil || [.browser, .sso].contains(method),
@@ -144,8 +127,7 @@ struct Login: DaemonVerb, AccountNaming {
         var run = SignInRun(
             account: account, opensBrowser: !noBrowser, fields: try way.fields(SecretInput(interruption: interruption)),
             timeout: timeout, mayChooseDevice: way.isLeftOpen && !noBrowser && callbackPort == nil, showsQR: !noQr,
-            codeDescriptor: way.codeDescriptor, credentialDescriptor: way.credentialDescriptor,
-            waitsWithoutInput: way.wait, known: known)
+            codeFD: way.codeFD, credentialFD: way.credentialFD, waitsWithoutInput: way.wait, known: known)
         if switchSubject { run.fields["switch_subject"] = true }
         if replace { run.fields["replace"] = true }
         if let callbackPort { run.fields["callback_port"] = .integer(callbackPort) }
@@ -177,27 +159,16 @@ struct Logout: DaemonVerb, AccountNaming {
     /// Which of the user's sessions end at the provider.
     enum Scope: String, ExpressibleByArgument, CaseIterable { case local, global, others }
 
-    @Argument(help: "The account (or --all).", completion: Completions.accounts)
-    var account: String?
-
-    @Flag(help: "Every account that holds a session.")
-    var all = false
+    @Argument(help: "The account (or --all).", completion: Completions.accounts) var account: String?
+    @Flag(help: "Every account that holds a session.") var all = false
 
     @Option(help: "Which of the user's sessions: local (this one), global (all), others (all but this one).")
     var scope: Scope = .local
 
-    @Flag(help: "End the session in the browser too: open the provider's page for that.")
-    var browser = false
-
-    @Flag(help: "Print that page's URL instead of opening it.")
-    var noBrowser = false
-
-    @Flag(help: "Put the ID token into that URL, so that the page need not ask who signs out.")
-    var hint = false
-
-    @Flag(help: "Remove the account's sessions in the vault that belong to no configured account.")
-    var sealed = false
-
+    @Flag(help: "End the session in the browser too: open the provider's page for that.") var browser = false
+    @Flag(help: "Print that page's URL instead of opening it.") var noBrowser = false
+    @Flag(help: "Put the ID token into that URL, so that the page need not ask who signs out.") var hint = false
+    @Flag(help: "Remove the account's sessions in the vault that belong to no configured account.") var sealed = false
     @OptionGroup var options: CallOptions
 
     func validate() throws {

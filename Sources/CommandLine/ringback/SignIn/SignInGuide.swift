@@ -1,4 +1,3 @@
-import ArgumentParser
 import Glibc
 import RingbackAPI
 import RingbackBase
@@ -216,8 +215,6 @@ enum Elsewhere {
 
 /// Finds the flow that waits for a code, by its identifier or by its account's name.
 enum FlowChoice {
-    static let argument = ArgumentHelp("The account, or the flow's identifier.", valueName: "account")
-
     static func find(_ name: String, _ calls: BrokerCalls) throws(RingbackError) -> Flow {
         let list = try calls.flows()
         // An ended flow is found by its identifier, so that its own error is shown.
@@ -243,8 +240,7 @@ enum FlowChoice {
         throw RingbackError(
             .flowNotFound,
             "No sign-in for \(shown) is waiting for a code. To begin one: "
-                + "\(shown: "ringback login \(shown) --method otp --email ADDRESS")"
-        )
+                + "\(shown: "ringback login \(shown) --method otp --email ADDRESS")")
     }
 }
 

@@ -18,8 +18,8 @@ struct SignInRun {
     var mayChooseDevice = false
     var showsQR = true
     /// Where a code is read, if the flow wants one; nil for the terminal or standard input.
-    var codeDescriptor: Int32?
-    var credentialDescriptor: Int32?
+    var codeFD: Int32?
+    var credentialFD: Int32?
     /// True to wait even if no code can be read: the user may open the link, or pass the code to `ringback verify`.
     var waitsWithoutInput = false
     var known: JSON?
@@ -188,15 +188,15 @@ struct SignInRun {
             progress.show(texts, ending: left, hint: SignInRun.cancelHint)
         }
         if CodeEntry.isAwaited(by: flow), let interruption = calls.interruption {
-            var entry = CodeEntry(calls, interruption, from: codeDescriptor)
+            var entry = CodeEntry(calls, interruption, from: codeFD)
             entry.end = bound
             entry.waitsWithoutInput = waitsWithoutInput
-            if waitsWithoutInput, !SecretInput.asksUser(codeDescriptor) { show() }
+            if waitsWithoutInput, !SecretInput.asksUser(codeFD) { show() }
             return try entry.finish(flow, onTick: show)
         }
         if PasskeyEntry.isAwaited(by: flow), let interruption = calls.interruption {
-            let entry = PasskeyEntry(input: SecretInput(interruption: interruption), descriptor: credentialDescriptor)
-            if !SecretInput.asksUser(credentialDescriptor) { show() }
+            let entry = PasskeyEntry(input: SecretInput(interruption: interruption), descriptor: credentialFD)
+            if !SecretInput.asksUser(credentialFD) { show() }
             return try entry.finish(flow, calls, until: bound)
         }
         if browser == nil, let paste = paste(of: flow, calls, until: bound, onTick: show) { return try paste() }

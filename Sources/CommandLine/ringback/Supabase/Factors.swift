@@ -16,45 +16,29 @@ struct SupabaseEnroll: AccountVerb {
             """)
 
     @OptionGroup var target: AccountOptions
-
-    @Option(help: ArgumentHelp("A phone that gets codes, instead of an app.", valueName: "number"))
-    var phone: String?
-
-    @Flag(name: .customLong("webauthn"), help: "A security key or passkey, used through an app or a web page.")
-    var isWebAuthn = false
-
-    @Option(help: "How the codes are sent to the phone.")
-    var channel: SignInOptions.Channel?
-
-    @Option(help: "The name of the factor.")
-    var name: String?
-
-    @Flag(help: "Show only the secret, no QR code.")
-    var noQr = false
-
-    @Flag(help: "Ask for no code or credential: “supabase verify-factor” verifies it later.")
-    var noVerify = false
-
-    @Option(name: .customLong("code-fd"), help: SignInOptions.descriptor("the first code"))
-    var codeDescriptor: Int32?
-
-    @Option(name: .customLong("credential-fd"), help: SignInOptions.descriptor("the credential, as JSON,"))
-    var credentialDescriptor: Int32?
+    @Option(help: .value("number", "A phone that gets codes, instead of an app.")) var phone: String?
+    @Flag(help: "A security key or passkey, used through an app or a web page.") var webauthn = false
+    @Option(help: "How the codes are sent to the phone.") var channel: SignInOptions.Channel?
+    @Option(help: "The name of the factor.") var name: String?
+    @Flag(help: "Show only the secret, no QR code.") var noQr = false
+    @Flag(help: "Ask for no code or credential: “supabase verify-factor” verifies it later.") var noVerify = false
+    @Option(help: .descriptor("the first code")) var codeFD: Int32?
+    @Option(help: .descriptor("the credential, as JSON,")) var credentialFD: Int32?
 
     func validate() throws {
         try require(channel == nil || phone != nil, "--channel belongs to --phone.")
-        try require(!noVerify || codeDescriptor == nil, "--no-verify and --code-fd exclude each other.")
-        try require(!noVerify || credentialDescriptor == nil, "--no-verify and --credential-fd exclude each other.")
-        try require(!isWebAuthn || phone == nil, "--webauthn and --phone exclude each other.")
-        try require(!isWebAuthn || codeDescriptor == nil, "--webauthn has no code.")
-        try require(isWebAuthn || credentialDescriptor == nil, "--credential-fd belongs to --webauthn.")
-        try SignInOptions.check([codeDescriptor, credentialDescriptor])
+        try require(!noVerify || codeFD == nil, "--no-verify and --code-fd exclude each other.")
+        try require(!noVerify || credentialFD == nil, "--no-verify and --credential-fd exclude each other.")
+        try require(!webauthn || phone == nil, "--webauthn and --phone exclude each other.")
+        try require(!webauthn || codeFD == nil, "--webauthn has no code.")
+        try require(webauthn || credentialFD == nil, "--credential-fd belongs to --webauthn.")
+        try SignInOptions.check([codeFD, credentialFD])
     }
 
     func run() throws {
         let interruption = try Signals.interruption()
         let calls = try daemon.calls()
-        let kind = isWebAuthn ? "webauthn" : phone == nil ? "totp" : "phone"
+        let kind = webauthn ? "webauthn" : phone == nil ? "totp" : "phone"
         let document = try calls.project(
             .enrollFactor, account, body: ["factor_type": kind, "phone": phone, "friendly_name": name])
         let enrolment = try FactorEnrolment(reading: document)
@@ -67,7 +51,7 @@ struct SupabaseEnroll: AccountVerb {
         }
         let proof = FactorProof(
             account: account, calls: calls, input: SecretInput(interruption: interruption),
-            descriptor: codeDescriptor, credentialDescriptor: credentialDescriptor, isJSON: json.isWanted)
+            descriptor: codeFD, credentialFD: credentialFD, isJSON: json.isWanted)
         do throws(RingbackError) {
             let answer = try proof.give(enrolment.factor, channel: channel?.rawValue)
             json.print(answer, or: "Added and verified \(id) of \(account)")
@@ -102,16 +86,11 @@ struct SupabaseVerifyFactor: AccountVerb {
     @Argument(help: "The factor's id, as “supabase factors” shows it; may be left out if there is only one.")
     var factor: String?
 
-    @Option(name: .customLong("code-fd"), help: SignInOptions.descriptor("the code"))
-    var codeDescriptor: Int32?
+    @Option(help: .descriptor("the code")) var codeFD: Int32?
+    @Option(help: .descriptor("the credential, as JSON,")) var credentialFD: Int32?
+    @Option(help: "How the code is sent to a phone.") var channel: SignInOptions.Channel?
 
-    @Option(name: .customLong("credential-fd"), help: SignInOptions.descriptor("the credential, as JSON,"))
-    var credentialDescriptor: Int32?
-
-    @Option(help: "How the code is sent to a phone.")
-    var channel: SignInOptions.Channel?
-
-    func validate() throws { try SignInOptions.check([codeDescriptor, credentialDescriptor]) }
+    func validate() throws { try SignInOptions.check([codeFD, credentialFD]) }
 
     func run() throws {
         let interruption = try Signals.interruption()
@@ -119,7 +98,7 @@ struct SupabaseVerifyFactor: AccountVerb {
         let factors = try Factor.all(in: calls.project(.listFactors, account))
         let proof = FactorProof(
             account: account, calls: calls, input: SecretInput(interruption: interruption),
-            descriptor: codeDescriptor, credentialDescriptor: credentialDescriptor, isJSON: json.isWanted)
+            descriptor: codeFD, credentialFD: credentialFD, isJSON: json.isWanted)
         let answer = try proof.give(try choose(among: factors), channel: channel?.rawValue)
         let level = answer["aal"]?.string.map { ", level \(Sanitizer.line($0))" } ?? ""
         json.print(answer, or: "Verified: \(account)\(level)")
@@ -151,7 +130,7 @@ struct FactorProof {
     let input: SecretInput
     /// Where the code is read; nil for the terminal or standard input.
     let descriptor: Int32?
-    let credentialDescriptor: Int32?
+    let credentialFD: Int32?
     /// The options of an authenticator are printed as the whole document of the challenge.
     let isJSON: Bool
 
@@ -161,7 +140,7 @@ struct FactorProof {
     ///   ask again.
     func give(_ factor: Factor, channel: String?) throws(RingbackError) -> JSON {
         if factor.kind == .webAuthn { return try give(to: factor) }
-        guard credentialDescriptor == nil else {
+        guard credentialFD == nil else {
             let detail = "--credential-fd is for a security key; this factor is verified by a code (--code-fd)."
             throw RingbackError(.validationFailed, detail)
         }
@@ -194,7 +173,7 @@ struct FactorProof {
         let document = try calls.project(.challengeFactor, account, factor.id, body: JSONObject())
         let challenge = try FactorChallenge(reading: document)
         if isJSON { Output.json(document) } else { Output.line(challenge.options) }
-        let entry = PasskeyEntry(input: input, descriptor: credentialDescriptor)
+        let entry = PasskeyEntry(input: input, descriptor: credentialFD)
         let credential = try entry.read("navigator.credentials.\(challenge.makesKey ? "create" : "get")()")
         return try calls.project(
             .verifyFactor, account, factor.id, body: ["challenge_id": challenge.id, "credential": credential])
@@ -223,15 +202,13 @@ struct SupabaseRegisterPasskey: AccountVerb {
             """)
 
     @OptionGroup var target: AccountOptions
+    @Option(help: .descriptor("the credential, as JSON,")) var credentialFD: Int32?
 
-    @Option(name: .customLong("credential-fd"), help: SignInOptions.descriptor("the credential, as JSON,"))
-    var credentialDescriptor: Int32?
-
-    func validate() throws { try SignInOptions.check([credentialDescriptor]) }
+    func validate() throws { try SignInOptions.check([credentialFD]) }
 
     func run() throws {
         let entry = PasskeyEntry(
-            input: SecretInput(interruption: try Signals.interruption()), descriptor: credentialDescriptor)
+            input: SecretInput(interruption: try Signals.interruption()), descriptor: credentialFD)
         let calls = try daemon.calls()
         let challenge = try calls.project(.beginPasskey, account, body: JSONObject())
         let known = try PasskeyChallenge(reading: challenge)
@@ -315,6 +292,5 @@ struct PasskeyEntry {
     }
 
     private static let malformed = RingbackError(
-        .validationFailed, "The input is not a JSON object. PublicKeyCredential.toJSON() returns the credential."
-    )
+        .validationFailed, "The input is not a JSON object. PublicKeyCredential.toJSON() returns the credential.")
 }

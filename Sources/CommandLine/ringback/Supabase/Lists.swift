@@ -57,9 +57,7 @@ struct RemoveVerb<Resource: UserResource>: AccountVerb {
     static var configuration: CommandConfiguration { Resource.rows.remove }
 
     @OptionGroup var target: AccountOptions
-
-    @Argument(help: "The \(Resource.rows.noun), as “supabase \(Resource.rows.name)” shows it.")
-    var id: String
+    @Argument(help: "The \(Resource.rows.noun), as “supabase \(Resource.rows.name)” shows it.") var id: String
 
     func run() throws {
         let kind = Resource.rows
@@ -143,16 +141,10 @@ struct SupabaseRenamePasskey: AccountVerb {
     static let configuration = CommandConfiguration(commandName: "rename-passkey", abstract: "Rename a passkey.")
 
     @OptionGroup var target: AccountOptions
+    @Argument(help: .value("id", "The passkey, as “supabase passkeys” shows it.")) var passkey: String
+    @Argument(help: "Its name, 1 to 120 bytes.") var name: String
 
-    @Argument(help: ArgumentHelp("The passkey, as “supabase passkeys” shows it.", valueName: "id"))
-    var passkey: String
-
-    @Argument(help: "Its name, 1 to 120 bytes.")
-    var name: String
-
-    func validate() throws {
-        try require((1...120).contains(name.utf8.count), "A name has 1 to 120 bytes.")
-    }
+    func validate() throws { try require((1...120).contains(name.utf8.count), "A name has 1 to 120 bytes.") }
 
     func run() throws {
         let answer = try advisingList(
@@ -168,47 +160,29 @@ struct SupabaseLink: AccountVerb {
         commandName: "link", abstract: "Link a provider's account to the user, in the browser or by an ID token.")
 
     @OptionGroup var target: AccountOptions
+    @Option(name: .customLong("with"), help: .value("provider", "The provider, such as google.")) var upstream: String
+    @Option(help: .value("scopes", "The scopes to request from the provider, separated by spaces.")) var scopes: String?
 
-    @Option(name: .customLong("with"), help: ArgumentHelp("The provider, such as google.", valueName: "provider"))
-    var upstream: String
+    @Option(help: .value("name=value", "An additional parameter for the provider's page; may be repeated."))
+    var param: [String] = []
 
-    @Option(help: ArgumentHelp("The scopes to request from the provider, separated by spaces.", valueName: "scopes"))
-    var scopes: String?
-
-    @Option(
-        name: .customLong("param"),
-        help: ArgumentHelp(
-            "An additional parameter for the provider's page; may be repeated.", valueName: "name=value"))
-    var parameters: [String] = []
-
-    @Flag(help: "Print the page's URL on the first line instead of opening a browser.")
-    var noBrowser = false
-
-    @Flag(help: "Replace another pending sign-in of the account.")
-    var replace = false
-
-    @Option(help: ArgumentHelp("Seconds until it expires, 1 to 3600.", valueName: "seconds"))
-    var timeout: Int?
-
-    @Option(name: .customLong("id-token-fd"), help: SignInOptions.descriptor("an ID token, and open no browser,"))
-    var idTokenDescriptor: Int32?
-
-    @Option(name: .customLong("nonce-fd"), help: SignInOptions.descriptor("the ID token's raw nonce"))
-    var nonceDescriptor: Int32?
-
-    @Option(name: .customLong("access-token-fd"), help: SignInOptions.descriptor("the provider's access token"))
-    var accessTokenDescriptor: Int32?
+    @Flag(help: "Print the page's URL on the first line instead of opening a browser.") var noBrowser = false
+    @Flag(help: "Replace another pending sign-in of the account.") var replace = false
+    @Option(help: .value("seconds", "Seconds until it expires, 1 to 3600.")) var timeout: Int?
+    @Option(help: .descriptor("an ID token, and open no browser,")) var idTokenFD: Int32?
+    @Option(help: .descriptor("the ID token's raw nonce")) var nonceFD: Int32?
+    @Option(help: .descriptor("the provider's access token")) var accessTokenFD: Int32?
 
     func validate() throws {
         try require(
-            idTokenDescriptor != nil || (nonceDescriptor == nil && accessTokenDescriptor == nil),
+            idTokenFD != nil || (nonceFD == nil && accessTokenFD == nil),
             "--nonce-fd and --access-token-fd belong to --id-token-fd.")
         try require(
-            idTokenDescriptor == nil || (!noBrowser && timeout == nil && scopes == nil && parameters.isEmpty),
+            idTokenFD == nil || (!noBrowser && timeout == nil && scopes == nil && param.isEmpty),
             "With --id-token-fd there is nothing to open or to wait for.")
         try require((1...3_600).contains(timeout ?? 1), "--timeout must be 1 to 3600 seconds.")
-        try SignInOptions.check(parameters: parameters)
-        try SignInOptions.check([idTokenDescriptor, nonceDescriptor, accessTokenDescriptor])
+        try SignInOptions.check(parameters: param)
+        try SignInOptions.check([idTokenFD, nonceFD, accessTokenFD])
     }
 
     func run() throws {
@@ -217,12 +191,12 @@ struct SupabaseLink: AccountVerb {
             account: account, opensBrowser: !noBrowser, endpoint: .linkIdentity,
             fields: [
                 "oauth_provider": upstream, "replace": replace ? true : nil, "scopes": scopes,
-                "params": SignInOptions.request(parameters),
+                "params": SignInOptions.request(param),
             ], timeout: timeout)
-        if idTokenDescriptor != nil {
+        if idTokenFD != nil {
             try SignInOptions.addIDToken(
-                to: &run.fields, SecretInput(interruption: interruption), from: idTokenDescriptor,
-                nonce: nonceDescriptor, accessToken: accessTokenDescriptor)
+                to: &run.fields, SecretInput(interruption: interruption), from: idTokenFD,
+                nonce: nonceFD, accessToken: accessTokenFD)
         }
         run.began = { [noBrowser, json] flow, document in
             if json.isWanted {

@@ -60,8 +60,7 @@ struct Failure {
                 + "(redirect_uri in the configuration, or --callback-port)."
         case .shuttingDown: return "Try again when the daemon is back."
         // These last until a setting or the proxy is changed.
-        case .providerUnreachable
-        where [.proxyFailed, .untrusted, .wrongScheme].contains(members.cause):
+        case .providerUnreachable where [.proxyFailed, .untrusted, .wrongScheme].contains(members.cause):
             return culprit.map { "Run: \(shown: "ringback doctor \($0)")" }
         case .invalidConfiguration where members["credential"]?.string != nil:
             let name = Sanitizer.line(members["credential"]?.string ?? "")
@@ -236,8 +235,7 @@ enum ExitStatus {
         case .invalidConfiguration: isOfOptions(error) ? usage : badConfiguration
         case AccountChoice.kind, .accountNotFound, ExitStatus.usageKind: usage
         // What was typed is invalid, and only the daemon could tell. A provider's error response is a plain failure.
-        case .validationFailed, "invalid_request":
-            error["provider_code"] == nil ? usage : failed
+        case .validationFailed, "invalid_request": error["provider_code"] == nil ? usage : failed
         default: failed
         }
     }

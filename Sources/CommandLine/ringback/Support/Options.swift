@@ -6,12 +6,20 @@ import SchemeRegistration
 import Terminal
 
 struct DaemonOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("The daemon's socket, if not the usual one.", valueName: "path"))
-    var socket: String?
+    @Option(help: .value("path", "The daemon's socket, if not the usual one.")) var socket: String?
 
     func calls(_ interruption: Interruption? = nil) throws(RingbackError) -> BrokerCalls {
         try Daemon.calls(socket: socket, interruption)
     }
+}
+
+extension ArgumentHelp {
+    /// The text of an option whose value has a name.
+    static func value(_ name: String, _ text: String) -> ArgumentHelp { ArgumentHelp(text, valueName: name) }
+
+    static var flow: ArgumentHelp { value("account", "The account, or the flow's identifier.") }
+
+    static func descriptor(_ what: String) -> ArgumentHelp { value("number", "Read \(what) from this descriptor.") }
 }
 
 enum Daemon {
@@ -21,8 +29,7 @@ enum Daemon {
 }
 
 struct JSONOption: ParsableArguments {
-    @Flag(name: .customLong("json"), help: "Print JSON.")
-    var isWanted = false
+    @Flag(name: .customLong("json"), help: "Print JSON.") var isWanted = false
 }
 
 struct CallOptions: ParsableArguments {
@@ -31,9 +38,7 @@ struct CallOptions: ParsableArguments {
 }
 
 struct AccountOptions: ParsableArguments {
-    @Argument(help: "The account.", completion: Completions.accounts)
-    var account: String
-
+    @Argument(help: "The account.", completion: Completions.accounts) var account: String
     @OptionGroup var options: CallOptions
 }
 

@@ -11,9 +11,7 @@ enum Programs {
         return name
     }
 
-    static var ownDirectory: String? {
-        own.map { String($0[..<($0.lastIndex(of: "/") ?? $0.startIndex)]) }
-    }
+    static var ownDirectory: String? { own.map { String($0[..<($0.lastIndex(of: "/") ?? $0.startIndex)]) } }
 
     static func isSelf(_ path: String) -> Bool {
         guard let own, let found = unsafe realpath(path, nil) else { return false }

@@ -67,9 +67,7 @@ struct Questions {
     /// Nil at the end of the input, and after a signal.
     private func readLine() -> String? {
         guard let line = try? SecretInput(interruption: interruption).readLine(of: 0), !interruption.isInterrupted
-        else {
-            return nil
-        }
+        else { return nil }
         return line.split { $0 == " " || $0 == "\t" || $0.isNewline }.joined(separator: " ")
     }
 }

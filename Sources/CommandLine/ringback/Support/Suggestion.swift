@@ -51,9 +51,7 @@ struct Suggestion: Equatable {
         if words == ["auth"], let verb = rest.first {
             if let known = synonyms[verb.lowercased()] { return filled(known, Array(rest.dropFirst())) }
             let verbs = Ringback.configuration.subcommands.map { $0._commandName }
-            if let name = NearestWord.find(for: verb, among: verbs) {
-                return line([name] + rest.dropFirst())
-            }
+            if let name = NearestWord.find(for: verb, among: verbs) { return line([name] + rest.dropFirst()) }
         }
         if let known = synonyms[words.joined(separator: " ")] { return filled(known, rest) }
         // A verb without its group, or within another one: `ringback factors`, `ringback supabase login`.
@@ -155,8 +153,7 @@ enum UsageMistake {
         }
         if name.hasPrefix("no-"), message.contains("Did you mean '--\(name.dropFirst(3))'?") {
             return message.replacing(
-                ". Did you mean '--\(name.dropFirst(3))'?",
-                with: ". It needs none: leave --\(name.dropFirst(3)) out.")
+                ". Did you mean '--\(name.dropFirst(3))'?", with: ". It needs none: leave --\(name.dropFirst(3)) out.")
         }
         if let verb = arguments.first(where: { !$0.hasPrefix("-") }), arguments.first?.hasPrefix("-") == true {
             return message.replacing(

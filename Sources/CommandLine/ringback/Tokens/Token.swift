@@ -100,32 +100,18 @@ struct Token: DaemonVerb {
             (see ringback use).
             """)
 
-    @Argument(help: "The account (or --issuer, or --origin).", completion: Completions.accounts)
-    var account: String?
-
+    @Argument(help: "The account (or --issuer, or --origin).", completion: Completions.accounts) var account: String?
     @OptionGroup var choice: SessionOptions
+    @Option(help: .value("url", "The account of this issuer, instead of a name.")) var issuer: String?
+    @Option(help: "access_token or id_token.") var kind: TokenKind?
 
-    @Option(help: ArgumentHelp("The account of this issuer, instead of a name.", valueName: "url"))
-    var issuer: String?
-
-    @Option(help: "access_token or id_token.")
-    var kind: TokenKind?
-
-    @Option(help: ArgumentHelp("The token that the origins of the configuration give for this URL.", valueName: "url"))
+    @Option(help: .value("url", "The token that the origins of the configuration give for this URL."))
     var origin: String?
 
-    @Option(help: ArgumentHelp("The user name that a tool would say; with --origin.", valueName: "name"))
-    var username: String?
-
-    @Option(help: "raw, header, json-headers, xoauth2, oauthbearer, netrc, env or json.")
-    var format: TokenFormat = .raw
-
-    @Option(help: ArgumentHelp("The variable for the format env, RINGBACK_TOKEN by default.", valueName: "name"))
-    var variable: String?
-
-    @Flag(help: "Sign in first if necessary.")
-    var signIn = false
-
+    @Option(help: .value("name", "The user name that a tool would say; with --origin.")) var username: String?
+    @Option(help: "raw, header, json-headers, xoauth2, oauthbearer, netrc, env or json.") var format: TokenFormat = .raw
+    @Option(help: .value("name", "The variable for the format env, RINGBACK_TOKEN by default.")) var variable: String?
+    @Flag(help: "Sign in first if necessary.") var signIn = false
     @OptionGroup var options: CallOptions
 
     func validate() throws {

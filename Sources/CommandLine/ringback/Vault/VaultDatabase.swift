@@ -13,15 +13,12 @@ struct VaultInit: ParsableCommand {
             already stays as it is. Needs no daemon.
             """)
 
-    @Argument(help: "The database, as its administrator reaches it, without a password.")
-    var url: String
+    @Argument(help: "The database, as its administrator reaches it, without a password.") var url: String
 
     @Option(help: "Whose hosts they are: a name of 1 to 64 bytes. Owners cannot see each other's rows.")
     var owner: String
 
-    @Option(help: ArgumentHelp("The database, as the hosts reach it, if that differs.", valueName: "url"))
-    var hostURL: String?
-
+    @Option(help: .value("url", "The database, as the hosts reach it, if that differs.")) var hostURL: String?
     @OptionGroup var server: ServerOptions
     @OptionGroup var json: JSONOption
 
@@ -52,9 +49,7 @@ struct VaultMigrate: ParsableCommand {
             brought to this version too. The password is read as for ringback vault init.
             """)
 
-    @Argument(help: "The database, as its administrator reaches it, without a password.")
-    var url: String
-
+    @Argument(help: "The database, as its administrator reaches it, without a password.") var url: String
     @OptionGroup var server: ServerOptions
     @OptionGroup var json: JSONOption
 
@@ -125,9 +120,7 @@ struct VaultFacts: DaemonVerb {
             daemon of this host knows. Exit status 1: something is wrong with it, and is said.
             """)
 
-    @Argument(help: "The database, as its administrator reaches it, without a password.")
-    var url: String?
-
+    @Argument(help: "The database, as its administrator reaches it, without a password.") var url: String?
     @OptionGroup var server: ServerOptions
     @OptionGroup var options: CallOptions
 
@@ -217,8 +210,7 @@ struct VaultFacts: DaemonVerb {
 /// Who may answer as the database on this machine.
 struct ServerOptions: ParsableArguments {
     @Option(
-        help: ArgumentHelp(
-            "A further user who may run the server on this machine, beside root, postgres and you.", valueName: "uid"))
+        help: .value("uid", "A further user who may run the server on this machine, beside root, postgres and you."))
     var serverUID: UInt32?
 
     var words: [String] { serverUID.map { ["--server-uid", "\($0)"] } ?? [] }
@@ -252,8 +244,7 @@ enum AdministratorCall {
         let answer = try Programs.run(command + given, within: bound, input: password)
         guard let report = try? JSON(parsing: answer.output), report["problem"] != nil || answer.status == 0 else {
             throw RingbackError(
-                .badResponse,
-                "The call of the database by ringbackd ended with status \(answer.status) and no report.")
+                .badResponse, "The call of the database by ringbackd ended with status \(answer.status) and no report.")
         }
         return report
     }
@@ -304,8 +295,7 @@ enum DatabaseFailure {
         case "too_much": "it sent more data than is accepted."
         case "timed_out": "it did not answer in time. \(again)"
         case "closed": "the connection ended. \(again)"
-        case "read_only":
-            "no server there takes changes. Name the primary server, or all of them: HOST1,HOST2."
+        case "read_only": "no server there takes changes. Name the primary server, or all of them: HOST1,HOST2."
         case "not_now", "busy": noConnection
         case "no_schema": "it has no schema of Ringback's. Run: ringback vault init URL --owner NAME"
         case "not_permitted":

@@ -11,9 +11,7 @@ struct Lock: DaemonVerb {
 
     @OptionGroup var options: CallOptions
 
-    func run() throws {
-        json.print(try daemon.calls().call(.lockVault), or: "The vault is locked.")
-    }
+    func run() throws { json.print(try daemon.calls().call(.lockVault), or: "The vault is locked.") }
 }
 
 struct Unlock: DaemonVerb {
@@ -89,12 +87,8 @@ struct VaultRekey: DaemonVerb {
         commandName: "rekey", abstract: "Move the vault's key to another source.",
         discussion: "A new passphrase is asked for twice on the terminal, or is the first line of standard input.")
 
-    @Argument(help: "The new place of the key.")
-    var place: KeySourceChoice?
-
-    @Option(help: "The new place of the key, as an option.")
-    var keySource: KeySourceChoice?
-
+    @Argument(help: "The new place of the key.") var place: KeySourceChoice?
+    @Option(help: "The new place of the key, as an option.") var keySource: KeySourceChoice?
     @OptionGroup var options: CallOptions
 
     func validate() throws {
@@ -167,9 +161,7 @@ struct VaultInvite: DaemonVerb {
             A host that has it can join once. It gets no session before ringback vault share.
             """)
 
-    @Option(help: ArgumentHelp("How long it can be accepted: a minute to seven days.", valueName: "span"))
-    var lasting = "1h"
-
+    @Option(help: .value("span", "How long it can be accepted: a minute to seven days.")) var lasting = "1h"
     @OptionGroup var options: CallOptions
 
     func validate() throws {
@@ -209,12 +201,8 @@ struct VaultJoin: DaemonVerb {
             until it has been given the key. The same command again shows the same code.
             """)
 
-    @Option(help: "This host's name among the others; the machine's if nothing is said.")
-    var name: String?
-
-    @Flag(help: "Do not wait for the key.")
-    var noWait = false
-
+    @Option(help: "This host's name among the others; the machine's if nothing is said.") var name: String?
+    @Flag(help: "Do not wait for the key.") var noWait = false
     @OptionGroup var options: CallOptions
 
     private static let interval: Duration = .seconds(1)
@@ -270,9 +258,7 @@ struct VaultRemoveHost: DaemonVerb {
             what it had read is stale. Exit status 1: not every session could be refreshed.
             """)
 
-    @Argument(help: "The host's name or role.")
-    var host: String
-
+    @Argument(help: "The host's name or role.") var host: String
     @OptionGroup var options: CallOptions
 
     func run() throws {
@@ -305,9 +291,7 @@ struct VaultShare: DaemonVerb {
             read every session of the vault. A code that has failed is not accepted again.
             """)
 
-    @Argument(help: .hidden)
-    var code: [String] = []
-
+    @Argument(help: .hidden) var code: [String] = []
     @OptionGroup var options: CallOptions
 
     func validate() throws {
