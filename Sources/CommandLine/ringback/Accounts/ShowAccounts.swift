@@ -37,23 +37,21 @@ struct ShowAccounts: DaemonVerb, AccountNaming {
 
     /// What the user should know of a session that works. Lost scopes are short here: each account is one line.
     static func notice(_ document: JSON, _ account: Account) -> String? {
-        guard let scope = document["lost_scope"]?.string else {
-            switch document["revocation"]?.string {
-            case "pending":
-                return "The provider has not revoked a session that was signed out. Ringback will ask it again."
-            case "refused": return "The provider refused to revoke a session that was signed out."
-            default: return document["notice"]?.string
-            }
+        if let scope = document["lost_scope"]?.string {
+            return "The session lost the scope \(scope). Run: \(shown: "ringback login \(account.name)")"
         }
-        return "The session lost the scope \(scope). Run: \(shown: "ringback login \(account.name)")"
+        return switch document["revocation"]?.string {
+        case "pending": "The provider has not revoked a session that was signed out. Ringback will ask it again."
+        case "refused": "The provider refused to revoke a session that was signed out."
+        default: document["notice"]?.string
+        }
     }
 
     /// `authenticated (aal1, needs aal2)`: the level is shown where the user's factors ask for a higher one.
     private static func state(_ account: Account) -> String {
         let isEnough = account.assurance == account.nextAssurance
         let level = isEnough ? nil : Assurance.text(account.assurance, account.nextAssurance)
-        let notes = [account.isStale ? "stale" : nil, level]
-        let text = notes.compactMap { $0 }.joined(separator: "; ")
+        let text = [account.isStale ? "stale" : nil, level].compactMap { $0 }.joined(separator: "; ")
         return account.state.rawValue + (text.isEmpty ? "" : " (\(text))")
     }
 
@@ -104,10 +102,10 @@ struct Use: DaemonVerb {
     private func show(_ file: ConfigurationFile) throws(RingbackError) {
         let report = try file.report()
         guard let entry = report["default"], let name = entry["account"]?.string else {
-            guard !report.names("accounts").isEmpty else {
-                throw RingbackError(.notFound, "No account is configured. Run: \(shown: AccountAdd.command)")
-            }
-            throw RingbackError(.notFound, "There is no default account. To choose one: ringback use NAME")
+            let isEmpty = report.names("accounts").isEmpty
+            let none = "No account is configured. Run: \(shown: AccountAdd.command)"
+            throw RingbackError(
+                .notFound, isEmpty ? none : "There is no default account. To choose one: ringback use NAME")
         }
         let file = AccountSource(of: entry)?.file ?? file.path
         json.print(["default": .string(name), "file": .string(file)], or: name)
@@ -125,14 +123,10 @@ struct AccountSource {
     /// From 1; nil if the report gave none.
     let line: Int?
 
-    init(file: String, line: Int? = nil) {
-        self.file = file
-        self.line = line
-    }
-
     init?(of entry: JSON?) {
         guard let source = entry?["source"], let file = source["file"]?.string else { return nil }
-        self.init(file: file, line: source["line"]?.integer)
+        self.file = file
+        line = source["line"]?.integer
     }
 
     init?(of name: String, in report: JSON) { self.init(of: ConfigurationCheck.account(name, in: report)) }
@@ -155,7 +149,7 @@ extension BrokerCalls {
         return accounts
     }
 
-    /// Makes a running daemon read the configuration. Without a daemon there is nothing to do.
+    /// Without a daemon there is nothing to do.
     func reloadIfRunning() throws(RingbackError) { _ = try ignoring(.noDaemon, call: call(.reload)) }
 }
 
@@ -181,7 +175,6 @@ struct Reload: DaemonVerb {
 /// Which account a verb means if none was named: the only one, else the default. `login` asks on a terminal. Scripts
 /// never get a guess: without a default, several accounts are a mistake in the usage.
 struct AccountChoice {
-    /// For a mistake in the usage: several accounts, and none is named.
     static let kind: RingbackError.Kind = "account_needed"
 
     let verb: String
@@ -221,7 +214,10 @@ struct AccountChoice {
         Output.note("Which account?")
         for (index, account) in accounts.enumerated() {
             let number = "\(index + 1)".padded(to: "\(accounts.count)".utf8.count, isRight: true)
-            Output.note("  \(number)  \(account.name.padded(to: width))  \(AccountText.state(of: account))")
+            let who = account.who.map { " as \(Sanitizer.line($0, limit: 100))" } ?? ""
+            let other = account.state == .unauthenticated ? "not signed in" : account.state.rawValue
+            let state = account.state.hasSession ? "signed in\(who)" : other
+            Output.note("  \(number)  \(account.name.padded(to: width))  \(state)")
         }
         let questions = Questions(interruption: interruption, ending: "No account was chosen.")
         while true {
@@ -238,15 +234,6 @@ extension String {
     func padded(to width: Int, isRight: Bool = false) -> String {
         let blanks = String(repeating: " ", count: max(0, width - utf8.count))
         return isRight ? blanks + self : self + blanks
-    }
-}
-
-extension AccountText {
-    static func state(of account: Account) -> String {
-        guard account.state.hasSession else {
-            return account.state == .unauthenticated ? "not signed in" : account.state.rawValue
-        }
-        return "signed in" + (account.who.map { " as \(Sanitizer.line($0, limit: 100))" } ?? "")
     }
 }
 

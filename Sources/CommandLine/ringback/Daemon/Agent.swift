@@ -55,7 +55,7 @@ struct Agent: ParsableCommand {
             + credentials.flatMap { ["--credential-fd", $0] }
     }
 
-    /// Runs the command until it ends. Returns its exit status.
+    /// The exit status of the command.
     private func run(_ child: ChildCommand, in setup: AgentSetup) -> Int32 {
         // Descriptors that are for the daemon are closed before the command starts.
         for descriptor in descriptors.compactMap({ $0 }) { close(descriptor) }
@@ -75,8 +75,8 @@ struct Agent: ParsableCommand {
     }
 }
 
-/// The private directory of an agent, and the daemon in it. At the end the daemon is ended first, then the directory is
-/// removed. If this process is killed, the daemon notices it and does both.
+/// The private directory of an agent, and the daemon in it. If this process is killed, the daemon notices it and removes the
+/// directory.
 final class AgentSetup {
     let directory: String
     var socket: String { directory + "/ringback.sock" }
@@ -87,17 +87,17 @@ final class AgentSetup {
         // most.
         let stated = ["TMPDIR", "XDG_RUNTIME_DIR"].compactMap { SocketPlace.variable($0) }
         let parents = (stated + ["/tmp", "/var/tmp", "/dev/shm"]).filter { $0.hasPrefix("/") && $0.utf8.count < 64 }
-        for parent in parents {
-            guard let made = Files.makePrivateDirectory(in: parent, named: "ringback-agent") else { continue }
-            directory = made
-            return
+        let made = parents.lazy.compactMap { Files.makePrivateDirectory(in: $0, named: "ringback-agent") }.first
+        guard let made else {
+            throw RingbackError(
+                .systemError,
+                "No private directory can be made in \(parents.joined(separator: ", ")). Set TMPDIR to a place for one."
+            )
         }
-        throw RingbackError(
-            .systemError,
-            "No private directory can be made in \(parents.joined(separator: ", ")). Set TMPDIR to a place for one.")
+        directory = made
     }
 
-    /// Starts the daemon and waits until it responds.
+    /// The exit status of a daemon that has ended before it responded.
     func start(_ options: [String], _ command: ChildCommand) throws(RingbackError) -> Int32? {
         let program = Programs.path("ringbackd")
         let arguments = ["--agent", directory, "--exit-with-parent=\(getpid())"] + options
@@ -115,7 +115,7 @@ final class AgentSetup {
         }
     }
 
-    /// A child has ended. Prints a note if it is the daemon, which was not asked to end.
+    /// Prints a note if the child is the daemon, which was not asked to end.
     func note(endOf pid: Int32, _ status: Int32) {
         guard pid == daemon else { return }
         daemon = nil
@@ -130,13 +130,11 @@ final class AgentSetup {
 }
 
 extension BrokerCalls {
-    /// What has become of a daemon that was started here.
     enum Start {
         case responds(JSON)
         case ended(Int32)
     }
 
-    /// Waits until a daemon responds.
     func start(of pid: Int32, isStopped: () -> Bool) throws(RingbackError) -> Start {
         let end = ContinuousClock.now + .seconds(20)
         while true {
@@ -176,7 +174,6 @@ struct Env: DaemonVerb {
     }
 }
 
-/// The shells whose syntax is known. A value is quoted so that the shell reads it unchanged.
 enum Shell: String, CaseIterable, ExpressibleByArgument {
     case sh, bash, zsh, fish, csh
 

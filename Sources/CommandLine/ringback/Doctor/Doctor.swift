@@ -249,25 +249,10 @@ struct DoctorReport {
 
     struct Line {
         let check: String
-        let subject: (kind: String, name: String)?
+        var subject: (kind: String, name: String)?
         let level: Level
         let message: String
-        let command: ShownCommand?
-
-        init(
-            _ check: String, of subject: (kind: String, name: String)? = nil, _ level: Level, _ message: String,
-            _ command: ShownCommand? = nil
-        ) {
-            self.check = check
-            self.subject = subject
-            self.level = level
-            self.message = message
-            self.command = command
-        }
-
-        init(_ scheme: URLScheme, _ level: Level, _ message: String, _ command: ShownCommand? = nil) {
-            self.init("scheme", of: ("scheme", scheme.name), level, message, command)
-        }
+        var command: ShownCommand?
     }
 
     private(set) var lines: [Line] = []
@@ -277,13 +262,13 @@ struct DoctorReport {
     mutating func add(_ line: Line) { lines.append(line) }
 
     mutating func add(_ check: String, _ level: Level, _ message: String, command: ShownCommand? = nil) {
-        add(Line(check, level, message, command))
+        add(Line(check: check, level: level, message: message, command: command))
     }
 
     /// A check that passed is replaced by what was found later.
     mutating func correct(_ check: String, _ level: Level, _ message: String, command: ShownCommand) {
         guard let index = lines.firstIndex(where: { $0.check == check && $0.level == .ok }) else { return }
-        lines[index] = Line(check, level, message, command)
+        lines[index] = Line(check: check, level: level, message: message, command: command)
     }
 
     /// Adds a check of the daemon's. A level that only a newer daemon knows counts as wrong.
@@ -294,7 +279,8 @@ struct DoctorReport {
             json.object.flatMap { AccountRegistration.repetition(of: account ?? "", $0) ?? CauseAdvice.remedy($0) }
             ?? DoctorReport.command(check, json)
         let level = json["level"]?.string.flatMap(Level.init) ?? .wrong
-        add(Line(check, of: account.map { ("account", $0) }, level, message, command))
+        let subject = account.map { (kind: "account", name: $0) }
+        add(Line(check: check, subject: subject, level: level, message: message, command: command))
     }
 
     /// The command that corrects what the daemon found, or shows more about it.
@@ -370,5 +356,12 @@ struct DoctorReport {
             ]
         }
         return .object(["healthy": isHealthy, "checks": checks])
+    }
+}
+
+extension DoctorReport.Line {
+    init(_ scheme: URLScheme, _ level: DoctorReport.Level, _ message: String, _ command: ShownCommand? = nil) {
+        self.init(
+            check: "scheme", subject: ("scheme", scheme.name), level: level, message: message, command: command)
     }
 }

@@ -45,7 +45,10 @@ extension DoctorReport {
                 !Tool.isInstalled(program)
             else { continue }
             let message = "[schemes.\(name)] starts \(program), which does not exist or is not executable."
-            add(Line("scheme", of: ("scheme", name), .wrong, message, "ringback config check"))
+            add(
+                Line(
+                    check: "scheme", subject: ("scheme", name), level: .wrong, message: message,
+                    command: "ringback config check"))
         }
     }
 
@@ -147,7 +150,7 @@ extension DoctorExamination {
 
     private static func line(_ name: String, _ account: JSON?) -> DoctorReport.Line {
         func line(_ level: DoctorReport.Level, _ message: String) -> DoctorReport.Line {
-            .init("session", of: ("account", name), level, message)
+            .init(check: "session", subject: ("account", name), level: level, message: message)
         }
         guard let account, let state = account["state"]?.string else {
             return line(.warning, "The account is not configured any more where the daemon runs.")
@@ -282,7 +285,8 @@ struct SchemeTrips {
         while true {
             let answer = try? calls.call(.getDiagnosticLink, [trip.id], query: [("wait", "1")], timeout: .seconds(5))
             if answer?["arrived"]?.bool == true {
-                if status == nil { SchemeTrips.collect(trip.opener) }
+                // The opener may run as long as the program that it started.
+                if status == nil { _ = Programs.ending(of: trip.opener, until: .now + .seconds(2)) }
                 return SchemeTrips.arrived(trip.scheme, answer?["executable"]?.string)
             }
             if status == nil {
@@ -312,12 +316,6 @@ struct SchemeTrips {
         return .init(
             scheme, .warning, "A link that the desktop opened came back through another program: \(executable)",
             ShownCommand("ringback scheme register \(scheme.name)"))
-    }
-
-    /// Waits for the opener, but not long: it may run as long as the program that it started.
-    private static func collect(_ opener: Int32) {
-        let end = ContinuousClock.now + .seconds(2)
-        while Subprocess.endedStatus(opener) == nil, ContinuousClock.now < end { usleep(10_000) }
     }
 
     private static func command(_ scheme: URLScheme) -> ShownCommand {

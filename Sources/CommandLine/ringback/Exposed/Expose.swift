@@ -46,9 +46,7 @@ struct ExposeCreate: DaemonVerb {
     @OptionGroup var options: CallOptions
 
     func validate() throws {
-        try require(
-            RequestTarget.isAccountName(name),
-            "A name has small letters, digits, “.”, “_” and “-”, at most 64, a letter or digit first.")
+        try require(RequestTarget.isAccountName(name), AccountAdd.nameRule)
         try require(
             !ExposeCreate.reserved.contains(name),
             "A restricted socket cannot be called \(name): that is a verb of expose.")

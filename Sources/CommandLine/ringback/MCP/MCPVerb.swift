@@ -8,17 +8,16 @@ import Terminal
 
 struct MCPVerb: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "mcp",
-        abstract: "Speak MCP on standard input and output, with an account's MCP server behind it.",
+        commandName: "mcp", abstract: ServeMCP.abstract,
         discussion:
             "ringback mcp ACCOUNT is what an AI tool starts; ringback mcp add-to writes that into its configuration.",
         subcommands: [ServeMCP.self, AddToTool.self], defaultSubcommand: ServeMCP.self)
 }
 
 struct ServeMCP: ParsableCommand {
+    static let abstract = "Speak MCP on standard input and output, with an account's MCP server behind it."
     static let configuration = CommandConfiguration(
-        commandName: "serve",
-        abstract: "Speak MCP on standard input and output, with an account's MCP server behind it.",
+        commandName: "serve", abstract: abstract,
         discussion: """
             Put it into the configuration of MCP clients as a stdio server. Any number of them share the account's \
             session. Nothing but MCP messages stands on standard output. If nobody is signed in, standard error has the \

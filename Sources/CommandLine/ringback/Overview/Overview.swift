@@ -135,7 +135,7 @@ struct Overview {
         let troubles =
             shown.filter { $0.level != .ok && $0.check == "version" }
             + shown.filter { $0.level != .ok && $0.check != "version" }
-        let more = DoctorReport.Line("more", .warning, "See all with: ringback doctor")
+        let more = DoctorReport.Line(check: "more", level: .warning, message: "See all with: ringback doctor")
         return troubles.count > 6 ? troubles.prefix(5) + [more] : troubles
     }
 

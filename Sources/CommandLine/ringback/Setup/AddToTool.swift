@@ -95,16 +95,13 @@ struct AddToTool: AccountNaming {
         }
         let removed = undo ? [known?.program ?? words[0]] + words.dropFirst() : words
         let text = "\(path): \(what) \(shown): \(shown: ShownCommand(words: removed))"
-        guard former != nil || undo else {
+        plan.steps = [.replace(path: path, former: former, list.bytes, text: text)]
+        if former == nil, !undo {
             plan.notes.append(
                 "\(path) does not exist yet. If \(tool.rawValue) has another configuration, add the entry there.")
             plan.record = try SetupRecord()
             plan.record?.entries.add(file: path, in: file.missingFolders)
-            plan.steps = [.replace(path: path, former: nil, list.bytes, text: text)]
-            return plan
-        }
-        plan.steps = [.replace(path: path, former: former, list.bytes, text: text)]
-        if undo, list.isEmpty, Files.target(of: path) == nil {
+        } else if undo, list.isEmpty, Files.target(of: path) == nil {
             var record = try SetupRecord()
             if let directories = record.entries.remove(file: path) {
                 plan.steps.append(.removeFile(path: path, list.bytes, directories: directories))

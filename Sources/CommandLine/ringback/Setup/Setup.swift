@@ -273,29 +273,16 @@ struct ToolStanding {
     var state: State
     var servers: [String] = []
     var notes: [String] = []
+}
 
+extension ToolStanding {
     /// - Parameters:
     ///   - missing: the number of things that are missing: servers, and links.
     ///   - hasOther: something else is asked.
     init(servers: [String], missing: Int, hasOther: Bool, notes: [String]) {
-        state =
-            switch (servers.isEmpty, hasOther) {
-            case (_, true): .otherAnswers
-            case (true, false): .notSetUp
-            case (false, false): missing == 0 ? .setUp : .inPart
-            }
-        self.servers = servers
-        self.notes = notes
+        let state: State = hasOther ? .otherAnswers : servers.isEmpty ? .notSetUp : missing == 0 ? .setUp : .inPart
+        self.init(state: state, servers: servers, notes: notes)
     }
-
-    private init(_ state: State, notes: [String] = []) {
-        self.state = state
-        self.notes = notes
-    }
-
-    static let notInstalled = ToolStanding(.notInstalled)
-
-    static func unreadable(_ reason: String) -> ToolStanding { ToolStanding(.unreadable, notes: [reason]) }
 }
 
 enum ToolName: String, CaseIterable {
@@ -316,9 +303,9 @@ enum ToolName: String, CaseIterable {
     func readableStanding(for origins: [OriginEntry]) -> ToolStanding {
         do throws(RingbackError) {
             let setup = try setup()
-            return setup.isInstalled ? try setup.standing(for: origins) : .notInstalled
+            return setup.isInstalled ? try setup.standing(for: origins) : ToolStanding(state: .notInstalled)
         } catch {
-            return .unreadable("\(rawValue): \(error.detail)")
+            return ToolStanding(state: .unreadable, notes: ["\(rawValue): \(error.detail)"])
         }
     }
 }

@@ -4,9 +4,8 @@ import RingbackBase
 import RingbackClient
 import Terminal
 
-/// Waits for the code of a flow. A user at a terminal is asked until the code is right. A script's lines are read as
-/// codes, and a wrong one ends the wait with the project's error. Meanwhile the flow may end in another way: by the
-/// link in the mail, or by a code that was typed elsewhere.
+/// Waits for the code of a flow. A user at a terminal is asked until the code is right; a wrong code of a script ends the
+/// wait. Meanwhile the flow may end in another way: by the link in the mail, or by a code that was typed elsewhere.
 struct CodeEntry {
     let calls: BrokerCalls
     let input: SecretInput
@@ -17,12 +16,6 @@ struct CodeEntry {
     var waitsWithoutInput = false
 
     static let inputNeeded: RingbackError.Kind = "input_needed"
-
-    init(_ calls: BrokerCalls, _ interruption: Interruption, from descriptor: Int32? = nil) {
-        self.calls = calls
-        input = SecretInput(interruption: interruption)
-        self.descriptor = descriptor
-    }
 
     static func isAwaited(by flow: Flow) -> Bool { [.code, .emailConfirmation].contains(flow.waitingFor) }
 
@@ -50,8 +43,7 @@ struct CodeEntry {
         return try ask(flow, watch)
     }
 
-    /// There is no code to read, and no user to ask. The flow stays: another call, or the link in the mail, can finish
-    /// it.
+    /// The flow stays: another call, or the link in the mail, can finish it.
     private func unread(_ flow: Flow) -> RingbackError {
         let name = Sanitizer.line(flow.account)
         let what = flow.method == .userUpdate ? "change" : "sign-in"
@@ -60,8 +52,7 @@ struct CodeEntry {
         return RingbackError(
             CodeEntry.inputNeeded,
             "No code was read: \(place) is at its end. The \(what) of \(name) still waits for its code. To finish it, run: "
-                + "\(shown: "ringback verify \(name)")\(link). "
-                + "To cancel it: \(shown: "ringback cancel \(name)")")
+                + "\(shown: "ringback verify \(name)")\(link). To cancel it: \(shown: "ringback cancel \(name)")")
     }
 
     private func ask(_ flow: Flow, _ watch: FlowWatch) throws(RingbackError) -> Flow {
@@ -128,16 +119,14 @@ struct CodeEntry {
     }
 }
 
-/// Takes a pasted callback URL on the terminal where the sign-in was begun, while the daemon still listens for the
-/// browser. Whichever comes first ends the flow. A pasted URL is handled like every callback: a wrong one changes
-/// nothing, and the user is told and asked again.
+/// Takes a pasted callback URL while the daemon still listens for the browser; whichever comes first ends the flow. A wrong
+/// URL changes nothing, and the user is asked again.
 struct PasteEntry {
     let calls: BrokerCalls
     let input: SecretInput
     var end: ContinuousClock.Instant?
 
-    /// True if there is a user at the terminal and this process is in the foreground: a background process must not
-    /// read from the terminal.
+    /// A background process must not read from the terminal.
     static var isPossible: Bool {
         guard SecretInput.asksUser(nil) else { return false }
         let foreground = tcgetpgrp(0)

@@ -48,7 +48,7 @@ struct Verify: DaemonVerb {
             let hash = try input.read("token hash", from: tokenHashFD)
             return try calls.verify(flow: flow.id, ["token_hash": hash]).0
         }
-        let entry = CodeEntry(calls, interruption, from: codeFD)
+        let entry = CodeEntry(calls: calls, input: input, descriptor: codeFD)
         if SecretInput.asksUser(codeFD) { return try entry.finish(flow) }
         let resend = " For another one, run: \(shown: "ringback resend \(flow.account)")"
         var known = try entry.verify(flow, try input.read("code", from: codeFD), advice: resend)

@@ -188,9 +188,9 @@ struct SignInRun {
             progress.show(texts, ending: left, hint: SignInRun.cancelHint)
         }
         if CodeEntry.isAwaited(by: flow), let interruption = calls.interruption {
-            var entry = CodeEntry(calls, interruption, from: codeFD)
-            entry.end = bound
-            entry.waitsWithoutInput = waitsWithoutInput
+            let entry = CodeEntry(
+                calls: calls, input: SecretInput(interruption: interruption), descriptor: codeFD, end: bound,
+                waitsWithoutInput: waitsWithoutInput)
             if waitsWithoutInput, !SecretInput.asksUser(codeFD) { show() }
             return try entry.finish(flow, onTick: show)
         }

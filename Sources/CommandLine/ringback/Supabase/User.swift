@@ -119,7 +119,8 @@ struct SupabaseUpdateUser: AccountVerb {
     private func confirm(_ flow: Flow, _ interruption: Interruption) throws(RingbackError) {
         let calls = try daemon.calls(interruption)
         do throws(RingbackError) {
-            let ended = try CodeEntry(calls, interruption, from: codeFD).finish(flow)
+            let input = SecretInput(interruption: interruption)
+            let ended = try CodeEntry(calls: calls, input: input, descriptor: codeFD).finish(flow)
             if let failure = ended.failure { throw failure }
         } catch {
             guard error.kind == .cancelled else { throw error }

@@ -224,9 +224,13 @@ enum AdministratorCall {
     /// The password is asked for only if the database wants one and `.pgpass` has none.
     static func run(_ words: [String]) throws(RingbackError) -> JSON {
         let command = [Programs.path("ringbackd"), "--database"] + words
-        let first = try report(command, password: nil)
-        guard first["problem"]?.string == "no_password" else { return try checked(first) }
-        return try checked(try report(command, password: try password(for: first["place"]?.string ?? "the database")))
+        var report = try report(command, password: nil)
+        if report["problem"]?.string == "no_password" {
+            let password = try password(for: report["place"]?.string ?? "the database")
+            report = try self.report(command, password: password)
+        }
+        guard let problem = report["problem"]?.string else { return report }
+        throw DatabaseFailure.error(problem, report)
     }
 
     static func showVersions(_ report: JSON) {
@@ -249,11 +253,6 @@ enum AdministratorCall {
         return report
     }
 
-    private static func checked(_ report: JSON) throws(RingbackError) -> JSON {
-        guard let problem = report["problem"]?.string else { return report }
-        throw DatabaseFailure.error(problem, report)
-    }
-
     private static func password(for place: String) throws(RingbackError) -> [UInt8] {
         let shown = Sanitizer.line(place, limit: 300)
         let missing =
@@ -272,9 +271,6 @@ enum DatabaseFailure {
     }
 
     private static let again = "Try again; the same command goes on where this one ended."
-    private static let newer = "Install the version of Ringback that the other hosts have."
-    private static let noConnection =
-        "it starts or ends at the moment, or has no connection left. Try again in a minute."
     private static let tlsHint = "or use TLS with ?sslmode=verify-full."
 
     private static func text(_ problem: String, _ report: JSON) -> String {
@@ -296,7 +292,7 @@ enum DatabaseFailure {
         case "timed_out": "it did not answer in time. \(again)"
         case "closed": "the connection ended. \(again)"
         case "read_only": "no server there takes changes. Name the primary server, or all of them: HOST1,HOST2."
-        case "not_now", "busy": noConnection
+        case "not_now", "busy": "it starts or ends at the moment, or has no connection left. Try again in a minute."
         case "no_schema": "it has no schema of Ringback's. Run: ringback vault init URL --owner NAME"
         case "not_permitted":
             "this role may not do that. Use a superuser, or a role that may create roles and a schema in that database."
@@ -309,7 +305,8 @@ enum DatabaseFailure {
             } ?? "the owner of the process that answers there cannot be determined.")
                 + " If that is right, repeat the command with --server-uid UID, \(tlsHint)"
         case "other_schema":
-            "its schema is of version \(report["version"]?.integer ?? 0), which is newer than this program. \(newer)"
+            "its schema is of version \(report["version"]?.integer ?? 0), which is newer than this program. Install the "
+                + "version of Ringback that the other hosts have."
         case "refused": refusal(report.text("state"))
         default: "it did not do what was asked (\(Sanitizer.line(problem, limit: 60)))."
         }
