@@ -109,9 +109,7 @@ struct AccountAdd: DaemonVerb, AccountNaming {
     }
 
     /// After a failure nothing is left.
-    private mutating func add(
-        _ file: AccountFile, _ registered: RegisteredAccount?
-    ) throws(RingbackError) -> Added {
+    private mutating func add(_ file: AccountFile, _ registered: RegisteredAccount?) throws(RingbackError) -> Added {
         let report = try file.check(description.text(for: name, registered: registered), config: config.path)
         var added = Added(report: report, registered: registered)
         // A provider that has just registered the client was contacted already.

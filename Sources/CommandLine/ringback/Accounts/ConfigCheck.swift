@@ -147,8 +147,7 @@ enum ConfigurationCheck {
     private static func described(_ errors: JSON?, _ candidate: AccountFile?) -> JSON {
         .array(
             (errors?.array ?? []).map { entry in
-                guard let candidate, var object = entry.object,
-                    object["file"]?.string == candidate.candidate.path
+                guard let candidate, var object = entry.object, object["file"]?.string == candidate.candidate.path
                 else { return entry }
                 let key = object["key"]?.string ?? ""
                 object.members.removeAll { ["file", "line"].contains($0.name) }

@@ -203,7 +203,8 @@ struct AccountConversation {
         let uris = ConfigurationCheck.account(name, in: report).map(ConfigurationCheck.redirectURIs) ?? []
         guard choice != .supabase || !uris.isEmpty else { return }
         hasShownURIs = true
-        for line in choice.facts.steps { Output.note(line) }
+        if let step = choice.facts.step { Output.note(step) }
+        if let page = choice.facts.page { Output.note("  \(page)") }
         let entered = choice.entered(uris)
         if choice == .google {
             Output.note("It needs no redirect URI.")

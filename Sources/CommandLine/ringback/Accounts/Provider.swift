@@ -10,7 +10,9 @@ enum ProviderChoice: String, CaseIterable {
     struct Facts {
         let label: String
         let name: String
-        var steps: [String] = []
+        /// What to do at the provider, and on which of its pages.
+        var step: String?
+        var page: String?
         /// The scopes that are offered; nil where there are none to ask for.
         var scopes: String?
         /// Every client has a secret, without which the token endpoint refuses it.
@@ -23,40 +25,31 @@ enum ProviderChoice: String, CaseIterable {
         switch self {
         case .google:
             Facts(
-                label: "Google", name: "google",
-                steps: [
-                    "Create a client of the type “Desktop app”:",
-                    "  https://console.cloud.google.com/auth/clients/create",
-                ], scopes: "openid email", needsSecret: true)
+                label: "Google", name: "google", step: "Create a client of the type “Desktop app”:",
+                page: "https://console.cloud.google.com/auth/clients/create", scopes: "openid email", needsSecret: true)
         case .microsoft:
             Facts(
                 label: "Microsoft", name: "microsoft",
-                steps: [
+                step:
                     "Register an application for “Mobile and desktop applications”, with public client flows allowed:",
-                    "  https://entra.microsoft.com/#view/Microsoft_AAD_RegisteredApps/ApplicationsListBlade",
-                ], scopes: "openid email offline_access", mayHaveSecret: false)
+                page: "https://entra.microsoft.com/#view/Microsoft_AAD_RegisteredApps/ApplicationsListBlade",
+                scopes: "openid email offline_access", mayHaveSecret: false)
         case .github:
             Facts(
-                label: "GitHub", name: "github",
-                steps: ["Create an OAuth app:", "  https://github.com/settings/applications/new"], scopes: "read:user",
-                needsSecret: true)
+                label: "GitHub", name: "github", step: "Create an OAuth app:",
+                page: "https://github.com/settings/applications/new", scopes: "read:user", needsSecret: true)
         case .gitlab:
             Facts(
-                label: "GitLab (gitlab.com)", name: "gitlab",
-                steps: [
-                    "Add an application that is not confidential:", "  https://gitlab.com/-/user_settings/applications",
-                ], scopes: "openid email")
+                label: "GitLab (gitlab.com)", name: "gitlab", step: "Add an application that is not confidential:",
+                page: "https://gitlab.com/-/user_settings/applications", scopes: "openid email")
         case .supabase:
             Facts(
-                label: "Supabase: a project of yours", name: "app",
-                steps: [
-                    "Allow the redirect URL in the project:",
-                    "  https://supabase.com/dashboard/project/_/auth/url-configuration",
-                ], mayHaveSecret: false)
+                label: "Supabase: a project of yours", name: "app", step: "Allow the redirect URL in the project:",
+                page: "https://supabase.com/dashboard/project/_/auth/url-configuration", mayHaveSecret: false)
         case .openid:
             Facts(
                 label: "another OpenID Connect provider, by its URL", name: "work",
-                steps: ["Register a native application (a public client) at the provider."],
+                step: "Register a native application (a public client) at the provider.",
                 scopes: "openid email offline_access")
         case .mcp: Facts(label: "an MCP server, by its URL", name: "tools")
         case .sandbox:

@@ -94,9 +94,7 @@ struct AccountRegistration: ParsableArguments {
         _ registered: RegisteredAccount, _ name: String, _ description: AccountDescription, _ calls: BrokerCalls
     ) -> String {
         let issuer = description.issuer ?? ""
-        let query = [
-            ("issuer", issuer), ("client_id", registered.clientID), ("ca_file", description.absoluteCAFile),
-        ]
+        let query = [("issuer", issuer), ("client_id", registered.clientID), ("ca_file", description.absoluteCAFile)]
         let client = Sanitizer.line(registered.clientID)
         do throws(RingbackError) {
             let answer = try calls.call(.deleteRegistration, [name], query: query, timeout: .seconds(60))
@@ -111,7 +109,6 @@ struct AccountRegistration: ParsableArguments {
     }
 
     private static func explained(_ error: RingbackError, _ name: String) -> RingbackError {
-        var error = error
         let steps = [
             "invalid_redirect_uri": "If it requires a redirect URI with a port, choose one: --redirect-uri "
                 + "http://127.0.0.1:8400/callback/\(name)",
@@ -120,12 +117,8 @@ struct AccountRegistration: ParsableArguments {
             "invalid_token": "If it requires an initial access token: --initial-access-token-fd 0",
             "access_denied": "It may register clients only by hand; then add the account with --client-id.",
         ]
-        if let step = error.providerCode.flatMap({ steps[$0] }) {
-            error.advice = step
-        } else if error["setting"]?.string == "client_id" {
-            error.advice = "Then add the account with --client-id."
-        }
-        return error
+        let other = error["setting"]?.string == "client_id" ? "Then add the account with --client-id." : nil
+        return error.with(advice: error.providerCode.flatMap { steps[$0] } ?? other)
     }
 
     /// The command that registers the client of an account again, with the account's present settings. Nil if that does

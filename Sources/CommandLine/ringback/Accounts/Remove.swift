@@ -165,11 +165,9 @@ struct AccountRemove: DaemonVerb, AccountNaming {
                     "No daemon answers, so \(name) cannot be signed out. Nothing was removed. Start the daemon, or keep "
                         + "the session: \(shown: "ringback account remove \(name) --keep-session")")
             default:
-                var error = error
-                error.detail +=
-                    " Nothing was removed. To remove the account and keep its session: "
-                    + "\(shown: "ringback account remove \(name) --keep-session")"
-                throw error
+                throw error.with(
+                    detail: error.detail + " Nothing was removed. To remove the account and keep its session: "
+                        + "\(shown: "ringback account remove \(name) --keep-session")")
             }
         }
         guard !noRevoke else { return true }
@@ -222,16 +220,14 @@ struct AccountHoldings {
     /// Deletes the client that `ringback account add --register` registered, at the provider (RFC 7592) and in the vault.
     /// Nil if there is none.
     func deleteRegistration() throws(RingbackError) -> JSON? {
-        do throws(RingbackError) {
-            return try ignoring(
-                .notFound, .accountNotFound, call: calls.call(.deleteRegistration, [name], timeout: .seconds(60)))
-        } catch {
-            var error = error
-            error.detail += " The client that was registered for \(name) could not be deleted, so the account stays."
-            error.advice =
-                "Try again: \(shown: "ringback account remove \(name)"), or leave the client as it is: "
-                + "\(shown: "ringback account remove \(name) --keep-registration")"
-            throw error
+        try explaining(
+            ignoring(.notFound, .accountNotFound, call: calls.call(.deleteRegistration, [name], timeout: .seconds(60)))
+        ) { error in
+            error.with(
+                detail: error.detail
+                    + " The client that was registered for \(name) could not be deleted, so the account stays.",
+                advice: "Try again: \(shown: "ringback account remove \(name)"), or leave the client as it is: "
+                    + "\(shown: "ringback account remove \(name) --keep-registration")")
         }
     }
 
@@ -359,9 +355,7 @@ struct SealedSession {
     }
 
     /// Removes an account's sessions and prints the result for each. Throws if a provider could not be reached.
-    static func remove(
-        of account: String, revokes: Bool, _ calls: BrokerCalls, asJSON: Bool
-    ) throws(RingbackError) {
+    static func remove(of account: String, revokes: Bool, _ calls: BrokerCalls, asJSON: Bool) throws(RingbackError) {
         let answer = try calls.call(
             .removeSealedSessions, [account], query: [("skip_revocation", revokes ? nil : "true")],
             timeout: .seconds(120))

@@ -18,8 +18,7 @@ struct Agent: ParsableCommand {
 
     @Option(
         name: .customLong("credential-fd"),
-        help: .value(
-            "name=n", "A secret for the daemon, on an open descriptor; client_secret_credential names it."))
+        help: .value("name=n", "A secret for the daemon, on an open descriptor; client_secret_credential names it."))
     var credentials: [String] = []
 
     @Option(help: .value("level", "How much the daemon logs on standard error.")) var logLevel = "warning"

@@ -331,8 +331,7 @@ struct DoctorReport {
             let level = line.level.rawValue
             let text = TextWrap.wrapped(
                 "\(level)\(padding)\(Sanitizer.line(line.check))\(subject): "
-                    + Sanitizer.line(line.message, limit: 500),
-                columns: Console.Stream.output.columns, indent: 9)
+                    + Sanitizer.line(line.message, limit: 500), columns: Console.Stream.output.columns, indent: 9)
             Output.line(line.level.style.apply(level, on: .output) + text.dropFirst(level.count))
             if let command = line.command {
                 Output.line("         → \(Style.bold.apply(command.description, on: .output))")
@@ -361,7 +360,6 @@ struct DoctorReport {
 
 extension DoctorReport.Line {
     init(_ scheme: URLScheme, _ level: DoctorReport.Level, _ message: String, _ command: ShownCommand? = nil) {
-        self.init(
-            check: "scheme", subject: ("scheme", scheme.name), level: level, message: message, command: command)
+        self.init(check: "scheme", subject: ("scheme", scheme.name), level: level, message: message, command: command)
     }
 }

@@ -91,20 +91,17 @@ struct ServeMCP: ParsableCommand {
     }
 
     private static func server(of name: String, _ calls: BrokerCalls) throws(RingbackError) -> JSON {
-        do throws(RingbackError) {
-            return try calls.call(.getMCPServer, [name])
-        } catch {
-            var error = error
+        try explaining(calls.call(.getMCPServer, [name])) { error in
             let names = (try? accounts(calls)) ?? []
             switch error.kind {
             case .accountNotFound:
-                error.detail = "There is no account “\(Sanitizer.line(name))”. \(known(names))"
-                guard error["exposed_socket"] == nil, RequestTarget.isAccountName(name) else { break }
-                error.advice = "To add it: \(shown: "ringback account add \(name) --mcp=URL")"
-            case .methodUnsupported: error.detail += " \(known(names))"
-            default: break
+                let mayAdd = error["exposed_socket"] == nil && RequestTarget.isAccountName(name)
+                return error.with(
+                    detail: "There is no account “\(Sanitizer.line(name))”. \(known(names))",
+                    advice: mayAdd ? "To add it: \(shown: "ringback account add \(name) --mcp=URL")" : nil)
+            case .methodUnsupported: return error.with(detail: "\(error.detail) \(known(names))")
+            default: return error
             }
-            throw error
         }
     }
 

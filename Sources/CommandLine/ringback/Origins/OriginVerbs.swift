@@ -151,8 +151,7 @@ struct OriginTest: ParsableCommand {
         guard !same.isEmpty else { return "No origin of the configuration has the scheme, host and port of \(shown)." }
         return place.segments == nil
             ? "The path of \(shown) can be read in different ways, so it fits only an origin without a path."
-            : "The origins of \(shown) have other paths: "
-                + same.map(\.rule.pattern.text).joined(separator: ", ") + "."
+            : "The origins of \(shown) have other paths: " + same.map(\.rule.pattern.text).joined(separator: ", ") + "."
     }
 }
 

@@ -33,8 +33,7 @@ struct SchemeArgument: ParsableArguments {
     /// A warning about a scheme that any app might choose (RFC 8252 sections 7.1 and 8.6).
     static func warning(_ scheme: URLScheme) -> String? {
         guard !scheme.isReverseDNS else { return nil }
-        return
-            "warning: any other app may claim the scheme \(scheme) and get the responses of your sign-ins. A scheme "
+        return "warning: any other app may claim the scheme \(scheme) and get the responses of your sign-ins. A scheme "
             + "made from a domain of yours, such as org.example.\(scheme), belongs to nobody else."
     }
 }
@@ -90,8 +89,7 @@ struct SchemeRegister: ParsableCommand {
         }
         let former = desktop.handler(of: scheme)?.name
         let done = try SchemeDesktop.changed(
-            try desktop.registry.register(
-                scheme, program: program, account: account, former: former, isForced: force))
+            try desktop.registry.register(scheme, program: program, account: account, former: former, isForced: force))
         show(done, desktop.handler(of: scheme))
     }
 

@@ -145,11 +145,10 @@ struct Login: DaemonVerb, AccountNaming {
     }
 
     private func explained(_ error: RingbackError, _ account: String, _ calls: BrokerCalls) -> RingbackError {
-        var error = error
-        error.detail = UnknownAccount.text(account, known: (try? calls.call(.listAccounts))?.names("accounts") ?? [])
-        guard RequestTarget.isAccountName(account) else { return error }
-        error.advice = "To add it: \(shown: "ringback account add \(account) --issuer URL --client-id ID")"
-        return error
+        let add = "To add it: \(shown: "ringback account add \(account) --issuer URL --client-id ID")"
+        return error.with(
+            detail: UnknownAccount.text(account, known: (try? calls.call(.listAccounts))?.names("accounts") ?? []),
+            advice: RequestTarget.isAccountName(account) ? add : nil)
     }
 }
 

@@ -7,8 +7,7 @@ import Terminal
 struct SignInOptions: ParsableArguments {
     @Option(
         name: .customLong("method"),
-        help: .value(
-            "method", "How to sign in: browser, or device with a code; the others are for Supabase projects."))
+        help: .value("method", "How to sign in: browser, or device with a code; the others are for Supabase projects."))
     var stated: SignInMethod?
 
     @Flag(help: "Choose the method on a page that Ringback serves in the browser, as --method page.") var page = false
@@ -110,10 +109,9 @@ struct SignInOptions: ParsableArguments {
         let values: [(String, Bool)] = [
             ("with", upstream != nil), ("from", from != nil), ("email", email != nil), ("phone", phone != nil),
             ("channel", channel != nil), ("domain", domain != nil), ("provider-id", providerID != nil),
-            ("data", data != nil), ("scopes", scopes != nil), ("param", !param.isEmpty),
-            ("no-persist", noPersist), ("provider-token", providerToken), ("no-create-user", noCreateUser),
-            ("password-fd", passwordFD != nil), ("id-token-fd", idTokenFD != nil),
-            ("nonce-fd", nonceFD != nil), ("access-token-fd", accessTokenFD != nil),
+            ("data", data != nil), ("scopes", scopes != nil), ("param", !param.isEmpty), ("no-persist", noPersist),
+            ("provider-token", providerToken), ("no-create-user", noCreateUser), ("password-fd", passwordFD != nil),
+            ("id-token-fd", idTokenFD != nil), ("nonce-fd", nonceFD != nil), ("access-token-fd", accessTokenFD != nil),
             ("refresh-token-fd", refreshTokenFD != nil), ("captcha-token-fd", captchaTokenFD != nil),
             ("code-fd", codeFD != nil), ("credential-fd", credentialFD != nil), ("wait", wait),
         ]

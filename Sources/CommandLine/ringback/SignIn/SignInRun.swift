@@ -72,8 +72,7 @@ struct SignInRun {
             guard error.kind == .cancelled else { throw error }
             // The advice says what was missing.
             let reason = error.advice == nil ? "" : "\(error.detail) "
-            throw RingbackError(
-                .cancelled, "\(reason)The sign-in to \(account) was cancelled.", advice: error.advice)
+            throw RingbackError(.cancelled, "\(reason)The sign-in to \(account) was cancelled.", advice: error.advice)
         }
         if ended.status == .pending, let timeout {
             try? calls.cancel(flow: flow.id)
@@ -379,8 +378,7 @@ struct PageOpening {
 
         var text: String {
             switch self {
-            case .notOpened:
-                return "The sign-in page has not been opened yet. Your browser may still be starting."
+            case .notOpened: return "The sign-in page has not been opened yet. Your browser may still be starting."
             case .replaced:
                 return
                     "The address that the browser was started with may not work any more: newer sign-in calls have got "

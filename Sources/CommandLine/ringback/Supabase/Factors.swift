@@ -207,8 +207,7 @@ struct SupabaseRegisterPasskey: AccountVerb {
     func validate() throws { try SignInOptions.check([credentialFD]) }
 
     func run() throws {
-        let entry = PasskeyEntry(
-            input: SecretInput(interruption: try Signals.interruption()), descriptor: credentialFD)
+        let entry = PasskeyEntry(input: SecretInput(interruption: try Signals.interruption()), descriptor: credentialFD)
         let calls = try daemon.calls()
         let challenge = try calls.project(.beginPasskey, account, body: JSONObject())
         let known = try PasskeyChallenge(reading: challenge)

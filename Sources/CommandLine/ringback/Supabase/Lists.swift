@@ -68,11 +68,9 @@ struct RemoveVerb<Resource: UserResource>: AccountVerb {
 }
 
 /// The error for an unknown identifier gets the command that lists the right ones.
-func advisingList(
-    _ list: ShownCommand, _ call: @autoclosure () throws(RingbackError) -> JSON
-) throws(RingbackError) -> JSON {
-    try advising("See: \(shown: list)", on: .validationFailed, "invalid_request", .notFound, call: try call())
-}
+func advisingList(_ list: ShownCommand, _ call: @autoclosure () throws(RingbackError) -> JSON) throws(RingbackError)
+    -> JSON
+{ try advising("See: \(shown: list)", on: .validationFailed, "invalid_request", .notFound, call: try call()) }
 
 extension Factor: UserResource {
     static let rows = UserResourceKind(

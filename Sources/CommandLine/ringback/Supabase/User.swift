@@ -396,9 +396,7 @@ struct SupabaseResetPassword: AccountVerb {
             return try proof.give(factor, channel: nil)
         } catch {
             guard error.kind == .cancelled, !isAsking, !input.interruption.isInterrupted else {
-                var error = error
-                error.advice = SupabaseResetPassword.withFactor(account)
-                throw error
+                throw error.with(advice: SupabaseResetPassword.withFactor(account))
             }
             return recovered
         }

@@ -153,11 +153,17 @@ extension RingbackError {
     /// A further member of the daemon's problem document.
     subscript(member: String) -> JSON? { problem?.extensions[member] }
 
+    /// The error with another detail or another advice.
+    func with(detail: String? = nil, advice: String? = nil) -> RingbackError {
+        var error = self
+        if let detail { error.detail = detail }
+        if let advice { error.advice = advice }
+        return error
+    }
+
     /// The error with one more sentence of advice.
     func adding(_ sentence: String) -> RingbackError {
-        var error = self
-        error.advice = advice.map { "\($0) \(sentence)" } ?? sentence
-        return error
+        with(advice: advice.map { "\($0) \(sentence)" } ?? sentence)
     }
 }
 

@@ -308,8 +308,7 @@ struct VaultShare: DaemonVerb {
         let answer = try advising(
             "See that the code is typed as it is shown there. To show it again, run there: ringback vault join. "
                 + "If it was right, it is not accepted again: remove that host with ringback vault remove-host, "
-                + "and invite it anew.",
-            on: .notFound, call: calls.call(.shareVault, body: ["code": .string(text)]))
+                + "and invite it anew.", on: .notFound, call: calls.call(.shareVault, body: ["code": .string(text)]))
         json.print(answer, or: "\(Sanitizer.line(answer["host"]?.string ?? "The host")) has got the key.")
     }
 }
