@@ -71,7 +71,6 @@ enum ShortHelp {
         Unlock.self, VaultVerbs.self, ConfigVerbs.self, Reload.self,
     ]
 
-    /// The page for these arguments; nil if they ask for something else.
     static func page(for arguments: [String]) -> String? {
         switch arguments {
         case ["--help"], ["-h"], ["help"]: text

@@ -108,7 +108,6 @@ struct AccountAdd: DaemonVerb, AccountNaming {
         var provider: JSON?
     }
 
-    /// After a failure nothing is left.
     private mutating func add(_ file: AccountFile, _ registered: RegisteredAccount?) throws(RingbackError) -> Added {
         let report = try file.check(description.text(for: name, registered: registered), config: config.path)
         var added = Added(report: report, registered: registered)

@@ -132,7 +132,6 @@ enum ConfigurationCheck {
         }
     }
 
-    /// What to register at the provider for an account of the report.
     static func redirectURIs(of account: JSON) -> [String] {
         let listed = account["redirect_uris"]?.array?.compactMap(\.string)
         return (listed ?? [account["redirect_uri"]?.string].compactMap { $0 }).filter { !$0.isEmpty }
@@ -178,7 +177,6 @@ struct AccountEdit: AccountNaming {
     func run() throws {
         let file = try place()
         let editor = try editor(for: file)
-        // A copy beside the file is edited, and then takes its place.
         let draft = try CandidateFile(following: file)
         let written = try Files.contents(of: file) ?? []
         try draft.write(written)

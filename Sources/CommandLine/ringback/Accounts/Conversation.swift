@@ -121,7 +121,6 @@ struct AccountConversation {
         }
     }
 
-    /// Asks the provider before the user gets a client there. A URL that is wrong can be typed again.
     private mutating func askProvider(_ choice: ProviderChoice?) throws(RingbackError) {
         while !add.offline {
             var isKeyRefused = false
@@ -171,7 +170,6 @@ struct AccountConversation {
         }
     }
 
-    /// If the provider registers clients, the user need not make one in its console.
     private mutating func offerRegistration(_ choice: ProviderChoice?) throws(RingbackError) {
         let hasClient =
             description.clientID != nil || description.clientSecret != nil || description.clientSecretFile != nil
@@ -195,7 +193,6 @@ struct AccountConversation {
         return draft
     }
 
-    /// Says where to get a client and which redirect URI to enter there.
     private mutating func showSteps(_ choice: ProviderChoice) throws(RingbackError) {
         guard let name = add.account, choice == .supabase || description.clientID == nil, choice != .mcp else { return }
         description.redirectURI = description.redirectURI ?? choice.redirectURI(for: name)
@@ -261,7 +258,6 @@ struct AccountConversation {
         }
     }
 
-    /// The daemon's own check of the configuration with this account. Leaves no file.
     private func check(_ draft: AccountDescription) throws(RingbackError) -> JSON {
         let config = add.config.path
         return try AccountFile(name: add.name, configuration: config).check(draft.text(for: add.name), config: config)

@@ -109,7 +109,6 @@ struct AccountDescription: ParsableArguments {
         return missing
     }
 
-    /// An account has one kind of provider. One that is not named yet is no mistake here.
     func check() throws {
         // Beside an MCP server the issuer says where the client was registered.
         let kinds = [
@@ -174,7 +173,6 @@ struct AccountDescription: ParsableArguments {
     }
 }
 
-/// An account as a drop-in file beside the configuration.
 struct AccountFile {
     let directory: String
     let name: String
@@ -224,10 +222,8 @@ enum AccountText {
         keys.reduce("[\(name)]\n") { text, pair in text + (pair.value.map { "\(pair.key) = \($0)\n" } ?? "") }
     }
 
-    /// The text itself if it is the only one.
     static func oneOrMore(_ values: [String]) -> String? { values.count == 1 ? quoted(values[0]) : array(values) }
 
-    /// Nil for an empty one.
     static func array(_ values: [String]) -> String? {
         values.isEmpty ? nil : "[\(values.map(quoted).joined(separator: ", "))]"
     }

@@ -88,7 +88,6 @@ enum ProviderChoice: String, CaseIterable {
     static let sandboxClient = "ringback-demo"
 }
 
-/// Where tools usually need the token of a preset's account: its own servers.
 struct UsualOrigin {
     let url: String
     var username: String?
@@ -192,7 +191,6 @@ struct ProviderCheck {
     /// Longer than the daemon's own bounds on what it asks the provider.
     private static let timeout: Duration = .seconds(45)
 
-    /// Lets the daemon check the provider. Without a daemon the provider is not checked, and a note says so.
     static func run(
         _ name: String, _ description: AccountDescription, _ calls: BrokerCalls, isClientOnly: Bool = false
     ) throws(RingbackError) -> ProviderCheck {
@@ -231,7 +229,6 @@ struct ProviderCheck {
         return check
     }
 
-    /// An unreachable provider is another error than a wrong setting.
     private static func kind(of finding: Finding) -> RingbackError.Kind {
         switch finding.cause {
         case .unreachable, .untrusted, .wrongScheme: .providerUnreachable
@@ -249,7 +246,6 @@ extension AccountDescription {
         Output.note("The account does not request offline_access. To request it all the same, name it in --scopes.")
     }
 
-    /// A server that needs no sign-in gets an account that has none.
     mutating func leaveOutSignIn(_ found: ProviderCheck) {
         guard found.noSignIn else { return }
         noSignIn = true

@@ -4,7 +4,6 @@ import RingbackBase
 import RingbackClient
 import Terminal
 
-/// The result of a registration, without the secrets, which stay in the daemon.
 struct RegisteredAccount {
     let clientID: String
     let authentication: String

@@ -181,7 +181,6 @@ struct AccountRemove: DaemonVerb, AccountNaming {
     }
 }
 
-/// What the daemon holds for an account that is to be removed, besides its session.
 struct AccountHoldings {
     let name: String
     let calls: BrokerCalls
@@ -285,7 +284,6 @@ enum AccountDependents {
         throw error.adding(advice(on: added, account.name, before, config))
     }
 
-    /// The tables and the key `default` outside of the account's own file that name it, each as an error of the check is.
     private static func needs(of account: AccountFile, in report: JSON) -> [JSON] {
         let lists: [(key: String, entries: [JSON])] = [
             ("default", [report["default"]].compactMap(\.self)), ("origin", report.list("origins")),
@@ -313,7 +311,6 @@ enum AccountDependents {
             let user: ShownCommand = origin.rule.username.map { ShownCommand("--match-username=\($0)") } ?? ""
             return ShownCommand("ringback origin remove \(origin.rule.pattern.text) \(user) \(more)")
         }
-        // What no verb removes is edited.
         let rest = errors.filter { error in !origins.contains { isAbout($0.source, error) } }
         var files: [String] = []
         for file in rest.compactMap({ $0["file"]?.string }) where !files.contains(file) { files.append(file) }
@@ -327,7 +324,6 @@ enum AccountDependents {
     }
 }
 
-/// Sessions in the vault that belong to no configured account.
 struct SealedSession {
     let account: String
     private let person: String

@@ -120,7 +120,6 @@ struct AccountVerbs: ParsableCommand {
 
 struct AccountSource {
     let file: String
-    /// From 1; nil if the report gave none.
     let line: Int?
 
     init?(of entry: JSON?) {
@@ -133,7 +132,6 @@ struct AccountSource {
 
     var text: String { Sanitizer.line(file + (line.map { ", line \($0)" } ?? ""), limit: 600) }
 
-    /// `account add` did not write the file that defines the account.
     func foreign(_ name: String, _ deed: String) -> RingbackError {
         RingbackError(
             "account_elsewhere",

@@ -54,7 +54,6 @@ struct Agent: ParsableCommand {
             + credentials.flatMap { ["--credential-fd", $0] }
     }
 
-    /// The exit status of the command.
     private func run(_ child: ChildCommand, in setup: AgentSetup) -> Int32 {
         // Descriptors that are for the daemon are closed before the command starts.
         for descriptor in descriptors.compactMap({ $0 }) { close(descriptor) }
@@ -96,7 +95,6 @@ final class AgentSetup {
         directory = made
     }
 
-    /// The exit status of a daemon that has ended before it responded.
     func start(_ options: [String], _ command: ChildCommand) throws(RingbackError) -> Int32? {
         let program = Programs.path("ringbackd")
         let arguments = ["--agent", directory, "--exit-with-parent=\(getpid())"] + options

@@ -59,7 +59,6 @@ struct ShowStatus: DaemonVerb {
         return "\(place), away: \(problem) Tokens are served while they are valid, and nothing is refreshed.\(rest)"
     }
 
-    /// Sessions that cannot be refreshed now, and sessions whose revocation was not sent yet.
     private func showWhatWaits(_ status: DaemonStatus, _ answer: JSON, _ calls: BrokerCalls) throws(RingbackError) {
         let documents = try calls.call(.listAccounts).list("accounts")
         let configured = Set(documents.compactMap { $0["name"]?.string })

@@ -91,7 +91,6 @@ struct DemoBrowser {
     }
 }
 
-/// The demo, step by step, each checked. The first step that fails ends it.
 final class DemoWalk {
     private static let account = "demo"
     private static let user = "alice"
@@ -260,7 +259,6 @@ final class DemoWalk {
     }
 }
 
-/// The demo's private directory, and the daemon and the provider in it, which are ended by their own pids.
 final class DemoSetup {
     let directory: String
     var socket: String { directory + "/ringback.sock" }
@@ -319,9 +317,6 @@ final class DemoSetup {
 
     var calls: BrokerCalls { BrokerCalls(socket: socket, application: "ringback demo", interruption: interruption) }
 
-    /// Ends the processes and removes the directory.
-    ///
-    /// - Throws: if one of them did not end by itself, with status 0, when it was asked to.
     func end() throws(RingbackError) {
         var problem: RingbackError?
         // The daemon first: it may have revocations to send to the provider.
@@ -336,7 +331,6 @@ final class DemoSetup {
         if let problem { throw problem }
     }
 
-    /// The last lines of the processes' logs, to explain a failure.
     var lastLogLines: [String] {
         ["ringback-sandbox", "ringbackd"].flatMap { name in
             let lines = Files.lastLines(of: "\(directory)/\(name).log", 5)

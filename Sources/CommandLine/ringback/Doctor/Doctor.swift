@@ -239,7 +239,6 @@ extension DoctorReport {
     }
 }
 
-/// The doctor's checks: one line each, with what is wrong and what command helps.
 struct DoctorReport {
     enum Level: String {
         case ok, warning, wrong
@@ -283,7 +282,6 @@ struct DoctorReport {
         add(Line(check: check, subject: subject, level: level, message: message, command: command))
     }
 
-    /// The command that corrects what the daemon found, or shows more about it.
     private static func command(_ check: String, _ finding: JSON) -> ShownCommand? {
         let (isOfAccount, isOfSetting) = (finding["account"] != nil, finding["setting"]?.string != nil)
         let scope = finding["scope"]?.string

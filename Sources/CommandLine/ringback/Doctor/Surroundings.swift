@@ -28,7 +28,6 @@ extension DoctorReport {
             ?? Files.place("HOME").map { $0 + "/.local/state/ringback" }
     }
 
-    /// The file system of a path, or of its nearest directory that exists.
     private static func kind(of path: String) -> UInt32? {
         var path = path
         while true {
@@ -141,7 +140,6 @@ extension DoctorExamination {
         let known = try calls.call(.listAccounts, timeout: .seconds(5))["accounts"]?.array ?? []
         for name in shown where account.map({ $0 == name }) ?? true {
             let document = known.first { $0["name"]?.string == name }
-            // That the vault is locked is said once.
             if isLocked, document?["state"]?.string == "loading" { continue }
             report.add(DoctorExamination.line(name, document))
         }
@@ -215,7 +213,6 @@ struct SchemeTrips {
             return .init(scheme, .wrong, "No program is registered for its links.", register)
         }
         guard let file = handler.ours, file.scheme == scheme else {
-            // This is an error if an account uses the scheme, otherwise a warning.
             let level: DoctorReport.Level = use.isUsed ? .wrong : .warning
             return .init(scheme, level, "Its links go to \(handler.name), not to ringback.", register)
         }

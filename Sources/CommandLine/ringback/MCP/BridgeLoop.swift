@@ -29,7 +29,6 @@ final class BridgeLoop {
     private let interruption: Interruption
     private let start = ContinuousClock.now
     private var exchanges: [Int: Exchange] = [:]
-    /// Connections that have brought a whole response.
     private var idle: [SocketConnection] = []
     private var lines = JSONLines()
     private var isInputOver = false
@@ -53,7 +52,6 @@ final class BridgeLoop {
         case idle(Int32)
     }
 
-    /// Waits for the next thing to happen and handles it. False if a signal asks for the end.
     private func wait() -> Bool {
         var sources: [Source] = [.interruption]
         var entries = [pollfd(fd: interruption.descriptor, events: Int16(POLLIN), revents: 0)]

@@ -16,7 +16,6 @@ extension ConnectionSettings {
     }
 }
 
-/// What every adapter does beside its tool's protocol.
 struct AdapterCalls {
     let socket: String?
     let tool: String
@@ -24,8 +23,6 @@ struct AdapterCalls {
     /// The longest wait for a sign-in, in seconds.
     static let signInWait = 120
 
-    /// The credential for a place of the table of origins.
-    ///
     /// - Parameter mayWait: says whether a user can be expected to sign in now. Then the call waits for that, two minutes at
     ///   most.
     func lookup(_ request: AdapterRequest, mayWait: () -> Bool) throws(RingbackError) -> AdapterCredential {
@@ -45,7 +42,6 @@ struct AdapterCalls {
         }
     }
 
-    /// The token of an account. The table of origins is not asked.
     func session(_ request: SessionRequest, mayWait: () -> Bool) throws(RingbackError) -> AdapterCredential {
         try waiting(mayWait) { isWaiting throws(RingbackError) in
             var request = request
@@ -61,7 +57,6 @@ struct AdapterCalls {
         }
     }
 
-    /// Calls once, and again, waiting for a sign-in, if one is needed.
     private func waiting(
         _ mayWait: () -> Bool, _ call: (Bool) throws(RingbackError) -> AdapterCredential
     ) throws(RingbackError) -> AdapterCredential {
@@ -97,7 +92,6 @@ struct AdapterCalls {
 
     static func show(_ error: RingbackError) { failure(error).show() }
 
-    /// For a tool that shows one line.
     static func text(_ error: RingbackError) -> String { failure(error).lines.joined(separator: " ") }
 
     private static func failure(_ error: RingbackError) -> Failure {

@@ -33,7 +33,6 @@ struct OriginEntry {
     /// The SHA-256 of the certificate authorities that are allowed beside the system's.
     var authorities: Set<String> { Set(json.texts("ca_sha256")) }
 
-    /// What is allowed of a tool's connection, as the configuration's keys.
     var allowed: String? {
         let keys = ["without_scheme", "ca_sha256", "tls_server_name", "insecure_skip_tls_verify", "proxy_url"]
         let set = keys.filter { json[$0] != nil }

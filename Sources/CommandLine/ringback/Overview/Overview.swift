@@ -152,7 +152,6 @@ struct Overview {
     }
 }
 
-/// An account's row of the overview.
 struct OverviewAccount {
     let name: String
     private(set) var mark = Mark.neutral
@@ -202,7 +201,6 @@ struct OverviewAccount {
     }
 }
 
-/// The lines of the overview. None is wider than the terminal.
 enum OverviewText {
     static func accounts(_ accounts: [OverviewAccount], rows: Int, columns: Int) -> [String] {
         guard !accounts.isEmpty else { return ["No account is configured."] }
@@ -237,7 +235,6 @@ enum OverviewText {
         return text
     }
 
-    /// A check, in two lines at most.
     static func check(_ mark: Mark, _ label: String, _ message: String, _ columns: Int) -> [String] {
         let indent = 16
         let words = Sanitizer.line(message, limit: 500).split(separator: " ")

@@ -47,7 +47,6 @@ struct SchemeUse {
 
     var isUsed: Bool { isConfigured || !accounts.isEmpty }
 
-    /// The schemes of a configuration's report and those that were registered, by name.
     static func all(_ report: JSON?, _ registered: [HandlerFile]) -> [SchemeUse] {
         var uses: [URLScheme: SchemeUse] = [:]
         for account in report?["accounts"]?.array ?? [] {
@@ -223,7 +222,6 @@ struct SchemeList: ParsableCommand {
         }
     }
 
-    /// True for the file that `register` writes, with this program in it.
     static func isOurs(_ handler: HandlerSearch.Handler?, _ scheme: URLScheme) -> Bool {
         guard let file = handler?.ours else { return false }
         return file.scheme == scheme && Programs.isSelf(file.program)
@@ -287,7 +285,6 @@ struct Links: ParsableCommand {
     }
 }
 
-/// The user's desktop, as far as schemes are concerned: where its files are, and which handler a scheme has.
 struct SchemeDesktop {
     let places: DesktopPlaces
 

@@ -5,7 +5,6 @@ import RingbackAPI
 import RingbackClient
 import Terminal
 
-/// Adds a server, `ringback mcp ACCOUNT`, to the configuration of an AI tool. The change is shown first.
 struct AddToTool: AccountNaming {
     static let configuration = CommandConfiguration(
         commandName: "add-to", abstract: "Add an account's MCP server to an AI tool.",
@@ -112,7 +111,6 @@ struct AddToTool: AccountNaming {
     }
 }
 
-/// The list of MCP servers in a tool's file, in one of its forms.
 protocol ServerList {
     var bytes: [UInt8] { get }
     /// Nothing but the form of the file is left.
@@ -153,7 +151,6 @@ extension CodexServerList: ServerList {
     }
 }
 
-/// An AI tool's configuration in the home directory, and its servers that are `ringback mcp ACCOUNT`.
 struct AIToolFile {
     /// A server of ours. Its program may be one that is not there any more.
     struct Server {

@@ -192,7 +192,6 @@ struct SetupRecord {
     }
 }
 
-/// How one tool is made to ask Ringback.
 protocol ToolSetup {
     var programs: [String] { get }
     var isInstalled: Bool { get }
@@ -202,7 +201,6 @@ protocol ToolSetup {
     /// The link that the tool looks for in `PATH`; nil for a tool that is told a path.
     var linkInPath: HelperLink? { get }
 
-    /// No steps if all is done.
     func change(for origins: [OriginEntry], account: String?) throws(RingbackError) -> SetupPlan
 
     /// Removes what ``change(for:account:)`` made, as far as it is still there.
@@ -299,7 +297,6 @@ enum ToolName: String, CaseIterable {
         }
     }
 
-    /// How the tool stands, also if it is not installed or its configuration cannot be read.
     func readableStanding(for origins: [OriginEntry]) -> ToolStanding {
         do throws(RingbackError) {
             let setup = try setup()

@@ -77,7 +77,6 @@ struct GitSetup: ToolSetup {
 
     private func all() throws(RingbackError) -> GitConfiguration { try entries(["git", "-C", "/", "config"]) }
 
-    /// What the file has that `git config --global` changes.
     private func file() throws(RingbackError) -> GitConfiguration { try entries(GitSetup.config) }
 
     private func entries(_ words: [String]) throws(RingbackError) -> GitConfiguration {
@@ -402,10 +401,8 @@ struct HelperLink {
     var path: String { "\(home)/.local/bin/\(name)" }
     var isFound: Bool { isFound(in: .own) }
 
-    /// The same for a tool with another `PATH`.
     func isFound(in path: SearchPath) -> Bool { path.place(of: name).map(Programs.isSelf) == true }
 
-    /// Nothing if the name is found or the link is there.
     func change() throws(RingbackError) -> [SetupStep] {
         guard !isFound, !Programs.isSelf(path) else { return [] }
         guard !Files.exists(path) else {

@@ -19,8 +19,6 @@ struct CodeEntry {
 
     static func isAwaited(by flow: Flow) -> Bool { [.code, .emailConfirmation].contains(flow.waitingFor) }
 
-    /// The flow once it has ended, or as it is at the caller's deadline.
-    ///
     /// - Parameter onTick: as ``BrokerCalls/wait(forFlow:until:onTick:)``, when no code can be read any more.
     /// - Throws: `cancelled` after a signal, or when the user ended the input; the project's error for a wrong code, if
     ///   there is no user to ask again; `input_needed` if there is no user to ask and no code to read.
@@ -105,7 +103,6 @@ struct CodeEntry {
         return flow.redirectURI == nil ? first : first + " Its link finishes this too, opened on this machine."
     }
 
-    /// One of several codes was right; the flow waits for another.
     static func show(_ flow: Flow) {
         Output.note(flow.userMessage.map { Sanitizer.line($0) } ?? "Confirmed. Another code is awaited.")
         if !flow.awaiting.isEmpty {
@@ -133,7 +130,6 @@ struct PasteEntry {
         return foreground < 0 || foreground == getpgrp()
     }
 
-    /// The flow once it has ended, or as it is at the caller's deadline.
     func finish(_ flow: Flow, onTick: @escaping () -> Void) throws(RingbackError) -> Flow {
         let watch = try FlowWatch(calls, flow: flow.id, until: end)
         defer { watch.stop() }

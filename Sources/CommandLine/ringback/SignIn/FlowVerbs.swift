@@ -41,7 +41,6 @@ struct Verify: DaemonVerb {
 
     private func redeem(_ flow: Flow, _ calls: BrokerCalls, _ interruption: Interruption) throws(RingbackError) -> Flow
     {
-        // The flow has ended, so there is nothing to redeem.
         guard flow.status == .pending else { return flow }
         let input = SecretInput(interruption: interruption)
         if let tokenHashFD {
@@ -189,7 +188,6 @@ struct Open: DaemonVerb {
 
 /// Starts a daemon that does not run, as a first connection to its socket would.
 enum DaemonStart {
-    /// True if no daemon responds at a known socket.
     static func helps(_ error: RingbackError) -> Bool { error.kind == .noDaemon && error.recovery != .fixConfiguration }
 
     static func start() throws(RingbackError) {
@@ -232,8 +230,6 @@ enum Callback {
         }
     }
 
-    /// Delivers it and prints the result.
-    ///
     /// - Parameter wantsNotice: the user looks at the desktop, where the daemon shows a notification. If it cannot, the result
     ///   is also printed on standard error, which desktops log.
     static func deliver(

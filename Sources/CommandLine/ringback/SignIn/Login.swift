@@ -155,7 +155,6 @@ struct Login: DaemonVerb, AccountNaming {
 struct Logout: DaemonVerb, AccountNaming {
     static let configuration = CommandConfiguration(abstract: "Sign out: end the session here and at the provider.")
 
-    /// Which of the user's sessions end at the provider.
     enum Scope: String, ExpressibleByArgument, CaseIterable { case local, global, others }
 
     @Argument(help: "The account (or --all).", completion: Completions.accounts) var account: String?

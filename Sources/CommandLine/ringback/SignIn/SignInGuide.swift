@@ -94,7 +94,6 @@ enum SignInAdvice {
                 + "\(shown: "ringback login \(account) --no-browser") where there is none.")
     }
 
-    /// Another user is signed in. `options` are ``SupabaseAdvice/options``.
     static func switching(_ error: RingbackError, _ account: String, _ options: ShownCommand = "") -> RingbackError {
         error.adding("To replace the held session, run: \(shown: "ringback login \(account) \(options) --switch")")
     }
@@ -152,7 +151,6 @@ enum SSHForwarding {
             words: ["ssh", "-L", forwarding, "\(user)@\(host)"] + (port == 22 ? [] : ["-p", "\(port)"]))
     }
 
-    /// True for letters, digits and a few other characters that do not begin with a dash.
     private static func isPlain(_ text: String, _ others: String) -> Bool {
         !text.isEmpty && !text.hasPrefix("-")
             && text.utf8.allSatisfy { byte in
@@ -213,7 +211,6 @@ enum Elsewhere {
     }
 }
 
-/// Finds the flow that waits for a code, by its identifier or by its account's name.
 enum FlowChoice {
     static func find(_ name: String, _ calls: BrokerCalls) throws(RingbackError) -> Flow {
         let list = try calls.flows()

@@ -138,7 +138,6 @@ extension SignInOptions {
         return fields
     }
 
-    /// The parameters, each `NAME=VALUE`, as an object; nil for none.
     static func request(_ parameters: [String]) -> JSONObject? {
         guard !parameters.isEmpty else { return nil }
         return JSONObject(
@@ -191,7 +190,6 @@ enum SignInMethod: String, ExpressibleByArgument, CaseIterable {
     case magicLink = "magic_link"
     case idToken = "id_token"
     case passkey
-    /// On a page that Ringback serves.
     case page
     case anonymous
     case sso

@@ -25,8 +25,6 @@ struct SignInRun {
     var known: JSON?
     var began: (Flow, JSON) -> Void = { _, _ in }
 
-    /// Returns the account's JSON once a user is signed in.
-    ///
     /// - Throws: `cancelled` after a signal, `timeout` at the run's own limit. This caller no longer waits for the flow
     ///   then.
     func finish(_ calls: BrokerCalls) throws(RingbackError) -> JSON {
@@ -129,7 +127,6 @@ struct SignInRun {
     private struct Beginning {
         let started: BrokerCalls.Started
         let opensBrowser: Bool
-        /// Why this method was chosen, if the user did not choose it.
         var reason: String?
     }
 
@@ -329,7 +326,6 @@ enum BrowserFailure {
 }
 
 extension Flow {
-    /// The page that the user is to open: the provider's, or our own.
     var pageURL: String? { waitingFor == .page ? openURL : authorizationURL }
 
     /// For the progress line: the first text says the most; the others are for terminals where it does not fit.

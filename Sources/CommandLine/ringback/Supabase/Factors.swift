@@ -104,7 +104,6 @@ struct SupabaseVerifyFactor: AccountVerb {
         json.print(answer, or: "Verified: \(account)\(level)")
     }
 
-    /// The one that is named; else the only verified one, else the only one.
     private func choose(among factors: [Factor]) throws(RingbackError) -> Factor {
         let list = Factor.rows.see(account)
         if let factor {
@@ -128,7 +127,6 @@ struct FactorProof {
     let account: String
     let calls: BrokerCalls
     let input: SecretInput
-    /// Where the code is read; nil for the terminal or standard input.
     let descriptor: Int32?
     let credentialFD: Int32?
     /// The options of an authenticator are printed as the whole document of the challenge.
@@ -233,7 +231,6 @@ struct PasskeyEntry {
 
     static func isAwaited(by flow: Flow) -> Bool { flow.waitingFor == .passkey }
 
-    /// The flow once it is over, or as it is at the caller's own deadline.
     func finish(_ flow: Flow, _ calls: BrokerCalls, until end: ContinuousClock.Instant?) throws(RingbackError) -> Flow {
         let watch = try FlowWatch(calls, flow: flow.id, until: end)
         defer { watch.stop() }

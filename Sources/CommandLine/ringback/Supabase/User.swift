@@ -225,7 +225,6 @@ struct SupabaseAdvice {
         return error.adding("\(reason), run: \(shown: command)")
     }
 
-    /// What to add to a sign-in that lacks a field, which the account's configuration may hold instead.
     private func missing(_ field: String?) -> String? {
         guard let field, fields[field] == nil else { return nil }
         switch (field, method) {
@@ -304,7 +303,6 @@ enum Assurance {
         return "\(level), needs \(next)"
     }
 
-    /// What is left to do after a sign-in; nil if nothing is.
     static func hint(_ name: String, _ account: JSON) -> String? {
         guard let level = account["aal"]?.string, let next = account["next_aal"]?.string, level != next else {
             return nil

@@ -24,7 +24,6 @@ struct ConfigurationFile {
         return try ConfigurationCheck.run(config: stated)
     }
 
-    /// Replaces the file if the daemon's check finds no mistake in the text.
     func replace(with text: [UInt8], if isMeant: (JSON) -> Bool) throws(RingbackError) {
         let exists = unsafe access(path, F_OK) == 0
         let copy = try CandidateFile(following: path)
@@ -96,7 +95,6 @@ struct ConfigurationLines {
             && lines[number - 1].filter({ !Self.isBlank($0) }).starts(with: header.utf8)
     }
 
-    /// Makes this account the default. A comment behind the former value stays.
     mutating func setDefault(_ name: String) {
         let statement = Array("default = \(AccountText.quoted(name))".utf8)
         // A key without a table is before the first table.

@@ -5,7 +5,6 @@ import RingbackBase
 import RingbackClient
 import Terminal
 
-/// A failed call, as text for the user: what failed, for which account, and what to do next.
 struct Failure {
     let error: RingbackError
     let account: String?
@@ -150,10 +149,8 @@ extension RingbackError {
         self.advice = advice
     }
 
-    /// A further member of the daemon's problem document.
     subscript(member: String) -> JSON? { problem?.extensions[member] }
 
-    /// The error with another detail or another advice.
     func with(detail: String? = nil, advice: String? = nil) -> RingbackError {
         var error = self
         if let detail { error.detail = detail }
@@ -161,7 +158,6 @@ extension RingbackError {
         return error
     }
 
-    /// The error with one more sentence of advice.
     func adding(_ sentence: String) -> RingbackError {
         with(advice: advice.map { "\($0) \(sentence)" } ?? sentence)
     }
@@ -197,7 +193,6 @@ func ignoring<Value>(
     }
 }
 
-/// Throws a mistake in the usage unless a condition is met.
 func require(_ isMet: Bool, _ sentence: @autoclosure () -> String) throws {
     guard isMet else { throw ValidationError(sentence()) }
 }
@@ -212,7 +207,6 @@ enum ExitStatus {
         if status != 0 { throw ExitCode(status) }
     }
 
-    /// For a mistake in the usage that is found when a verb runs.
     static let usageKind: RingbackError.Kind = "usage"
 
     /// True if every mistake is in an option of the command line, and none in a file.
@@ -263,7 +257,6 @@ enum CauseAdvice {
         }
     }
 
-    /// The command that makes a path safe, if a path is what is wrong.
     static func remedy(_ members: JSONObject) -> ShownCommand? {
         guard let path = members["path"]?.string else { return nil }
         return members.cause.flatMap { PathRemedy(rawValue: $0.rawValue) }?.command(for: path, user: geteuid())

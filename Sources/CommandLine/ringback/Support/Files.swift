@@ -124,14 +124,12 @@ enum Files {
         unsafe rmdir(path)
     }
 
-    /// From `errno`.
     static func failure(_ action: String, _ path: String) -> RingbackError {
         let reason = unsafe String(cString: strerror(errno))
         return RingbackError(.systemError, "Cannot \(action) \(Sanitizer.line(path, limit: 600)): \(reason).")
     }
 }
 
-/// A file that is written beside another one, checked, and then takes its name.
 struct CandidateFile {
     let original: String
     let path: String
@@ -152,7 +150,6 @@ struct CandidateFile {
         self.init(for: found?.path ?? path, mode: found?.mode)
     }
 
-    /// After a failure the file is removed.
     func put(_ bytes: [UInt8], replacing replaces: Bool) throws(RingbackError) {
         try write(bytes)
         defer { discard() }

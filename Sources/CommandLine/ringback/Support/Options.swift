@@ -14,7 +14,6 @@ struct DaemonOptions: ParsableArguments {
 }
 
 extension ArgumentHelp {
-    /// The text of an option whose value has a name.
     static func value(_ name: String, _ text: String) -> ArgumentHelp { ArgumentHelp(text, valueName: name) }
 
     static var flow: ArgumentHelp { value("account", "The account, or the flow's identifier.") }
@@ -91,7 +90,6 @@ enum Completions {
         return SchemeUse.all(report(), registered).map(\.scheme.name)
     }
     static let presets = CompletionKind.list(["google", "microsoft", "github", "gitlab", "supabase"])
-    /// Providers behind Supabase projects.
     static let upstreams = CompletionKind.list([
         "apple", "azure", "bitbucket", "discord", "facebook", "figma", "github", "gitlab", "google", "kakao",
         "keycloak", "linkedin_oidc", "notion", "slack_oidc", "spotify", "twitch", "twitter", "workos", "zoom",

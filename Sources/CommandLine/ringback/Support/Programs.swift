@@ -232,7 +232,6 @@ struct ChildCommand {
     }
 }
 
-/// Programs of the system, which are perhaps not installed.
 enum Tool {
     /// Runs one for its output, 1 MiB at most; nil if it cannot be started or takes too long.
     static func run(
@@ -243,11 +242,9 @@ enum Tool {
         return try? Programs.run(arguments, within: bound, limit: 1 << 20, errors: errors, input: input)
     }
 
-    /// A name without `/` is looked for in PATH.
     static func isInstalled(_ name: String) -> Bool { SearchPath.own.place(of: name) != nil }
 }
 
-/// A `PATH`: the folders in which programs are looked for by name.
 struct SearchPath {
     let folders: [String]
 

@@ -10,7 +10,6 @@ struct Questions {
 
     static let needed = "An answer is needed here. Ctrl-C ends this."
 
-    /// Asks before a change.
     static func confirm(_ question: String, _ deed: String, orBy command: ShownCommand) throws(RingbackError) {
         guard Console.Stream.input.isTerminal, Console.Stream.errors.isTerminal else {
             throw RingbackError(
@@ -19,7 +18,6 @@ struct Questions {
         guard Prompt.confirm(question) else { throw RingbackError(.cancelled, "Nothing was \(deed).") }
     }
 
-    /// True if a user is at the terminal and sees what is asked.
     static var arePossible: Bool { PasteEntry.isPossible && Console.Stream.errors.isTerminal }
 
     /// The answer without blanks around it. It may be empty.
@@ -78,7 +76,7 @@ struct Questions {
 struct SecretInput {
     let interruption: Interruption
 
-    /// The longest value, in bytes. Tokens are the longest.
+    /// In bytes. Tokens are the longest.
     static let maxLength = 16_384
 
     /// True if a user is asked: no other descriptor was named, and standard input is a terminal.

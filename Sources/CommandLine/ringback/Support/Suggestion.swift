@@ -84,7 +84,6 @@ struct Suggestion {
 
     private static func line(_ words: [String]) -> ShownCommand { ShownCommand(words: ["ringback"] + words) }
 
-    /// Verbs of other programs, and the commands for them here.
     static let synonyms: [String: String] = {
         let meanings = """
             ringback accounts: list, ls, users, account list, account ls, account status, profiles, config list, config ls
@@ -158,7 +157,6 @@ enum UsageMistake {
         return message.replacing(line, with: "Error: Unknown option '--\(name)'. Did you mean '\(meant)'?")
     }
 
-    /// Names that other programs have for an option of a verb.
     private static let synonyms: [String: [String: String]] = [
         "login": [
             "provider": "--with", "idp": "--with", "user": "--email", "username": "--email", "mail": "--email",

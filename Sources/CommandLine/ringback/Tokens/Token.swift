@@ -49,7 +49,6 @@ enum TokenVerb {
         Output.note("Warning: the provider gave a token with more scope than was requested: \(scopes).")
     }
 
-    /// The daemon's response, after a sign-in if that was asked for.
     static func answer(_ options: TokenOptions) throws(RingbackError) -> JSON {
         let answer = try session(options)
         warn(of: answer["scope"]?.string, askedFor: options.request.scope)
@@ -169,8 +168,6 @@ enum TokenFormat: String, CaseIterable, Sendable {
     /// True if the line contains the user's mail address.
     var needsUser: Bool { self == .xoauth2 || self == .oauthbearer }
 
-    /// What to print, without the last line break.
-    ///
     /// - Parameter variable: the name for ``env``.
     /// - Throws: `bad_response` for a token with characters that are not allowed in a token: in a header or in a line
     ///   of a protocol, they would add something to it.
@@ -303,7 +300,6 @@ struct PrintedToken {
         }
     }
 
-    /// The name by which the user signs in to a mail server.
     func user(for mechanism: String) throws(RingbackError) -> String {
         switch source {
         case .session(let answer, _):

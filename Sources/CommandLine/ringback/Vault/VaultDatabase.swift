@@ -90,7 +90,6 @@ struct VaultMove: DaemonVerb {
         }
     }
 
-    /// Where the database is, what it does not have, and why it gets nothing now.
     private static func standing(of vault: JSON?) throws(RingbackError) -> (String, Int, String?) {
         guard let database = vault?["database"], let place = database["place"]?.string else {
             throw RingbackError(

@@ -48,7 +48,6 @@ enum Passphrase {
             question, "passphrase", missing: "No passphrase was read." + (Console.Stream.input.isTerminal ? "" : way))
     }
 
-    /// Asks twice on a terminal, since what is typed is not shown.
     static func readNew() throws(RingbackError) -> String {
         let first = try read("New passphrase (it is not shown): ")
         guard Console.Stream.input.isTerminal else { return first }
@@ -133,7 +132,6 @@ struct VaultHosts: DaemonVerb {
         VaultHosts.showLeft(answer)
     }
 
-    /// Sessions that only another host can refresh.
     static func showLeft(_ answer: JSON) {
         for name in answer.texts("left") {
             Output.note(
