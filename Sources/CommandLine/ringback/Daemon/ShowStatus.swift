@@ -126,8 +126,8 @@ struct DaemonBuild {
     /// for one daemon at a time.
     var restart: (command: ShownCommand?, advice: String?) {
         guard !isRestricted, let pid = status.pid else { return (nil, nil) }
-        let question = ["systemctl", "--user", "show", DoctorExamination.service, "--property=MainPID"]
-        if let answer = Tool.run(question), answer.status == 0, answer.line == "MainPID=\(pid)" {
+        let answer = Tool.systemctl("show", DoctorExamination.service, "--property=MainPID")
+        if answer?.status == 0, answer?.line == "MainPID=\(pid)" {
             return (ShownCommand("systemctl --user restart \(DoctorExamination.service)"), nil)
         }
         guard let arguments = DaemonArguments(of: pid) else {

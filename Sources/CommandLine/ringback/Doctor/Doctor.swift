@@ -41,7 +41,7 @@ struct DoctorExamination {
     init(account: String?, socket: String?) {
         self.account = account
         self.socket = socket
-        let answer = Tool.run(["systemctl", "--user", "show-environment"])
+        let answer = Tool.systemctl("show-environment")
         hasManager = answer?.status == 0
         let lines = hasManager ? (answer?.text ?? "").split(separator: "\n") : []
         managerPath = lines.first { $0.hasPrefix("PATH=") }.map { SearchPath(String($0.dropFirst("PATH=".utf8.count))) }
@@ -77,7 +77,7 @@ struct DoctorExamination {
     var start: ShownCommand {
         if let socket { return ShownCommand("ringbackd --socket=\(socket) &") }
         guard hasManager else { return "ringbackd &" }
-        return UserManager.isActive(DoctorExamination.socketUnit)
+        return Tool.systemctl("is-active", "--quiet", DoctorExamination.socketUnit)?.status == 0
             ? ShownCommand("systemctl --user status \(DoctorExamination.service)")
             : ShownCommand("systemctl --user enable --now \(DoctorExamination.socketUnit)")
     }
@@ -193,14 +193,14 @@ struct DoctorExamination {
                 command: calls == nil ? "ringbackd &" : nil)
         }
         // The socket may be active although the service fails. Then every request tries to start it in vain.
-        if Tool.run(["systemctl", "--user", "is-failed", service])?.line == "failed" {
+        if Tool.systemctl("is-failed", service)?.line == "failed" {
             return report.add(
                 "unit", .wrong, "\(service) cannot start.",
                 command: ShownCommand("journalctl --user -u \(service) -n 20"))
         }
         // `systemctl` prints the state. Its exit status only says whether that is a good state.
-        let enabled = Tool.run(["systemctl", "--user", "is-enabled", unit])?.line ?? "not-found"
-        let active = Tool.run(["systemctl", "--user", "is-active", unit])?.line ?? "unknown"
+        let enabled = Tool.systemctl("is-enabled", unit)?.line ?? "not-found"
+        let active = Tool.systemctl("is-active", unit)?.line ?? "unknown"
         switch (enabled, active) {
         case ("enabled", "active"), ("enabled-runtime", "active"), ("static", "active"), ("linked", "active"):
             report.add("unit", .ok, "\(unit) is enabled and active.")

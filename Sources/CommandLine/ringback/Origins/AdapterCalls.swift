@@ -197,13 +197,13 @@ enum AdapterProgram {
     static func run(_ arguments: [String]) -> Int32? {
         let rest = Array(arguments.dropFirst())
         let name = Self.name(arguments) ?? ""
-        if name == "git-credential-ringback" { return GitCredentialRun(socket: nil).run(rest.last ?? "") }
-        if name == "oidc-token" { return OIDCTokenRun.run(rest) }
-        if rest.first == "oidc-token" { return OIDCTokenRun.run(Array(rest.dropFirst())) }
-        if name == "keyring" { return KeyringRun(socket: nil).run(rest) }
+        if name == "git-credential-ringback" { return GitCredentialVerb.run(rest.last ?? "", socket: nil) }
+        if name == "oidc-token" { return OIDCTokenVerb.run(rest) }
+        if rest.first == "oidc-token" { return OIDCTokenVerb.run(Array(rest.dropFirst())) }
+        if name == "keyring" { return KeyringVerb.run(rest, socket: nil) }
         if name.hasPrefix(PnpmToken.prefix) { return runPnpm(name) }
         guard rest.first == "git-credential", rest.count == 2, !rest[1].hasPrefix("-") else { return nil }
-        return GitCredentialRun(socket: nil).run(rest[1])
+        return GitCredentialVerb.run(rest[1], socket: nil)
     }
 
     /// The arguments without the program's name. If the name stands for a verb, they begin with that.
@@ -215,7 +215,7 @@ enum AdapterProgram {
     }
 
     private static func name(_ arguments: [String]) -> String? {
-        return arguments.first.map { path in path.split(separator: "/").last.map(String.init) ?? path }
+        arguments.first.map { path in path.split(separator: "/").last.map(String.init) ?? path }
     }
 
     private static func runPnpm(_ name: String) -> Int32 {
@@ -240,18 +240,13 @@ struct GitCredentialVerb: ParsableCommand {
 
     @OptionGroup var daemon: DaemonOptions
 
-    func run() throws { try ExitStatus.end(with: GitCredentialRun(socket: daemon.socket).run(action)) }
-}
-
-struct GitCredentialRun {
-    private let calls: AdapterCalls
-
-    init(socket: String?) { calls = AdapterCalls(socket: socket, tool: "git") }
+    func run() throws { try ExitStatus.end(with: GitCredentialVerb.run(action, socket: daemon.socket)) }
 
     /// The exit status. git takes what was printed whatever it is.
-    func run(_ word: String) -> Int32 {
+    static func run(_ word: String, socket: String?) -> Int32 {
         guard let action = GitCredential.Action(rawValue: word) else { return 0 }
         guard action != .capability else { return AdapterCalls.print(GitCredential.capabilities) }
+        let calls = AdapterCalls(socket: socket, tool: "git")
         return AdapterCalls.status { () throws(RingbackError) in
             let input = AdapterCalls.readInput(atMost: GitCredential.maxInput)
             guard input.count <= GitCredential.maxInput else {
@@ -259,14 +254,16 @@ struct GitCredentialRun {
             }
             let credential = try AdapterCalls.translated(try GitCredential(action, reading: input))
             guard let request = credential.request else { return 0 }
-            return try action == .erase ? calls.reject(request) : give(credential, request)
+            return try action == .erase ? calls.reject(request) : give(credential, request, calls)
         }
     }
 
-    private func give(_ credential: GitCredential, _ request: AdapterRequest) throws(RingbackError) -> Int32 {
+    private static func give(
+        _ credential: GitCredential, _ request: AdapterRequest, _ calls: AdapterCalls
+    ) throws(RingbackError) -> Int32 {
         let found: AdapterCredential
         do throws(RingbackError) {
-            found = try calls.lookup(request) { GitCredentialRun.isInteractive }
+            found = try calls.lookup(request) { isInteractive }
         } catch {
             // A server that is not ours: git asks its other helpers, or the user.
             guard error.kind != .notFound else { return 0 }

@@ -358,23 +358,19 @@ struct KeyringVerb: ParsableCommand {
     @Argument(parsing: .allUnrecognized, help: "The arguments of keyring.") var arguments: [String] = []
     @OptionGroup var daemon: DaemonOptions
 
-    func run() throws { try ExitStatus.end(with: KeyringRun(socket: daemon.socket).run(arguments)) }
-}
+    func run() throws { try ExitStatus.end(with: KeyringVerb.run(arguments, socket: daemon.socket)) }
 
-struct KeyringRun {
-    let socket: String?
-
-    func run(_ arguments: [String]) -> Int32 {
-        guard let asked = KeyringCommand(arguments) else { return KeyringRun.passOn(arguments) }
+    static func run(_ arguments: [String], socket: String?) -> Int32 {
+        guard let asked = KeyringCommand(arguments) else { return passOn(arguments) }
         let calls = AdapterCalls(socket: socket, tool: "keyring")
         return AdapterCalls.status { () throws(RingbackError) in
             do throws(RingbackError) {
-                return try calls.answer(asked.request, otherwise: { KeyringRun.passOn(arguments) }, asked.answer)
+                return try calls.answer(asked.request, otherwise: { passOn(arguments) }, asked.answer)
             } catch {
                 // pip asks for the host of a plain http index too. Another keyring may have a password for it.
                 guard error.kind == .policyDenied, asked.request.settings.withoutScheme else { throw error }
                 AdapterCalls.show(error)
-                return KeyringRun.passOn(arguments)
+                return passOn(arguments)
             }
         }
     }
@@ -385,9 +381,7 @@ struct KeyringRun {
     ///   status with which `keyring` ends if it finds nothing.
     private static func passOn(_ arguments: [String]) -> Int32 {
         let folders = SearchPath.own.folders.filter { $0.hasPrefix("/") }
-        let next = folders.map { "\($0)/keyring" }.first { path in
-            unsafe access(path, X_OK) == 0 && !Programs.isSelf(path)
-        }
+        let next = folders.map { "\($0)/keyring" }.first { unsafe access($0, X_OK) == 0 && !Programs.isSelf($0) }
         guard let next else {
             // pip and uv ask for many services, and show what is written to standard error.
             if !arguments.contains("get") {
@@ -412,10 +406,8 @@ struct OIDCTokenVerb: ParsableCommand {
     @Argument(parsing: .captureForPassthrough, help: "As of oidc-token: [OPTION]… ACCOUNT or ISSUER")
     var words: [String] = []
 
-    func run() throws { try ExitStatus.end(with: OIDCTokenRun.run(words)) }
-}
+    func run() throws { try ExitStatus.end(with: OIDCTokenVerb.run(words)) }
 
-enum OIDCTokenRun {
     /// The exit status: 0, 1, or 64 for a mistake in the arguments, as that program's.
     static func run(_ arguments: [String]) -> Int32 {
         let command: OIDCToken

@@ -25,11 +25,11 @@ struct OriginEntry {
     let rule: OriginRule
     let account: String
     let kind: TokenKind
-    let scope: String?
-    let headers: [String]
     let source: AccountSource
     let json: JSON
 
+    var scope: String? { json["scope"]?.string }
+    var headers: [String] { json.texts("headers") }
     /// The SHA-256 of the certificate authorities that are allowed beside the system's.
     var authorities: Set<String> { Set(json.texts("ca_sha256")) }
 
@@ -48,8 +48,6 @@ struct OriginEntry {
         rule = OriginRule(pattern, username: json["match_username"]?.string)
         self.account = account
         self.kind = kind
-        scope = json["scope"]?.string
-        headers = json.texts("headers")
         self.source = source
         self.json = json
     }

@@ -171,8 +171,10 @@ struct Open: DaemonVerb {
         do throws(RingbackError) {
             try Callback.deliver(url, calls, isJSON: json.isWanted, wantsNotice: true)
         } catch {
-            guard daemon.socket == nil, DaemonStart.helps(error) else { throw error }
-            try DaemonStart.start()
+            guard daemon.socket == nil, error.kind == .noDaemon, error.recovery != .fixConfiguration else {
+                throw error
+            }
+            try startDaemon()
             try Callback.deliver(url, calls, isJSON: json.isWanted, wantsNotice: true)
         }
     }
@@ -184,15 +186,11 @@ struct Open: DaemonVerb {
             clinux_forget_argument(Int32(index))
         }
     }
-}
 
-/// Starts a daemon that does not run, as a first connection to its socket would.
-enum DaemonStart {
-    static func helps(_ error: RingbackError) -> Bool { error.kind == .noDaemon && error.recovery != .fixConfiguration }
-
-    static func start() throws(RingbackError) {
+    /// As a first connection to the socket of a daemon that does not run would.
+    private func startDaemon() throws(RingbackError) {
         // systemd's own limit for a unit is longer. A user waits this long.
-        let answer = Tool.run(["systemctl", "--user", "start", "ringback.socket"], within: .seconds(10))
+        let answer = Tool.systemctl("start", "ringback.socket")
         guard answer?.status != 0 else { return }
         throw RingbackError(
             .noDaemon,

@@ -250,9 +250,7 @@ struct Logout: DaemonVerb, AccountNaming {
         // An account that is not loaded may hold a session. The daemon says whether it can be read.
         return try daemon.calls().accounts().filter { $0.state.hasSession || $0.state == .loading }.map(\.name)
     }
-}
 
-extension Logout {
     /// Shows or opens the provider's page that ends the user's session in the browser. The session has ended here,
     /// whatever happens to the page. Ringback does not wait for the browser to come back, and reads nothing of it.
     private func showPage(_ answer: JSON) {

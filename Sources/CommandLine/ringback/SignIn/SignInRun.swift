@@ -195,24 +195,21 @@ struct SignInRun {
             if !SecretInput.asksUser(credentialFD) { show() }
             return try entry.finish(flow, calls, until: bound)
         }
-        if browser == nil, let paste = paste(of: flow, calls, until: bound, onTick: show) { return try paste() }
+        let paste = pasteEntry(for: flow, calls, until: bound)
+        if browser == nil, let paste { return try paste.finish(flow, onTick: show) }
         show()
         guard let browser else { return try calls.wait(forFlow: flow.id, until: bound, onTick: show).0 }
-        return try BrowserWait(
-            calls: calls, flow: flow, end: bound, progress: progress, show: show,
-            showPage: { showPage(flow, takesPaste: $0) }, paste: paste(of: flow, calls, until: bound, onTick: show)
-        ).finish(browser)
+        return try wait(for: flow, in: browser, calls, paste, until: bound, progress, show)
     }
 
     /// Takes a pasted callback URL; nil if the flow awaits none, or the user cannot paste here.
-    private func paste(
-        of flow: Flow, _ calls: BrokerCalls, until end: ContinuousClock.Instant?, onTick: @escaping () -> Void
-    ) -> (() throws(RingbackError) -> Flow)? {
+    private func pasteEntry(
+        for flow: Flow, _ calls: BrokerCalls, until end: ContinuousClock.Instant?
+    ) -> PasteEntry? {
         guard flow.waitingFor == .callback, let interruption = calls.interruption, PasteEntry.isPossible else {
             return nil
         }
-        let entry = PasteEntry(calls: calls, input: SecretInput(interruption: interruption), end: end)
-        return { () throws(RingbackError) -> Flow in try entry.finish(flow, onTick: onTick) }
+        return PasteEntry(calls: calls, input: SecretInput(interruption: interruption), end: end)
     }
 
     /// Nil if no browser was started. It is never started with the page's own address, which every user of the machine
@@ -236,22 +233,12 @@ struct SignInRun {
     }
 
     private static let cancelHint = " (Ctrl-C cancels)"
-}
 
-/// The wait for a flow after a browser was started with its page. The user is told if the page does not open; then its
-/// address is shown.
-struct BrowserWait {
-    let calls: BrokerCalls
-    let flow: Flow
-    let end: ContinuousClock.Instant?
-    let progress: ProgressLine
-    let show: () -> Void
-    /// Shows the page's address; true if a callback URL can be pasted here.
-    let showPage: (Bool) -> Void
-    /// Reads a pasted callback URL, and waits for the flow's end; nil if nothing can be pasted here.
-    let paste: (() throws(RingbackError) -> Flow)?
-
-    func finish(_ browser: Int32) throws(RingbackError) -> Flow {
+    /// The wait after a browser was started. The user is told if the page does not open; then its address is shown.
+    private func wait(
+        for flow: Flow, in browser: Int32, _ calls: BrokerCalls, _ paste: PasteEntry?,
+        until end: ContinuousClock.Instant?, _ progress: ProgressLine, _ show: @escaping () -> Void
+    ) throws(RingbackError) -> Flow {
         var opener: Int32? = browser
         var hasFailed = false
         var isShown = false
@@ -259,7 +246,7 @@ struct BrowserWait {
         func showPageOnce(takesPaste: Bool) {
             guard !isShown else { return }
             isShown = true
-            showPage(takesPaste)
+            showPage(flow, takesPaste: takesPaste)
         }
         func tick() {
             // An opener that fails has shown nothing. An opener that succeeds, as most do at once, says nothing about
@@ -291,7 +278,7 @@ struct BrowserWait {
             if hasFailed, let paste {
                 progress.clear()
                 showPageOnce(takesPaste: true)
-                return try paste()
+                return try paste.finish(flow, onTick: show)
             }
             // If the opener failed, the address has been printed already, and that it was not opened is known.
             guard .now >= patient, let news = opening.news(in: later), !(isShown && news == .notOpened) else {

@@ -116,7 +116,7 @@ struct Failure {
     /// A socket that was named may be forwarded from another machine.
     private static var start: String {
         let start =
-            UserManager.isThere
+            Tool.systemctl("show", "--property=Version")?.status == 0
             ? "Start it: systemctl --user start ringback.service (or run ringbackd)" : "Start it: ringbackd &"
         guard SocketPlace.variable("RINGBACK_SOCK")?.isEmpty == false else { return start }
         return start + "; if RINGBACK_SOCK names a socket of another machine or of a container's host, connect it anew."

@@ -93,17 +93,6 @@ enum Programs {
     }
 }
 
-/// The user's systemd, asked through `systemctl --user`.
-enum UserManager {
-    static var isThere: Bool { saysYes(["show", "--property=Version"]) }
-
-    static func isActive(_ unit: String) -> Bool { saysYes(["is-active", "--quiet", unit]) }
-
-    private static func saysYes(_ words: [String]) -> Bool {
-        Tool.run(["systemctl", "--user", "--no-pager"] + words)?.status == 0
-    }
-}
-
 final class Pipe {
     let readEnd: Int32
     private(set) var writeEnd: Int32
@@ -241,6 +230,9 @@ enum Tool {
         guard let name = arguments.first, isInstalled(name) else { return nil }
         return try? Programs.run(arguments, within: bound, limit: 1 << 20, errors: errors, input: input)
     }
+
+    /// The user's systemd.
+    static func systemctl(_ words: String...) -> Programs.Answer? { run(["systemctl", "--user"] + words) }
 
     static func isInstalled(_ name: String) -> Bool { SearchPath.own.place(of: name) != nil }
 }
