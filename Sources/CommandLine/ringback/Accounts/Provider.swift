@@ -188,9 +188,6 @@ struct ProviderCheck {
         checks?.array?.contains { $0.object?.cause == .registrationOffered } ?? false
     }
 
-    /// Longer than the daemon's own bounds on what it asks the provider.
-    private static let timeout: Duration = .seconds(45)
-
     static func run(
         _ name: String, _ description: AccountDescription, _ calls: BrokerCalls, isClientOnly: Bool = false
     ) throws(RingbackError) -> ProviderCheck {
@@ -206,7 +203,9 @@ struct ProviderCheck {
         let body: JSONObject = [
             "account": name, "configuration": description.text(for: name), "client_only": isClientOnly ? true : nil,
         ]
-        let found = try ignoring(.noDaemon, call: calls.call(.diagnoseAccount, body: .object(body), timeout: timeout))
+        // Longer than the daemon's own bounds on what it asks the provider.
+        let found = try ignoring(
+            .noDaemon, call: calls.call(.diagnoseAccount, body: .object(body), timeout: .seconds(45)))
         guard let answer = found else {
             Output.note(
                 "No daemon answers, so the provider was not asked. To ask it when the daemon runs: "

@@ -47,9 +47,6 @@ struct DoctorExamination {
         managerPath = lines.first { $0.hasPrefix("PATH=") }.map { SearchPath(String($0.dropFirst("PATH=".utf8.count))) }
     }
 
-    /// Longer than the daemon's own limits for its requests to providers.
-    private static let diagnosticsTimeout: Duration = .seconds(30)
-
     mutating func run() throws(RingbackError) {
         lookAtSocket()
         if let grant { return try lookThrough(grant) }
@@ -140,8 +137,8 @@ struct DoctorExamination {
     private mutating func askDaemon() -> JSON? {
         guard let calls else { return nil }
         do throws(RingbackError) {
-            let answer = try calls.call(
-                .getDiagnostics, query: [("account", account)], timeout: DoctorExamination.diagnosticsTimeout)
+            // Longer than the daemon's own limits for its requests to providers.
+            let answer = try calls.call(.getDiagnostics, query: [("account", account)], timeout: .seconds(30))
             for place in answer["places"]?.object?.members ?? [] {
                 report.add("place", .ok, "\(place.name): \(place.value.string ?? "")")
             }
@@ -221,24 +218,6 @@ struct DoctorExamination {
     }
 }
 
-extension DoctorReport {
-    /// This program needs nothing of the system but its kernel; the daemon needs OpenSSL 3 and the C library, and where they
-    /// are missing or too old, the loader ends it before its first line.
-    mutating func lookAtDaemonProgram() {
-        let program = Programs.path("ringbackd")
-        guard let answer = Tool.run([program, "--version"], errors: .joined), answer.status != 0 else { return }
-        let said = answer.text.split(separator: "\n").last.map { String($0) } ?? "exit status \(answer.status)"
-        if said.contains("libcrypto.so.3") {
-            let message = "ringbackd cannot start: this system has no usable OpenSSL 3 (\(said))."
-            add("program", .wrong, message, command: "sudo apt install libssl3")
-        } else if said.contains("GLIBC_") {
-            add("program", .wrong, "ringbackd cannot start: it needs glibc 2.36 or newer (\(said)).")
-        } else {
-            add("program", .wrong, "ringbackd cannot start: \(said).")
-        }
-    }
-}
-
 struct DoctorReport {
     enum Level: String {
         case ok, warning, wrong
@@ -262,6 +241,19 @@ struct DoctorReport {
 
     mutating func add(_ check: String, _ level: Level, _ message: String, command: ShownCommand? = nil) {
         add(Line(check: check, level: level, message: message, command: command))
+    }
+
+    /// This program needs nothing of the system but its kernel; the daemon needs OpenSSL 3 and the C library, and where they
+    /// are missing or too old, the loader ends it before its first line.
+    mutating func lookAtDaemonProgram() {
+        let answer = Tool.run([Programs.path("ringbackd"), "--version"], errors: .joined)
+        guard let answer, answer.status != 0 else { return }
+        let said = answer.text.split(separator: "\n").last.map { String($0) } ?? "exit status \(answer.status)"
+        let lacksOpenSSL = said.contains("libcrypto.so.3")
+        let lacksLibrary = said.contains("GLIBC_") ? "it needs glibc 2.36 or newer (\(said))" : said
+        let reason = lacksOpenSSL ? "this system has no usable OpenSSL 3 (\(said))" : lacksLibrary
+        let command: ShownCommand? = lacksOpenSSL ? "sudo apt install libssl3" : nil
+        add("program", .wrong, "ringbackd cannot start: \(reason).", command: command)
     }
 
     /// A check that passed is replaced by what was found later.

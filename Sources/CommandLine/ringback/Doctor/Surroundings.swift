@@ -275,7 +275,10 @@ struct SchemeTrips {
 
     private func wait(for trip: Trip, _ calls: BrokerCalls) -> DoctorReport.Line {
         func lost(_ message: String) -> DoctorReport.Line {
-            .init(trip.scheme, .wrong, message, SchemeTrips.command(trip.scheme))
+            let desktops = (SocketPlace.variable("XDG_CURRENT_DESKTOP") ?? "").split(separator: ":")
+            let register = ShownCommand("ringback scheme register \(trip.scheme.name)")
+            return .init(
+                trip.scheme, .wrong, message, desktops.contains("KDE") ? "sudo apt install kde-cli-tools" : register)
         }
         var status: Int32?
         var end = trip.end
@@ -313,11 +316,5 @@ struct SchemeTrips {
         return .init(
             scheme, .warning, "A link that the desktop opened came back through another program: \(executable)",
             ShownCommand("ringback scheme register \(scheme.name)"))
-    }
-
-    private static func command(_ scheme: URLScheme) -> ShownCommand {
-        let desktops = (SocketPlace.variable("XDG_CURRENT_DESKTOP") ?? "").split(separator: ":")
-        return desktops.contains("KDE")
-            ? "sudo apt install kde-cli-tools" : ShownCommand("ringback scheme register \(scheme.name)")
     }
 }

@@ -261,8 +261,6 @@ final class RelayPlace {
     /// On an exposed socket the daemon starts the relay, on its own machine.
     private let isExposed: Bool
 
-    private static let startBound = Duration.seconds(5)
-
     init(daemon: String, isExposed: Bool = false) throws(RingbackError) {
         self.isExposed = isExposed
         // The relay has another working directory.
@@ -274,7 +272,7 @@ final class RelayPlace {
     }
 
     func connect() throws(RingbackError) -> SocketConnection {
-        let end = ContinuousClock.now + RelayPlace.startBound
+        let end = ContinuousClock.now + .seconds(5)
         var isStarted = false
         while true {
             do throws(RingbackError) {

@@ -20,9 +20,6 @@ struct AdapterCalls {
     let socket: String?
     let tool: String
 
-    /// The longest wait for a sign-in, in seconds.
-    static let signInWait = 120
-
     /// - Parameter mayWait: says whether a user can be expected to sign in now. Then the call waits for that, two minutes at
     ///   most.
     func lookup(_ request: AdapterRequest, mayWait: () -> Bool) throws(RingbackError) -> AdapterCredential {
@@ -45,7 +42,7 @@ struct AdapterCalls {
     func session(_ request: SessionRequest, mayWait: () -> Bool) throws(RingbackError) -> AdapterCredential {
         try waiting(mayWait) { isWaiting throws(RingbackError) in
             var request = request
-            if isWaiting { (request.waitsForSignIn, request.timeout) = (true, AdapterCalls.signInWait) }
+            if isWaiting { (request.waitsForSignIn, request.timeout) = (true, 120) }
             let answer = try calls().session(request)
             let member = (request.kind ?? .accessToken).rawValue
             guard let token = answer[member]?.string, !token.isEmpty else {
@@ -117,10 +114,7 @@ struct AdapterCalls {
         }
         return input
     }
-}
 
-/// For tools that read an answer from standard output and a reason from standard error.
-extension AdapterCalls {
     /// The credential for a place; nil if no origin is configured for it. Waits for a sign-in only on a terminal.
     func credential(_ request: AdapterRequest) throws(RingbackError) -> AdapterCredential? {
         try ignoring(.notFound, call: lookup(request) { Console.Stream.errors.isTerminal })

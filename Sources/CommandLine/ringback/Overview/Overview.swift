@@ -140,12 +140,7 @@ struct Overview {
     }
 
     private func lines(of line: DoctorReport.Line, _ columns: Int) -> [String] {
-        let mark: Mark =
-            switch line.level {
-            case .ok: .good
-            case .warning: .warning
-            case .wrong: .bad
-            }
+        let mark: Mark = line.level == .ok ? .good : line.level == .warning ? .warning : .bad
         let label = ["socket": "daemon", "scheme": "links"][line.check] ?? line.check
         let subject = line.subject.map { "\($0.name): " } ?? ""
         return OverviewText.check(mark, label, subject + line.message, columns)

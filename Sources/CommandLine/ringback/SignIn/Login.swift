@@ -81,11 +81,9 @@ struct Login: DaemonVerb, AccountNaming {
         else { return false }
         // Nothing can renew a session with a notice. Shortly before its end callers get no token of it any more.
         guard document["notice"] != nil, let end = document["expires_at"]?.integer else { return true }
-        return end - TimeText.now() >= Login.leftOver
+        // Seconds for which a token has to be valid for a caller that does not say.
+        return end - TimeText.now() >= 60
     }
-
-    /// For how long, in seconds, a token has to be valid for a caller that does not say.
-    private static let leftOver = 60
 
     private func showHeld(_ name: String, _ document: JSON) {
         guard !json.isWanted else {

@@ -73,11 +73,6 @@ enum SignInAdvice {
             + "\(shown: "ringback login \(name) --replace")"
     }
 
-    /// True if the provider gives no device codes to this client, for whatever reason. Other methods may be possible.
-    static func refusesDevice(_ error: RingbackError) -> Bool {
-        [.methodUnsupported, .providerError, .invalidProviderResponse].contains(error.kind)
-    }
-
     static func deviceRefused(_ error: RingbackError) -> String {
         let code = error.providerCode.map { " (\(Sanitizer.line($0)))" } ?? ""
         let why = error.kind == .methodUnsupported ? "offers no codes" : "gives no codes\(code)"

@@ -117,13 +117,7 @@ struct SignInOptions: ParsableArguments {
         ]
         return values.filter(\.1).map(\.0)
     }
-}
 
-enum JSONInput {
-    static func object(_ text: String) -> JSONObject? { (try? JSON(parsing: Array(text.utf8)))?.object }
-}
-
-extension SignInOptions {
     /// The request's body. Secrets are read now, each from the place that was named for it.
     func fields(_ input: SecretInput) throws(RingbackError) -> JSONObject {
         var fields: JSONObject = [
@@ -177,6 +171,10 @@ extension SignInOptions {
         }
         fields["access_token"] = try input.readNamed("access token", from: accessToken)?.jsonValue
     }
+}
+
+enum JSONInput {
+    static func object(_ text: String) -> JSONObject? { (try? JSON(parsing: Array(text.utf8)))?.object }
 }
 
 /// The methods of signing in. All but the first two are Supabase's.

@@ -118,7 +118,8 @@ struct SignInRun {
         } catch {
             // The provider offers no device codes, or not to this client. The page can still be shown, and its callback
             // URL pasted. No browser is opened, since there is no display.
-            guard SignInAdvice.refusesDevice(error) else { throw error }
+            let refusals: [RingbackError.Kind] = [.methodUnsupported, .providerError, .invalidProviderResponse]
+            guard refusals.contains(error.kind) else { throw error }
             return Beginning(
                 started: try begin(fields, calls), opensBrowser: false, reason: SignInAdvice.deviceRefused(error))
         }

@@ -226,9 +226,6 @@ struct PasskeyEntry {
     let input: SecretInput
     let descriptor: Int32?
 
-    /// The socket's own limit for a request, in bytes.
-    private static let maxLength = 60_000
-
     static func isAwaited(by flow: Flow) -> Bool { flow.waitingFor == .passkey }
 
     func finish(_ flow: Flow, _ calls: BrokerCalls, until end: ContinuousClock.Instant?) throws(RingbackError) -> Flow {
@@ -273,7 +270,8 @@ struct PasskeyEntry {
             } else if let object = JSONInput.object(text) {
                 return object
             }
-            guard text.utf8.count <= PasskeyEntry.maxLength else { throw PasskeyEntry.malformed }
+            // The socket's own limit for a request, in bytes.
+            guard text.utf8.count <= 60_000 else { throw PasskeyEntry.malformed }
         }
     }
 

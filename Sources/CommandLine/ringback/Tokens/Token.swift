@@ -251,12 +251,11 @@ struct PrintedToken {
     /// The token, of bytes from 0x21 to 0x7E.
     var token: String {
         get throws(RingbackError) {
-            let token: String?
-            let member: String
-            switch source {
-            case .session(let answer, let name): (token, member) = (answer[name]?.string, name)
-            case .origin(let credential, _): (token, member) = (credential.secret, "secret")
-            }
+            let (token, member): (String?, String) =
+                switch source {
+                case .session(let answer, let name): (answer[name]?.string, name)
+                case .origin(let credential, _): (credential.secret, "secret")
+                }
             guard let token, !token.isEmpty else {
                 throw RingbackError(.badResponse, "The daemon's response has no “\(member)”.")
             }

@@ -203,8 +203,6 @@ struct VaultJoin: DaemonVerb {
     @Flag(help: "Do not wait for the key.") var noWait = false
     @OptionGroup var options: CallOptions
 
-    private static let interval: Duration = .seconds(1)
-
     func run() throws {
         let interruption = try Signals.interruption()
         let calls = try daemon.calls(interruption)
@@ -213,7 +211,7 @@ struct VaultJoin: DaemonVerb {
         if json.isWanted { Output.json(answer) } else { show(answer, code) }
         guard code != nil, !noWait else { return }
         while try calls.call(.getStatus)["vault"]?["locked"]?.bool == true {
-            guard !interruption.wait(atMost: VaultJoin.interval) else {
+            guard !interruption.wait(atMost: .seconds(1)) else {
                 throw RingbackError(.cancelled, "This host has not been given the key yet.")
             }
         }
