@@ -1,4 +1,3 @@
-import RingbackAPI
 import RingbackBase
 import RingbackClient
 import Terminal

@@ -1,5 +1,4 @@
 import Glibc
-import RingbackAPI
 import RingbackBase
 import RingbackClient
 import Terminal

@@ -1,7 +1,6 @@
 import ArgumentParser
 import RingbackBase
 import RingbackClient
-import Terminal
 
 /// What `login` can say about a sign-in. The daemon checks addresses and passwords.
 struct SignInOptions: ParsableArguments {
