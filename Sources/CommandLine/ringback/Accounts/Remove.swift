@@ -345,11 +345,6 @@ struct SealedSession {
         status.list("sealed_sessions").map(SealedSession.init(reading:))
     }
 
-    static func command(_ account: String, isConfigured: Bool) -> ShownCommand {
-        isConfigured
-            ? ShownCommand("ringback logout \(account) --sealed") : ShownCommand("ringback account remove \(account)")
-    }
-
     /// Removes an account's sessions and prints the result for each. Throws if a provider could not be reached.
     static func remove(of account: String, revokes: Bool, _ calls: BrokerCalls, asJSON: Bool) throws(RingbackError) {
         let answer = try calls.call(

@@ -104,12 +104,10 @@ final class AgentSetup {
         }
         daemon = pid
         let calls = BrokerCalls(socket: socket, application: "ringback agent", interruption: nil)
-        switch try calls.start(of: pid, isStopped: { command.isStopped(within: .milliseconds(10)) }) {
-        case .responds: return nil
-        case .ended(let status):
-            daemon = nil
-            return status
-        }
+        let (answer, status) = try calls.start(of: pid) { command.isStopped(within: .milliseconds(10)) }
+        if answer != nil { return nil }
+        daemon = nil
+        return status
     }
 
     /// Prints a note if the child is the daemon, which was not asked to end.
@@ -127,20 +125,18 @@ final class AgentSetup {
 }
 
 extension BrokerCalls {
-    enum Start {
-        case responds(JSON)
-        case ended(Int32)
-    }
-
-    func start(of pid: Int32, isStopped: () -> Bool) throws(RingbackError) -> Start {
+    /// Waits for a daemon's first response; `answer` is nil if it has ended, with a status.
+    func start(
+        of pid: Int32, isStopped: () -> Bool
+    ) throws(RingbackError) -> (answer: JSON?, status: Int32) {
         let end = ContinuousClock.now + .seconds(20)
         while true {
             do throws(RingbackError) {
-                return .responds(try call(.getStatus, timeout: .seconds(5)))
+                return (try call(.getStatus, timeout: .seconds(5)), 0)
             } catch {
                 guard error.kind == .noDaemon, ContinuousClock.now < end else { throw error }
             }
-            if let status = Subprocess.endedStatus(pid) { return .ended(status) }
+            if let status = Subprocess.endedStatus(pid) { return (nil, status) }
             if isStopped() { throw RingbackError(.cancelled, "Interrupted.") }
         }
     }

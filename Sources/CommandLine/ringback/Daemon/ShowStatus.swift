@@ -64,10 +64,12 @@ struct ShowStatus: DaemonVerb {
         let configured = Set(documents.compactMap { $0["name"]?.string })
         let stale = documents.filter { $0.isTrue("stale") }.compactMap { $0["name"]?.string }
         for session in SealedSession.all(in: answer) {
-            let command = SealedSession.command(session.account, isConfigured: configured.contains(session.account))
+            let name = session.account
+            let command: ShownCommand =
+                configured.contains(name) ? "ringback logout \(name) --sealed" : "ringback account remove \(name)"
             Output.field(
                 "Sealed",
-                "\(session.account): \(session.text), of no configured account. To remove it: \(shown: command)")
+                "\(name): \(session.text), of no configured account. To remove it: \(shown: command)")
         }
         if !stale.isEmpty { Output.field("Stale", "\(stale.joined(separator: ", ")) (the provider cannot be reached)") }
         guard status.pendingRevocations > 0 else { return }

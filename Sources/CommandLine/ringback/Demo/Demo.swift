@@ -307,12 +307,10 @@ final class DemoSetup {
         try Files.put(Array((configuration + vault).utf8), at: file, mode: 0o600)
         let pid = try start(
             "ringbackd", ["--config", file, "--socket", socket, "--state", directory + "/state"], output: nil)
-        switch try calls.start(of: pid, isStopped: { interruption.wait(atMost: .milliseconds(20)) }) {
-        case .responds(let answer): return try DaemonStatus(reading: answer)
-        case .ended(let status):
-            children.removeLast()
-            throw DemoSetup.failure("ringbackd ended with status \(status) before it responded.")
-        }
+        let (answer, status) = try calls.start(of: pid) { interruption.wait(atMost: .milliseconds(20)) }
+        if let answer { return try DaemonStatus(reading: answer) }
+        children.removeLast()
+        throw DemoSetup.failure("ringbackd ended with status \(status) before it responded.")
     }
 
     var calls: BrokerCalls { BrokerCalls(socket: socket, application: "ringback demo", interruption: interruption) }

@@ -169,13 +169,11 @@ struct KubectlSetup: ToolSetup {
                 throw KubectlSetup.cannotWrite(name, plugin)
             }
             // Of a user that is there, kubectl replaces the command and all of its arguments.
-            plan.steps.append(
-                .command(
-                    [
-                        "kubectl", "config", "set-credentials", name,
-                        "--exec-api-version=client.authentication.k8s.io/v1", "--exec-command=\(program)",
-                        "--exec-interactive-mode=IfAvailable", "--exec-provide-cluster-info",
-                    ] + plugin.dropFirst().map { "--exec-arg=\($0)" }))
+            let words = [
+                "kubectl", "config", "set-credentials", name, "--exec-api-version=client.authentication.k8s.io/v1",
+                "--exec-command=\(program)", "--exec-interactive-mode=IfAvailable", "--exec-provide-cluster-info",
+            ]
+            plan.steps.append(.command(words + plugin.dropFirst().map { "--exec-arg=\($0)" }))
         }
         if account == nil { plan.steps += try KubectlSetup.authorities(of: origins) }
         var contexts = configuration.contexts(for: origins.map(\.rule.pattern)).filter { $0.user != name }

@@ -18,39 +18,28 @@ enum SignInGuide {
     private static func notes(on flow: Flow, _ takesPaste: Bool) -> [String] {
         guard flow.waitingFor == .callback, let redirectURI = flow.redirectURI else { return [] }
         let scheme = Sanitizer.line(String(redirectURI.prefix { $0 != ":" }), limit: 100)
+        var notes: [String] = []
+        let way: String
         switch scheme {
         case "http":
-            let forwarding = SSHForwarding.line(for: redirectURI).map { line in
-                """
-                The callback goes to this machine. For a browser on another machine, first run there:
-                  \(shown: line)
-                """
-            }
-            let way =
+            let intro = "The callback goes to this machine. For a browser on another machine, first run there:"
+            if let line = SSHForwarding.line(for: redirectURI) { notes.append("\(intro)\n  \(shown: line)") }
+            way =
                 "Is the browser on another machine? It ends at a page that does not load. That page's address is the "
                 + "callback URL."
-            return [forwarding, handOver(way, takesPaste)].compactMap { $0 }
         case "https":
             let place = Sanitizer.line(redirectURI, limit: 400)
-            return [
-                handOver(
-                    "The sign-in ends at a page whose address begins with \(place): it is the callback URL.", takesPaste
-                )
-            ]
+            way = "The sign-in ends at a page whose address begins with \(place): it is the callback URL."
         default:
-            return [
+            notes.append(
                 "A browser on this machine delivers the callback itself, if the desktop knows \(scheme): "
-                    + "links (\(shown: "ringback scheme register \(scheme)")).",
-                handOver(
-                    "A browser on another machine cannot open that link, which is the callback URL. Firefox shows it in "
-                        + "the address line, Chromium in the console of its developer tools (F12).", takesPaste),
-            ]
+                    + "links (\(shown: "ringback scheme register \(scheme)")).")
+            way =
+                "A browser on another machine cannot open that link, which is the callback URL. Firefox shows it in "
+                + "the address line, Chromium in the console of its developer tools (F12)."
         }
-    }
-
-    /// Where the callback URL is pasted, a question for it follows.
-    private static func handOver(_ way: String, _ takesPaste: Bool) -> String {
-        takesPaste ? way : "\(way) Pass it to: ringback complete"
+        // Where the callback URL is pasted, a question for it follows.
+        return notes + [takesPaste ? way : "\(way) Pass it to: ringback complete"]
     }
 }
 

@@ -29,14 +29,13 @@ enum Files {
 
     static func folder(of path: String) -> String { String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]) }
 
-    static func isRegular(_ path: String) -> Bool {
-        var status = stat()
-        return unsafe lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
-    }
+    static func exists(_ path: String) -> Bool { kind(of: path) != nil }
 
-    static func exists(_ path: String) -> Bool {
+    static func isRegular(_ path: String) -> Bool { kind(of: path) == S_IFREG }
+
+    private static func kind(of path: String) -> mode_t? {
         var status = stat()
-        return unsafe lstat(path, &status) == 0
+        return unsafe lstat(path, &status) == 0 ? status.st_mode & S_IFMT : nil
     }
 
     static func target(of path: String) -> String? {

@@ -123,13 +123,11 @@ struct SecretInput {
     /// One line; nil at the end, or when `other` became readable first.
     func line(_ question: String, from descriptor: Int32?, orEndedBy other: Int32 = -1) throws(RingbackError) -> String?
     {
-        let line: String?
-        if SecretInput.asksUser(descriptor) {
-            line = Prompt.readHidden(
+        let line =
+            try SecretInput.asksUser(descriptor)
+            ? Prompt.readHidden(
                 question, limit: SecretInput.maxLength, interruption: interruption.descriptor, orEndedBy: other)
-        } else {
-            line = try readLine(of: descriptor ?? 0, other)
-        }
+            : readLine(of: descriptor ?? 0, other)
         // After an interruption nothing may be sent.
         if interruption.isInterrupted { throw RingbackError(.cancelled, "Interrupted. Nothing was sent.") }
         return line
