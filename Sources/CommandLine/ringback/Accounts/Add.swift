@@ -113,10 +113,14 @@ struct AccountAdd: DaemonVerb, AccountNaming {
         var added = Added(report: report, registered: registered)
         // A provider that has just registered the client was contacted already.
         if !offline, registered == nil {
-            let found = try ProviderCheck.run(name, description, daemon.calls())
+            let calls = try daemon.calls()
+            let found = try ProviderCheck.run(name, description, calls)
+            if let error = found.error { throw error }
             added.provider = found.checks
-            if found.checks != nil, description.hasSecret {
-                _ = try ProviderCheck.run(name, description, daemon.calls(), isClientOnly: true)
+            if found.checks != nil, description.hasSecret,
+                let error = try ProviderCheck.run(name, description, calls, isClientOnly: true).error
+            {
+                throw error
             }
             description.leaveOutOfflineAccess(found)
             description.leaveOutSignIn(found)

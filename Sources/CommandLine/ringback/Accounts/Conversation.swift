@@ -126,7 +126,7 @@ struct AccountConversation {
             Output.note("Asking the provider …")
             do throws(RingbackError) {
                 let draft = draft(choice)
-                let found = try ProviderCheck.look(add.name, draft, calls)
+                let found = try ProviderCheck.run(add.name, draft, calls)
                 description.leaveOutOfflineAccess(found)
                 guard found.checks != nil else {
                     add.offline = true
@@ -232,7 +232,7 @@ struct AccountConversation {
             do throws(RingbackError) {
                 _ = try check(description)
                 guard !add.offline, let name = add.account, description.text(for: name) != asked else { return }
-                let found = try ProviderCheck.look(name, description, calls, isClientOnly: asked != nil)
+                let found = try ProviderCheck.run(name, description, calls, isClientOnly: asked != nil)
                 guard let error = found.error else { return }
                 isRefused = found.refusesClient
                 throw error

@@ -188,16 +188,8 @@ struct ProviderCheck {
         checks?.array?.contains { $0.object?.cause == .registrationOffered } ?? false
     }
 
+    /// What is wrong with the account is in the result.
     static func run(
-        _ name: String, _ description: AccountDescription, _ calls: BrokerCalls, isClientOnly: Bool = false
-    ) throws(RingbackError) -> ProviderCheck {
-        let found = try look(name, description, calls, isClientOnly: isClientOnly)
-        if let error = found.error { throw error }
-        return found
-    }
-
-    /// As ``run(_:_:_:isClientOnly:)``, but what is wrong with the account is in the result.
-    static func look(
         _ name: String, _ description: AccountDescription, _ calls: BrokerCalls, isClientOnly: Bool = false
     ) throws(RingbackError) -> ProviderCheck {
         let body: JSONObject = [

@@ -198,7 +198,7 @@ struct ClientMetadata: ParsableCommand {
         return [
             "client_id": .string(url), "client_name": "Ringback", "application_type": "native",
             // RFC 8252 section 7.3: any port of a loopback redirect URI is accepted.
-            "redirect_uris": .texts(uris), "grant_types": ["authorization_code", "refresh_token"],
+            "redirect_uris": .array(uris.map { .string($0) }), "grant_types": ["authorization_code", "refresh_token"],
             "response_types": ["code"], "token_endpoint_auth_method": "none",
         ]
     }

@@ -57,11 +57,17 @@ struct AccountRemove: DaemonVerb, AccountNaming {
             try confirm("\(what) (\(file.path))?")
         }
         let isOwed = keepSession ? false : try signOut(calls)
-        let sockets = try holdings.revokeSockets(needsDaemon: !keepSession)
+        let sockets = try holdings.sockets(needsDaemon: !keepSession)
+        // They would serve the next session of an account of this name. One that is not found has ended meanwhile.
+        for socket in sockets { _ = try ignoring(.notFound, call: calls.call(.revokeExposedSocket, [socket])) }
         let registration = keepSession || keepRegistration ? nil : try holdings.deleteRegistration()
         try file.remove()
         try calls.reloadIfRunning()
-        if isOwed { try holdings.forgetSignOut() }
+        if isOwed {
+            // Without the account, the provider can no longer be told of the sign-out.
+            let query: [(String, String?)] = [("skip_revocation", "true")]
+            _ = try ignoring(.notFound, call: calls.call(.removeSealedSessions, [name], query: query))
+        }
         guard !json.isWanted else {
             return Output.object([
                 "account": name, "file": file.path, "signed_out": !keepSession, "exposed_sockets": sockets,
@@ -193,27 +199,13 @@ struct AccountHoldings {
             : "Its client \(client) stays registered at \(issuer), which gave no token to delete it with."
     }
 
-    /// The restricted sockets that `ringback expose` made for the account would serve the next session of an account of
-    /// this name. Returns the names of those that it revoked.
-    func revokeSockets(needsDaemon: Bool) throws(RingbackError) -> [String] {
-        let sockets = try sockets(needsDaemon: needsDaemon)
-        // One that is not found has ended meanwhile.
-        for socket in sockets { _ = try ignoring(.notFound, call: calls.call(.revokeExposedSocket, [socket])) }
-        return sockets
-    }
-
+    /// The restricted sockets that `ringback expose` made for the account.
     func sockets(needsDaemon: Bool) throws(RingbackError) -> [String] {
         let answer = try ignoring(.notFound, needsDaemon ? .notFound : .noDaemon, call: calls.call(.listExposedSockets))
-        var names: [String] = []
-        for list in ["exposed_sockets", "closed"] {
-            for entry in answer?.list(list) ?? [] {
-                guard entry["source"] == "api", let socket = entry["name"]?.string, !names.contains(socket),
-                    entry.list("accounts").contains(.string(name))
-                else { continue }
-                names.append(socket)
-            }
-        }
-        return names
+        let own = ["exposed_sockets", "closed"].flatMap { answer?.list($0) ?? [] }
+            .filter { $0["source"] == "api" && $0.list("accounts").contains(.string(name)) }
+        var seen: Set<String> = []
+        return own.compactMap { $0["name"]?.string }.filter { seen.insert($0).inserted }
     }
 
     /// Deletes the client that `ringback account add --register` registered, at the provider (RFC 7592) and in the vault.
@@ -244,12 +236,6 @@ struct AccountHoldings {
             return "Its client \(Sanitizer.line(clientID, limit: 1_100)) stays registered: "
                 + Sanitizer.line(error.detail, limit: 400)
         }
-    }
-
-    /// Without the account, the provider can no longer be told of the sign-out.
-    func forgetSignOut() throws(RingbackError) {
-        _ = try ignoring(
-            .notFound, call: calls.call(.removeSealedSessions, [name], query: [("skip_revocation", "true")]))
     }
 }
 

@@ -41,17 +41,13 @@ struct Agent: ParsableCommand {
         let child = ChildCommand()
         let setup = try AgentSetup()
         defer { setup.end() }
-        if let ended = try setup.start(daemonOptions, child) {
+        let options = ["--log-level", logLevel] + (config.map { ["--config", $0] } ?? [])
+        if let ended = try setup.start(options + credentials.flatMap { ["--credential-fd", $0] }, child) {
             // The daemon has printed why.
             Output.note("ringback: the agent's daemon did not start (status \(ended)).")
             throw ExitCode(ended)
         }
         try ExitStatus.end(with: run(child, in: setup))
-    }
-
-    private var daemonOptions: [String] {
-        ["--log-level", logLevel] + (config.map { ["--config", $0] } ?? [])
-            + credentials.flatMap { ["--credential-fd", $0] }
     }
 
     private func run(_ child: ChildCommand, in setup: AgentSetup) -> Int32 {

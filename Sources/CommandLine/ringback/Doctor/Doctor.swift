@@ -122,16 +122,13 @@ struct DoctorExamination {
                 report.lookAtDaemonProgram()
             case .foreignServer: report.add("socket", .wrong, error.detail, command: "ls -l \(path)")
             default:
+                let restart = ShownCommand("systemctl --user restart \(DoctorExamination.service)")
                 report.add(
                     "socket", .wrong, "The daemon at \(path) does not respond correctly: \(error.detail)",
-                    command: restart)
+                    command: grant == nil && hasManager ? restart : nil)
                 report.lookAtDaemonProgram()
             }
         }
-    }
-
-    private var restart: ShownCommand? {
-        grant == nil && hasManager ? ShownCommand("systemctl --user restart \(DoctorExamination.service)") : nil
     }
 
     private mutating func askDaemon() -> JSON? {

@@ -45,8 +45,7 @@ struct DockerCredentialVerb: ParsableCommand {
                 // docker shows a helper's output only after it ends, so the user would not see a pending sign-in.
                 found = try AdapterCalls(socket: daemon.socket, tool: "docker").lookup(credential.request) { false }
             } catch {
-                guard error.kind != .notFound else { return fail(DockerCredential.notFound) }
-                return fail(AdapterCalls.text(error))
+                return fail(error.kind == .notFound ? DockerCredential.notFound : AdapterCalls.text(error))
             }
             return AdapterCalls.print(try credential.answer(found))
         } catch {

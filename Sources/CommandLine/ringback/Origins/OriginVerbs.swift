@@ -263,11 +263,8 @@ struct OriginRemove: DaemonVerb {
         }
         let others = entries.map(\.rule).filter { $0 != entry.rule }
         try file.replace(with: lines.text) { OriginEntry.all(in: $0).map(\.rule) == others }
-        if json.isWanted {
-            Output.json(entry.json)
-        } else {
-            Output.line("Removed from \(Sanitizer.line(file.path, limit: 600)): \(pattern.text)")
-        }
+        json.print(
+            entry.json, or: "Removed from \(Sanitizer.line(file.path, limit: 600)): \(pattern.text)")
         try daemon.calls().reloadIfRunning()
     }
 

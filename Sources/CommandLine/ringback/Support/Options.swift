@@ -179,11 +179,7 @@ extension JSON {
 
     func isTrue(_ member: String) -> Bool { self[member]?.bool == true }
 
-    func shown(_ member: String, limit: Int = 4_000) -> String {
-        Sanitizer.line(self[member]?.string ?? "", limit: limit)
-    }
-
-    static func texts(_ texts: [String]) -> JSON { .array(texts.map { .string($0) }) }
+    func shown(_ member: String, limit: Int = 4_000) -> String { Sanitizer.line(text(member), limit: limit) }
 }
 
 extension JSONOption {

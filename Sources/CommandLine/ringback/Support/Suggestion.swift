@@ -31,15 +31,13 @@ struct Suggestion {
                 return nil
             } else {
                 let rest = Array(arguments.dropFirst(typed.count))
-                return Suggestion(typed: typed, command: meant(typed, rest, children))
+                return Suggestion(typed: typed, command: meant(typed, rest, children.map { $0._commandName }))
             }
         }
         return nil
     }
 
-    private static func meant(_ typed: [String], _ rest: [String], _ children: [any ParsableCommand.Type])
-        -> ShownCommand?
-    {
+    private static func meant(_ typed: [String], _ rest: [String], _ names: [String]) -> ShownCommand? {
         let words = typed.map { $0.lowercased() }
         let last = words.last ?? ""
         // `auth login`, as some programs have it: the verb follows its group.
@@ -56,7 +54,6 @@ struct Suggestion {
         }
         // With two letters changed, a word of four letters is another word.
         let most = last.utf8.count > 4 ? nil : 1
-        let names = children.map { $0._commandName }
         if last.utf8.count > 2, let name = NearestWord.find(for: last, among: names, changing: most) {
             return line(typed.dropLast() + [name] + rest)
         }
