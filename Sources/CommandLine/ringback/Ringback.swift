@@ -50,7 +50,8 @@ struct Ringback: ParsableCommand {
                 ]),
             CommandGroup(name: "Links of apps", subcommands: [SchemeVerbs.self, Links.self, Open.self]),
             CommandGroup(
-                name: "Lock and set up the daemon", subcommands: [Lock.self, Unlock.self, VaultVerbs.self, Reload.self]),
+                name: "Lock and set up the daemon",
+                subcommands: [Lock.self, Unlock.self, VaultVerbs.self, Reload.self]),
         ])
 
     func run() {

@@ -141,8 +141,8 @@ enum ConfigurationCheck {
         report.list("accounts").first { $0["name"]?.string == name }
     }
 
-    /// The mistakes. Those of the candidate, which is removed, have the option of `account add` that sets the key in the
-    /// place of file and line (`place`).
+    /// The mistakes. Those of the candidate, which is removed, have the option of `account add` that sets the key in
+    /// the place of file and line (`place`).
     private static func described(_ errors: JSON?, _ candidate: AccountFile?) -> JSON {
         .array(
             (errors?.array ?? []).map { entry in

@@ -132,9 +132,8 @@ struct AccountRemove: DaemonVerb, AccountNaming {
             Output.note("The vault holds the session of \(session.text); no configured account has it.")
             if !noRevoke, !session.isRevocable {
                 Output.note(
-                    "It cannot be revoked, because the account's settings for that were removed. To have it "
-                        + "revoked, add the account again as it was, then: \(shown: "ringback account remove \(account)")"
-                )
+                    "It cannot be revoked, because the account's settings for that were removed. To have it revoked, "
+                        + "add the account again as it was, then: \(shown: "ringback account remove \(account)")")
             }
         }
         try confirm("Remove it from the vault?")
@@ -208,8 +207,8 @@ struct AccountHoldings {
         return own.compactMap { $0["name"]?.string }.filter { seen.insert($0).inserted }
     }
 
-    /// Deletes the client that `ringback account add --register` registered, at the provider (RFC 7592) and in the vault.
-    /// Nil if there is none.
+    /// Deletes the client that `ringback account add --register` registered, at the provider (RFC 7592) and in the
+    /// vault. Nil if there is none.
     func deleteRegistration() throws(RingbackError) -> JSON? {
         try explaining(
             ignoring(.notFound, .accountNotFound, call: calls.call(.deleteRegistration, [name], timeout: .seconds(60)))
@@ -239,8 +238,8 @@ struct AccountHoldings {
     }
 }
 
-/// What else of the configuration needs an account that is to be removed: origins, kept files, restricted sockets, the key
-/// `default`, other accounts. The daemon does not start with an entry that names an account that does not exist.
+/// What else of the configuration needs an account that is to be removed: origins, kept files, restricted sockets, the
+/// key `default`, other accounts. The daemon does not start with an entry that names an account that does not exist.
 enum AccountDependents {
     /// Has the daemon check the configuration with an empty file in place of the account's. Changes nothing.
     ///

@@ -238,7 +238,7 @@ extension String {
 extension Account {
     var who: String? { user?.email ?? user?.phone ?? subject }
 
-    /// Until when its token is valid. A service has a session before it has a token: perhaps no caller has asked for one.
+    /// Until when its token is valid. A service has a session before a caller has asked for its token.
     func validity(isService: Bool) -> String {
         guard state.hasSession, !isService || expiresAt != nil else { return "-" }
         return TimeText.validity(until: expiresAt?.secondsSince1970, now: TimeText.now())

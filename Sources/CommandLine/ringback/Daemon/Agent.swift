@@ -69,16 +69,15 @@ struct Agent: ParsableCommand {
     }
 }
 
-/// The private directory of an agent, and the daemon in it. If this process is killed, the daemon notices it and removes the
-/// directory.
+/// The private directory of an agent, and the daemon in it. If this process is killed, the daemon notices it and
+/// removes the directory.
 final class AgentSetup {
     let directory: String
     var socket: String { directory + "/ringback.sock" }
     private var daemon: Int32?
 
     init() throws(RingbackError) {
-        // If neither a runtime directory nor /tmp can be written to, /dev/shm is tried. A socket's path has 107 bytes at
-        // most.
+        // If no runtime directory and no /tmp can be written to, /dev/shm is tried. A socket's path has at most 107 bytes.
         let stated = ["TMPDIR", "XDG_RUNTIME_DIR"].compactMap { SocketPlace.variable($0) }
         let parents = (stated + ["/tmp", "/var/tmp", "/dev/shm"]).filter { $0.hasPrefix("/") && $0.utf8.count < 64 }
         let made = parents.lazy.compactMap { Files.makePrivateDirectory(in: $0, named: "ringback-agent") }.first

@@ -124,8 +124,8 @@ struct DaemonBuild {
     }
 
     /// How the daemon is restarted: the command, or, where none can be known, a sentence. Neither for a daemon behind a
-    /// restricted socket. Without the unit the command waits for the end of the former daemon, because a state directory is
-    /// for one daemon at a time.
+    /// restricted socket. Without the unit the command waits for the end of the former daemon, because a state
+    /// directory is for one daemon at a time.
     var restart: (command: ShownCommand?, advice: String?) {
         guard !isRestricted, let pid = status.pid else { return (nil, nil) }
         let answer = Tool.systemctl("show", DoctorExamination.service, "--property=MainPID")

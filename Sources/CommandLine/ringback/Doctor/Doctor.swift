@@ -24,8 +24,7 @@ struct Doctor: DaemonVerb, AccountNaming {
     }
 }
 
-/// The doctor's checks, in the order of what they need: without a socket no daemon can be asked, and without a daemon no
-/// provider.
+/// In the order of what the checks need: without a socket no daemon can be asked, and without a daemon no provider.
 struct DoctorExamination {
     let account: String?
     let socket: String?
@@ -240,8 +239,8 @@ struct DoctorReport {
         add(Line(check: check, level: level, message: message, command: command))
     }
 
-    /// This program needs nothing of the system but its kernel; the daemon needs OpenSSL 3 and the C library, and where they
-    /// are missing or too old, the loader ends it before its first line.
+    /// This program needs nothing of the system but its kernel; the daemon needs OpenSSL 3 and the C library, and where
+    /// they are missing or too old, the loader ends it before its first line.
     mutating func lookAtDaemonProgram() {
         let answer = Tool.run([Programs.path("ringbackd"), "--version"], errors: .joined)
         guard let answer, answer.status != 0 else { return }

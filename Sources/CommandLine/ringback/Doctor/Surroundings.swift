@@ -167,8 +167,8 @@ extension DoctorExamination {
     }
 }
 
-/// Test links that are really sent: from here through the desktop to `ringback open`, to the daemon and back. Files alone do
-/// not show whether that works: an opener may report success and start nothing.
+/// Test links that are really sent: from here through the desktop to `ringback open`, to the daemon and back. Files
+/// alone do not show whether that works: an opener may report success and start nothing.
 struct SchemeTrips {
     private struct Trip {
         let scheme: URLScheme
@@ -193,7 +193,7 @@ struct SchemeTrips {
     /// The limit after the opener has reported success.
     private static let grace: Duration = .seconds(5)
 
-    /// Makes the desktop open a link of each scheme whose handler is ringback, and reports what is wrong with the others.
+    /// Makes the desktop open a link of each scheme whose handler is ringback, and reports the trouble of the others.
     mutating func begin(_ uses: [SchemeUse], _ report: inout DoctorReport) {
         guard !uses.isEmpty, let desktop = try? SchemeDesktop() else { return }
         for use in uses {

@@ -4,8 +4,8 @@ import RingbackBase
 import RingbackClient
 import Terminal
 
-/// The input and output of a bridge, on one thread: the client, and a connection to the relay for each request that is under
-/// way. Two are kept for later requests.
+/// The input and output of a bridge, on one thread: the client, and a connection to the relay for each request that is
+/// under way. Two are kept for later requests.
 final class BridgeLoop {
     private final class Exchange {
         let connection: SocketConnection
@@ -98,8 +98,8 @@ final class BridgeLoop {
         return Int32(max(0, min((deadline - now) / .milliseconds(1), 60_000))) + 1
     }
 
-    /// Bytes of the client's whole messages that the relay has not taken. What is there of the next one does not count: it
-    /// could reach the limit only with more input.
+    /// Bytes of the client's whole messages that the relay has not taken. What is there of the next one does not count:
+    /// it could reach the limit only with more input.
     private var backlog: Int { exchanges.values.reduce(bridge.waitingBytes) { $0 + $1.unsent.count } }
 
     private func readInput() {
@@ -174,8 +174,8 @@ final class BridgeLoop {
     }
 }
 
-/// What the client has not read yet. Writing never waits: a client that does not read must not keep its own messages from
-/// being read.
+/// What the client has not read yet. Writing never waits: a client that does not read must not keep its own messages
+/// from being read.
 struct ClientOutput {
     private enum Way {
         case socket

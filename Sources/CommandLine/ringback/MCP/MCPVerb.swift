@@ -47,8 +47,7 @@ struct ServeMCP: ParsableCommand {
         }
     }
 
-    /// Says why there is no server behind this bridge: on standard error, and to a client in the response to each of its
-    /// requests.
+    /// Says why there is no server here, on standard error and to a client in the response to each request.
     private func refuse(_ error: RingbackError, _ interruption: Interruption?) throws {
         let failure = Failure(error: error, account: account.contains("://") ? nil : account)
         failure.show()

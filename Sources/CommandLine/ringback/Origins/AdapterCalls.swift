@@ -20,8 +20,8 @@ struct AdapterCalls {
     let socket: String?
     let tool: String
 
-    /// - Parameter mayWait: says whether a user can be expected to sign in now. Then the call waits for that, two minutes at
-    ///   most.
+    /// - Parameter mayWait: says whether a user can be expected to sign in now. Then the call waits for that, two
+    ///   minutes at most.
     func lookup(_ request: AdapterRequest, mayWait: () -> Bool) throws(RingbackError) -> AdapterCredential {
         var lookup = OriginRequest(url: request.url)
         lookup.username = request.username
@@ -164,7 +164,7 @@ struct AdapterCalls {
 
     static func verb(_ run: () throws(RingbackError) -> Int32) throws { try ExitStatus.end(with: status(run)) }
 
-    /// A line of standard input without its end, at least one byte more than is allowed if there is more; nil at the end.
+    /// A line of standard input, at least one byte more than is allowed if there is more; nil at the end.
     static func readLine(atMost limit: Int) -> [UInt8]? {
         var line: [UInt8] = []
         while line.count <= limit {
@@ -186,8 +186,9 @@ enum AdapterProgram {
         "terraform-credentials-ringback": "terraform-credential",
     ]
 
-    /// Runs git's helper, pnpm's, `keyring` or `oidc-token`, if that is meant; nil for anything else. git runs its helper for
-    /// every connection, so it is recognized before the general parser; the others have arguments of their own.
+    /// Runs git's helper, pnpm's, `keyring` or `oidc-token`, if that is meant; nil for anything else. git runs its
+    /// helper for every connection, so it is recognized before the general parser; the others have arguments of their
+    /// own.
     static func run(_ arguments: [String]) -> Int32? {
         let rest = Array(arguments.dropFirst())
         let name = Self.name(arguments) ?? ""

@@ -38,7 +38,7 @@ struct SchemeArgument: ParsableArguments {
     }
 }
 
-/// A scheme that is in use: an account's redirect URI has it, the configuration has a table for it, or it was registered.
+/// A scheme that an account's redirect URI has, that the configuration has a table for, or that was registered.
 struct SchemeUse {
     let scheme: URLScheme
     var accounts: [String] = []
@@ -92,7 +92,7 @@ struct SchemeRegister: ParsableCommand {
         show(done, desktop.handler(of: scheme))
     }
 
-    /// The account's redirect URI must have the scheme. Without an account, a scheme that is not used only gives a note.
+    /// The account's redirect URI must have the scheme. Without an account, an unused scheme only gives a note.
     private func check(_ scheme: URLScheme) throws(RingbackError) {
         if let warning = SchemeArgument.warning(scheme) { Output.note(warning) }
         let report: JSON

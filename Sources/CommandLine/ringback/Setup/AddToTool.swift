@@ -48,7 +48,7 @@ struct AddToTool: AccountNaming {
         _ = try plan.carryOut(change, words, done: "Done. Start \(tool.rawValue) again.")
     }
 
-    /// An account that the daemon does not know, or that has no MCP server, is refused. Without a daemon it is not known.
+    /// An account that the daemon does not know, or that has no MCP server, is refused.
     private func checkAccount() throws(RingbackError) {
         do throws(RingbackError) {
             _ = try Daemon.calls(socket: nil).call(.getMCPServer, [account])

@@ -169,8 +169,8 @@ enum SetupStep {
     }
 }
 
-/// What `ringback setup` added to tools' files, and the links that it made. `--undo` removes only these. The list is the file
-/// `setup` in `$XDG_DATA_HOME/ringback`.
+/// What `ringback setup` added to tools' files, and the links that it made. `--undo` removes only these. The list is
+/// the file `setup` in `$XDG_DATA_HOME/ringback`.
 struct SetupRecord {
     private let path: String
     var entries = SetupEntries()

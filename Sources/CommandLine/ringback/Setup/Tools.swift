@@ -140,8 +140,8 @@ struct GoSetup: ToolSetup {
     }
 }
 
-/// kubectl: a user of the kubeconfig whose credential plugin is Ringback, by `kubectl config`. The contexts that are to use
-/// it are named; the user chooses, since a context has only one user.
+/// kubectl: a user of the kubeconfig whose credential plugin is Ringback, by `kubectl config`. The contexts that are to
+/// use it are named; the user chooses, since a context has only one user.
 struct KubectlSetup: ToolSetup {
     let programs = ["kubectl"]
     let needsProgramToUndo = true
@@ -183,8 +183,8 @@ struct KubectlSetup: ToolSetup {
         return plan
     }
 
-    /// The error for a kubectl without the options of a plugin that is told the cluster (before 1.29, such as Debian 12's
-    /// 1.20). The line is in the version of the protocol that such a kubectl knows.
+    /// The error for a kubectl without the options of a plugin that is told the cluster (before 1.29, such as Debian
+    /// 12's 1.20). The line is in the version of the protocol that such a kubectl knows.
     private static func cannotWrite(_ name: String, _ plugin: [String]) -> RingbackError {
         let quoted = { (text: String) in "'" + text.replacing("'", with: "''") + "'" }
         let arguments = plugin.dropFirst().map(quoted).joined(separator: ", ")
@@ -276,7 +276,8 @@ struct KubectlSetup: ToolSetup {
 }
 
 /// docker: an entry of `credHelpers` for each registry, which no command of docker's writes, and a link
-/// `docker-credential-ringback`, which docker starts. podman and skopeo read the same file if they have none of their own.
+/// `docker-credential-ringback`, which docker starts. podman and skopeo read the same file if they have none of their
+/// own.
 struct DockerSetup: ToolSetup {
     let programs = ["docker", "podman", "skopeo"]
     private let path: String
@@ -419,8 +420,8 @@ struct HelperLink {
             ? [] : ["\(folder) is not in PATH, where the tools look for \(name)."]
     }
 
-    /// What to say if the tool finds the link when a shell starts it, and not when the user manager does, as for a program
-    /// of the desktop.
+    /// What to say if the tool finds the link when a shell starts it, and not when the user manager does, as for a
+    /// program of the desktop.
     func note(ofManager path: SearchPath) -> String? {
         guard let place = SearchPath.own.place(of: name), isFound, !isFound(in: path) else { return nil }
         let folder = Files.folder(of: place)

@@ -4,8 +4,8 @@ import RingbackBase
 import RingbackClient
 import Terminal
 
-/// Waits for the code of a flow. A user at a terminal is asked until the code is right; a wrong code of a script ends the
-/// wait. Meanwhile the flow may end in another way: by the link in the mail, or by a code that was typed elsewhere.
+/// Waits for the code of a flow. A user at a terminal is asked until the code is right; a wrong code of a script ends
+/// the wait. Meanwhile the flow may end in another way: by the link in the mail, or by a code that was typed elsewhere.
 struct CodeEntry {
     let calls: BrokerCalls
     let input: SecretInput
@@ -116,8 +116,8 @@ struct CodeEntry {
     }
 }
 
-/// Takes a pasted callback URL while the daemon still listens for the browser; whichever comes first ends the flow. A wrong
-/// URL changes nothing, and the user is asked again.
+/// Takes a pasted callback URL while the daemon still listens for the browser; whichever comes first ends the flow. A
+/// wrong URL changes nothing, and the user is asked again.
 struct PasteEntry {
     let calls: BrokerCalls
     let input: SecretInput

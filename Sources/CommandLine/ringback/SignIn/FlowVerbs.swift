@@ -228,8 +228,8 @@ enum Callback {
         }
     }
 
-    /// - Parameter wantsNotice: the user looks at the desktop, where the daemon shows a notification. If it cannot, the result
-    ///   is also printed on standard error, which desktops log.
+    /// - Parameter wantsNotice: the user looks at the desktop, where the daemon shows a notification. If it cannot, the
+    ///   result is also printed on standard error, which desktops log.
     static func deliver(
         _ url: String, _ calls: BrokerCalls, isJSON: Bool, wantsNotice: Bool = false
     ) throws(RingbackError) {

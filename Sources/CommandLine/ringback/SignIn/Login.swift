@@ -263,8 +263,8 @@ struct Logout: DaemonVerb, AccountNaming {
         }
         if json.isWanted { return }
         guard !noBrowser else { return Output.line(Sanitizer.line(url, limit: 16_384)) }
-        // An address of the daemon that leads to the page once. The page's URL may have the ID token in it, and every user
-        // of the machine can read a browser's arguments.
+        // An address of the daemon that leads to the page once. The page's URL may have the ID token in it, and every
+        // user of the machine can read a browser's arguments.
         let openURL = answer["end_session_open_url"]?.string
         if openURL == nil {
             let reason = RingbackError(reading: answer["end_session_open_url_error"])?.detail

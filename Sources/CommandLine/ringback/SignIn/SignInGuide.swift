@@ -43,8 +43,7 @@ enum SignInGuide {
     }
 }
 
-/// What to say about a sign-in that used another method than the user may expect, or that failed where another method is
-/// possible.
+/// About a sign-in that used another method than the user may expect, or that failed where another is possible.
 enum SignInAdvice {
     static let deviceChosen = "There is no display here and no BROWSER: the sign-in uses a code on another device."
 
@@ -268,8 +267,8 @@ enum QRDisplay {
     }
 }
 
-/// How a QR code is drawn on a terminal. Dark modules must be darker than light ones, whatever colours the terminal uses.
-/// Own colours are used wherever colour is allowed, because a terminal's background cannot be determined reliably.
+/// How a QR code is drawn on a terminal. Dark modules must be darker than light ones, whatever colours the terminal
+/// uses. Own colours are used wherever colour is allowed: a terminal's background is not reliably known.
 enum QRInk {
     /// Independent of the terminal's colours; needs 256 colours.
     case blackOnWhite

@@ -122,7 +122,7 @@ struct SupabaseVerifyFactor: AccountVerb {
     }
 }
 
-/// Verifies a factor by its code or by an authenticator's response. A user at a terminal is asked until the code is right.
+/// Verifies a factor by its code or by an authenticator's response. A user is asked until the code is right.
 struct FactorProof {
     let account: String
     let calls: BrokerCalls
@@ -134,8 +134,8 @@ struct FactorProof {
 
     /// The account's JSON at its new level.
     ///
-    /// - Throws: `cancelled` without a code or a credential; the project's error for a wrong one, if there is no user to
-    ///   ask again.
+    /// - Throws: `cancelled` without a code or a credential; the project's error for a wrong one, if there is no user
+    ///   to ask again.
     func give(_ factor: Factor, channel: String?) throws(RingbackError) -> JSON {
         if factor.kind == .webAuthn { return try give(to: factor) }
         guard credentialFD == nil else {
@@ -220,8 +220,8 @@ struct SupabaseRegisterPasskey: AccountVerb {
     }
 }
 
-/// Takes an authenticator's response, as JSON, which an app or a web page got. Text that is not a JSON object is not sent to
-/// the project, which accepts one response only.
+/// Takes an authenticator's response, as JSON, which an app or a web page got. Text that is not a JSON object is not
+/// sent to the project, which accepts one response only.
 struct PasskeyEntry {
     let input: SecretInput
     let descriptor: Int32?

@@ -214,7 +214,7 @@ struct SupabaseRPC: AccountVerb {
     }
 }
 
-/// What to run after a project has refused a sign-in. It holds the typed address or number, so that it can be run as printed.
+/// What to run after a project has refused a sign-in, with the typed address or number: it can be run as printed.
 struct SupabaseAdvice {
     let account: String
     let fields: JSONObject

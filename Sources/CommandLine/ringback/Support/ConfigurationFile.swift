@@ -38,11 +38,11 @@ struct ConfigurationFile {
     }
 }
 
-/// The text of a configuration file as lines. A change is to the lines of one key or of one table; all others stay as they
-/// are. The form of TOML is not checked here: the daemon reads the changed text before it is kept.
+/// The text of a configuration file as lines. A change is to the lines of one key or of one table; all others stay as
+/// they are. The form of TOML is not checked here: the daemon reads the changed text before it is kept.
 struct ConfigurationLines {
-    /// Without the line feed, with the carriage return where there is one. The last one is empty if the text ends with a
-    /// line feed.
+    /// Without the line feed, with the carriage return where there is one. The last one is empty if the text ends with
+    /// a line feed.
     private var lines: [[UInt8]]
 
     init(_ text: [UInt8]) {
@@ -62,8 +62,8 @@ struct ConfigurationLines {
         lines += table.split(separator: "\n").map { Array($0.utf8) + end } + [[]]
     }
 
-    /// Removes the table whose header is in a line, counted from 1; false if this header is not there. Comments before the
-    /// next table stay.
+    /// Removes the table whose header is in a line, counted from 1; false if this header is not there. Comments before
+    /// the next table stay.
     mutating func removeTable(_ header: String, atLine number: Int) -> Bool {
         guard hasHeader(header, atLine: number) else { return false }
         var end = lines[number...].firstIndex { Self.isHeader($0) } ?? lines.count
@@ -73,8 +73,8 @@ struct ConfigurationLines {
         return true
     }
 
-    /// Sets a key of the table whose header is in a line, counted from 1, in its own line or else after the table's last key;
-    /// false if this header is not there.
+    /// Sets a key of the table whose header is in a line, counted from 1, in its own line or else after the table's
+    /// last key; false if this header is not there.
     mutating func set(_ key: String, to value: String, inTable header: String, atLine number: Int) -> Bool {
         guard hasHeader(header, atLine: number) else { return false }
         let end = lines[number...].firstIndex { Self.isHeader($0) } ?? lines.count

@@ -79,7 +79,7 @@ extension BrokerCalls {
     }
 }
 
-/// What shells offer for an argument. No daemon is started, and nothing is printed on standard error, where the user types.
+/// What shells offer for an argument. No daemon is started, and standard error, where the user types, stays empty.
 enum Completions {
     static let accounts = CompletionKind.custom { _, _, _ in report()?.names("accounts") ?? [] }
     static let origins = CompletionKind.custom { _, _, _ in
@@ -122,8 +122,8 @@ enum Completions {
     }
 }
 
-/// On a terminal, notes, fields and usage are broken between words at its width. Results, which may be copied, and whatever
-/// goes into a pipe are not.
+/// On a terminal, notes, fields and usage are broken between words at its width. Results, which may be copied, and
+/// whatever goes into a pipe are not.
 enum Output {
     /// Prints a result. If it cannot be written, the process exits with status 1.
     static func line(_ text: String) {

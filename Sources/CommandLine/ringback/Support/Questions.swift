@@ -71,8 +71,8 @@ struct Questions {
 }
 
 /// What must not be seen (passwords, codes, tokens) is a line of a terminal without echo, of standard input or of a
-/// descriptor: never an argument or a variable, which other programs can read. Several values from one descriptor are lines
-/// of it, in the order in which they are asked for.
+/// descriptor: never an argument or a variable, which other programs can read. Several values from one descriptor are
+/// lines of it, in the order in which they are asked for.
 struct SecretInput {
     let interruption: Interruption
 

@@ -57,8 +57,8 @@ struct Exec: AccountNaming {
     }
 }
 
-/// A command finds its token on a descriptor, or in a variable that the user named: never in its arguments, and never in a
-/// file with a name.
+/// A command finds its token on a descriptor, or in a variable that the user named: never in its arguments, and never
+/// in a file with a name.
 struct ExecToken {
     /// Names the descriptor's number, never the token.
     static let descriptorVariable = "RINGBACK_TOKEN_FD"
