@@ -77,17 +77,17 @@ final class AgentSetup {
     private var daemon: Int32?
 
     init() throws(RingbackError) {
-        // If no runtime directory and no /tmp can be written to, /dev/shm is tried. A socket's path has at most 107 bytes.
+        // Where none of the others can be written to, /dev/shm is tried. A socket's path has at most 107 bytes.
         let stated = ["TMPDIR", "XDG_RUNTIME_DIR"].compactMap { SocketPlace.variable($0) }
         let parents = (stated + ["/tmp", "/var/tmp", "/dev/shm"]).filter { $0.hasPrefix("/") && $0.utf8.count < 64 }
-        let made = parents.lazy.compactMap { Files.makePrivateDirectory(in: $0, named: "ringback-agent") }.first
-        guard let made else {
-            throw RingbackError(
-                .systemError,
-                "No private directory can be made in \(parents.joined(separator: ", ")). Set TMPDIR to a place for one."
-            )
+        for parent in parents {
+            guard let made = Files.makePrivateDirectory(in: parent, named: "ringback-agent") else { continue }
+            directory = made
+            return
         }
-        directory = made
+        throw RingbackError(
+            .systemError,
+            "No private directory can be made in \(parents.joined(separator: ", ")). Set TMPDIR to a place for one.")
     }
 
     func start(_ options: [String], _ command: ChildCommand) throws(RingbackError) -> Int32? {
