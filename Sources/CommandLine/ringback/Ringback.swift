@@ -2,8 +2,7 @@ import ArgumentParser
 import CLinux
 import Terminal
 
-/// The table of verbs. A verb is one file that asks the daemon and presents the response. Decisions are made in the
-/// daemon.
+/// The table of verbs. A verb asks the daemon and presents the response; decisions are made in the daemon.
 struct Ringback: ParsableCommand {
     static let version = "0.1.0"
     static var build: String { unsafe String(cString: clinux_commit()) }
@@ -24,9 +23,7 @@ struct Ringback: ParsableCommand {
         groupedSubcommands: [
             CommandGroup(
                 name: "Begin",
-                subcommands: [
-                    Demo.self, AccountVerbs.self, Use.self, ConfigVerbs.self, ClientMetadata.self,
-                ]),
+                subcommands: [Demo.self, AccountVerbs.self, Use.self, ConfigVerbs.self, ClientMetadata.self]),
             CommandGroup(
                 name: "Sign in and out",
                 subcommands: [
@@ -75,7 +72,6 @@ enum ShortHelp {
         Unlock.self, VaultVerbs.self, ConfigVerbs.self, Reload.self,
     ]
 
-    /// The page for these arguments; nil if they ask for something else.
     static func page(for arguments: [String]) -> String? {
         switch arguments {
         case ["--help"], ["-h"], ["help"]: text
@@ -85,11 +81,8 @@ enum ShortHelp {
     }
 
     static var text: String {
-        let names = explained.map { $0._commandName }
-        let width = names.map(\.count).max() ?? 0
-        let rows = zip(names, explained).map { name, verb in
-            "  \(name)\(String(repeating: " ", count: width - name.count))  \(verb.configuration.abstract)"
-        }
+        let width = explained.map { $0._commandName.utf8.count }.max() ?? 0
+        let rows = explained.map { "  \($0._commandName.padded(to: width))  \($0.configuration.abstract)" }
         let others = named.map { $0._commandName }
         return """
             \(Ringback.configuration.abstract)

@@ -8,9 +8,7 @@ StandardStreams.openClosedOnes()
 
 // Scripts may read an access token a hundred times a minute. Its common forms are recognised by hand; the general
 // parser, which uses reflection, handles everything else.
-if let options = HotToken.recognize(CommandLine.arguments.dropFirst()) {
-    exit(TokenVerb.run(options))
-}
+if let options = HotToken.recognize(CommandLine.arguments.dropFirst()) { exit(TokenVerb.run(options)) }
 if let status = AdapterProgram.run(CommandLine.arguments) { exit(status) }
 let arguments = AdapterProgram.arguments(CommandLine.arguments)
 if let page = ShortHelp.page(for: arguments) {
@@ -26,7 +24,8 @@ do {
     do {
         try verb.run()
     } catch let error as RingbackError {
-        throw Failure(error, account: (verb as? any AccountNaming)?.subject).shown()
+        Failure(error: error, account: (verb as? any AccountNaming)?.subject).show()
+        throw ExitCode(ExitStatus.of(error))
     }
 } catch {
     // A verb that failed has its status as an `ExitCode`; why it failed has been printed.

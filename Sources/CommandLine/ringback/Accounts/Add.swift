@@ -15,42 +15,31 @@ struct AccountAdd: DaemonVerb, AccountNaming {
             --origins and --login it also asks whether to do these. Without a terminal it never asks.
             """)
 
-    @Argument(help: ArgumentHelp("The account's name.", valueName: "name"))
-    var stated: String?
-
+    @Argument(help: .value("name", "The account's name.")) var account: String?
     @OptionGroup var description: AccountDescription
-
-    @Option(help: ArgumentHelp("The configuration file, if not the usual one.", valueName: "path"))
-    var config: String?
+    @OptionGroup var config: ConfigurationOption
 
     @Flag(help: "Replace an account that “ringback account add” wrote; its session stays if the provider is the same.")
     var replace = false
 
-    @Flag(help: "Do not ask the provider.")
-    var offline = false
+    @Flag(help: "Do not ask the provider.") var offline = false
 
     @Flag(help: "Add the usual origins of a github or gitlab account, so that git and other tools get its token.")
     var origins = false
 
-    @Flag(help: "Sign in at once.")
-    var login = false
-
+    @Flag(help: "Sign in at once.") var login = false
     @OptionGroup var registration: AccountRegistration
     @OptionGroup var options: CallOptions
 
     static let command: ShownCommand = "ringback account add"
     static let nameRule = "A name has small letters, digits, “.”, “_” and “-”, at most 64, a letter or digit first."
 
-    private var name: String { stated ?? "" }
-
-    private var missing: [String] { description.missing(stated, registers: registration.register) }
-
+    var name: String { account ?? "" }
+    private var missing: [String] { description.missing(account, registers: registration.register) }
     private var asks: Bool { !missing.isEmpty && !json.isWanted && Questions.arePossible }
 
-    var account: String? { stated }
-
     func validate() throws {
-        try require(stated.map(RequestTarget.isAccountName) ?? true, AccountAdd.nameRule)
+        try require(account.map(RequestTarget.isAccountName) ?? true, AccountAdd.nameRule)
         try description.check()
         try registration.check(description)
         try require(
@@ -59,13 +48,13 @@ struct AccountAdd: DaemonVerb, AccountNaming {
             !origins || description.isOpen || !UsualOrigin.all(of: description.provider).isEmpty,
             "--origins is for --provider github and gitlab: use ringback origin add.")
         // The daemon's check finds everything else that is missing.
-        try require(asks || (stated != nil && !description.isOpen), "Missing: \(missing.joined(separator: "; ")).")
+        try require(asks || (account != nil && !description.isOpen), "Missing: \(missing.joined(separator: "; ")).")
     }
 
     mutating func run() throws {
         let hasShownURIs = try readMissing()
-        try write(showsURIs: !hasShownURIs, showsNext: !login)
-        guard login, !description.needsNoSignIn else { return }
+        try write(showsURIs: !hasShownURIs)
+        guard login, !description.noSignIn else { return }
         let words = [name] + (daemon.socket.map { ["--socket", $0] } ?? []) + (json.isWanted ? ["--json"] : [])
         var verb = try Login.parse(words + (replace ? ["--again"] : []))
         try verb.run()
@@ -73,43 +62,44 @@ struct AccountAdd: DaemonVerb, AccountNaming {
 
     /// Reads the secret, and asks for what is missing. True if it has shown the redirect URIs to enter at the provider.
     private mutating func readMissing() throws -> Bool {
-        guard asks || description.clientSecretDescriptor != nil else { return false }
+        guard asks || description.clientSecretFD != nil else { return false }
         let interruption = try Signals.interruption()
-        if let descriptor = description.clientSecretDescriptor {
+        if let descriptor = description.clientSecretFD {
             description.clientSecret = try SecretInput(interruption: interruption)
                 .read("client secret", from: descriptor)
         }
         guard asks else { return false }
-        let report = try ConfigurationCheck.run(config: config, candidate: nil)
+        let report = try ConfigurationCheck.run(config: config.path)
         var conversation = AccountConversation(
-            name: stated, description: description, offline: offline, origins: origins, signsIn: login,
-            replaces: replace, registers: registration.register, config: config,
-            calls: try daemon.calls(interruption),
+            add: self, calls: try daemon.calls(interruption),
             questions: Questions(interruption: interruption, ending: "No account was added."))
         try conversation.run(report.names("accounts"))
-        stated = conversation.name
-        description = conversation.description
+        self = conversation.add
         // The conversation has asked the provider already, if that was possible.
         offline = true
-        (origins, login) = (conversation.origins, conversation.signsIn)
-        registration.register = conversation.registers
         return conversation.hasShownURIs
     }
 
-    private mutating func write(showsURIs: Bool, showsNext: Bool) throws {
-        let file = try AccountFile(name: name, configuration: config)
+    private mutating func write(showsURIs: Bool) throws {
+        let file = try AccountFile(name: name, configuration: config.path)
         try checkName(file)
         let added = registration.register ? try addRegistered(file) : try add(file, nil)
         show(added, file, showsURIs)
-        if origins {
-            let usual = UsualOrigin.all(of: description.provider)
-            let file = try ConfigurationFile(stated: config)
-            for url in try UsualOrigin.add(usual, account: name, to: file) {
-                Output.note("Tools get its token for \(url)")
-            }
-        }
+        if origins { try addOrigins() }
         try daemon.calls().reloadIfRunning()
-        if showsNext, !json.isWanted { showNext() }
+        if !login, !json.isWanted { showNext() }
+    }
+
+    private func addOrigins() throws(RingbackError) {
+        let file = try config.file()
+        for origin in UsualOrigin.all(of: description.provider) {
+            let rule = OriginRule(try OriginEntry.pattern(origin.url), username: nil)
+            guard !OriginEntry.all(in: try file.report()).contains(where: { $0.rule == rule }) else { continue }
+            let keys = [("url", origin.url), ("account", name), ("username", origin.username)]
+            let table = AccountText.table("[origin]", keys.map { ($0, $1.map(AccountText.quoted)) })
+            _ = try file.addOrigin(rule, table)
+            Output.note("Tools get its token for \(origin.url)")
+        }
     }
 
     private struct Added {
@@ -118,18 +108,19 @@ struct AccountAdd: DaemonVerb, AccountNaming {
         var provider: JSON?
     }
 
-    /// Has the account checked, asks its provider, and writes the file. After a failure nothing is left.
-    private mutating func add(
-        _ file: AccountFile, _ registered: RegisteredAccount?
-    ) throws(RingbackError) -> Added {
-        let report = try file.check(description.text(for: name, registered: registered), config: config)
+    private mutating func add(_ file: AccountFile, _ registered: RegisteredAccount?) throws(RingbackError) -> Added {
+        let report = try file.check(description.text(for: name, registered: registered), config: config.path)
         var added = Added(report: report, registered: registered)
         // A provider that has just registered the client was contacted already.
         if !offline, registered == nil {
-            let found = try ProviderCheck.run(name, description, daemon.calls())
+            let calls = try daemon.calls()
+            let found = try ProviderCheck.run(name, description, calls)
+            if let error = found.error { throw error }
             added.provider = found.checks
-            if found.checks != nil, description.hasSecret {
-                _ = try ProviderCheck.run(name, description, daemon.calls(), isClientOnly: true)
+            if found.checks != nil, description.hasSecret,
+                let error = try ProviderCheck.run(name, description, calls, isClientOnly: true).error
+            {
+                throw error
             }
             description.leaveOutOfflineAccess(found)
             description.leaveOutSignIn(found)
@@ -148,7 +139,7 @@ struct AccountAdd: DaemonVerb, AccountNaming {
         draft.clientID = AccountRegistration.standIn
         // The client's authentication method is not known before it is registered, and its secret does not exist yet.
         draft.clientAuthentication = nil
-        _ = try file.check(draft.text(for: name), config: config)
+        _ = try file.check(draft.text(for: name), config: config.path)
         let registered = try registration.run(name, description, replacing: replace, calls)
         do throws(RingbackError) {
             return try add(file, registered)
@@ -158,7 +149,7 @@ struct AccountAdd: DaemonVerb, AccountNaming {
     }
 
     private func checkName(_ file: AccountFile) throws(RingbackError) {
-        let known = try ConfigurationCheck.run(config: config, candidate: nil)
+        let known = try ConfigurationCheck.run(config: config.path)
         guard let source = AccountSource(of: name, in: known) else { return }
         guard replace else {
             throw RingbackError(
@@ -166,12 +157,7 @@ struct AccountAdd: DaemonVerb, AccountNaming {
                 "The account \(name) is defined already in \(source.text). To change it: "
                     + "\(shown: "ringback account edit \(name)"), or add it again with --replace")
         }
-        guard source.file == file.path else {
-            throw RingbackError(
-                "account_elsewhere",
-                "The account \(name) is defined in \(source.text), which “ringback account add” did not write. Nothing "
-                    + "was replaced. To change that file: \(shown: "ringback account edit \(name)")")
-        }
+        guard source.file == file.path else { throw source.foreign(name, "replaced") }
     }
 
     private func show(_ added: Added, _ file: AccountFile, _ showsURIs: Bool) {
@@ -201,7 +187,7 @@ struct AccountAdd: DaemonVerb, AccountNaming {
 
     /// A replaced account may hold a session, which a sign-in replaces only if that is asked for.
     private func showNext() {
-        guard !description.needsNoSignIn else {
+        guard !description.noSignIn else {
             return Output.note(
                 "Nobody has to sign in. To put it into an AI tool: \(shown: "ringback mcp add-to TOOL \(name)")")
         }

@@ -17,14 +17,12 @@ struct ConfigCheck: ParsableCommand {
             Asks no provider: ringback doctor does. Exit status 0: it is valid; 78: it has mistakes, which are listed.
             """)
 
-    @Option(help: ArgumentHelp("The configuration file, if not the usual one.", valueName: "path"))
-    var config: String?
-
+    @OptionGroup var config: ConfigurationOption
     @OptionGroup var json: JSONOption
 
     func run() throws {
         guard !json.isWanted else { return try replaceProgram() }
-        let report = try ConfigurationCheck.report(config)
+        let report = try ConfigurationCheck.report(config.path)
         guard report["valid"] == true else {
             showMistakes(report)
             throw ExitCode(ExitStatus.badConfiguration)
@@ -55,16 +53,12 @@ struct ConfigCheck: ParsableCommand {
             let kind = TokenKind(rawValue: origin.shown("kind")) == .idToken ? "ID tokens" : "tokens"
             Output.line("origin \(origin.shown("url"))\(user): \(kind) of \(origin.shown("account"))")
         }
-        if accounts.isEmpty {
-            Output.line("No accounts. Add one: \(AccountAdd.command)")
-        }
+        if accounts.isEmpty { Output.line("No accounts. Add one: \(AccountAdd.command)") }
     }
 
     private func show(_ entry: JSON, _ what: String, kind: String = "") {
         Output.line(Sanitizer.line("\(kind)\(entry.shown("name")):\(what.isEmpty ? "" : " \(what)")", limit: 4_000))
-        for note in entry.texts("notes") {
-            Output.line("    \(Sanitizer.line(note, limit: 600))")
-        }
+        for note in entry.texts("notes") { Output.line("    \(Sanitizer.line(note, limit: 600))") }
     }
 
     private func showMistakes(_ report: JSON) {
@@ -75,8 +69,7 @@ struct ConfigCheck: ParsableCommand {
 
     /// The daemon's program replaces this one: its report and its exit status are the result.
     private func replaceProgram() throws {
-        let arguments =
-            [Programs.path("ringbackd"), "--check-config", "--json"] + (config.map { ["--config", $0] } ?? [])
+        let arguments = [Programs.path("ringbackd"), "--check-config", "--json"] + config.words
         _ = Replacement.run(arguments)
         Output.note(
             "ringback: \(Sanitizer.line(arguments[0])) cannot be started: install it beside ringback, or in PATH.")
@@ -84,10 +77,9 @@ struct ConfigCheck: ParsableCommand {
     }
 }
 
-/// Runs the daemon's own check of the configuration as a program: there is one reader of TOML, and no daemon has to
-/// run.
+/// The daemon's own check of the configuration, as a program: there is one reader of TOML, and no daemon has to run.
 enum ConfigurationCheck {
-    static func run(config: String?, candidate: AccountFile?) throws(RingbackError) -> JSON {
+    static func run(config: String?, candidate: AccountFile? = nil) throws(RingbackError) -> JSON {
         guard let candidate else {
             return try run(config, [], onMistakes: "The configuration has mistakes; nothing is added to it.")
         }
@@ -140,23 +132,21 @@ enum ConfigurationCheck {
         }
     }
 
-    /// What to register at the provider for an account of the report.
     static func redirectURIs(of account: JSON) -> [String] {
         let listed = account["redirect_uris"]?.array?.compactMap(\.string)
         return (listed ?? [account["redirect_uri"]?.string].compactMap { $0 }).filter { !$0.isEmpty }
     }
 
     static func account(_ name: String, in report: JSON) -> JSON? {
-        report["accounts"]?.array?.first { $0["name"]?.string == name }
+        report.list("accounts").first { $0["name"]?.string == name }
     }
 
-    /// The mistakes. Those of the candidate, which is removed, have the option of `account add` that sets the key in the
-    /// place of file and line (`place`).
+    /// The mistakes. Those of the candidate, which is removed, have the option of `account add` that sets the key in
+    /// the place of file and line (`place`).
     private static func described(_ errors: JSON?, _ candidate: AccountFile?) -> JSON {
         .array(
             (errors?.array ?? []).map { entry in
-                guard let candidate, var object = entry.object,
-                    object["file"]?.string == candidate.candidate.path
+                guard let candidate, var object = entry.object, object["file"]?.string == candidate.candidate.path
                 else { return entry }
                 let key = object["key"]?.string ?? ""
                 object.members.removeAll { ["file", "line"].contains($0.name) }
@@ -180,20 +170,13 @@ struct AccountEdit: AccountNaming {
             mistake in the copy; otherwise the mistakes are shown and the copy can be edited again.
             """)
 
-    @Argument(help: "The account's name.", completion: Completions.accounts)
-    var name: String
-
-    @Option(help: ArgumentHelp("The configuration file, if not the usual one.", valueName: "path"))
-    var config: String?
-
+    @Argument(help: .value("name", "The account's name."), completion: Completions.accounts) var account: String
+    @OptionGroup var config: ConfigurationOption
     @OptionGroup var daemon: DaemonOptions
-
-    var account: String { name }
 
     func run() throws {
         let file = try place()
         let editor = try editor(for: file)
-        // A copy beside the file is edited, and then takes its place.
         let draft = try CandidateFile(following: file)
         let written = try Files.contents(of: file) ?? []
         try draft.write(written)
@@ -205,7 +188,7 @@ struct AccountEdit: AccountNaming {
             guard Console.Stream.input.isTerminal, Prompt.confirm("Edit it again?") else {
                 throw RingbackError(
                     .invalidConfiguration, "\(draft.original) was not changed: your text has the mistakes above.",
-                    advice: "Run: \(shown: "ringback account edit \(name)")")
+                    advice: "Run: \(shown: "ringback account edit \(account)")")
             }
         }
         try draft.keep(replacing: true)
@@ -215,14 +198,14 @@ struct AccountEdit: AccountNaming {
 
     private func place() throws(RingbackError) -> String {
         do throws(RingbackError) {
-            let report = try ConfigurationCheck.run(config: config, candidate: nil)
-            guard let source = AccountSource(of: name, in: report) else {
-                throw UnknownAccount.error(name, in: report)
+            let report = try ConfigurationCheck.run(config: config.path)
+            guard let source = AccountSource(of: account, in: report) else {
+                throw UnknownAccount.error(account, in: report)
             }
             return source.file
         } catch {
             // A file with a mistake can still be edited, if it is the one that `account add` writes.
-            let file = try AccountFile(name: name, configuration: config)
+            let file = try AccountFile(name: account, configuration: config.path)
             guard error.kind == .invalidConfiguration, file.exists else { throw error }
             for line in Failure.mistakes(error["errors"]) { Output.note(line) }
             return file.path
@@ -259,7 +242,7 @@ struct AccountEdit: AccountNaming {
 
     private func isGood(_ draft: CandidateFile, in file: String) throws(RingbackError) -> Bool {
         do throws(RingbackError) {
-            _ = try ConfigurationCheck.run(config: config, replacing: file, with: draft.path)
+            _ = try ConfigurationCheck.run(config: config.path, replacing: file, with: draft.path)
             return true
         } catch {
             guard error.kind == .invalidConfiguration else { throw error }

@@ -1,24 +1,21 @@
-import RingbackAPI
 import RingbackBase
 import RingbackClient
 import Terminal
 
 /// `account add` on a terminal asks for what the options do not say. All questions come before anything is written.
 struct AccountConversation {
-    var name: String?
-    var description: AccountDescription
-    var offline: Bool
-    var origins: Bool
-    var signsIn: Bool
-    let replaces: Bool
-    private(set) var registers: Bool
+    var add: AccountAdd
     private(set) var mayRegister = false
-    let config: String?
     let calls: BrokerCalls
     let questions: Questions
     private(set) var hasShownURIs = false
     /// The text that the provider was last asked about and found right; it is not asked about the same text again.
     var asked: String?
+
+    private var description: AccountDescription {
+        get { add.description }
+        set { add.description = newValue }
+    }
 
     mutating func run(_ known: [String]) throws(RingbackError) {
         let choice = try chooseProvider()
@@ -26,17 +23,17 @@ struct AccountConversation {
         try askName(choice, known)
         try askProvider(choice)
         try offerRegistration(choice)
-        if !registers {
+        if !add.registration.register {
             if let choice { try showSteps(choice) }
             try askClient(choice)
         }
         let usual = UsualOrigin.all(of: description.provider)
-        if !origins, !usual.isEmpty {
+        if !add.origins, !usual.isEmpty {
             Output.note("Git and other tools can get its token for:")
             for origin in usual { Output.note("  \(origin.url)") }
-            origins = try questions.confirm("Allow that?", byDefault: false)
+            add.origins = try questions.confirm("Allow that?", byDefault: false)
         }
-        if !signsIn { signsIn = try questions.confirm("Sign in when the account is added?", byDefault: true) }
+        if !add.login { add.login = try questions.confirm("Sign in when the account is added?", byDefault: true) }
     }
 
     private mutating func chooseProvider() throws(RingbackError) -> ProviderChoice? {
@@ -85,13 +82,13 @@ struct AccountConversation {
                     default: former?.url)
             }
             // The provider's own projects have a gateway.
-            if description.apiKey == nil, !description.isBare, description.url?.contains(".supabase.co") == false,
+            if description.apiKey == nil, !description.noGateway, description.url?.contains(".supabase.co") == false,
                 former == nil || !hasURL
             {
-                description.isBare = try questions.confirm(
+                description.noGateway = try questions.confirm(
                     "Is this a Supabase Auth server without an API gateway?", byDefault: false)
             }
-            if description.apiKey == nil, !description.isBare {
+            if description.apiKey == nil, !description.noGateway {
                 Output.note("Its publishable key: https://supabase.com/dashboard/project/_/settings/api-keys")
                 description.apiKey = try questions.text("Publishable key")
             }
@@ -108,32 +105,31 @@ struct AccountConversation {
     }
 
     private mutating func askName(_ choice: ProviderChoice?, _ known: [String]) throws(RingbackError) {
-        guard name == nil else { return }
+        guard add.account == nil else { return }
         let usual = choice?.facts.name ?? "work"
         let free = [usual] + (2...99).map { "\(usual)\($0)" }
-        while name == nil {
+        while add.account == nil {
             let answer = try questions.text("A name for the account", default: free.first { !known.contains($0) })
             if !RequestTarget.isAccountName(answer) {
                 Output.note(AccountAdd.nameRule)
-            } else if known.contains(answer), !replaces {
+            } else if known.contains(answer), !add.replace {
                 Output.note("There is an account \(answer) already.")
             } else {
-                name = answer
+                add.account = answer
             }
         }
     }
 
-    /// Asks the provider before the user gets a client there. A URL that is wrong can be typed again.
     private mutating func askProvider(_ choice: ProviderChoice?) throws(RingbackError) {
-        while !offline {
+        while !add.offline {
             var isKeyRefused = false
             Output.note("Asking the provider …")
             do throws(RingbackError) {
                 let draft = draft(choice)
-                let found = try ProviderCheck.look(name ?? "", draft, calls)
+                let found = try ProviderCheck.run(add.name, draft, calls)
                 description.leaveOutOfflineAccess(found)
                 guard found.checks != nil else {
-                    offline = true
+                    add.offline = true
                     return
                 }
                 if let error = found.error {
@@ -141,7 +137,7 @@ struct AccountConversation {
                     throw error
                 }
                 mayRegister = found.offersRegistration
-                asked = draft.text(for: name ?? "")
+                asked = draft.text(for: add.name)
                 return Output.note("\(Mark.good.text(on: .errors)) The provider responds.")
             } catch {
                 guard let choice, error.kind != .cancelled, !questions.interruption.isInterrupted else {
@@ -153,12 +149,12 @@ struct AccountConversation {
                 case .openid, .sandbox: description.issuer = nil
                 case .mcp: description.mcp = nil
                 case .supabase where isKeyRefused: description.apiKey = nil
-                case .supabase: (description.url, description.apiKey, description.isBare) = (nil, nil, false)
+                case .supabase: (description.url, description.apiKey, description.noGateway) = (nil, nil, false)
                 case .google, .microsoft, .github, .gitlab:
                     guard try questions.confirm("Go on without asking the provider?", byDefault: false) else {
                         throw RingbackError(.cancelled, questions.ending)
                     }
-                    offline = true
+                    add.offline = true
                     return
                 }
                 try askPlace(of: choice, after: former)
@@ -173,15 +169,14 @@ struct AccountConversation {
         }
     }
 
-    /// If the provider registers clients, the user need not make one in its console.
     private mutating func offerRegistration(_ choice: ProviderChoice?) throws(RingbackError) {
         let hasClient =
             description.clientID != nil || description.clientSecret != nil || description.clientSecretFile != nil
             || description.clientKeyFile != nil
-        guard mayRegister, choice == .openid, !registers, !hasClient else { return }
+        guard mayRegister, choice == .openid, !add.registration.register, !hasClient else { return }
         Output.note("The provider registers clients itself. Which client?")
         let labels = ["a new one, which it registers for this account", "one that it has already"]
-        registers = try questions.choose("Number", among: labels) == 0
+        add.registration.register = try questions.choose("Number", among: labels) == 0
     }
 
     /// The account as far as it is known. With a secret the provider is not asked for the client, which does not exist
@@ -197,15 +192,15 @@ struct AccountConversation {
         return draft
     }
 
-    /// Says where to get a client and which redirect URI to enter there.
     private mutating func showSteps(_ choice: ProviderChoice) throws(RingbackError) {
-        guard let name, choice == .supabase || description.clientID == nil, choice != .mcp else { return }
+        guard let name = add.account, choice == .supabase || description.clientID == nil, choice != .mcp else { return }
         description.redirectURI = description.redirectURI ?? choice.redirectURI(for: name)
         let report = try check(draft(choice))
         let uris = ConfigurationCheck.account(name, in: report).map(ConfigurationCheck.redirectURIs) ?? []
         guard choice != .supabase || !uris.isEmpty else { return }
         hasShownURIs = true
-        for line in choice.facts.steps { Output.note(line) }
+        if let step = choice.facts.step { Output.note(step) }
+        if let page = choice.facts.page { Output.note("  \(page)") }
         let entered = choice.entered(uris)
         if choice == .google {
             Output.note("It needs no redirect URI.")
@@ -236,8 +231,8 @@ struct AccountConversation {
             }
             do throws(RingbackError) {
                 _ = try check(description)
-                guard !offline, let name, description.text(for: name) != asked else { return }
-                let found = try ProviderCheck.look(name, description, calls, isClientOnly: asked != nil)
+                guard !add.offline, let name = add.account, description.text(for: name) != asked else { return }
+                let found = try ProviderCheck.run(name, description, calls, isClientOnly: asked != nil)
                 guard let error = found.error else { return }
                 isRefused = found.refusesClient
                 throw error
@@ -262,8 +257,8 @@ struct AccountConversation {
         }
     }
 
-    /// The daemon's own check of the configuration with this account. Leaves no file.
     private func check(_ draft: AccountDescription) throws(RingbackError) -> JSON {
-        try AccountFile(name: name ?? "", configuration: config).check(draft.text(for: name ?? ""), config: config)
+        let config = add.config.path
+        return try AccountFile(name: add.name, configuration: config).check(draft.text(for: add.name), config: config)
     }
 }

@@ -5,59 +5,44 @@ import RingbackClient
 
 /// The options of `account add` that describe an account. The daemon's check decides whether they make sense.
 struct AccountDescription: ParsableArguments {
-    @Option(help: ArgumentHelp("An OpenID Connect provider, found by discovery.", valueName: "url"))
-    var issuer: String?
+    @Option(help: .value("url", "An OpenID Connect provider, found by discovery.")) var issuer: String?
 
     @Option(help: "A preset: google, microsoft, github, gitlab, or supabase.", completion: Completions.presets)
     var provider: String?
 
-    @Option(help: ArgumentHelp("An MCP server; its issuer and the client are found by asking it.", valueName: "url"))
-    var mcp: String?
+    @Option(help: .value("url", "An MCP server; its issuer and the client are found by asking it.")) var mcp: String?
 
     @Option(
-        name: .customLong("client-id-metadata-url"),
-        help: ArgumentHelp(
+        help: .value(
+            "url",
             "With --mcp: where you host the document that “ringback client-metadata” prints, for servers that take it as "
-                + "the client.", valueName: "url"))
-    var clientMetadataURL: String?
+                + "the client."))
+    var clientIDMetadataURL: String?
 
-    @Flag(
-        name: .customLong("no-resource-parameter"),
-        help: "With --mcp: the authorization server refuses the parameter resource, as Entra does.")
-    var leavesOutResource = false
+    @Flag(help: "With --mcp: the authorization server refuses the parameter resource, as Entra does.")
+    var noResourceParameter = false
 
-    @Flag(
-        name: .customLong("no-sign-in"),
-        help: "With --mcp: the server takes requests without a token. It is found out by asking it.")
-    var needsNoSignIn = false
+    @Flag(help: "With --mcp: the server takes requests without a token. It is found out by asking it.")
+    var noSignIn = false
 
-    @Option(help: "The directory of a microsoft account.")
-    var tenant: String?
+    @Option(help: "The directory of a microsoft account.") var tenant: String?
+    @Option(help: .value("url", "The project of a supabase account.")) var url: String?
+    @Option(help: .value("key", "The publishable key of a supabase project.")) var apiKey: String?
 
-    @Option(help: ArgumentHelp("The project of a supabase account.", valueName: "url"))
-    var url: String?
+    @Flag(help: "--url is a Supabase Auth server itself, with no API gateway before it; no --api-key is needed.")
+    var noGateway = false
 
-    @Option(help: ArgumentHelp("The publishable key of a supabase project.", valueName: "key"))
-    var apiKey: String?
+    @Option(help: .value("id", "The client id from the provider.")) var clientID: String?
 
-    @Flag(
-        name: .customLong("no-gateway"),
-        help: "--url is a Supabase Auth server itself, with no API gateway before it; no --api-key is needed.")
-    var isBare = false
-
-    @Option(help: ArgumentHelp("The client id from the provider.", valueName: "id"))
-    var clientID: String?
-
-    @Option(help: ArgumentHelp("A file that holds the client's secret, readable by you alone.", valueName: "path"))
+    @Option(help: .value("path", "A file that holds the client's secret, readable by you alone."))
     var clientSecretFile: String?
 
     @Option(
-        name: .customLong("client-secret-fd"),
-        help: ArgumentHelp(
+        help: .value(
+            "fd",
             "The descriptor from which to read the client's secret, for the account's file; 0 is standard input. The "
-                + "secret is never an argument.", valueName: "fd"))
-    var clientSecretDescriptor: Int32?
-
+                + "secret is never an argument."))
+    var clientSecretFD: Int32?
     var clientSecret: String?
     var hasSecret: Bool { clientSecret != nil || clientSecretFile != nil }
 
@@ -65,39 +50,20 @@ struct AccountDescription: ParsableArguments {
     var leavesOutOfflineAccess = false
 
     @Option(
-        help: ArgumentHelp(
-            "A file with the client's private key, PEM or JWK, for private_key_jwt; readable by you alone.",
-            valueName: "path"))
+        help: .value(
+            "path", "A file with the client's private key, PEM or JWK, for private_key_jwt; readable by you alone."))
     var clientKeyFile: String?
 
-    @Option(help: "none, client_secret_basic, client_secret_post or private_key_jwt.")
-    var clientAuthentication: String?
+    @Option(help: "none, client_secret_basic, client_secret_post or private_key_jwt.") var clientAuthentication: String?
+    @Option(name: .customLong("scope"), help: "A scope to ask for; may be repeated.") var scopes: [String] = []
+    @Option(help: "Where callbacks go, if not to a free port on loopback.") var redirectURI: String?
+    @Option(help: "How the browser delivers the response: query or form_post.") var responseMode: String?
+    @Option(help: .value("path", "Certificates to trust for this account.")) var caFile: String?
+    @Option(help: .value("url", "For a provider without discovery.")) var authorizationEndpoint: String?
+    @Option(help: .value("url", "For a provider without discovery.")) var tokenEndpoint: String?
+    @Option(help: .value("url", "For a provider without discovery.")) var revocationEndpoint: String?
 
-    @Option(name: .customLong("scope"), help: "A scope to ask for; may be repeated.")
-    var scopes: [String] = []
-
-    @Option(name: .customLong("redirect-uri"), help: "Where callbacks go, if not to a free port on loopback.")
-    var redirectURI: String?
-
-    @Option(help: "How the browser delivers the response: query or form_post.")
-    var responseMode: String?
-
-    @Option(
-        name: .customLong("ca-file"), help: ArgumentHelp("Certificates to trust for this account.", valueName: "path"))
-    var caFile: String?
-
-    @Option(help: ArgumentHelp("For a provider without discovery.", valueName: "url"))
-    var authorizationEndpoint: String?
-
-    @Option(help: ArgumentHelp("For a provider without discovery.", valueName: "url"))
-    var tokenEndpoint: String?
-
-    @Option(help: ArgumentHelp("For a provider without discovery.", valueName: "url"))
-    var revocationEndpoint: String?
-
-    @Option(
-        help: ArgumentHelp(
-            "For a provider without discovery: the URL that names the signed-in user (userinfo).", valueName: "url"))
+    @Option(help: .value("url", "For a provider without discovery: the URL that names the signed-in user (userinfo)."))
     var userinfoEndpoint: String?
 
     /// The option that sets a key of the account's table, such as `endpoints.token`; nil if there is none.
@@ -124,8 +90,7 @@ struct AccountDescription: ParsableArguments {
         issuer == nil && provider == nil && mcp == nil && authorizationEndpoint == nil && tokenEndpoint == nil
     }
 
-    /// True for the sandbox's own client, which may have its callbacks at every loopback address: there is nothing to
-    /// register.
+    /// The sandbox's own client may have its callbacks at every loopback address: there is nothing to register.
     var isSandbox: Bool {
         clientID == ProviderChoice.sandboxClient && issuer.flatMap { LoopbackURL($0) } != nil && redirectURI == nil
     }
@@ -137,14 +102,13 @@ struct AccountDescription: ParsableArguments {
         if provider == "microsoft", tenant == nil { missing.append("--tenant") }
         if provider == "supabase" {
             if url == nil { missing.append("--url") }
-            if apiKey == nil, !isBare { missing.append("--api-key, or --no-gateway") }
+            if apiKey == nil, !noGateway { missing.append("--api-key, or --no-gateway") }
         } else if clientID == nil, mcp == nil, !registers {
             missing.append("--client-id")
         }
         return missing
     }
 
-    /// An account has one kind of provider. One that is not named yet is no mistake here.
     func check() throws {
         // Beside an MCP server the issuer says where the client was registered.
         let kinds = [
@@ -153,10 +117,10 @@ struct AccountDescription: ParsableArguments {
         ]
         try require(kinds.filter({ $0 }).count <= 1, "Name the provider: \(AccountDescription.kinds).")
         try require(
-            mcp != nil || (clientMetadataURL == nil && !leavesOutResource && !needsNoSignIn),
+            mcp != nil || (clientIDMetadataURL == nil && !noResourceParameter && !noSignIn),
             "--client-id-metadata-url, --no-resource-parameter and --no-sign-in belong to --mcp.")
         try require(
-            clientSecretFile == nil || clientSecretDescriptor == nil,
+            clientSecretFile == nil || clientSecretFD == nil,
             "--client-secret-file and --client-secret-fd exclude each other.")
         try require(
             (authorizationEndpoint == nil) == (tokenEndpoint == nil),
@@ -175,35 +139,32 @@ struct AccountDescription: ParsableArguments {
 
     /// The text of the account's file. It holds what a registration yielded, except secrets.
     func text(for name: String, registered: RegisteredAccount? = nil) -> String {
-        var text = AccountText(name: name)
-        text.add([("mcp", mcp), ("client_id_metadata_url", clientMetadataURL)])
-        if leavesOutResource { text.add("resource_parameter", is: false) }
-        if needsNoSignIn { text.add("sign_in", is: false) }
-        text.add([("issuer", issuer), ("provider", provider), ("tenant", tenant), ("url", url), ("api_key", apiKey)])
-        if isBare { text.add("gateway", is: false) }
-        text.add([
-            ("client_id", registered?.clientID ?? clientID), ("client_secret", clientSecret),
-            ("client_secret_file", clientSecretFile.map(AccountDescription.absolute)),
-        ])
-        if registered?.hasSecret == true { text.add("client_secret_registered", is: true) }
-        text.add([
-            ("client_key_file", clientKeyFile.map(AccountDescription.absolute)),
-            ("client_authentication", registered?.authentication ?? clientAuthentication),
-        ])
-        // The user did not choose the usual scopes. Those that the provider did not register are left out.
-        text.add("scopes", scopes.isEmpty ? registered?.scopes ?? usualScopes : scopes)
-        text.add([
+        let text = { (value: String?) in value.map(AccountText.quoted) }
+        let path = { (value: String?) in value.map { AccountText.quoted(AccountDescription.absolute($0)) } }
+        let keys: [(String, String?)] = [
+            ("mcp", text(mcp)), ("client_id_metadata_url", text(clientIDMetadataURL)),
+            ("resource_parameter", noResourceParameter ? "false" : nil), ("sign_in", noSignIn ? "false" : nil),
+            ("issuer", text(issuer)), ("provider", text(provider)), ("tenant", text(tenant)), ("url", text(url)),
+            ("api_key", text(apiKey)), ("gateway", noGateway ? "false" : nil),
+            ("client_id", text(registered?.clientID ?? clientID)), ("client_secret", text(clientSecret)),
+            ("client_secret_file", path(clientSecretFile)),
+            ("client_secret_registered", registered?.hasSecret == true ? "true" : nil),
+            ("client_key_file", path(clientKeyFile)),
+            ("client_authentication", text(registered?.authentication ?? clientAuthentication)),
+            // The user did not choose the usual scopes. Those that the provider did not register are left out.
+            ("scopes", AccountText.array(scopes.isEmpty ? registered?.scopes ?? usualScopes : scopes)),
             // Registered with its port.
-            ("redirect_uri", redirectURI ?? registered?.requestedRedirectURIs.first),
-            ("response_mode", responseMode), ("ca_file", absoluteCAFile),
-        ])
-        text.addTable(
-            "endpoints",
-            [
-                ("authorization", authorizationEndpoint), ("token", tokenEndpoint), ("revocation", revocationEndpoint),
-                ("userinfo", userinfoEndpoint),
-            ])
-        return text.text
+            ("redirect_uri", text(redirectURI ?? registered?.requestedRedirectURIs.first)),
+            ("response_mode", text(responseMode)), ("ca_file", path(caFile)),
+        ]
+        let endpoints: [(String, String?)] = [
+            ("authorization", text(authorizationEndpoint)), ("token", text(tokenEndpoint)),
+            ("revocation", text(revocationEndpoint)), ("userinfo", text(userinfoEndpoint)),
+        ]
+        // Always quoted: a bare name may not have dots.
+        let table = "accounts.\(AccountText.quoted(name))"
+        let more = endpoints.contains { $0.1 != nil } ? "\n" + AccountText.table("\(table).endpoints", endpoints) : ""
+        return "# Written by ringback account add.\n" + AccountText.table(table, keys) + more
     }
 
     /// Makes a path absolute: the daemon has another working directory than this shell.
@@ -212,7 +173,6 @@ struct AccountDescription: ParsableArguments {
     }
 }
 
-/// An account as a drop-in file beside the configuration: its text is written, renamed and removed here.
 struct AccountFile {
     let directory: String
     let name: String
@@ -257,32 +217,15 @@ struct AccountFile {
 }
 
 /// TOML in a form that every reader understands: one table, one line for each key.
-struct AccountText {
-    private(set) var text: String
-
-    init(name: String) {
-        // Always quoted: a bare name may not have dots.
-        text = "# Written by ringback account add.\n[accounts.\(AccountText.quoted(name))]\n"
-        self.name = AccountText.quoted(name)
+enum AccountText {
+    static func table(_ name: String, _ keys: [(key: String, value: String?)]) -> String {
+        keys.reduce("[\(name)]\n") { text, pair in text + (pair.value.map { "\(pair.key) = \($0)\n" } ?? "") }
     }
 
-    private let name: String
+    static func oneOrMore(_ values: [String]) -> String? { values.count == 1 ? quoted(values[0]) : array(values) }
 
-    mutating func add(_ pairs: [(key: String, value: String?)]) {
-        for (key, value) in pairs { if let value { text += "\(key) = \(AccountText.quoted(value))\n" } }
-    }
-
-    mutating func add(_ key: String, _ values: [String]) {
-        guard !values.isEmpty else { return }
-        text += "\(key) = [\(values.map(AccountText.quoted).joined(separator: ", "))]\n"
-    }
-
-    mutating func add(_ key: String, is value: Bool) { text += "\(key) = \(value)\n" }
-
-    mutating func addTable(_ table: String, _ pairs: [(key: String, value: String?)]) {
-        guard pairs.contains(where: { $0.1 != nil }) else { return }
-        text += "\n[accounts.\(name).\(table)]\n"
-        add(pairs)
+    static func array(_ values: [String]) -> String? {
+        values.isEmpty ? nil : "[\(values.map(quoted).joined(separator: ", "))]"
     }
 
     /// A basic string; what TOML does not allow in one is escaped.

@@ -10,7 +10,9 @@ enum ProviderChoice: String, CaseIterable {
     struct Facts {
         let label: String
         let name: String
-        var steps: [String] = []
+        /// What to do at the provider, and on which of its pages.
+        var step: String?
+        var page: String?
         /// The scopes that are offered; nil where there are none to ask for.
         var scopes: String?
         /// Every client has a secret, without which the token endpoint refuses it.
@@ -23,40 +25,31 @@ enum ProviderChoice: String, CaseIterable {
         switch self {
         case .google:
             Facts(
-                label: "Google", name: "google",
-                steps: [
-                    "Create a client of the type “Desktop app”:",
-                    "  https://console.cloud.google.com/auth/clients/create",
-                ], scopes: "openid email", needsSecret: true)
+                label: "Google", name: "google", step: "Create a client of the type “Desktop app”:",
+                page: "https://console.cloud.google.com/auth/clients/create", scopes: "openid email", needsSecret: true)
         case .microsoft:
             Facts(
                 label: "Microsoft", name: "microsoft",
-                steps: [
+                step:
                     "Register an application for “Mobile and desktop applications”, with public client flows allowed:",
-                    "  https://entra.microsoft.com/#view/Microsoft_AAD_RegisteredApps/ApplicationsListBlade",
-                ], scopes: "openid email offline_access", mayHaveSecret: false)
+                page: "https://entra.microsoft.com/#view/Microsoft_AAD_RegisteredApps/ApplicationsListBlade",
+                scopes: "openid email offline_access", mayHaveSecret: false)
         case .github:
             Facts(
-                label: "GitHub", name: "github",
-                steps: ["Create an OAuth app:", "  https://github.com/settings/applications/new"], scopes: "read:user",
-                needsSecret: true)
+                label: "GitHub", name: "github", step: "Create an OAuth app:",
+                page: "https://github.com/settings/applications/new", scopes: "read:user", needsSecret: true)
         case .gitlab:
             Facts(
-                label: "GitLab (gitlab.com)", name: "gitlab",
-                steps: [
-                    "Add an application that is not confidential:", "  https://gitlab.com/-/user_settings/applications",
-                ], scopes: "openid email")
+                label: "GitLab (gitlab.com)", name: "gitlab", step: "Add an application that is not confidential:",
+                page: "https://gitlab.com/-/user_settings/applications", scopes: "openid email")
         case .supabase:
             Facts(
-                label: "Supabase: a project of yours", name: "app",
-                steps: [
-                    "Allow the redirect URL in the project:",
-                    "  https://supabase.com/dashboard/project/_/auth/url-configuration",
-                ], mayHaveSecret: false)
+                label: "Supabase: a project of yours", name: "app", step: "Allow the redirect URL in the project:",
+                page: "https://supabase.com/dashboard/project/_/auth/url-configuration", mayHaveSecret: false)
         case .openid:
             Facts(
                 label: "another OpenID Connect provider, by its URL", name: "work",
-                steps: ["Register a native application (a public client) at the provider."],
+                step: "Register a native application (a public client) at the provider.",
                 scopes: "openid email offline_access")
         case .mcp: Facts(label: "an MCP server, by its URL", name: "tools")
         case .sandbox:
@@ -68,14 +61,12 @@ enum ProviderChoice: String, CaseIterable {
     init?(_ description: AccountDescription) {
         if let provider = description.provider {
             self.init(rawValue: provider)
-            return
-        }
-        guard description.mcp == nil else {
+        } else if description.mcp != nil {
             self = .mcp
-            return
+        } else {
+            guard description.issuer != nil else { return nil }
+            self = .openid
         }
-        guard description.issuer != nil else { return nil }
-        self = .openid
     }
 
     /// GitLab compares the port of a redirect URI too.
@@ -83,8 +74,8 @@ enum ProviderChoice: String, CaseIterable {
         self == .gitlab ? "http://127.0.0.1:8400/callback/\(account)" : nil
     }
 
-    /// The redirect URIs to enter at the provider, of those that the account has. Google wants none. GitHub and
-    /// Microsoft ignore the port, and take no address with `{port}`.
+    /// The redirect URIs to enter at the provider. Google wants none. GitHub and Microsoft ignore the port, and take no
+    /// address with `{port}`.
     func entered(_ uris: [String]) -> [String] {
         switch self {
         case .google, .sandbox: []
@@ -94,40 +85,19 @@ enum ProviderChoice: String, CaseIterable {
     }
 
     static let portNote = "({port} stands for any port. If the provider wants one, choose it with --redirect-uri.)"
-
     static let sandboxClient = "ringback-demo"
 }
 
-/// Where tools usually need the token of a preset's account: its own servers.
 struct UsualOrigin {
     let url: String
-    let username: String?
+    var username: String?
 
-    static func all(of provider: String?) -> [UsualOrigin] {
-        switch provider {
-        case "github":
-            [
-                UsualOrigin(url: "https://github.com/*", username: nil),
-                UsualOrigin(url: "https://api.github.com/*", username: nil),
-            ]
-        case "gitlab": [UsualOrigin(url: "https://gitlab.com/*", username: "oauth2")]
-        default: []
-        }
-    }
+    private static let known = [
+        "github": [UsualOrigin(url: "https://github.com/*"), UsualOrigin(url: "https://api.github.com/*")],
+        "gitlab": [UsualOrigin(url: "https://gitlab.com/*", username: "oauth2")],
+    ]
 
-    static func add(_ origins: [UsualOrigin], account: String, to file: ConfigurationFile) throws(RingbackError)
-        -> [String]
-    {
-        var added: [String] = []
-        for origin in origins {
-            let rule = OriginRule(try OriginEntry.pattern(origin.url), username: nil)
-            guard !OriginEntry.all(in: try file.report()).contains(where: { $0.rule == rule }) else { continue }
-            let pairs = [("url", origin.url), ("account", account), ("username", origin.username)]
-            _ = try file.addOrigin(rule, OriginEntry.table(pairs))
-            added.append(origin.url)
-        }
-        return added
-    }
+    static func all(of provider: String?) -> [UsualOrigin] { provider.flatMap { known[$0] } ?? [] }
 }
 
 struct ProviderCheck {
@@ -160,7 +130,7 @@ struct ProviderCheck {
             }
             let isShared = setting == "redirect_uri"
             let own = isShared ? "http://127.0.0.1:{port}/callback/\(name)" : nil
-            let url = description.clientMetadataURL ?? "https://www.example.org/ringback.json"
+            let url = description.clientIDMetadataURL ?? "https://www.example.org/ringback.json"
             let document = ClientMetadata.document(url, own.map { [$0] } ?? []).text
             let redirect: ShownCommand = own.map { "--redirect-uri=\($0)" } ?? ""
             let command = ShownCommand(
@@ -188,16 +158,11 @@ struct ProviderCheck {
         }
     }
 
-    private(set) var needsNoSignIn = false
-
     /// The option for a provider of this machine with the other one of http and https.
     private static func otherScheme(_ description: AccountDescription) -> String? {
         for (option, url) in [("--issuer", description.issuer), ("--url", description.url)] {
             guard let url else { continue }
-            let other =
-                if url.hasPrefix("https://") { "http" + url.dropFirst("https".count) } else {
-                    "https" + url.dropFirst("http".count)
-                }
+            let other = url.hasPrefix("https://") ? "http" + url.dropFirst(5) : "https" + url.dropFirst(4)
             if LoopbackURL(url) != nil || LoopbackURL(other) != nil { return "\(option) \(other)" }
         }
         return nil
@@ -205,63 +170,56 @@ struct ProviderCheck {
 
     /// As the daemon gave them; nil if the provider was not asked.
     let checks: JSON?
+    private var findings: [Finding] = []
     private(set) var error: RingbackError?
-    /// The provider has refused the client: its id, or its secret.
-    private(set) var refusesClient = false
-    private(set) var refusesKey = false
 
-    private(set) var lacksOfflineAccess = false
+    private var wrong: [Finding] { findings.filter { $0.level == "wrong" && $0.isOfAccount } }
+    /// The provider has refused the client: its id, or its secret.
+    var refusesClient: Bool { wrong.first?.cause == .clientRefused }
+    var refusesKey: Bool { wrong.first?.setting == "api_key" }
+    var lacksOfflineAccess: Bool { warns(of: "scopes") }
+    var noSignIn: Bool { warns(of: "sign_in") }
+
+    private func warns(of setting: String) -> Bool {
+        findings.contains { $0.level == "warning" && $0.setting == setting }
+    }
 
     var offersRegistration: Bool {
         checks?.array?.contains { $0.object?.cause == .registrationOffered } ?? false
     }
 
-    /// Longer than the daemon's own bounds on what it asks the provider.
-    private static let timeout: Duration = .seconds(45)
-
-    /// Lets the daemon check the provider. Without a daemon the provider is not checked, and a note says so.
+    /// What is wrong with the account is in the result.
     static func run(
-        _ name: String, _ description: AccountDescription, _ calls: BrokerCalls, isClientOnly: Bool = false
-    ) throws(RingbackError) -> ProviderCheck {
-        let found = try look(name, description, calls, isClientOnly: isClientOnly)
-        if let error = found.error { throw error }
-        return found
-    }
-
-    /// As ``run(_:_:_:isClientOnly:)``, but what is wrong with the account is in the result.
-    static func look(
         _ name: String, _ description: AccountDescription, _ calls: BrokerCalls, isClientOnly: Bool = false
     ) throws(RingbackError) -> ProviderCheck {
         let body: JSONObject = [
             "account": name, "configuration": description.text(for: name), "client_only": isClientOnly ? true : nil,
         ]
-        let found = try ignoring(.noDaemon, call: calls.call(.diagnoseAccount, body: .object(body), timeout: timeout))
+        // Longer than the daemon's own bounds on what it asks the provider.
+        let found = try ignoring(
+            .noDaemon, call: calls.call(.diagnoseAccount, body: .object(body), timeout: .seconds(45)))
         guard let answer = found else {
             Output.note(
                 "No daemon answers, so the provider was not asked. To ask it when the daemon runs: "
                     + "\(shown: "ringback doctor \(name)")")
             return ProviderCheck(checks: nil)
         }
-        let findings = answer.list("checks").compactMap(Finding.init(reading:)).filter { $0.level != "ok" }
-        let wrong = findings.filter { $0.level == "wrong" && $0.isOfAccount }
-        for finding in findings
-        where !(finding.level == "wrong" && finding.isOfAccount) || finding.message != wrong.first?.message {
+        var check = ProviderCheck(checks: answer["checks"] ?? .array([]))
+        check.findings = answer.list("checks").compactMap(Finding.init(reading:)).filter { $0.level != "ok" }
+        let first = check.wrong.first
+        for finding in check.findings
+        where !(finding.level == "wrong" && finding.isOfAccount) || finding.message != first?.message {
             Output.note(Sanitizer.line(finding.message, limit: 600))
         }
-        var check = ProviderCheck(checks: answer["checks"] ?? .array([]))
-        check.lacksOfflineAccess = findings.contains { $0.level == "warning" && $0.setting == "scopes" }
-        check.needsNoSignIn = findings.contains { $0.level == "warning" && $0.setting == "sign_in" }
-        guard let first = wrong.first else { return check }
-        var error = RingbackError(kind(of: first), first.message, recovery: .fixConfiguration)
-        error.advice =
-            "\(first.advice(description, name))Nothing was written; --offline adds the account without asking the provider."
-        check.error = error
-        check.refusesClient = first.cause == .clientRefused
-        check.refusesKey = first.setting == "api_key"
+        guard let first else { return check }
+        check.error = RingbackError(
+            kind(of: first), first.message, recovery: .fixConfiguration,
+            advice:
+                "\(first.advice(description, name))Nothing was written; --offline adds the account without asking the "
+                + "provider.")
         return check
     }
 
-    /// An unreachable provider is another error than a wrong setting.
     private static func kind(of finding: Finding) -> RingbackError.Kind {
         switch finding.cause {
         case .unreachable, .untrusted, .wrongScheme: .providerUnreachable
@@ -279,10 +237,9 @@ extension AccountDescription {
         Output.note("The account does not request offline_access. To request it all the same, name it in --scopes.")
     }
 
-    /// A server that needs no sign-in gets an account that has none.
     mutating func leaveOutSignIn(_ found: ProviderCheck) {
-        guard found.needsNoSignIn else { return }
-        needsNoSignIn = true
+        guard found.noSignIn else { return }
+        noSignIn = true
         Output.note("The account has sign_in = false.")
     }
 }

@@ -4,7 +4,6 @@ import RingbackBase
 import RingbackClient
 import Terminal
 
-/// The result of a registration, without the secrets, which stay in the daemon.
 struct RegisteredAccount {
     let clientID: String
     let authentication: String
@@ -29,34 +28,33 @@ struct RegisteredAccount {
 /// Registers the client at the provider (RFC 7591), for `account add --register`. The daemon does it and keeps the
 /// secrets.
 struct AccountRegistration: ParsableArguments {
-    @Flag(help: "Have the provider register the client (RFC 7591); the daemon must be running.")
-    var register = false
+    @Flag(help: "Have the provider register the client (RFC 7591); the daemon must be running.") var register = false
 
     @Option(
-        name: .customLong("initial-access-token-fd"),
-        help: ArgumentHelp(
+        help: .value(
+            "fd",
             "The descriptor from which to read the initial access token that some providers require; 0 is standard "
-                + "input. The token is never an argument.", valueName: "fd"))
-    var tokenDescriptor: Int32?
+                + "input. The token is never an argument."))
+    var initialAccessTokenFD: Int32?
 
     func check(_ description: AccountDescription) throws {
         guard register else {
-            return try require(tokenDescriptor == nil, "--initial-access-token-fd belongs to --register.")
+            return try require(initialAccessTokenFD == nil, "--initial-access-token-fd belongs to --register.")
         }
         try require(
             description.mcp == nil, "--register is not for --mcp: the client is registered at the first sign-in.")
         try require(
             description.issuer != nil, "--register needs --issuer: where to register is in the issuer's metadata.")
-        let given: [(String, String?)] = [
+        let given = [
             ("--client-id", description.clientID), ("--client-secret-file", description.clientSecretFile),
             ("--client-key-file", description.clientKeyFile),
-            ("--client-secret-fd", description.clientSecretDescriptor.map { String($0) }),
+            ("--client-secret-fd", description.clientSecretFD.map { String($0) }),
         ]
         if let (option, _) = given.first(where: { $0.1 != nil }) {
             throw ValidationError("\(option) is for a client that is registered already: leave it or --register out.")
         }
         try require(
-            tokenDescriptor.map { $0 == 0 || $0 > 2 } ?? true,
+            initialAccessTokenFD.map { $0 == 0 || $0 > 2 } ?? true,
             "--initial-access-token-fd must be the number of a descriptor that can be read.")
     }
 
@@ -79,9 +77,9 @@ struct AccountRegistration: ParsableArguments {
     }
 
     private func readToken() throws(RingbackError) -> String? {
-        guard let tokenDescriptor else { return nil }
+        guard let initialAccessTokenFD else { return nil }
         let input = SecretInput(interruption: try Signals.interruption())
-        guard let token = try input.readOptional("initial access token", from: tokenDescriptor) else {
+        guard let token = try input.readOptional("initial access token", from: initialAccessTokenFD) else {
             throw RingbackError(.cancelled, "No initial access token was read. Nothing was registered.")
         }
         guard token.utf8.count <= 8_192, token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
@@ -95,9 +93,7 @@ struct AccountRegistration: ParsableArguments {
         _ registered: RegisteredAccount, _ name: String, _ description: AccountDescription, _ calls: BrokerCalls
     ) -> String {
         let issuer = description.issuer ?? ""
-        let query: [(String, String?)] = [
-            ("issuer", issuer), ("client_id", registered.clientID), ("ca_file", description.absoluteCAFile),
-        ]
+        let query = [("issuer", issuer), ("client_id", registered.clientID), ("ca_file", description.absoluteCAFile)]
         let client = Sanitizer.line(registered.clientID)
         do throws(RingbackError) {
             let answer = try calls.call(.deleteRegistration, [name], query: query, timeout: .seconds(60))
@@ -112,22 +108,16 @@ struct AccountRegistration: ParsableArguments {
     }
 
     private static func explained(_ error: RingbackError, _ name: String) -> RingbackError {
-        var error = error
         let steps = [
-            "invalid_redirect_uri":
-                "If it requires a redirect URI with a port, choose one: --redirect-uri "
+            "invalid_redirect_uri": "If it requires a redirect URI with a port, choose one: --redirect-uri "
                 + "http://127.0.0.1:8400/callback/\(name)",
             "invalid_client_metadata":
                 "If it requires a client with a secret: --client-authentication client_secret_basic",
             "invalid_token": "If it requires an initial access token: --initial-access-token-fd 0",
             "access_denied": "It may register clients only by hand; then add the account with --client-id.",
         ]
-        if let step = error.providerCode.flatMap({ steps[$0] }) {
-            error.advice = step
-        } else if error["setting"]?.string == "client_id" {
-            error.advice = "Then add the account with --client-id."
-        }
-        return error
+        let other = error["setting"]?.string == "client_id" ? "Then add the account with --client-id." : nil
+        return error.with(advice: error.providerCode.flatMap { steps[$0] } ?? other)
     }
 
     /// The command that registers the client of an account again, with the account's present settings. Nil if that does
@@ -186,12 +176,11 @@ struct ClientMetadata: ParsableCommand {
             accounts at MCP servers to it.
             """)
 
-    @Argument(help: ArgumentHelp("The https URL at which the document will be.", valueName: "url"))
-    var url: String
+    @Argument(help: .value("url", "The https URL at which the document will be.")) var url: String
 
     @Option(
         name: .customLong("redirect-uri"),
-        help: ArgumentHelp("A redirect URI of one account, beside the usual ones; may be repeated.", valueName: "uri"))
+        help: .value("uri", "A redirect URI of one account, beside the usual ones; may be repeated."))
     var redirectURIs: [String] = []
 
     func validate() throws {
@@ -209,9 +198,8 @@ struct ClientMetadata: ParsableCommand {
         return [
             "client_id": .string(url), "client_name": "Ringback", "application_type": "native",
             // RFC 8252 section 7.3: any port of a loopback redirect URI is accepted.
-            "redirect_uris": .texts(uris),
-            "grant_types": ["authorization_code", "refresh_token"], "response_types": ["code"],
-            "token_endpoint_auth_method": "none",
+            "redirect_uris": .array(uris.map { .string($0) }), "grant_types": ["authorization_code", "refresh_token"],
+            "response_types": ["code"], "token_endpoint_auth_method": "none",
         ]
     }
 }

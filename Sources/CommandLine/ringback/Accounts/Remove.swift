@@ -19,8 +19,7 @@ struct AccountRemove: DaemonVerb, AccountNaming {
             possible, and removed.
             """)
 
-    @Argument(help: "The account's name.", completion: Completions.accounts)
-    var name: String
+    @Argument(help: .value("name", "The account's name."), completion: Completions.accounts) var account: String
 
     @Flag(
         help: """
@@ -39,21 +38,16 @@ struct AccountRemove: DaemonVerb, AccountNaming {
             """)
     var noRevoke = false
 
-    @Flag(name: .shortAndLong, help: "Do not ask.")
-    var yes = false
-
-    @Option(help: ArgumentHelp("The configuration file, if not the usual one.", valueName: "path"))
-    var config: String?
-
+    @Flag(name: .shortAndLong, help: "Do not ask.") var yes = false
+    @OptionGroup var config: ConfigurationOption
     @OptionGroup var options: CallOptions
 
-    var account: String { name }
-
     func run() throws {
-        let file = try AccountFile(name: name, configuration: config)
+        let name = account
+        let file = try AccountFile(name: name, configuration: config.path)
         let calls = try daemon.calls()
         guard try isDefined(file) else { return try removeSealed(calls) }
-        try AccountDependents.refuse(file, config: config)
+        try AccountDependents.refuse(file, config: config.path)
         let holdings = AccountHoldings(name: name, calls: calls)
         if !yes {
             for socket in try holdings.sockets(needsDaemon: false) {
@@ -63,11 +57,17 @@ struct AccountRemove: DaemonVerb, AccountNaming {
             try confirm("\(what) (\(file.path))?")
         }
         let isOwed = keepSession ? false : try signOut(calls)
-        let sockets = try holdings.revokeSockets(needsDaemon: !keepSession)
+        let sockets = try holdings.sockets(needsDaemon: !keepSession)
+        // They would serve the next session of an account of this name. One that is not found has ended meanwhile.
+        for socket in sockets { _ = try ignoring(.notFound, call: calls.call(.revokeExposedSocket, [socket])) }
         let registration = keepSession || keepRegistration ? nil : try holdings.deleteRegistration()
         try file.remove()
         try calls.reloadIfRunning()
-        if isOwed { try holdings.forgetSignOut() }
+        if isOwed {
+            // Without the account, the provider can no longer be told of the sign-out.
+            let query: [(String, String?)] = [("skip_revocation", "true")]
+            _ = try ignoring(.notFound, call: calls.call(.removeSealedSessions, [name], query: query))
+        }
         guard !json.isWanted else {
             return Output.object([
                 "account": name, "file": file.path, "signed_out": !keepSession, "exposed_sockets": sockets,
@@ -94,77 +94,67 @@ struct AccountRemove: DaemonVerb, AccountNaming {
     private func isDefined(_ file: AccountFile) throws(RingbackError) -> Bool {
         let report: JSON
         do throws(RingbackError) {
-            report = try ConfigurationCheck.run(config: config, candidate: nil)
+            report = try ConfigurationCheck.run(config: config.path)
         } catch {
             // The mistake may be in the file that is to be removed.
             guard error.kind == .invalidConfiguration, file.exists else { throw error }
             return true
         }
-        guard let source = AccountSource(of: name, in: report) else { return false }
-        guard source.file == file.path else {
-            throw RingbackError(
-                "account_elsewhere",
-                "The account \(name) is defined in \(source.text), which “ringback account add” did not write. "
-                    + "Nothing was removed. To change that file: \(shown: "ringback account edit \(name)")")
-        }
+        guard let source = AccountSource(of: account, in: report) else { return false }
+        guard source.file == file.path else { throw source.foreign(account, "removed") }
         let kinds: [(list: String, what: String, name: String, account: String)] = [
             ("origins", "the origin ", "url", "account"), ("kept_files", "the kept file ", "path", "account"),
             ("accounts", "", "name", "name"), ("schemes", "", "name", ""), ("exposes", "", "name", ""),
         ]
         for kind in kinds {
-            for entry in report.list(kind.list) where entry[kind.account]?.string != name {
+            for entry in report.list(kind.list) where entry[kind.account]?.string != account {
                 guard AccountSource(of: entry)?.file == file.path, let other = entry[kind.name]?.string else {
                     continue
                 }
                 throw RingbackError(
                     "account_elsewhere",
                     "\(file.path) also defines \(kind.what)\(Sanitizer.line(other)). Nothing was removed. To change that "
-                        + "file: \(shown: "ringback account edit \(name)")")
+                        + "file: \(shown: "ringback account edit \(account)")")
             }
         }
         return true
     }
 
     private func removeSealed(_ calls: BrokerCalls) throws(RingbackError) {
-        let sessions = SealedSession.all(in: try calls.call(.getStatus)).filter { $0.account == name }
-        guard !sessions.isEmpty else {
+        let sessions = SealedSession.all(in: try calls.call(.getStatus)).filter { $0.account == account }
+        guard !sessions.isEmpty, !keepSession else {
             throw RingbackError(
                 .accountNotFound,
-                "There is no account “\(Sanitizer.line(name))” in the configuration, and no session of it in the "
-                    + "vault.")
-        }
-        guard !keepSession else {
-            throw RingbackError(
-                .accountNotFound,
-                "There is no account “\(Sanitizer.line(name))” in the configuration. Its sessions stay in the vault.")
+                "There is no account “\(Sanitizer.line(account))” in the configuration"
+                    + (sessions.isEmpty ? ", and no session of it in the vault." : ". Its sessions stay in the vault."))
         }
         for session in sessions {
             Output.note("The vault holds the session of \(session.text); no configured account has it.")
             if !noRevoke, !session.isRevocable {
                 Output.note(
-                    "It cannot be revoked, because the account's settings for that were removed. To have it "
-                        + "revoked, add the account again as it was, then: \(shown: "ringback account remove \(name)")")
+                    "It cannot be revoked, because the account's settings for that were removed. To have it revoked, "
+                        + "add the account again as it was, then: \(shown: "ringback account remove \(account)")")
             }
         }
         try confirm("Remove it from the vault?")
-        try SealedSession.remove(of: name, revokes: !noRevoke, calls, asJSON: json.isWanted)
+        try SealedSession.remove(of: account, revokes: !noRevoke, calls, asJSON: json.isWanted)
         guard !keepRegistration else { return }
-        let holdings = AccountHoldings(name: name, calls: calls)
+        let holdings = AccountHoldings(name: account, calls: calls)
         for session in sessions {
-            guard let text = holdings.deleteRegistration(at: session.provider, clientID: session.clientID) else {
-                continue
+            if let text = holdings.deleteRegistration(at: session.provider, clientID: session.clientID) {
+                Output.note(text)
             }
-            Output.note(text)
         }
     }
 
     private func confirm(_ question: String) throws(RingbackError) {
         guard !yes else { return }
-        try Questions.confirm(question, "removed", orBy: ShownCommand("ringback account remove \(name) --yes"))
+        try Questions.confirm(question, "removed", orBy: ShownCommand("ringback account remove \(account) --yes"))
     }
 
     /// True if the provider has not been told, and the account is to be removed all the same.
     private func signOut(_ calls: BrokerCalls) throws(RingbackError) -> Bool {
+        let name = account
         do throws(RingbackError) {
             let answer = try calls.call(.signOut, [name], query: [("forget", "true")])
             guard answer.isTrue("revocation_pending") else {
@@ -180,11 +170,9 @@ struct AccountRemove: DaemonVerb, AccountNaming {
                     "No daemon answers, so \(name) cannot be signed out. Nothing was removed. Start the daemon, or keep "
                         + "the session: \(shown: "ringback account remove \(name) --keep-session")")
             default:
-                var error = error
-                error.detail +=
-                    " Nothing was removed. To remove the account and keep its session: "
-                    + "\(shown: "ringback account remove \(name) --keep-session")"
-                throw error
+                throw error.with(
+                    detail: error.detail + " Nothing was removed. To remove the account and keep its session: "
+                        + "\(shown: "ringback account remove \(name) --keep-session")")
             }
         }
         guard !noRevoke else { return true }
@@ -198,7 +186,6 @@ struct AccountRemove: DaemonVerb, AccountNaming {
     }
 }
 
-/// What the daemon holds for an account that is to be removed, besides its session.
 struct AccountHoldings {
     let name: String
     let calls: BrokerCalls
@@ -211,73 +198,51 @@ struct AccountHoldings {
             : "Its client \(client) stays registered at \(issuer), which gave no token to delete it with."
     }
 
-    /// Revokes the restricted sockets that `ringback expose` made for the account: they would serve the next session of an
-    /// account of this name. Returns their names.
-    func revokeSockets(needsDaemon: Bool) throws(RingbackError) -> [String] {
-        let sockets = try sockets(needsDaemon: needsDaemon)
-        // One that is not found has ended meanwhile.
-        for socket in sockets { _ = try ignoring(.notFound, call: calls.call(.revokeExposedSocket, [socket])) }
-        return sockets
-    }
-
+    /// The restricted sockets that `ringback expose` made for the account.
     func sockets(needsDaemon: Bool) throws(RingbackError) -> [String] {
         let answer = try ignoring(.notFound, needsDaemon ? .notFound : .noDaemon, call: calls.call(.listExposedSockets))
-        var names: [String] = []
-        for list in ["exposed_sockets", "closed"] {
-            for entry in answer?.list(list) ?? [] {
-                guard entry["source"] == "api", let socket = entry["name"]?.string, !names.contains(socket),
-                    entry.list("accounts").contains(.string(name))
-                else { continue }
-                names.append(socket)
-            }
-        }
-        return names
+        let own = ["exposed_sockets", "closed"].flatMap { answer?.list($0) ?? [] }
+            .filter { $0["source"] == "api" && $0.list("accounts").contains(.string(name)) }
+        var seen: Set<String> = []
+        return own.compactMap { $0["name"]?.string }.filter { seen.insert($0).inserted }
     }
 
-    /// Deletes the client that `ringback account add --register` registered, at the provider (RFC 7592) and in the vault.
-    /// Nil if there is none.
+    /// Deletes the client that `ringback account add --register` registered, at the provider (RFC 7592) and in the
+    /// vault. Nil if there is none.
     func deleteRegistration() throws(RingbackError) -> JSON? {
-        do throws(RingbackError) {
-            return try ignoring(
-                .notFound, .accountNotFound, call: calls.call(.deleteRegistration, [name], timeout: .seconds(60)))
-        } catch {
-            var error = error
-            error.detail += " The client that was registered for \(name) could not be deleted, so the account stays."
-            error.advice =
-                "Try again: \(shown: "ringback account remove \(name)"), or leave the client as it is: "
-                + "\(shown: "ringback account remove \(name) --keep-registration")"
-            throw error
+        try explaining(
+            ignoring(.notFound, .accountNotFound, call: calls.call(.deleteRegistration, [name], timeout: .seconds(60)))
+        ) { error in
+            error.with(
+                detail: error.detail
+                    + " The client that was registered for \(name) could not be deleted, so the account stays.",
+                advice: "Try again: \(shown: "ringback account remove \(name)"), or leave the client as it is: "
+                    + "\(shown: "ringback account remove \(name) --keep-registration")")
         }
     }
 
     /// The same for an account that is not configured any more. Returns what happened, as text for the user.
     func deleteRegistration(at issuer: String, clientID: String) -> String? {
         do throws(RingbackError) {
-            let query: [(String, String?)] = [("issuer", issuer), ("client_id", clientID)]
             // Nil if there is none, or a configured account uses it.
             return try ignoring(
                 .notFound, .stateConflict, .validationFailed,
-                call: calls.call(.deleteRegistration, [name], query: query, timeout: .seconds(60))
+                call: calls.call(
+                    .deleteRegistration, [name], query: [("issuer", issuer), ("client_id", clientID)],
+                    timeout: .seconds(60))
             ).map(AccountHoldings.text(ofDeleted:))
         } catch {
             return "Its client \(Sanitizer.line(clientID, limit: 1_100)) stays registered: "
                 + Sanitizer.line(error.detail, limit: 400)
         }
     }
-
-    /// Drops the sign-out that the provider has not been told of. Without the account, the provider can no longer be told.
-    func forgetSignOut() throws(RingbackError) {
-        let query: [(String, String?)] = [("skip_revocation", "true")]
-        _ = try ignoring(.notFound, call: calls.call(.removeSealedSessions, [name], query: query))
-    }
 }
 
-/// What else of the configuration needs an account that is to be removed: origins, kept files, restricted sockets, the key
-/// `default`, other accounts. The daemon does not start with an entry that names an account that does not exist.
+/// What else of the configuration needs an account that is to be removed: origins, kept files, restricted sockets, the
+/// key `default`, other accounts. The daemon does not start with an entry that names an account that does not exist.
 enum AccountDependents {
-    /// The daemon's own check of the configuration, with an empty file in place of the account's. Changes nothing.
+    /// Has the daemon check the configuration with an empty file in place of the account's. Changes nothing.
     ///
-    /// - Parameter config: the value of `--config`.
     /// - Throws: `invalid_configuration` with what needs the account, and the commands that remove it.
     static func refuse(_ account: AccountFile, config: String?) throws(RingbackError) {
         let before = try ConfigurationCheck.report(config)
@@ -293,19 +258,17 @@ enum AccountDependents {
         let added =
             found
             + after.list("errors").filter { error in
-                !known.contains(error) && !found.contains { isAt($0, error) }
+                !known.contains(error) && !found.contains { $0["file"] == error["file"] && $0["line"] == error["line"] }
             }
         guard !added.isEmpty else { return }
-        var error = RingbackError(
+        let error = RingbackError(
             Problem(
                 .invalidConfiguration,
                 "Something else of the configuration needs the account \(account.name). Nothing was removed.",
                 extensions: ["errors": added]))
-        error.advice = advice(on: added, account.name, before, config)
-        throw error
+        throw error.adding(advice(on: added, account.name, before, config))
     }
 
-    /// The tables and the key `default` outside of the account's own file that name it, each as an error of the check is.
     private static func needs(of account: AccountFile, in report: JSON) -> [JSON] {
         let lists: [(key: String, entries: [JSON])] = [
             ("default", [report["default"]].compactMap(\.self)), ("origin", report.list("origins")),
@@ -333,7 +296,6 @@ enum AccountDependents {
             let user: ShownCommand = origin.rule.username.map { ShownCommand("--match-username=\($0)") } ?? ""
             return ShownCommand("ringback origin remove \(origin.rule.pattern.text) \(user) \(more)")
         }
-        // What no verb removes is edited.
         let rest = errors.filter { error in !origins.contains { isAbout($0.source, error) } }
         var files: [String] = []
         for file in rest.compactMap({ $0["file"]?.string }) where !files.contains(file) { files.append(file) }
@@ -342,16 +304,11 @@ enum AccountDependents {
         return "Remove that first, then the account: " + commands.map { "\(shown: $0)" }.joined(separator: "; ")
     }
 
-    private static func isAt(_ left: JSON, _ right: JSON) -> Bool {
-        left["file"] == right["file"] && left["line"] == right["line"]
-    }
-
     private static func isAbout(_ source: AccountSource, _ error: JSON) -> Bool {
         source.file == error["file"]?.string && source.line == error["line"]?.integer
     }
 }
 
-/// Sessions in the vault that belong to no configured account.
 struct SealedSession {
     let account: String
     private let person: String
@@ -373,33 +330,21 @@ struct SealedSession {
         status.list("sealed_sessions").map(SealedSession.init(reading:))
     }
 
-    static func command(_ account: String, isConfigured: Bool) -> ShownCommand {
-        isConfigured
-            ? ShownCommand("ringback logout \(account) --sealed") : ShownCommand("ringback account remove \(account)")
-    }
-
     /// Removes an account's sessions and prints the result for each. Throws if a provider could not be reached.
-    static func remove(
-        of account: String, revokes: Bool, _ calls: BrokerCalls, asJSON: Bool
-    ) throws(RingbackError) {
+    static func remove(of account: String, revokes: Bool, _ calls: BrokerCalls, asJSON: Bool) throws(RingbackError) {
         let answer = try calls.call(
             .removeSealedSessions, [account], query: [("skip_revocation", revokes ? nil : "true")],
             timeout: .seconds(120))
         let removed = answer.list("sessions")
-        if asJSON {
-            Output.json(answer)
-        } else {
-            for document in removed { show(document) }
-        }
+        if asJSON { Output.json(answer) } else { removed.forEach(show) }
         guard let waiting = removed.first(where: { $0["revocation"]?.string == "waiting" }) else { return }
-        var error =
+        let error =
             RingbackError(reading: waiting["error"])
             ?? RingbackError(.providerUnreachable, "The provider cannot be reached.", recovery: .retry)
-        error.advice =
+        throw error.adding(
             "No program can use the session any more, but the provider has not revoked it. Try again: "
-            + "\(shown: "ringback account remove \(account)"), or remove it without revocation: "
-            + "\(shown: "ringback account remove \(account) --no-revoke")"
-        throw error
+                + "\(shown: "ringback account remove \(account)"), or remove it without revocation: "
+                + "\(shown: "ringback account remove \(account) --no-revoke")")
     }
 
     private static func show(_ document: JSON) {

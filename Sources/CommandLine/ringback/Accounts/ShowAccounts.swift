@@ -8,9 +8,7 @@ struct ShowAccounts: DaemonVerb, AccountNaming {
     static let configuration = CommandConfiguration(
         commandName: "accounts", abstract: "List the accounts and their state.")
 
-    @Argument(help: "Only this account.", completion: Completions.accounts)
-    var account: String?
-
+    @Argument(help: "Only this account.", completion: Completions.accounts) var account: String?
     @OptionGroup var options: CallOptions
 
     func run() throws {
@@ -39,23 +37,21 @@ struct ShowAccounts: DaemonVerb, AccountNaming {
 
     /// What the user should know of a session that works. Lost scopes are short here: each account is one line.
     static func notice(_ document: JSON, _ account: Account) -> String? {
-        guard let scope = document["lost_scope"]?.string else {
-            switch document["revocation"]?.string {
-            case "pending":
-                return "The provider has not revoked a session that was signed out. Ringback will ask it again."
-            case "refused": return "The provider refused to revoke a session that was signed out."
-            default: return document["notice"]?.string
-            }
+        if let scope = document["lost_scope"]?.string {
+            return "The session lost the scope \(scope). Run: \(shown: "ringback login \(account.name)")"
         }
-        return "The session lost the scope \(scope). Run: \(shown: "ringback login \(account.name)")"
+        return switch document["revocation"]?.string {
+        case "pending": "The provider has not revoked a session that was signed out. Ringback will ask it again."
+        case "refused": "The provider refused to revoke a session that was signed out."
+        default: document["notice"]?.string
+        }
     }
 
     /// `authenticated (aal1, needs aal2)`: the level is shown where the user's factors ask for a higher one.
     private static func state(_ account: Account) -> String {
         let isEnough = account.assurance == account.nextAssurance
         let level = isEnough ? nil : Assurance.text(account.assurance, account.nextAssurance)
-        let notes = [account.isStale ? "stale" : nil, level]
-        let text = notes.compactMap { $0 }.joined(separator: "; ")
+        let text = [account.isStale ? "stale" : nil, level].compactMap { $0 }.joined(separator: "; ")
         return account.state.rawValue + (text.isEmpty ? "" : " (\(text))")
     }
 
@@ -76,9 +72,7 @@ struct Use: DaemonVerb {
             `refresh` without ACCOUNT, if there are several. Exit status 1: there is no default account.
             """)
 
-    @Argument(help: "The account.", completion: Completions.accounts)
-    var name: String?
-
+    @Argument(help: "The account.", completion: Completions.accounts) var name: String?
     @OptionGroup var config: ConfigurationOption
     @OptionGroup var options: CallOptions
 
@@ -108,10 +102,10 @@ struct Use: DaemonVerb {
     private func show(_ file: ConfigurationFile) throws(RingbackError) {
         let report = try file.report()
         guard let entry = report["default"], let name = entry["account"]?.string else {
-            guard !report.names("accounts").isEmpty else {
-                throw RingbackError(.notFound, "No account is configured. Run: \(shown: AccountAdd.command)")
-            }
-            throw RingbackError(.notFound, "There is no default account. To choose one: ringback use NAME")
+            let isEmpty = report.names("accounts").isEmpty
+            let none = "No account is configured. Run: \(shown: AccountAdd.command)"
+            throw RingbackError(
+                .notFound, isEmpty ? none : "There is no default account. To choose one: ringback use NAME")
         }
         let file = AccountSource(of: entry)?.file ?? file.path
         json.print(["default": .string(name), "file": .string(file)], or: name)
@@ -126,24 +120,24 @@ struct AccountVerbs: ParsableCommand {
 
 struct AccountSource {
     let file: String
-    /// From 1; nil if the report gave none.
     let line: Int?
-
-    init(file: String, line: Int? = nil) {
-        self.file = file
-        self.line = line
-    }
 
     init?(of entry: JSON?) {
         guard let source = entry?["source"], let file = source["file"]?.string else { return nil }
-        self.init(file: file, line: source["line"]?.integer)
+        self.file = file
+        line = source["line"]?.integer
     }
 
-    init?(of name: String, in report: JSON) {
-        self.init(of: ConfigurationCheck.account(name, in: report))
-    }
+    init?(of name: String, in report: JSON) { self.init(of: ConfigurationCheck.account(name, in: report)) }
 
     var text: String { Sanitizer.line(file + (line.map { ", line \($0)" } ?? ""), limit: 600) }
+
+    func foreign(_ name: String, _ deed: String) -> RingbackError {
+        RingbackError(
+            "account_elsewhere",
+            "The account \(name) is defined in \(text), which “ringback account add” did not write. Nothing was "
+                + "\(deed). To change that file: \(shown: "ringback account edit \(name)")")
+    }
 }
 
 extension BrokerCalls {
@@ -153,7 +147,7 @@ extension BrokerCalls {
         return accounts
     }
 
-    /// Makes a running daemon read the configuration. Without a daemon there is nothing to do.
+    /// Without a daemon there is nothing to do.
     func reloadIfRunning() throws(RingbackError) { _ = try ignoring(.noDaemon, call: call(.reload)) }
 }
 
@@ -179,7 +173,6 @@ struct Reload: DaemonVerb {
 /// Which account a verb means if none was named: the only one, else the default. `login` asks on a terminal. Scripts
 /// never get a guess: without a default, several accounts are a mistake in the usage.
 struct AccountChoice {
-    /// For a mistake in the usage: several accounts, and none is named.
     static let kind: RingbackError.Kind = "account_needed"
 
     let verb: String
@@ -219,7 +212,10 @@ struct AccountChoice {
         Output.note("Which account?")
         for (index, account) in accounts.enumerated() {
             let number = "\(index + 1)".padded(to: "\(accounts.count)".utf8.count, isRight: true)
-            Output.note("  \(number)  \(account.name.padded(to: width))  \(AccountText.state(of: account))")
+            let who = account.who.map { " as \(Sanitizer.line($0, limit: 100))" } ?? ""
+            let other = account.state == .unauthenticated ? "not signed in" : account.state.rawValue
+            let state = account.state.hasSession ? "signed in\(who)" : other
+            Output.note("  \(number)  \(account.name.padded(to: width))  \(state)")
         }
         let questions = Questions(interruption: interruption, ending: "No account was chosen.")
         while true {
@@ -239,19 +235,10 @@ extension String {
     }
 }
 
-extension AccountText {
-    static func state(of account: Account) -> String {
-        guard account.state.hasSession else {
-            return account.state == .unauthenticated ? "not signed in" : account.state.rawValue
-        }
-        return "signed in" + (account.who.map { " as \(Sanitizer.line($0, limit: 100))" } ?? "")
-    }
-}
-
 extension Account {
     var who: String? { user?.email ?? user?.phone ?? subject }
 
-    /// Until when its token is valid. A service has a session before it has a token: perhaps no caller has asked for one.
+    /// Until when its token is valid. A service has a session before a caller has asked for its token.
     func validity(isService: Bool) -> String {
         guard state.hasSession, !isService || expiresAt != nil else { return "-" }
         return TimeText.validity(until: expiresAt?.secondsSince1970, now: TimeText.now())

@@ -14,22 +14,16 @@ struct Agent: ParsableCommand {
             memory. Needs neither XDG_RUNTIME_DIR nor HOME: for build jobs, batch systems and containers.
             """)
 
-    @Option(help: ArgumentHelp("The configuration, if not the usual one.", valueName: "file"))
-    var config: String?
+    @Option(help: .value("file", "The configuration, if not the usual one.")) var config: String?
 
     @Option(
         name: .customLong("credential-fd"),
-        help: ArgumentHelp(
-            "A secret for the daemon, on an open descriptor; client_secret_credential names it.",
-            valueName: "name=n"))
+        help: .value("name=n", "A secret for the daemon, on an open descriptor; client_secret_credential names it."))
     var credentials: [String] = []
 
-    @Option(help: ArgumentHelp("How much the daemon logs on standard error.", valueName: "level"))
-    var logLevel = "warning"
+    @Option(help: .value("level", "How much the daemon logs on standard error.")) var logLevel = "warning"
 
-    @Argument(
-        parsing: .postTerminator, help: ArgumentHelp("After --: the command.", valueName: "cmd"),
-        completion: Completions.command)
+    @Argument(parsing: .postTerminator, help: .value("cmd", "After --: the command."), completion: Completions.command)
     var command: [String] = []
 
     private var descriptors: [Int32?] {
@@ -47,7 +41,8 @@ struct Agent: ParsableCommand {
         let child = ChildCommand()
         let setup = try AgentSetup()
         defer { setup.end() }
-        if let ended = try setup.start(daemonOptions, child) {
+        let options = ["--log-level", logLevel] + (config.map { ["--config", $0] } ?? [])
+        if let ended = try setup.start(options + credentials.flatMap { ["--credential-fd", $0] }, child) {
             // The daemon has printed why.
             Output.note("ringback: the agent's daemon did not start (status \(ended)).")
             throw ExitCode(ended)
@@ -55,12 +50,6 @@ struct Agent: ParsableCommand {
         try ExitStatus.end(with: run(child, in: setup))
     }
 
-    private var daemonOptions: [String] {
-        ["--log-level", logLevel] + (config.map { ["--config", $0] } ?? [])
-            + credentials.flatMap { ["--credential-fd", $0] }
-    }
-
-    /// Runs the command until it ends. Returns its exit status.
     private func run(_ child: ChildCommand, in setup: AgentSetup) -> Int32 {
         // Descriptors that are for the daemon are closed before the command starts.
         for descriptor in descriptors.compactMap({ $0 }) { close(descriptor) }
@@ -80,16 +69,15 @@ struct Agent: ParsableCommand {
     }
 }
 
-/// The private directory of an agent, and the daemon in it. At the end the daemon is ended first, then the directory is
-/// removed. If this process is killed, the daemon notices it and does both.
+/// The private directory of an agent, and the daemon in it. If this process is killed, the daemon notices it and
+/// removes the directory.
 final class AgentSetup {
     let directory: String
     var socket: String { directory + "/ringback.sock" }
     private var daemon: Int32?
 
     init() throws(RingbackError) {
-        // If neither a runtime directory nor /tmp can be written to, /dev/shm is tried. A socket's path has 107 bytes at
-        // most.
+        // Where none of the others can be written to, /dev/shm is tried. A socket's path has at most 107 bytes.
         let stated = ["TMPDIR", "XDG_RUNTIME_DIR"].compactMap { SocketPlace.variable($0) }
         let parents = (stated + ["/tmp", "/var/tmp", "/dev/shm"]).filter { $0.hasPrefix("/") && $0.utf8.count < 64 }
         for parent in parents {
@@ -102,7 +90,6 @@ final class AgentSetup {
             "No private directory can be made in \(parents.joined(separator: ", ")). Set TMPDIR to a place for one.")
     }
 
-    /// Starts the daemon and waits until it responds.
     func start(_ options: [String], _ command: ChildCommand) throws(RingbackError) -> Int32? {
         let program = Programs.path("ringbackd")
         let arguments = ["--agent", directory, "--exit-with-parent=\(getpid())"] + options
@@ -112,15 +99,13 @@ final class AgentSetup {
         }
         daemon = pid
         let calls = BrokerCalls(socket: socket, application: "ringback agent", interruption: nil)
-        switch try calls.start(of: pid, isStopped: { command.isStopped(within: .milliseconds(10)) }) {
-        case .responds: return nil
-        case .ended(let status):
-            daemon = nil
-            return status
-        }
+        let (answer, status) = try calls.start(of: pid) { command.isStopped(within: .milliseconds(10)) }
+        if answer != nil { return nil }
+        daemon = nil
+        return status
     }
 
-    /// A child has ended. Prints a note if it is the daemon, which was not asked to end.
+    /// Prints a note if the child is the daemon, which was not asked to end.
     func note(endOf pid: Int32, _ status: Int32) {
         guard pid == daemon else { return }
         daemon = nil
@@ -135,22 +120,18 @@ final class AgentSetup {
 }
 
 extension BrokerCalls {
-    /// What has become of a daemon that was started here.
-    enum Start {
-        case responds(JSON)
-        case ended(Int32)
-    }
-
-    /// Waits until a daemon responds.
-    func start(of pid: Int32, isStopped: () -> Bool) throws(RingbackError) -> Start {
+    /// Waits for a daemon's first response; `answer` is nil if it has ended, with a status.
+    func start(
+        of pid: Int32, isStopped: () -> Bool
+    ) throws(RingbackError) -> (answer: JSON?, status: Int32) {
         let end = ContinuousClock.now + .seconds(20)
         while true {
             do throws(RingbackError) {
-                return .responds(try call(.getStatus, timeout: .seconds(5)))
+                return (try call(.getStatus, timeout: .seconds(5)), 0)
             } catch {
                 guard error.kind == .noDaemon, ContinuousClock.now < end else { throw error }
             }
-            if let status = Subprocess.endedStatus(pid) { return .ended(status) }
+            if let status = Subprocess.endedStatus(pid) { return (nil, status) }
             if isStopped() { throw RingbackError(.cancelled, "Interrupted.") }
         }
     }
@@ -165,9 +146,7 @@ struct Env: DaemonVerb {
             csh:           eval "`ringback env --shell csh`"
             """)
 
-    @Option(help: ArgumentHelp("The shell: sh, bash, zsh, fish or csh.", valueName: "name"))
-    var shell = Shell.sh
-
+    @Option(help: .value("name", "The shell: sh, bash, zsh, fish or csh.")) var shell = Shell.sh
     @OptionGroup var options: CallOptions
 
     func run() throws {
@@ -183,7 +162,6 @@ struct Env: DaemonVerb {
     }
 }
 
-/// The shells whose syntax is known. A value is quoted so that the shell reads it unchanged.
 enum Shell: String, CaseIterable, ExpressibleByArgument {
     case sh, bash, zsh, fish, csh
 

@@ -10,11 +10,8 @@ struct Events: AccountNaming {
         abstract: "Print events, one per line, until Ctrl-C.",
         discussion: "Begins with an initial_session for each account. Exit status 2: the daemon ended.")
 
-    @Argument(help: "Only this account.", completion: Completions.accounts)
-    var account: String?
-
-    @Flag(name: .customLong("json"), help: "Print one JSON object per line.")
-    var isJSON = false
+    @Argument(help: "Only this account.", completion: Completions.accounts) var account: String?
+    @Flag(help: "Print one JSON object per line.") var json = false
 
     @Flag(help: "Print telemetry events instead, as JSON: how users sign in, and with what result.")
     var telemetry = false
@@ -40,7 +37,7 @@ struct Events: AccountNaming {
             throw RingbackError(.badResponse, "An event's data is not valid JSON.")
         }
         guard !telemetry else { return Output.json(data) }
-        guard !isJSON else {
+        guard !json else {
             var object: JSONObject = ["event": event.name, "id": event.id]
             for member in data.object?.members ?? [] { object[member.name] = member.value }
             return Output.json(.object(object))
@@ -65,21 +62,13 @@ struct Audit: ParsableCommand {
             itself are left out, unless --all or --json is given. What such a request changed is always shown.
             """)
 
-    @Option(help: ArgumentHelp("Since a time ago (90s, 15m, 24h, 7d, 2w) or an instant (RFC 3339).", valueName: "when"))
+    @Option(help: .value("when", "Since a time ago (90s, 15m, 24h, 7d, 2w) or an instant (RFC 3339)."))
     var since: String?
 
-    @Option(help: "Only entries about this account.", completion: Completions.accounts)
-    var account: String?
-
-    @Option(help: ArgumentHelp("The maximum number of entries, 1 to 1000.", valueName: "number"))
-    var limit: Int?
-
-    @Flag(help: "Also show the requests of ringback itself.")
-    var all = false
-
-    @Flag(name: .customLong("json"), help: "Print one JSON object per line.")
-    var isJSON = false
-
+    @Option(help: "Only entries about this account.", completion: Completions.accounts) var account: String?
+    @Option(help: .value("number", "The maximum number of entries, 1 to 1000.")) var limit: Int?
+    @Flag(help: "Also show the requests of ringback itself.") var all = false
+    @Flag(help: "Print one JSON object per line.") var json = false
     @OptionGroup var daemon: DaemonOptions
 
     func validate() throws {
@@ -104,7 +93,7 @@ struct Audit: ParsableCommand {
                 Output.note("There are older entries. Ask for less with --since or --account, or read audit.jsonl.")
             }
         }
-        guard !isJSON else { return entries.forEach(Output.json) }
+        guard !json else { return entries.forEach(Output.json) }
         guard !entries.isEmpty else { return Output.note("The audit log has no such entry.") }
         let own = Programs.own
         let shown = all ? entries : entries.filter { !Audit.isInternal($0, of: own) }
@@ -119,8 +108,7 @@ struct Audit: ParsableCommand {
                 + "ringback audit --all")
     }
 
-    /// The instant for the request. A span is subtracted from this machine's clock; other text is passed on for the
-    /// daemon to read.
+    /// A span is subtracted from this machine's clock; other text is passed on for the daemon to read.
     private static func instant(_ text: String) -> String? {
         if let span = TimeSpan.seconds(of: text) { return String(max(0, TimeText.now() - span)) }
         // Numbers and other text without a date and a time are mistakes.

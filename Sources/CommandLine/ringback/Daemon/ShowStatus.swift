@@ -59,20 +59,17 @@ struct ShowStatus: DaemonVerb {
         return "\(place), away: \(problem) Tokens are served while they are valid, and nothing is refreshed.\(rest)"
     }
 
-    /// Shows what is pending: sessions that cannot be refreshed now, and sessions whose revocation was not sent yet.
     private func showWhatWaits(_ status: DaemonStatus, _ answer: JSON, _ calls: BrokerCalls) throws(RingbackError) {
-        var stale: [String] = []
-        var configured: Set<String> = []
-        for document in try calls.call(.listAccounts)["accounts"]?.array ?? [] {
-            guard let name = document["name"]?.string else { continue }
-            configured.insert(name)
-            if document.isTrue("stale") { stale.append(name) }
-        }
+        let documents = try calls.call(.listAccounts).list("accounts")
+        let configured = Set(documents.compactMap { $0["name"]?.string })
+        let stale = documents.filter { $0.isTrue("stale") }.compactMap { $0["name"]?.string }
         for session in SealedSession.all(in: answer) {
-            let command = SealedSession.command(session.account, isConfigured: configured.contains(session.account))
+            let name = session.account
+            let command: ShownCommand =
+                configured.contains(name) ? "ringback logout \(name) --sealed" : "ringback account remove \(name)"
             Output.field(
                 "Sealed",
-                "\(session.account): \(session.text), of no configured account. To remove it: \(shown: command)")
+                "\(name): \(session.text), of no configured account. To remove it: \(shown: command)")
         }
         if !stale.isEmpty { Output.field("Stale", "\(stale.joined(separator: ", ")) (the provider cannot be reached)") }
         guard status.pendingRevocations > 0 else { return }
@@ -82,10 +79,8 @@ struct ShowStatus: DaemonVerb {
     }
 
     private static func vault(_ vault: JSON?) -> String? {
-        guard let kind = vault?["kind"]?.string else { return nil }
-        let details = [
-            vault?["locked"]?.bool == true ? "locked" : nil, vault?["key_source"]?.string.map { "key: \($0)" },
-        ]
+        guard let vault, let kind = vault["kind"]?.string else { return nil }
+        let details = [vault.isTrue("locked") ? "locked" : nil, vault["key_source"]?.string.map { "key: \($0)" }]
         return ([kind] + details.compactMap { $0 }).joined(separator: ", ")
     }
 }
@@ -103,8 +98,7 @@ struct ShowMetrics: ParsableCommand {
     }
 }
 
-/// The running daemon, compared with this program. An upgrade does not restart daemons, so the two may be built from
-/// different commits.
+/// An upgrade does not restart daemons, so the running daemon and this program may be built from different commits.
 struct DaemonBuild {
     private let status: DaemonStatus
     /// A restricted socket: its daemon may be on another machine, and does not say its commit.
@@ -130,12 +124,12 @@ struct DaemonBuild {
     }
 
     /// How the daemon is restarted: the command, or, where none can be known, a sentence. Neither for a daemon behind a
-    /// restricted socket. Without the unit the command waits for the end of the former daemon, because a state directory is
-    /// for one daemon at a time.
+    /// restricted socket. Without the unit the command waits for the end of the former daemon, because a state
+    /// directory is for one daemon at a time.
     var restart: (command: ShownCommand?, advice: String?) {
         guard !isRestricted, let pid = status.pid else { return (nil, nil) }
-        let question = ["systemctl", "--user", "show", DoctorExamination.service, "--property=MainPID"]
-        if let answer = Tool.run(question), answer.status == 0, answer.line == "MainPID=\(pid)" {
+        let answer = Tool.systemctl("show", DoctorExamination.service, "--property=MainPID")
+        if answer?.status == 0, answer?.line == "MainPID=\(pid)" {
             return (ShownCommand("systemctl --user restart \(DoctorExamination.service)"), nil)
         }
         guard let arguments = DaemonArguments(of: pid) else {

@@ -13,8 +13,7 @@ struct Demo: ParsableCommand {
             browser is opened, nothing is left. Exit status 0 only if every step succeeded.
             """)
 
-    @Flag(help: "Leave both running at the end, and print what to try.")
-    var keep = false
+    @Flag(help: "Leave both running at the end, and print what to try.") var keep = false
 
     func run() throws {
         var setup: DemoSetup?
@@ -30,7 +29,7 @@ struct Demo: ParsableCommand {
                 Output.line("\nEvery step succeeded, and everything was removed again.")
             }
         } catch {
-            Failure(error, account: nil).show()
+            Failure(error: error, account: nil).show()
             for line in setup?.lastLogLines ?? [] { Output.note("  " + Sanitizer.line(line, limit: 400)) }
             try? setup?.end()
             throw ExitCode(ExitStatus.of(error))
@@ -92,8 +91,6 @@ struct DemoBrowser {
     }
 }
 
-/// The demo, step by step, each checked: a sign-in through the real loopback callback, a session, a refresh, a
-/// sign-out. The first step that fails ends it.
 final class DemoWalk {
     private static let account = "demo"
     private static let user = "alice"
@@ -262,8 +259,6 @@ final class DemoWalk {
     }
 }
 
-/// The demo's private directory, and the daemon and the provider in it. At the end the processes are ended first, by
-/// their own pids, then the directory is removed.
 final class DemoSetup {
     let directory: String
     var socket: String { directory + "/ringback.sock" }
@@ -312,35 +307,28 @@ final class DemoSetup {
         try Files.put(Array((configuration + vault).utf8), at: file, mode: 0o600)
         let pid = try start(
             "ringbackd", ["--config", file, "--socket", socket, "--state", directory + "/state"], output: nil)
-        switch try calls.start(of: pid, isStopped: { interruption.wait(atMost: .milliseconds(20)) }) {
-        case .responds(let answer): return try DaemonStatus(reading: answer)
-        case .ended(let status):
-            children.removeLast()
-            throw DemoSetup.failure("ringbackd ended with status \(status) before it responded.")
-        }
+        let (answer, status) = try calls.start(of: pid) { interruption.wait(atMost: .milliseconds(20)) }
+        if let answer { return try DaemonStatus(reading: answer) }
+        children.removeLast()
+        throw DemoSetup.failure("ringbackd ended with status \(status) before it responded.")
     }
 
     var calls: BrokerCalls { BrokerCalls(socket: socket, application: "ringback demo", interruption: interruption) }
 
-    /// Ends the processes and removes the directory.
-    ///
-    /// - Throws: if one of them did not end by itself, with status 0, when it was asked to.
     func end() throws(RingbackError) {
         var problem: RingbackError?
         // The daemon first: it may have revocations to send to the provider.
         while let child = children.popLast() {
-            switch Programs.end(child.pid) {
-            case 0?: break
-            case let status?: problem = DemoSetup.failure("\(child.name) ended with status \(status).")
-            case nil:
-                problem = DemoSetup.failure("\(child.name) had to be killed: it did not end within 6 s of SIGTERM.")
-            }
+            let status = Programs.end(child.pid)
+            if status == 0 { continue }
+            let end = status.map { "ended with status \($0)." }
+            problem = DemoSetup.failure(
+                "\(child.name) \(end ?? "had to be killed: it did not end within 6 s of SIGTERM.")")
         }
         Files.removeTree(directory)
         if let problem { throw problem }
     }
 
-    /// The last lines of the processes' logs, to explain a failure.
     var lastLogLines: [String] {
         ["ringback-sandbox", "ringbackd"].flatMap { name in
             let lines = Files.lastLines(of: "\(directory)/\(name).log", 5)

@@ -13,9 +13,7 @@ struct Doctor: DaemonVerb, AccountNaming {
             scheme is tried by a link that the desktop really opens. Exit status 0: nothing is wrong; 1: something is.
             """)
 
-    @Argument(help: "Only this account and what it needs.", completion: Completions.accounts)
-    var account: String?
-
+    @Argument(help: "Only this account and what it needs.", completion: Completions.accounts) var account: String?
     @OptionGroup var options: CallOptions
 
     func run() throws {
@@ -26,8 +24,7 @@ struct Doctor: DaemonVerb, AccountNaming {
     }
 }
 
-/// The doctor's checks, in the order of what they need: without a socket no daemon can be asked, and without a daemon
-/// no provider.
+/// In the order of what the checks need: without a socket no daemon can be asked, and without a daemon no provider.
 struct DoctorExamination {
     let account: String?
     let socket: String?
@@ -43,14 +40,11 @@ struct DoctorExamination {
     init(account: String?, socket: String?) {
         self.account = account
         self.socket = socket
-        let answer = Tool.run(["systemctl", "--user", "show-environment"])
+        let answer = Tool.systemctl("show-environment")
         hasManager = answer?.status == 0
         let lines = hasManager ? (answer?.text ?? "").split(separator: "\n") : []
         managerPath = lines.first { $0.hasPrefix("PATH=") }.map { SearchPath(String($0.dropFirst("PATH=".utf8.count))) }
     }
-
-    /// Longer than the daemon's own limits for its requests to providers.
-    private static let diagnosticsTimeout: Duration = .seconds(30)
 
     mutating func run() throws(RingbackError) {
         lookAtSocket()
@@ -75,12 +69,11 @@ struct DoctorExamination {
         trips.finish(&report)
     }
 
-    /// The command that starts the daemon. If its socket unit is active already, the command that shows why it does not
-    /// run.
+    /// If the daemon's socket unit is active already, the command that shows why it does not run.
     var start: ShownCommand {
         if let socket { return ShownCommand("ringbackd --socket=\(socket) &") }
         guard hasManager else { return "ringbackd &" }
-        return UserManager.isActive(DoctorExamination.socketUnit)
+        return Tool.systemctl("is-active", "--quiet", DoctorExamination.socketUnit)?.status == 0
             ? ShownCommand("systemctl --user status \(DoctorExamination.service)")
             : ShownCommand("systemctl --user enable --now \(DoctorExamination.socketUnit)")
     }
@@ -126,26 +119,22 @@ struct DoctorExamination {
             case .noDaemon:
                 report.add("socket", .wrong, error.detail, command: start)
                 report.lookAtDaemonProgram()
-            case .foreignServer:
-                report.add("socket", .wrong, error.detail, command: "ls -l \(path)")
+            case .foreignServer: report.add("socket", .wrong, error.detail, command: "ls -l \(path)")
             default:
+                let restart = ShownCommand("systemctl --user restart \(DoctorExamination.service)")
                 report.add(
                     "socket", .wrong, "The daemon at \(path) does not respond correctly: \(error.detail)",
-                    command: restart)
+                    command: grant == nil && hasManager ? restart : nil)
                 report.lookAtDaemonProgram()
             }
         }
     }
 
-    private var restart: ShownCommand? {
-        grant != nil ? nil : hasManager ? ShownCommand("systemctl --user restart \(DoctorExamination.service)") : nil
-    }
-
     private mutating func askDaemon() -> JSON? {
         guard let calls else { return nil }
         do throws(RingbackError) {
-            let answer = try calls.call(
-                .getDiagnostics, query: [("account", account)], timeout: DoctorExamination.diagnosticsTimeout)
+            // Longer than the daemon's own limits for its requests to providers.
+            let answer = try calls.call(.getDiagnostics, query: [("account", account)], timeout: .seconds(30))
             for place in answer["places"]?.object?.members ?? [] {
                 report.add("place", .ok, "\(place.name): \(place.value.string ?? "")")
             }
@@ -162,15 +151,14 @@ struct DoctorExamination {
 
     mutating func lookAtConfiguration() {
         do throws(RingbackError) {
-            configuration = try ConfigurationCheck.run(config: nil, candidate: nil)
+            configuration = try ConfigurationCheck.run(config: nil)
         } catch {
             // ringbackd reads the configuration: if it cannot start, nothing is known of that.
             guard !report.lines.contains(where: { $0.check == "program" }) else { return }
             let mistakes = Failure.mistakes(error["errors"])
             let more = mistakes.count > 1 ? ", and \(mistakes.count - 1) more" : ""
-            return report.add(
-                "configuration", .wrong, mistakes.first.map { $0 + more } ?? error.detail,
-                command: "ringback config check")
+            let text = mistakes.first.map { $0 + more } ?? error.detail
+            return report.add("configuration", .wrong, text, command: "ringback config check")
         }
         let names = Set(configuration?.names("accounts") ?? [])
         let known = try? calls?.call(.listAccounts, timeout: .seconds(5))
@@ -179,11 +167,11 @@ struct DoctorExamination {
                 "configuration", .warning, "The daemon's accounts differ from the files: it has not read a change yet.",
                 command: "ringback reload")
         }
-        switch names.count {
-        case 0: report.add("configuration", .ok, "It has no accounts. Add one: \(shown: AccountAdd.command)")
-        case 1: report.add("configuration", .ok, "It has 1 account.")
-        default: report.add("configuration", .ok, "It has \(names.count) accounts.")
-        }
+        let text =
+            names.isEmpty
+            ? "It has no accounts. Add one: \(shown: AccountAdd.command)"
+            : names.count == 1 ? "It has 1 account." : "It has \(names.count) accounts."
+        report.add("configuration", .ok, text)
     }
 
     private static let socketUnit = "ringback.socket"
@@ -198,14 +186,14 @@ struct DoctorExamination {
                 command: calls == nil ? "ringbackd &" : nil)
         }
         // The socket may be active although the service fails. Then every request tries to start it in vain.
-        if Tool.run(["systemctl", "--user", "is-failed", service])?.line == "failed" {
+        if Tool.systemctl("is-failed", service)?.line == "failed" {
             return report.add(
                 "unit", .wrong, "\(service) cannot start.",
                 command: ShownCommand("journalctl --user -u \(service) -n 20"))
         }
         // `systemctl` prints the state. Its exit status only says whether that is a good state.
-        let enabled = Tool.run(["systemctl", "--user", "is-enabled", unit])?.line ?? "not-found"
-        let active = Tool.run(["systemctl", "--user", "is-active", unit])?.line ?? "unknown"
+        let enabled = Tool.systemctl("is-enabled", unit)?.line ?? "not-found"
+        let active = Tool.systemctl("is-active", unit)?.line ?? "unknown"
         switch (enabled, active) {
         case ("enabled", "active"), ("enabled-runtime", "active"), ("static", "active"), ("linked", "active"):
             report.add("unit", .ok, "\(unit) is enabled and active.")
@@ -226,60 +214,19 @@ struct DoctorExamination {
     }
 }
 
-/// Whether `ringbackd` can be started here. This program needs nothing of the system but its kernel; the daemon needs
-/// OpenSSL 3 and the C library, and where they are missing or too old, the loader ends it before its first line.
-extension DoctorReport {
-    mutating func lookAtDaemonProgram() {
-        let program = Programs.path("ringbackd")
-        guard let answer = Tool.run([program, "--version"], errors: .joined), answer.status != 0 else { return }
-        let said = answer.text.split(separator: "\n").last.map { String($0) } ?? "exit status \(answer.status)"
-        switch said {
-        case let said where said.contains("libcrypto.so.3"):
-            add(
-                "program", .wrong, "ringbackd cannot start: this system has no usable OpenSSL 3 (\(said)).",
-                command: "sudo apt install libssl3")
-        case let said where said.contains("GLIBC_"):
-            add("program", .wrong, "ringbackd cannot start: it needs glibc 2.36 or newer (\(said)).")
-        default: add("program", .wrong, "ringbackd cannot start: \(said).")
-        }
-    }
-}
-
-/// The doctor's checks: one line each, with what is wrong and what command helps.
 struct DoctorReport {
     enum Level: String {
         case ok, warning, wrong
 
-        var style: Style {
-            switch self {
-            case .ok: .green
-            case .warning: .yellow
-            case .wrong: .red
-            }
-        }
+        var style: Style { self == .ok ? .green : self == .warning ? .yellow : .red }
     }
 
     struct Line {
         let check: String
-        let subject: (kind: String, name: String)?
+        var subject: (kind: String, name: String)?
         let level: Level
         let message: String
-        let command: ShownCommand?
-
-        init(
-            _ check: String, of subject: (kind: String, name: String)? = nil, _ level: Level, _ message: String,
-            _ command: ShownCommand? = nil
-        ) {
-            self.check = check
-            self.subject = subject
-            self.level = level
-            self.message = message
-            self.command = command
-        }
-
-        init(_ scheme: URLScheme, _ level: Level, _ message: String, _ command: ShownCommand? = nil) {
-            self.init("scheme", of: ("scheme", scheme.name), level, message, command)
-        }
+        var command: ShownCommand?
     }
 
     private(set) var lines: [Line] = []
@@ -289,13 +236,26 @@ struct DoctorReport {
     mutating func add(_ line: Line) { lines.append(line) }
 
     mutating func add(_ check: String, _ level: Level, _ message: String, command: ShownCommand? = nil) {
-        add(Line(check, level, message, command))
+        add(Line(check: check, level: level, message: message, command: command))
+    }
+
+    /// This program needs nothing of the system but its kernel; the daemon needs OpenSSL 3 and the C library, and where
+    /// they are missing or too old, the loader ends it before its first line.
+    mutating func lookAtDaemonProgram() {
+        let answer = Tool.run([Programs.path("ringbackd"), "--version"], errors: .joined)
+        guard let answer, answer.status != 0 else { return }
+        let said = answer.text.split(separator: "\n").last.map { String($0) } ?? "exit status \(answer.status)"
+        let lacksOpenSSL = said.contains("libcrypto.so.3")
+        let lacksLibrary = said.contains("GLIBC_") ? "it needs glibc 2.36 or newer (\(said))" : said
+        let reason = lacksOpenSSL ? "this system has no usable OpenSSL 3 (\(said))" : lacksLibrary
+        let command: ShownCommand? = lacksOpenSSL ? "sudo apt install libssl3" : nil
+        add("program", .wrong, "ringbackd cannot start: \(reason).", command: command)
     }
 
     /// A check that passed is replaced by what was found later.
     mutating func correct(_ check: String, _ level: Level, _ message: String, command: ShownCommand) {
         guard let index = lines.firstIndex(where: { $0.check == check && $0.level == .ok }) else { return }
-        lines[index] = Line(check, level, message, command)
+        lines[index] = Line(check: check, level: level, message: message, command: command)
     }
 
     /// Adds a check of the daemon's. A level that only a newer daemon knows counts as wrong.
@@ -306,10 +266,10 @@ struct DoctorReport {
             json.object.flatMap { AccountRegistration.repetition(of: account ?? "", $0) ?? CauseAdvice.remedy($0) }
             ?? DoctorReport.command(check, json)
         let level = json["level"]?.string.flatMap(Level.init) ?? .wrong
-        add(Line(check, of: account.map { ("account", $0) }, level, message, command))
+        let subject = account.map { (kind: "account", name: $0) }
+        add(Line(check: check, subject: subject, level: level, message: message, command: command))
     }
 
-    /// The command that corrects what the daemon found, or shows more about it.
     private static func command(_ check: String, _ finding: JSON) -> ShownCommand? {
         let (isOfAccount, isOfSetting) = (finding["account"] != nil, finding["setting"]?.string != nil)
         let scope = finding["scope"]?.string
@@ -340,13 +300,11 @@ struct DoctorReport {
         }
     }
 
-    /// The command that sends the same request as the daemon did: through the same proxy, with the same certificates.
+    /// The same request as the daemon's: through the same proxy, with the same certificates.
     private static func request(_ check: JSON) -> ShownCommand? {
         guard let url = check["url"]?.string else { return nil }
         var words = ["curl", "-v"]
-        if let proxy = check["proxy"]?.string {
-            words += proxy == "none" ? ["--noproxy", "*"] : ["--proxy", proxy]
-        }
+        if let proxy = check["proxy"]?.string { words += proxy == "none" ? ["--noproxy", "*"] : ["--proxy", proxy] }
         if let file = check["ca_file"]?.string { words += ["--cacert", file] }
         return ShownCommand(words: words + [url])
     }
@@ -359,8 +317,7 @@ struct DoctorReport {
             let level = line.level.rawValue
             let text = TextWrap.wrapped(
                 "\(level)\(padding)\(Sanitizer.line(line.check))\(subject): "
-                    + Sanitizer.line(line.message, limit: 500),
-                columns: Console.Stream.output.columns, indent: 9)
+                    + Sanitizer.line(line.message, limit: 500), columns: Console.Stream.output.columns, indent: 9)
             Output.line(line.level.style.apply(level, on: .output) + text.dropFirst(level.count))
             if let command = line.command {
                 Output.line("         → \(Style.bold.apply(command.description, on: .output))")
@@ -370,14 +327,10 @@ struct DoctorReport {
     }
 
     private var summary: String {
-        let wrong = lines.count { $0.level == .wrong }
-        let warnings = lines.count { $0.level == .warning }
+        let (wrong, warnings) = (lines.count { $0.level == .wrong }, lines.count { $0.level == .warning })
         let tail = warnings == 0 ? "" : warnings == 1 ? " 1 warning." : " \(warnings) warnings."
-        switch wrong {
-        case 0: return "Nothing is wrong.\(tail)"
-        case 1: return "1 thing is wrong.\(tail)"
-        default: return "\(wrong) things are wrong.\(tail)"
-        }
+        let head = wrong == 0 ? "Nothing is" : wrong == 1 ? "1 thing is" : "\(wrong) things are"
+        return "\(head) wrong.\(tail)"
     }
 
     private var json: JSON {
@@ -388,5 +341,11 @@ struct DoctorReport {
             ]
         }
         return .object(["healthy": isHealthy, "checks": checks])
+    }
+}
+
+extension DoctorReport.Line {
+    init(_ scheme: URLScheme, _ level: DoctorReport.Level, _ message: String, _ command: ShownCommand? = nil) {
+        self.init(check: "scheme", subject: ("scheme", scheme.name), level: level, message: message, command: command)
     }
 }

@@ -7,8 +7,7 @@ import SchemeRegistration
 import Terminal
 
 extension DoctorReport {
-    /// Checks that the state directory is on a local disk. Daemons on two hosts with one state directory would use up
-    /// each other's refresh tokens.
+    /// Daemons on two hosts with one state directory would use up each other's refresh tokens.
     mutating func lookAtHome(_ stated: String?, hasManager: Bool) {
         guard let state = stated ?? DoctorReport.usualState else {
             return add("home", .warning, "HOME is not set: there is no place for the state.", command: "export HOME=~")
@@ -29,7 +28,6 @@ extension DoctorReport {
             ?? Files.place("HOME").map { $0 + "/.local/state/ringback" }
     }
 
-    /// The file system of a path, or of its nearest directory that exists.
     private static func kind(of path: String) -> UInt32? {
         var path = path
         while true {
@@ -46,7 +44,10 @@ extension DoctorReport {
                 !Tool.isInstalled(program)
             else { continue }
             let message = "[schemes.\(name)] starts \(program), which does not exist or is not executable."
-            add(Line("scheme", of: ("scheme", name), .wrong, message, "ringback config check"))
+            add(
+                Line(
+                    check: "scheme", subject: ("scheme", name), level: .wrong, message: message,
+                    command: "ringback config check"))
         }
     }
 
@@ -56,9 +57,8 @@ extension DoctorReport {
         var files = Set(entries.compactMap { AccountSource(of: $0)?.file })
         if let file = answer?["places"]?["configuration"]?.string { files.insert(file) }
         for file in files.sorted() where (DoctorReport.changedAt(file) ?? 0) > readAt {
-            correct(
-                "configuration", .warning, "\(file) was changed after the daemon had read it.",
-                command: "ringback reload")
+            let message = "\(file) was changed after the daemon had read it."
+            correct("configuration", .warning, message, command: "ringback reload")
         }
     }
 
@@ -87,18 +87,14 @@ extension DoctorReport {
                 "browser", .warning, "There is no xdg-open to open pages with: use ringback login --no-browser.",
                 command: "sudo apt install xdg-utils")
         }
-        let named = Tool.run(["xdg-settings", "get", "default-web-browser"], within: .seconds(5))?.line
-        if let named {
-            add("browser", .ok, "The default browser is \(named).")
-        } else {
-            add(
-                "browser", .warning, "No default browser is known: use ringback login --no-browser, or choose one.",
-                command: "xdg-settings set default-web-browser firefox.desktop")
+        if let named = Tool.run(["xdg-settings", "get", "default-web-browser"], within: .seconds(5))?.line {
+            return add("browser", .ok, "The default browser is \(named).")
         }
+        add(
+            "browser", .warning, "No default browser is known: use ringback login --no-browser, or choose one.",
+            command: "xdg-settings set default-web-browser firefox.desktop")
     }
-}
 
-extension DoctorReport {
     /// Checks that tools that were set up ask Ringback, and nothing before it. Other tools are not named.
     mutating func lookAtTools(of configuration: JSON?, manager: SearchPath?) {
         guard let configuration else { return }
@@ -124,8 +120,7 @@ extension DoctorReport {
     }
 }
 
-/// The checks behind a restricted socket: what it serves, and nothing of this machine. The files, units and browsers
-/// here are not the daemon's.
+/// Behind a restricted socket only what it serves is checked: the files, units and browsers here are not the daemon's.
 extension DoctorExamination {
     mutating func lookThrough(_ grant: JSON) throws(RingbackError) {
         guard let calls else { return }
@@ -145,7 +140,6 @@ extension DoctorExamination {
         let known = try calls.call(.listAccounts, timeout: .seconds(5))["accounts"]?.array ?? []
         for name in shown where account.map({ $0 == name }) ?? true {
             let document = known.first { $0["name"]?.string == name }
-            // That the vault is locked is said once.
             if isLocked, document?["state"]?.string == "loading" { continue }
             report.add(DoctorExamination.line(name, document))
         }
@@ -154,13 +148,13 @@ extension DoctorExamination {
 
     private static func line(_ name: String, _ account: JSON?) -> DoctorReport.Line {
         func line(_ level: DoctorReport.Level, _ message: String) -> DoctorReport.Line {
-            .init("session", of: ("account", name), level, message)
+            .init(check: "session", subject: ("account", name), level: level, message: message)
         }
         guard let account, let state = account["state"]?.string else {
             return line(.warning, "The account is not configured any more where the daemon runs.")
         }
         if let error = RingbackError(reading: account["error"]) {
-            let step = Failure(error, account: name).nextStep
+            let step = Failure(error: error, account: name).nextStep
             return line(.warning, error.detail + (step.map { " \($0)" } ?? ""))
         }
         if account.isTrue("stale") {
@@ -185,14 +179,13 @@ struct SchemeTrips {
 
     let calls: BrokerCalls?
     let socket: String?
-    private var trips: [Trip] = []
-
     let start: ShownCommand
+    private var trips: [Trip] = []
 
     init(calls: BrokerCalls?, socket: String?, start: ShownCommand) {
         self.calls = calls
-        self.start = start
         self.socket = socket
+        self.start = start
     }
 
     /// The limit for a link on a busy machine.
@@ -200,8 +193,7 @@ struct SchemeTrips {
     /// The limit after the opener has reported success.
     private static let grace: Duration = .seconds(5)
 
-    /// Makes the desktop open a link of each scheme whose handler is ringback, and reports what is wrong with the
-    /// others.
+    /// Makes the desktop open a link of each scheme whose handler is ringback, and reports the trouble of the others.
     mutating func begin(_ uses: [SchemeUse], _ report: inout DoctorReport) {
         guard !uses.isEmpty, let desktop = try? SchemeDesktop() else { return }
         for use in uses {
@@ -221,7 +213,6 @@ struct SchemeTrips {
             return .init(scheme, .wrong, "No program is registered for its links.", register)
         }
         guard let file = handler.ours, file.scheme == scheme else {
-            // This is an error if an account uses the scheme, otherwise a warning.
             let level: DoctorReport.Level = use.isUsed ? .wrong : .warning
             return .init(scheme, level, "Its links go to \(handler.name), not to ringback.", register)
         }
@@ -284,14 +275,18 @@ struct SchemeTrips {
 
     private func wait(for trip: Trip, _ calls: BrokerCalls) -> DoctorReport.Line {
         func lost(_ message: String) -> DoctorReport.Line {
-            .init(trip.scheme, .wrong, message, SchemeTrips.command(trip.scheme))
+            let desktops = (SocketPlace.variable("XDG_CURRENT_DESKTOP") ?? "").split(separator: ":")
+            let register = ShownCommand("ringback scheme register \(trip.scheme.name)")
+            return .init(
+                trip.scheme, .wrong, message, desktops.contains("KDE") ? "sudo apt install kde-cli-tools" : register)
         }
         var status: Int32?
         var end = trip.end
         while true {
             let answer = try? calls.call(.getDiagnosticLink, [trip.id], query: [("wait", "1")], timeout: .seconds(5))
             if answer?["arrived"]?.bool == true {
-                if status == nil { SchemeTrips.collect(trip.opener) }
+                // The opener may run as long as the program that it started.
+                if status == nil { _ = Programs.ending(of: trip.opener, until: .now + .seconds(2)) }
                 return SchemeTrips.arrived(trip.scheme, answer?["executable"]?.string)
             }
             if status == nil {
@@ -321,17 +316,5 @@ struct SchemeTrips {
         return .init(
             scheme, .warning, "A link that the desktop opened came back through another program: \(executable)",
             ShownCommand("ringback scheme register \(scheme.name)"))
-    }
-
-    /// Waits for the opener, but not long: it may run as long as the program that it started.
-    private static func collect(_ opener: Int32) {
-        let end = ContinuousClock.now + .seconds(2)
-        while Subprocess.endedStatus(opener) == nil, ContinuousClock.now < end { usleep(10_000) }
-    }
-
-    private static func command(_ scheme: URLScheme) -> ShownCommand {
-        let desktops = (SocketPlace.variable("XDG_CURRENT_DESKTOP") ?? "").split(separator: ":")
-        return desktops.contains("KDE")
-            ? "sudo apt install kde-cli-tools" : ShownCommand("ringback scheme register \(scheme.name)")
     }
 }

@@ -24,46 +24,29 @@ struct ExposeCreate: DaemonVerb {
     /// These names would be read as verbs.
     private static let reserved: Set = ["create", "list", "revoke", "help"]
 
-    @Argument(help: "The socket's name.")
-    var name: String
+    @Argument(help: "The socket's name.") var name: String
 
-    @Option(
-        help: ArgumentHelp("An account to show; may be repeated.", valueName: "name"),
-        completion: Completions.accounts)
+    @Option(help: .value("name", "An account to show; may be repeated."), completion: Completions.accounts)
     var account: [String] = []
 
-    @Option(help: ArgumentHelp("The scopes that a token may have at most, space-separated.", valueName: "scopes"))
-    var scope: String?
+    @Option(help: .value("scopes", "The scopes that a token may have at most, space-separated.")) var scope: String?
+    @Option(help: .value("span", "Its lifetime: 90s, 15m, 8h, 7d. Without it, until revoke.")) var ttl: String?
+    @Option(help: .value("uid", "Another user who may connect; may be repeated.")) var allowUid: [UInt32] = []
+    @Option(help: .value("app-id", "Also make it in the directory of this Flatpak app.")) var flatpak: String?
+    @Flag(help: "Serve the account's MCP server to ringback mcp, and no token.") var mcp = false
 
-    @Option(help: ArgumentHelp("Its lifetime: 90s, 15m, 8h, 7d. Without it, until revoke.", valueName: "span"))
-    var ttl: String?
-
-    @Option(help: ArgumentHelp("Another user who may connect; may be repeated.", valueName: "uid"))
-    var allowUid: [UInt32] = []
-
-    @Option(help: ArgumentHelp("Also make it in the directory of this Flatpak app.", valueName: "app-id"))
-    var flatpak: String?
-
-    @Flag(help: "Serve the account's MCP server to ringback mcp, and no token.")
-    var mcp = false
-
-    @Option(
-        help: ArgumentHelp(
-            "With --mcp: a tool that may be called; may be repeated. Without it, all.", valueName: "name"))
+    @Option(help: .value("name", "With --mcp: a tool that may be called; may be repeated. Without it, all."))
     var tool: [String] = []
 
     @Option(
-        help: ArgumentHelp(
-            "With --mcp: a method that may be called; may be repeated. Without it, tools/list and tools/call.",
-            valueName: "name"))
+        help: .value(
+            "name", "With --mcp: a method that may be called; may be repeated. Without it, tools/list and tools/call."))
     var method: [String] = []
 
     @OptionGroup var options: CallOptions
 
     func validate() throws {
-        try require(
-            RequestTarget.isAccountName(name),
-            "A name has small letters, digits, “.”, “_” and “-”, at most 64, a letter or digit first.")
+        try require(RequestTarget.isAccountName(name), AccountAdd.nameRule)
         try require(
             !ExposeCreate.reserved.contains(name),
             "A restricted socket cannot be called \(name): that is a verb of expose.")
@@ -77,9 +60,7 @@ struct ExposeCreate: DaemonVerb {
     }
 
     func run() throws {
-        let access: JSONObject = [
-            "tools": tool.isEmpty ? nil : tool, "methods": method.isEmpty ? nil : method,
-        ]
+        let access: JSONObject = ["tools": tool.isEmpty ? nil : tool, "methods": method.isEmpty ? nil : method]
         let body: JSONObject = [
             "name": name, "scope": scope, "flatpak": flatpak, "accounts": account,
             "ttl": ttl.flatMap { TimeSpan.seconds(of: $0) },
@@ -172,9 +153,7 @@ struct ExposeRevoke: DaemonVerb {
         commandName: "revoke", abstract: "End a restricted socket and its connections.",
         discussion: "Tokens that it has issued stay valid until they expire.")
 
-    @Argument(help: "The socket's name.")
-    var name: String
-
+    @Argument(help: "The socket's name.") var name: String
     @OptionGroup var options: CallOptions
 
     func run() throws {

@@ -4,8 +4,8 @@ import RingbackBase
 import RingbackClient
 import Terminal
 
-/// The input and output of a bridge, on one thread: the client on standard input and output, a connection to the relay for
-/// each request that is under way. Two are kept for later requests.
+/// The input and output of a bridge, on one thread: the client, and a connection to the relay for each request that is
+/// under way. Two are kept for later requests.
 final class BridgeLoop {
     private final class Exchange {
         let connection: SocketConnection
@@ -29,7 +29,6 @@ final class BridgeLoop {
     private let interruption: Interruption
     private let start = ContinuousClock.now
     private var exchanges: [Int: Exchange] = [:]
-    /// Connections that have brought a whole response.
     private var idle: [SocketConnection] = []
     private var lines = JSONLines()
     private var isInputOver = false
@@ -53,7 +52,6 @@ final class BridgeLoop {
         case idle(Int32)
     }
 
-    /// Waits for the next thing to happen and handles it. False if a signal asks for the end.
     private func wait() -> Bool {
         var sources: [Source] = [.interruption]
         var entries = [pollfd(fd: interruption.descriptor, events: Int16(POLLIN), revents: 0)]
@@ -100,8 +98,8 @@ final class BridgeLoop {
         return Int32(max(0, min((deadline - now) / .milliseconds(1), 60_000))) + 1
     }
 
-    /// Bytes of the client's whole messages that the relay has not taken. What is there of the next one does not count: it
-    /// could reach the limit only with more input.
+    /// Bytes of the client's whole messages that the relay has not taken. What is there of the next one does not count:
+    /// it could reach the limit only with more input.
     private var backlog: Int { exchanges.values.reduce(bridge.waitingBytes) { $0 + $1.unsent.count } }
 
     private func readInput() {
@@ -176,8 +174,8 @@ final class BridgeLoop {
     }
 }
 
-/// What the client has not read yet. Writing never waits: a client that does not read must not keep its own messages from
-/// being read.
+/// What the client has not read yet. Writing never waits: a client that does not read must not keep its own messages
+/// from being read.
 struct ClientOutput {
     private enum Way {
         case socket
@@ -263,8 +261,6 @@ final class RelayPlace {
     /// On an exposed socket the daemon starts the relay, on its own machine.
     private let isExposed: Bool
 
-    private static let startBound = Duration.seconds(5)
-
     init(daemon: String, isExposed: Bool = false) throws(RingbackError) {
         self.isExposed = isExposed
         // The relay has another working directory.
@@ -276,7 +272,7 @@ final class RelayPlace {
     }
 
     func connect() throws(RingbackError) -> SocketConnection {
-        let end = ContinuousClock.now + RelayPlace.startBound
+        let end = ContinuousClock.now + .seconds(5)
         var isStarted = false
         while true {
             do throws(RingbackError) {
@@ -284,9 +280,7 @@ final class RelayPlace {
             } catch {
                 guard error.kind == .noDaemon, ContinuousClock.now < end else { throw error }
             }
-            if isExposed {
-                poll(nil, 0, 20)
-            } else if !isStarted {
+            if !isExposed, !isStarted {
                 try start(until: end)
                 isStarted = true
             } else {

@@ -8,26 +8,23 @@ import Terminal
 
 struct MCPVerb: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "mcp",
-        abstract: "Speak MCP on standard input and output, with an account's MCP server behind it.",
+        commandName: "mcp", abstract: ServeMCP.abstract,
         discussion:
             "ringback mcp ACCOUNT is what an AI tool starts; ringback mcp add-to writes that into its configuration.",
         subcommands: [ServeMCP.self, AddToTool.self], defaultSubcommand: ServeMCP.self)
 }
 
 struct ServeMCP: ParsableCommand {
+    static let abstract = "Speak MCP on standard input and output, with an account's MCP server behind it."
     static let configuration = CommandConfiguration(
-        commandName: "serve",
-        abstract: "Speak MCP on standard input and output, with an account's MCP server behind it.",
+        commandName: "serve", abstract: abstract,
         discussion: """
             Put it into the configuration of MCP clients as a stdio server. Any number of them share the account's \
             session. Nothing but MCP messages stands on standard output. If nobody is signed in, standard error has the \
             command that signs in.
             """)
 
-    @Argument(help: "The account, or its MCP server's URL.", completion: Completions.accounts)
-    var account: String
-
+    @Argument(help: "The account, or its MCP server's URL.", completion: Completions.accounts) var account: String
     @OptionGroup var daemon: DaemonOptions
 
     func run() throws {
@@ -50,10 +47,9 @@ struct ServeMCP: ParsableCommand {
         }
     }
 
-    /// Says why there is no server behind this bridge: on standard error, and to a client in the response to each of its
-    /// requests.
+    /// Says why there is no server here, on standard error and to a client in the response to each request.
     private func refuse(_ error: RingbackError, _ interruption: Interruption?) throws {
-        let failure = Failure(error, account: account.contains("://") ? nil : account)
+        let failure = Failure(error: error, account: account.contains("://") ? nil : account)
         failure.show()
         if let interruption, isatty(STDIN_FILENO) == 0 {
             let detail = failure.lines.joined(separator: " ")
@@ -94,22 +90,17 @@ struct ServeMCP: ParsableCommand {
     }
 
     private static func server(of name: String, _ calls: BrokerCalls) throws(RingbackError) -> JSON {
-        do throws(RingbackError) {
-            return try calls.call(.getMCPServer, [name])
-        } catch {
-            var error = error
+        try explaining(calls.call(.getMCPServer, [name])) { error in
             let names = (try? accounts(calls)) ?? []
             switch error.kind {
             case .accountNotFound:
-                error.detail = "There is no account “\(Sanitizer.line(name))”. \(known(names))"
-                guard error["exposed_socket"] == nil, RequestTarget.isAccountName(name) else {
-                    break
-                }
-                error.advice = "To add it: \(shown: "ringback account add \(name) --mcp=URL")"
-            case .methodUnsupported: error.detail += " \(known(names))"
-            default: break
+                let mayAdd = error["exposed_socket"] == nil && RequestTarget.isAccountName(name)
+                return error.with(
+                    detail: "There is no account “\(Sanitizer.line(name))”. \(known(names))",
+                    advice: mayAdd ? "To add it: \(shown: "ringback account add \(name) --mcp=URL")" : nil)
+            case .methodUnsupported: return error.with(detail: "\(error.detail) \(known(names))")
+            default: return error
             }
-            throw error
         }
     }
 

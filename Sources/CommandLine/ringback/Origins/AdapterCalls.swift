@@ -16,27 +16,17 @@ extension ConnectionSettings {
     }
 }
 
-/// What every adapter does beside its tool's protocol: it reads the tool's input, asks the daemon, and writes the answer.
 struct AdapterCalls {
     let socket: String?
     let tool: String
 
-    /// The longest wait for a sign-in, in seconds.
-    static let signInWait = 120
-
-    /// The credential for a place of the table of origins.
-    ///
-    /// - Parameter mayWait: says whether a user can be expected to sign in now. Then the call waits for that, two minutes
-    ///   at most.
-    func lookup(
-        _ request: AdapterRequest, mayWait: () -> Bool
-    ) throws(RingbackError) -> AdapterCredential {
-        var wanted = OriginRequest(url: request.url)
-        wanted.username = request.username
-        wanted.settings = request.settings.members
-        let lookup = wanted
+    /// - Parameter mayWait: says whether a user can be expected to sign in now. Then the call waits for that, two
+    ///   minutes at most.
+    func lookup(_ request: AdapterRequest, mayWait: () -> Bool) throws(RingbackError) -> AdapterCredential {
+        var lookup = OriginRequest(url: request.url)
+        lookup.username = request.username
+        lookup.settings = request.settings.members
         return try waiting(mayWait) { isWaiting throws(RingbackError) in
-            var lookup = lookup
             lookup.isInteractive = isWaiting
             let found = try calls().lookup(lookup)
             if let warning = found.warning { AdapterCalls.note(warning) }
@@ -49,11 +39,10 @@ struct AdapterCalls {
         }
     }
 
-    /// The token of an account. The table of origins is not asked.
     func session(_ request: SessionRequest, mayWait: () -> Bool) throws(RingbackError) -> AdapterCredential {
         try waiting(mayWait) { isWaiting throws(RingbackError) in
             var request = request
-            if isWaiting { (request.waitsForSignIn, request.timeout) = (true, AdapterCalls.signInWait) }
+            if isWaiting { (request.waitsForSignIn, request.timeout) = (true, 120) }
             let answer = try calls().session(request)
             let member = (request.kind ?? .accessToken).rawValue
             guard let token = answer[member]?.string, !token.isEmpty else {
@@ -65,7 +54,6 @@ struct AdapterCalls {
         }
     }
 
-    /// Calls once, and again, waiting for a sign-in, if one is needed.
     private func waiting(
         _ mayWait: () -> Bool, _ call: (Bool) throws(RingbackError) -> AdapterCredential
     ) throws(RingbackError) -> AdapterCredential {
@@ -101,8 +89,10 @@ struct AdapterCalls {
 
     static func show(_ error: RingbackError) { failure(error).show() }
 
-    static func failure(_ error: RingbackError) -> Failure {
-        Failure(error, account: error["account"]?.string)
+    static func text(_ error: RingbackError) -> String { failure(error).lines.joined(separator: " ") }
+
+    private static func failure(_ error: RingbackError) -> Failure {
+        Failure(error: error, account: error["account"]?.string)
     }
 
     static func note(_ text: String) { Output.note("ringback: " + Sanitizer.line(text, limit: 1_000)) }
@@ -124,10 +114,7 @@ struct AdapterCalls {
         }
         return input
     }
-}
 
-/// What the adapters have in common whose tools read an answer from standard output and a reason from standard error.
-extension AdapterCalls {
     /// The credential for a place; nil if no origin is configured for it. Waits for a sign-in only on a terminal.
     func credential(_ request: AdapterRequest) throws(RingbackError) -> AdapterCredential? {
         try ignoring(.notFound, call: lookup(request) { Console.Stream.errors.isTerminal })
@@ -136,10 +123,9 @@ extension AdapterCalls {
     /// True if an origin is configured for a place. The lookup names a refused token that the daemon never issued, so
     /// no token is issued or refreshed.
     func hasOrigin(_ request: AdapterRequest) throws(RingbackError) -> Bool {
-        var wanted = OriginRequest(url: request.url)
-        wanted.username = request.username
-        wanted.rejected = String(repeating: "0", count: 64)
-        let lookup = wanted
+        var lookup = OriginRequest(url: request.url)
+        lookup.username = request.username
+        lookup.rejected = String(repeating: "0", count: 64)
         return try ignoring(.notFound, call: calls().lookup(lookup)) != nil
     }
 
@@ -178,7 +164,7 @@ extension AdapterCalls {
 
     static func verb(_ run: () throws(RingbackError) -> Int32) throws { try ExitStatus.end(with: status(run)) }
 
-    /// A line of standard input without its end, at least one byte more than is allowed if there is more; nil at the end.
+    /// A line of standard input, at least one byte more than is allowed if there is more; nil at the end.
     static func readLine(atMost limit: Int) -> [UInt8]? {
         var line: [UInt8] = []
         while line.count <= limit {
@@ -194,28 +180,25 @@ extension AdapterCalls {
 /// The tools' own protocols, by the first argument or by the program's name: `ringback git-credential get` and
 /// `git-credential-ringback get` are the same.
 enum AdapterProgram {
-    private static let gitName = "git-credential-ringback"
-    private static let oidcName = "oidc-token"
-    private static let keyringName = "keyring"
     private static let verbs = [
         "kubectl-ringback": "kubectl-credential", "docker-credential-ringback": "docker-credential",
         "cargo-credential-ringback": "cargo-credential", "bazel-credential-ringback": "bazel-credential",
         "terraform-credentials-ringback": "terraform-credential",
     ]
 
-    /// Runs git's helper, pnpm's, `keyring` or `oidc-token`, if that is meant, and returns the exit status; otherwise nil.
-    /// git runs its helper for every connection, so it is recognized before the general parser; the others have arguments
-    /// of their own.
+    /// Runs git's helper, pnpm's, `keyring` or `oidc-token`, if that is meant; nil for anything else. git runs its
+    /// helper for every connection, so it is recognized before the general parser; the others have arguments of their
+    /// own.
     static func run(_ arguments: [String]) -> Int32? {
         let rest = Array(arguments.dropFirst())
         let name = Self.name(arguments) ?? ""
-        if name == gitName { return GitCredentialRun(socket: nil).run(rest.last ?? "") }
-        if name == oidcName { return OIDCTokenRun.run(rest) }
-        if rest.first == oidcName { return OIDCTokenRun.run(Array(rest.dropFirst())) }
-        if name == keyringName { return KeyringRun(socket: nil).run(rest) }
-        if name.hasPrefix(PnpmToken.prefix) { return PnpmRun.run(name) }
+        if name == "git-credential-ringback" { return GitCredentialVerb.run(rest.last ?? "", socket: nil) }
+        if name == "oidc-token" { return OIDCTokenVerb.run(rest) }
+        if rest.first == "oidc-token" { return OIDCTokenVerb.run(Array(rest.dropFirst())) }
+        if name == "keyring" { return KeyringVerb.run(rest, socket: nil) }
+        if name.hasPrefix(PnpmToken.prefix) { return runPnpm(name) }
         guard rest.first == "git-credential", rest.count == 2, !rest[1].hasPrefix("-") else { return nil }
-        return GitCredentialRun(socket: nil).run(rest[1])
+        return GitCredentialVerb.run(rest[1], socket: nil)
     }
 
     /// The arguments without the program's name. If the name stands for a verb, they begin with that.
@@ -227,14 +210,10 @@ enum AdapterProgram {
     }
 
     private static func name(_ arguments: [String]) -> String? {
-        guard let path = arguments.first else { return nil }
-        guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return path }
-        return String(path[path.utf8.index(after: slash)...])
+        arguments.first.map { path in path.split(separator: "/").last.map(String.init) ?? path }
     }
-}
 
-enum PnpmRun {
-    static func run(_ name: String) -> Int32 {
+    private static func runPnpm(_ name: String) -> Int32 {
         AdapterCalls.status { () throws(RingbackError) in
             let asked = try AdapterCalls.translated(try PnpmToken(program: name))
             return try AdapterCalls(socket: nil, tool: "pnpm")
@@ -256,21 +235,13 @@ struct GitCredentialVerb: ParsableCommand {
 
     @OptionGroup var daemon: DaemonOptions
 
-    func run() throws {
-        try ExitStatus.end(with: GitCredentialRun(socket: daemon.socket).run(action))
-    }
-}
-
-/// One run of git's credential helper: reads git's lines, asks the daemon, and prints the answer.
-struct GitCredentialRun {
-    private let calls: AdapterCalls
-
-    init(socket: String?) { calls = AdapterCalls(socket: socket, tool: "git") }
+    func run() throws { try ExitStatus.end(with: GitCredentialVerb.run(action, socket: daemon.socket)) }
 
     /// The exit status. git takes what was printed whatever it is.
-    func run(_ word: String) -> Int32 {
+    static func run(_ word: String, socket: String?) -> Int32 {
         guard let action = GitCredential.Action(rawValue: word) else { return 0 }
         guard action != .capability else { return AdapterCalls.print(GitCredential.capabilities) }
+        let calls = AdapterCalls(socket: socket, tool: "git")
         return AdapterCalls.status { () throws(RingbackError) in
             let input = AdapterCalls.readInput(atMost: GitCredential.maxInput)
             guard input.count <= GitCredential.maxInput else {
@@ -278,14 +249,16 @@ struct GitCredentialRun {
             }
             let credential = try AdapterCalls.translated(try GitCredential(action, reading: input))
             guard let request = credential.request else { return 0 }
-            return try action == .erase ? calls.reject(request) : give(credential, request)
+            return try action == .erase ? calls.reject(request) : give(credential, request, calls)
         }
     }
 
-    private func give(_ credential: GitCredential, _ request: AdapterRequest) throws(RingbackError) -> Int32 {
+    private static func give(
+        _ credential: GitCredential, _ request: AdapterRequest, _ calls: AdapterCalls
+    ) throws(RingbackError) -> Int32 {
         let found: AdapterCredential
         do throws(RingbackError) {
-            found = try calls.lookup(request) { GitCredentialRun.isInteractive }
+            found = try calls.lookup(request) { isInteractive }
         } catch {
             // A server that is not ours: git asks its other helpers, or the user.
             guard error.kind != .notFound else { return 0 }

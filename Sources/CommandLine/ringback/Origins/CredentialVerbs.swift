@@ -15,9 +15,7 @@ struct DockerCredentialVerb: ParsableCommand {
             output, as the protocol says. Also run as docker-credential-ringback.
             """)
 
-    @Argument(help: "get, store, erase, list or version.")
-    var action: String
-
+    @Argument(help: "get, store, erase, list or version.") var action: String
     @OptionGroup var daemon: DaemonOptions
 
     func run() throws {
@@ -47,8 +45,7 @@ struct DockerCredentialVerb: ParsableCommand {
                 // docker shows a helper's output only after it ends, so the user would not see a pending sign-in.
                 found = try AdapterCalls(socket: daemon.socket, tool: "docker").lookup(credential.request) { false }
             } catch {
-                guard error.kind != .notFound else { return fail(DockerCredential.notFound) }
-                return fail(AdapterCalls.failure(error).lines.joined(separator: " "))
+                return fail(error.kind == .notFound ? DockerCredential.notFound : AdapterCalls.text(error))
             }
             return AdapterCalls.print(try credential.answer(found))
         } catch {
@@ -64,7 +61,7 @@ struct DockerCredentialVerb: ParsableCommand {
             return AdapterCalls.print(
                 DockerCredential.list(entries.map { ($0.rule.pattern, $0.json["username"]?.string) }))
         } catch {
-            return fail(AdapterCalls.failure(error).lines.joined(separator: " "))
+            return fail(AdapterCalls.text(error))
         }
     }
 
@@ -85,12 +82,8 @@ struct KubectlCredentialVerb: ParsableCommand {
             kubectl-ringback.
             """)
 
-    @Option(help: "The account, instead of the origin of the cluster's server.")
-    var account: String?
-
-    @Option(help: "id_token (the default) or access_token; of the account that is named.")
-    var kind: TokenKind?
-
+    @Option(help: "The account, instead of the origin of the cluster's server.") var account: String?
+    @Option(help: "id_token (the default) or access_token; of the account that is named.") var kind: TokenKind?
     @OptionGroup var daemon: DaemonOptions
 
     func validate() throws {
@@ -99,9 +92,7 @@ struct KubectlCredentialVerb: ParsableCommand {
             "--kind needs --account. Without an account the origin says which token it is (kind).")
     }
 
-    func run() throws {
-        try ExitStatus.end(with: answer())
-    }
+    func run() throws { try ExitStatus.end(with: answer()) }
 
     private func answer() -> Int32 {
         let input = KubectlCredentialVerb.input
@@ -111,10 +102,10 @@ struct KubectlCredentialVerb: ParsableCommand {
             return ExitStatus.usage
         }
         do throws(RingbackError) {
-            let credential =
-                if let input { try AdapterCalls.translated(try KubectlCredential(reading: input)) } else {
-                    KubectlCredential()
-                }
+            let given = try input.map { input throws(RingbackError) in
+                try AdapterCalls.translated(try KubectlCredential(reading: input))
+            }
+            let credential = given ?? KubectlCredential()
             let found = try find(credential)
             return AdapterCalls.print(try AdapterCalls.translated(try credential.answer(found)))
         } catch {
@@ -176,9 +167,7 @@ struct BazelCredentialVerb: ParsableCommand {
             bazel-credential-ringback.
             """)
 
-    @Argument(help: "get.")
-    var action: String
-
+    @Argument(help: "get.") var action: String
     @OptionGroup var daemon: DaemonOptions
 
     func run() throws {
@@ -201,9 +190,7 @@ struct CargoCredentialVerb: ParsableCommand {
             cargo-credential-ringback.
             """)
 
-    @Flag(help: "How cargo runs a provider.")
-    var cargoPlugin = false
-
+    @Flag(help: "How cargo runs a provider.") var cargoPlugin = false
     @OptionGroup var daemon: DaemonOptions
 
     func run() throws {
@@ -237,7 +224,7 @@ struct CargoCredentialVerb: ParsableCommand {
                 return CargoCredential.answer(.other(error.reason))
             }
         } catch {
-            return CargoCredential.answer(.other(AdapterCalls.failure(error).lines.joined(separator: " ")))
+            return CargoCredential.answer(.other(AdapterCalls.text(error)))
         }
     }
 }
@@ -251,9 +238,7 @@ struct GoAuthVerb: ParsableCommand {
             printed: a token is given only where a server asks for one.
             """)
 
-    @Argument(help: "The URL that the server refused.")
-    var url: String?
-
+    @Argument(help: "The URL that the server refused.") var url: String?
     @OptionGroup var daemon: DaemonOptions
 
     func run() throws {
@@ -281,12 +266,8 @@ struct TerraformCredentialVerb: ParsableCommand {
             which account's token goes to which host. It stores nothing. Also run as terraform-credentials-ringback.
             """)
 
-    @Argument(help: "get, store or forget.")
-    var action: String
-
-    @Argument(help: "The host, with a port where it is not 443.")
-    var host: String
-
+    @Argument(help: "get, store or forget.") var action: String
+    @Argument(help: "The host, with a port where it is not 443.") var host: String
     @OptionGroup var daemon: DaemonOptions
 
     func run() throws {
@@ -334,9 +315,7 @@ struct GoogleCredentialVerb: ParsableCommand {
 
     @OptionGroup var daemon: DaemonOptions
 
-    func run() throws {
-        try ExitStatus.end(with: AdapterCalls.print(answer()))
-    }
+    func run() throws { try ExitStatus.end(with: AdapterCalls.print(answer())) }
 
     private func answer() -> [UInt8] {
         do throws(AdapterFailure) {
@@ -345,10 +324,9 @@ struct GoogleCredentialVerb: ParsableCommand {
             do throws(RingbackError) {
                 found = try find()
             } catch {
-                let lines =
-                    error.kind == .notFound && account == nil
-                    ? [GoogleCredentialVerb.noOrigin] : AdapterCalls.failure(error).lines
-                return GoogleCredential.failure(code: error.kind.rawValue, message: lines.joined(separator: " "))
+                let isMissing = error.kind == .notFound && account == nil
+                let text = isMissing ? GoogleCredentialVerb.noOrigin : AdapterCalls.text(error)
+                return GoogleCredential.failure(code: error.kind.rawValue, message: text)
             }
             return try asked.answer(found)
         } catch {
@@ -376,30 +354,22 @@ struct KeyringVerb: ParsableCommand {
             in PATH. Also run as keyring, by the link in the directory lib/ringback.
             """)
 
-    @Argument(parsing: .allUnrecognized, help: "The arguments of keyring.")
-    var arguments: [String] = []
-
+    @Argument(parsing: .allUnrecognized, help: "The arguments of keyring.") var arguments: [String] = []
     @OptionGroup var daemon: DaemonOptions
 
-    func run() throws {
-        try ExitStatus.end(with: KeyringRun(socket: daemon.socket).run(arguments))
-    }
-}
+    func run() throws { try ExitStatus.end(with: KeyringVerb.run(arguments, socket: daemon.socket)) }
 
-struct KeyringRun {
-    let socket: String?
-
-    func run(_ arguments: [String]) -> Int32 {
-        guard let asked = KeyringCommand(arguments) else { return KeyringRun.passOn(arguments) }
+    static func run(_ arguments: [String], socket: String?) -> Int32 {
+        guard let asked = KeyringCommand(arguments) else { return passOn(arguments) }
         let calls = AdapterCalls(socket: socket, tool: "keyring")
         return AdapterCalls.status { () throws(RingbackError) in
             do throws(RingbackError) {
-                return try calls.answer(asked.request, otherwise: { KeyringRun.passOn(arguments) }, asked.answer)
+                return try calls.answer(asked.request, otherwise: { passOn(arguments) }, asked.answer)
             } catch {
                 // pip asks for the host of a plain http index too. Another keyring may have a password for it.
                 guard error.kind == .policyDenied, asked.request.settings.withoutScheme else { throw error }
                 AdapterCalls.show(error)
-                return KeyringRun.passOn(arguments)
+                return passOn(arguments)
             }
         }
     }
@@ -410,9 +380,7 @@ struct KeyringRun {
     ///   status with which `keyring` ends if it finds nothing.
     private static func passOn(_ arguments: [String]) -> Int32 {
         let folders = SearchPath.own.folders.filter { $0.hasPrefix("/") }
-        let next = folders.map { "\($0)/keyring" }.first { path in
-            unsafe access(path, X_OK) == 0 && !Programs.isSelf(path)
-        }
+        let next = folders.map { "\($0)/keyring" }.first { unsafe access($0, X_OK) == 0 && !Programs.isSelf($0) }
         guard let next else {
             // pip and uv ask for many services, and show what is written to standard error.
             if !arguments.contains("get") {
@@ -437,12 +405,8 @@ struct OIDCTokenVerb: ParsableCommand {
     @Argument(parsing: .captureForPassthrough, help: "As of oidc-token: [OPTION]… ACCOUNT or ISSUER")
     var words: [String] = []
 
-    func run() throws {
-        try ExitStatus.end(with: OIDCTokenRun.run(words))
-    }
-}
+    func run() throws { try ExitStatus.end(with: OIDCTokenVerb.run(words)) }
 
-enum OIDCTokenRun {
     /// The exit status: 0, 1, or 64 for a mistake in the arguments, as that program's.
     static func run(_ arguments: [String]) -> Int32 {
         let command: OIDCToken

@@ -11,10 +11,10 @@ struct OriginVerbs: ParsableCommand {
 }
 
 struct ConfigurationOption: ParsableArguments {
-    @Option(
-        name: .customLong("config"),
-        help: ArgumentHelp("The configuration file, if not the usual one.", valueName: "path"))
+    @Option(name: .customLong("config"), help: .value("path", "The configuration file, if not the usual one."))
     var path: String?
+
+    var words: [String] { path.map { ["--config", $0] } ?? [] }
 
     func file() throws(RingbackError) -> ConfigurationFile { try ConfigurationFile(stated: path) }
 }
@@ -25,15 +25,14 @@ struct OriginEntry {
     let rule: OriginRule
     let account: String
     let kind: TokenKind
-    let scope: String?
-    let headers: [String]
     let source: AccountSource
     let json: JSON
 
+    var scope: String? { json["scope"]?.string }
+    var headers: [String] { json.texts("headers") }
     /// The SHA-256 of the certificate authorities that are allowed beside the system's.
     var authorities: Set<String> { Set(json.texts("ca_sha256")) }
 
-    /// What is allowed of a tool's connection, as the configuration's keys.
     var allowed: String? {
         let keys = ["without_scheme", "ca_sha256", "tls_server_name", "insecure_skip_tls_verify", "proxy_url"]
         let set = keys.filter { json[$0] != nil }
@@ -49,15 +48,11 @@ struct OriginEntry {
         rule = OriginRule(pattern, username: json["match_username"]?.string)
         self.account = account
         self.kind = kind
-        scope = json["scope"]?.string
-        headers = json.texts("headers")
         self.source = source
         self.json = json
     }
 
-    static func all(in report: JSON) -> [OriginEntry] {
-        report.list("origins").compactMap(OriginEntry.init)
-    }
+    static func all(in report: JSON) -> [OriginEntry] { report.list("origins").compactMap(OriginEntry.init) }
 
     static func pattern(_ text: String) throws(RingbackError) -> OriginPattern {
         do throws(OriginPattern.Failure) {
@@ -115,12 +110,8 @@ struct OriginTest: ParsableCommand {
         commandName: "test", abstract: "Say which origin of the configuration a URL belongs to; prints no token.",
         discussion: "Exit status 0: one fits; 1: none does. Needs no running daemon.")
 
-    @Argument(help: "Where a tool would connect to.")
-    var url: String
-
-    @Option(help: "The user name that the tool would say.")
-    var username: String?
-
+    @Argument(help: "Where a tool would connect to.") var url: String
+    @Option(help: "The user name that the tool would say.") var username: String?
     @OptionGroup var config: ConfigurationOption
     @OptionGroup var json: JSONOption
 
@@ -157,8 +148,7 @@ struct OriginTest: ParsableCommand {
         guard !same.isEmpty else { return "No origin of the configuration has the scheme, host and port of \(shown)." }
         return place.segments == nil
             ? "The path of \(shown) can be read in different ways, so it fits only an origin without a path."
-            : "The origins of \(shown) have other paths: "
-                + same.map(\.rule.pattern.text).joined(separator: ", ") + "."
+            : "The origins of \(shown) have other paths: " + same.map(\.rule.pattern.text).joined(separator: ", ") + "."
     }
 }
 
@@ -173,29 +163,18 @@ struct OriginAdd: DaemonVerb {
     @Argument(help: "Where the token may be sent: https://HOST/*, or https://HOST/PATH/* for a part of it.")
     var url: String
 
-    @Option(help: "The account whose token it is.", completion: Completions.accounts)
-    var account: String
-
-    @Option(help: "Only for tools that say this user name.")
-    var matchUsername: String?
-
+    @Option(help: "The account whose token it is.", completion: Completions.accounts) var account: String
+    @Option(help: "Only for tools that say this user name.") var matchUsername: String?
     @OptionGroup var limits: TokenLimits
+    @Option(help: "access_token (the default) or id_token.") var kind: TokenKind?
+    @Option(help: "The user name for tools that want one.") var username: String?
 
-    @Option(help: "access_token (the default) or id_token.")
-    var kind: TokenKind?
-
-    @Option(help: "The user name for tools that want one.")
-    var username: String?
-
-    @Option(help: ArgumentHelp("A field to send: “Name: value” with {token}. May be repeated.", valueName: "field"))
+    @Option(help: .value("field", "A field to send: “Name: value” with {token}. May be repeated."))
     var header: [String] = []
 
-    @Flag(help: "Also for tools that do not say whether they use https, such as pnpm.")
-    var withoutScheme = false
+    @Flag(help: "Also for tools that do not say whether they use https, such as pnpm.") var withoutScheme = false
 
-    @Option(
-        help: ArgumentHelp(
-            "For kubectl: the SHA-256 of the cluster's certificate authority. May be repeated.", valueName: "digest"))
+    @Option(help: .value("digest", "For kubectl: the SHA-256 of the cluster's certificate authority. May be repeated."))
     var caSha256: [String] = []
 
     @OptionGroup var config: ConfigurationOption
@@ -215,23 +194,22 @@ struct OriginAdd: DaemonVerb {
     private func taken(_ known: OriginEntry) -> RingbackError {
         let user = known.rule.username.map { " with --match-username \($0)" } ?? ""
         let option: ShownCommand = known.rule.username.map { "--match-username=\($0)" } ?? ""
-        var error = RingbackError(
-            .invalidConfiguration, "\(known.rule.pattern.text)\(user) is there already: \(known.source.text).")
         // Without the asterisk, which a shell would take for a pattern.
         let url = String(known.rule.pattern.text.dropLast("/*".count))
-        error.advice = "To change it, remove it first. Run: \(shown: "ringback origin remove \(url) \(option)")"
-        return error
+        return RingbackError(
+            .invalidConfiguration, "\(known.rule.pattern.text)\(user) is there already: \(known.source.text).",
+            advice: "To change it, remove it first. Run: \(shown: "ringback origin remove \(url) \(option)")")
     }
 
-    private func table(_ rule: OriginRule) -> [String] {
-        let pairs: [(String, String?)] = [
-            ("url", rule.pattern.text), ("account", account), ("match_username", matchUsername),
-            ("scope", limits.scope), ("audience", limits.audience), ("resource", limits.resource),
-            ("kind", kind?.rawValue), ("username", username),
+    private func table(_ rule: OriginRule) -> String {
+        let text = { (value: String?) in value.map(AccountText.quoted) }
+        let keys: [(String, String?)] = [
+            ("url", text(rule.pattern.text)), ("account", text(account)), ("match_username", text(matchUsername)),
+            ("scope", text(limits.scope)), ("audience", text(limits.audience)), ("resource", text(limits.resource)),
+            ("kind", text(kind?.rawValue)), ("username", text(username)), ("header", AccountText.oneOrMore(header)),
+            ("without_scheme", withoutScheme ? "true" : nil), ("ca_sha256", AccountText.array(caSha256)),
         ]
-        return OriginEntry.table(pairs, headers: header)
-            + (withoutScheme ? ["without_scheme = true"] : [])
-            + (caSha256.isEmpty ? [] : ["ca_sha256 = [\(caSha256.map(AccountText.quoted).joined(separator: ", "))]"])
+        return AccountText.table("[origin]", keys)
     }
 
     private func show(_ entry: OriginEntry, in file: ConfigurationFile) {
@@ -242,21 +220,8 @@ struct OriginAdd: DaemonVerb {
     }
 }
 
-extension OriginEntry {
-    static func table(_ pairs: [(String, String?)], headers: [String] = []) -> [String] {
-        var lines = [header]
-        for case (let key, let value?) in pairs { lines.append("\(key) = \(AccountText.quoted(value))") }
-        switch headers.count {
-        case 0: break
-        case 1: lines.append("header = \(AccountText.quoted(headers[0]))")
-        default: lines.append("header = [\(headers.map(AccountText.quoted).joined(separator: ", "))]")
-        }
-        return lines
-    }
-}
-
 extension ConfigurationFile {
-    func addOrigin(_ rule: OriginRule, _ table: [String]) throws(RingbackError) -> OriginEntry? {
+    func addOrigin(_ rule: OriginRule, _ table: String) throws(RingbackError) -> OriginEntry? {
         let former = OriginEntry.all(in: try report()).count
         var lines = ConfigurationLines(try text() ?? [])
         lines.append(table: table)
@@ -278,9 +243,7 @@ struct OriginRemove: DaemonVerb {
     @Argument(help: "The origin's URL, as `ringback origin list` shows it.", completion: Completions.origins)
     var url: String
 
-    @Option(help: "The one with this user name.")
-    var matchUsername: String?
-
+    @Option(help: "The one with this user name.") var matchUsername: String?
     @OptionGroup var config: ConfigurationOption
     @OptionGroup var options: CallOptions
 
@@ -299,14 +262,9 @@ struct OriginRemove: DaemonVerb {
                     + "removed. Edit the file.")
         }
         let others = entries.map(\.rule).filter { $0 != entry.rule }
-        try file.replace(with: lines.text) { report in
-            OriginEntry.all(in: report).map(\.rule) == others
-        }
-        if json.isWanted {
-            Output.json(entry.json)
-        } else {
-            Output.line("Removed from \(Sanitizer.line(file.path, limit: 600)): \(pattern.text)")
-        }
+        try file.replace(with: lines.text) { OriginEntry.all(in: $0).map(\.rule) == others }
+        json.print(
+            entry.json, or: "Removed from \(Sanitizer.line(file.path, limit: 600)): \(pattern.text)")
         try daemon.calls().reloadIfRunning()
     }
 

@@ -3,8 +3,7 @@ import RingbackBase
 import RingbackClient
 import Terminal
 
-/// How things stand, for `ringback` without a verb: the accounts, what a sign-in needs, and the one next command. It
-/// starts no daemon, and no provider is asked.
+/// How things stand, for `ringback` without a verb. It starts no daemon, and no provider is asked.
 struct Overview {
     private var examination: DoctorExamination
     /// True if systemd listens at the socket and no daemon runs. A connection would start one.
@@ -68,7 +67,7 @@ struct Overview {
         }
     }
 
-    /// What to do next. Problems that prevent everything come first, then those of the accounts, then the others.
+    /// Problems that prevent everything come first, then those of the accounts, then the others.
     var next: ShownCommand {
         let lines = examination.report.lines
         let commands = { (level: DoctorReport.Level, check: String) in
@@ -136,24 +135,18 @@ struct Overview {
         let troubles =
             shown.filter { $0.level != .ok && $0.check == "version" }
             + shown.filter { $0.level != .ok && $0.check != "version" }
-        let more = DoctorReport.Line("more", .warning, "See all with: ringback doctor")
+        let more = DoctorReport.Line(check: "more", level: .warning, message: "See all with: ringback doctor")
         return troubles.count > 6 ? troubles.prefix(5) + [more] : troubles
     }
 
     private func lines(of line: DoctorReport.Line, _ columns: Int) -> [String] {
-        let mark: Mark =
-            switch line.level {
-            case .ok: .good
-            case .warning: .warning
-            case .wrong: .bad
-            }
+        let mark: Mark = line.level == .ok ? .good : line.level == .warning ? .warning : .bad
         let label = ["socket": "daemon", "scheme": "links"][line.check] ?? line.check
         let subject = line.subject.map { "\($0.name): " } ?? ""
         return OverviewText.check(mark, label, subject + line.message, columns)
     }
 }
 
-/// An account's row of the overview.
 struct OverviewAccount {
     let name: String
     private(set) var mark = Mark.neutral
@@ -184,9 +177,7 @@ struct OverviewAccount {
             error.recovery == .signIn
                 ? ShownCommand("ringback login \(account.name)") : ShownCommand("ringback doctor \(account.name)")
         }
-        mark =
-            problem != nil || account.isStale
-            ? .warning : isUsable ? .good : isWaiting ? .bad : .neutral
+        mark = problem != nil || account.isStale ? .warning : isUsable ? .good : isWaiting ? .bad : .neutral
         state = OverviewAccount.state(of: account, isLocked: isLocked)
         who = account.who ?? "-"
         validity = account.validity(isService: isService)
@@ -205,7 +196,6 @@ struct OverviewAccount {
     }
 }
 
-/// The lines of the overview. None is wider than the terminal.
 enum OverviewText {
     static func accounts(_ accounts: [OverviewAccount], rows: Int, columns: Int) -> [String] {
         guard !accounts.isEmpty else { return ["No account is configured."] }
@@ -228,9 +218,7 @@ enum OverviewText {
             let line = zip(cells, widths).map { fill(Sanitizer.line($0), to: $1) }.joined(separator: "  ")
             return mark + " " + String(line.reversed().drop { $0 == " " }.reversed())
         }
-        var text = [
-            Style.bold.apply(row(" ", ["ACCOUNT", "STATE", "WHO", "TOKEN VALID"]), on: .output)
-        ]
+        var text = [Style.bold.apply(row(" ", ["ACCOUNT", "STATE", "WHO", "TOKEN VALID"]), on: .output)]
         for account in visible {
             let cells = [account.title, account.state, account.who, account.validity]
             text.append(row(account.mark.text(on: .output), cells))
@@ -242,7 +230,6 @@ enum OverviewText {
         return text
     }
 
-    /// A check, in two lines at most.
     static func check(_ mark: Mark, _ label: String, _ message: String, _ columns: Int) -> [String] {
         let indent = 16
         let words = Sanitizer.line(message, limit: 500).split(separator: " ")

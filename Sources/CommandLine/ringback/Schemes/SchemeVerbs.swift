@@ -33,14 +33,12 @@ struct SchemeArgument: ParsableArguments {
     /// A warning about a scheme that any app might choose (RFC 8252 sections 7.1 and 8.6).
     static func warning(_ scheme: URLScheme) -> String? {
         guard !scheme.isReverseDNS else { return nil }
-        return
-            "warning: any other app may claim the scheme \(scheme) and get the responses of your sign-ins. A scheme "
+        return "warning: any other app may claim the scheme \(scheme) and get the responses of your sign-ins. A scheme "
             + "made from a domain of yours, such as org.example.\(scheme), belongs to nobody else."
     }
 }
 
-/// A scheme that is in use: an account's redirect URI has it, the configuration has a table for it, or it was
-/// registered.
+/// A scheme that an account's redirect URI has, that the configuration has a table for, or that was registered.
 struct SchemeUse {
     let scheme: URLScheme
     var accounts: [String] = []
@@ -48,10 +46,7 @@ struct SchemeUse {
     var file: HandlerFile?
 
     var isUsed: Bool { isConfigured || !accounts.isEmpty }
-}
 
-extension SchemeUse {
-    /// The schemes of a configuration's report and those that were registered, by name.
     static func all(_ report: JSON?, _ registered: [HandlerFile]) -> [SchemeUse] {
         var uses: [URLScheme: SchemeUse] = [:]
         for account in report?["accounts"]?.array ?? [] {
@@ -79,13 +74,8 @@ struct SchemeRegister: ParsableCommand {
             """)
 
     @OptionGroup var argument: SchemeArgument
-
-    @Option(help: ArgumentHelp("The account whose redirect URI has the scheme.", valueName: "name"))
-    var account: String?
-
-    @Flag(help: "Replace a file of the same name that ringback did not write.")
-    var force = false
-
+    @Option(help: .value("name", "The account whose redirect URI has the scheme.")) var account: String?
+    @Flag(help: "Replace a file of the same name that ringback did not write.") var force = false
     @OptionGroup var json: JSONOption
 
     func run() throws {
@@ -98,18 +88,16 @@ struct SchemeRegister: ParsableCommand {
         }
         let former = desktop.handler(of: scheme)?.name
         let done = try SchemeDesktop.changed(
-            try desktop.registry.register(
-                scheme, program: program, account: account, former: former, isForced: force))
+            try desktop.registry.register(scheme, program: program, account: account, former: former, isForced: force))
         show(done, desktop.handler(of: scheme))
     }
 
-    /// The account's redirect URI must have the scheme. Without an account, a scheme that is not used only gives a
-    /// note.
+    /// The account's redirect URI must have the scheme. Without an account, an unused scheme only gives a note.
     private func check(_ scheme: URLScheme) throws(RingbackError) {
         if let warning = SchemeArgument.warning(scheme) { Output.note(warning) }
         let report: JSON
         do throws(RingbackError) {
-            report = try ConfigurationCheck.run(config: nil, candidate: nil)
+            report = try ConfigurationCheck.run(config: nil)
         } catch {
             guard account == nil else { throw error }
             return
@@ -198,7 +186,7 @@ struct SchemeList: ParsableCommand {
         var report: JSON?
         var mistakes: RingbackError?
         do throws(RingbackError) {
-            report = try ConfigurationCheck.run(config: nil, candidate: nil)
+            report = try ConfigurationCheck.run(config: nil)
         } catch {
             // Registered schemes can be shown without the configuration. Configured ones cannot, so the verb fails.
             mistakes = error
@@ -228,15 +216,12 @@ struct SchemeList: ParsableCommand {
         for (use, handler) in rows {
             if let warning = SchemeArgument.warning(use.scheme) { Output.note(warning) }
             if use.isUsed, !SchemeList.isOurs(handler, use.scheme) {
-                Output.note(
-                    "note: \(use.scheme) links do not come to ringback. Run: "
-                        + "\(shown: "ringback scheme register \(use.scheme.name)")"
-                )
+                let command = ShownCommand("ringback scheme register \(use.scheme.name)")
+                Output.note("note: \(use.scheme) links do not come to ringback. Run: \(shown: command)")
             }
         }
     }
 
-    /// True for the file that `register` writes, with this program in it.
     static func isOurs(_ handler: HandlerSearch.Handler?, _ scheme: URLScheme) -> Bool {
         guard let file = handler?.ours else { return false }
         return file.scheme == scheme && Programs.isSelf(file.program)
@@ -260,12 +245,8 @@ struct Links: ParsableCommand {
             acknowledges it. Exit status 2: the daemon ended; 4: another program listens now.
             """)
 
-    @Argument(help: "The scheme, without its colon.", completion: Completions.schemes)
-    var scheme: String
-
-    @Flag(name: .customLong("json"), help: "Print one JSON object per line.")
-    var isJSON = false
-
+    @Argument(help: "The scheme, without its colon.", completion: Completions.schemes) var scheme: String
+    @Flag(help: "Print one JSON object per line.") var json = false
     @OptionGroup var daemon: DaemonOptions
 
     func run() throws {
@@ -299,12 +280,11 @@ struct Links: ParsableCommand {
             throw RingbackError(.badResponse, "A link's data is not valid JSON.")
         }
         let link = try DeepLink(reading: data)
-        if isJSON { Output.json(data) } else { Output.line(Sanitizer.line(link.url, limit: Callback.maxLength)) }
+        if json { Output.json(data) } else { Output.line(Sanitizer.line(link.url, limit: Callback.maxLength)) }
         try calls.acknowledge(link)
     }
 }
 
-/// The user's desktop, as far as schemes are concerned: where its files are, and which handler a scheme has.
 struct SchemeDesktop {
     let places: DesktopPlaces
 
@@ -319,7 +299,7 @@ struct SchemeDesktop {
 
     var registry: SchemeRegistry { SchemeRegistry(places: places) { Tool.run($0)?.status } }
 
-    /// A change of the registry, whose failure becomes one of this program.
+    /// A failure of the registry becomes one of this program.
     static func changed<Value>(
         _ change: @autoclosure () throws(SchemeRegistry.Failure) -> Value
     ) throws(RingbackError) -> Value {
@@ -344,8 +324,7 @@ struct SchemeDesktop {
         ["DISPLAY", "WAYLAND_DISPLAY", "XDG_CURRENT_DESKTOP"].contains { SocketPlace.variable($0)?.isEmpty == false }
     }
 
-    /// A warning before a sign-in whose callback would not come back, since another program is the scheme's handler.
-    /// Nil for a redirect URI of another kind, and without a desktop session.
+    /// A warning before a sign-in whose callback would not come back. Nil for a redirect URI of another kind.
     static func warning(_ redirectURI: String?) -> String? {
         let word = redirectURI.map { String($0.prefix { $0 != ":" }) } ?? ""
         guard hasSession, let scheme = try? URLScheme(parsing: word), let desktop = try? SchemeDesktop() else {
@@ -354,8 +333,7 @@ struct SchemeDesktop {
         let handler = desktop.handler(of: scheme)
         guard handler?.ours == nil else { return nil }
         let who = handler.map { "go to \(Sanitizer.line($0.name))" } ?? "have no handler"
-        return
-            "warning: \(scheme) links \(who), so the response may not come back. "
+        return "warning: \(scheme) links \(who), so the response may not come back. "
             + "Run: \(shown: "ringback scheme register \(scheme.name)")"
     }
 }

@@ -5,7 +5,6 @@ import RingbackAPI
 import RingbackClient
 import Terminal
 
-/// Adds a server, `ringback mcp ACCOUNT`, to the configuration of an AI tool. The change is shown first.
 struct AddToTool: AccountNaming {
     static let configuration = CommandConfiguration(
         commandName: "add-to", abstract: "Add an account's MCP server to an AI tool.",
@@ -27,12 +26,8 @@ struct AddToTool: AccountNaming {
         })
     var tool: AITool
 
-    @Argument(help: "The account.", completion: Completions.accounts)
-    var account: String
-
-    @Option(help: "The server's name in the tool's list; without it that of the account.")
-    var name: String?
-
+    @Argument(help: "The account.", completion: Completions.accounts) var account: String
+    @Option(help: "The server's name in the tool's list; without it that of the account.") var name: String?
     @OptionGroup var change: ChangeOptions
 
     func validate() throws {
@@ -53,7 +48,7 @@ struct AddToTool: AccountNaming {
         _ = try plan.carryOut(change, words, done: "Done. Start \(tool.rawValue) again.")
     }
 
-    /// An account that the daemon does not know, or that has no MCP server, is refused. Without a daemon it is not known.
+    /// An account that the daemon does not know, or that has no MCP server, is refused.
     private func checkAccount() throws(RingbackError) {
         do throws(RingbackError) {
             _ = try Daemon.calls(socket: nil).call(.getMCPServer, [account])
@@ -63,7 +58,6 @@ struct AddToTool: AccountNaming {
     }
 
     private var shown: String { name ?? account }
-
     private var undo: Bool { change.undo }
 
     private func plan() throws(RingbackError) -> SetupPlan {
@@ -94,20 +88,17 @@ struct AddToTool: AccountNaming {
             list.add(shown, words, for: tool)
         }
         let text = "\(path): \(what) \(shown): \(shown: ShownCommand(words: words))"
-        guard former != nil else {
+        plan.steps = [.replace(path: path, former: former, list.bytes, text: text)]
+        if former == nil {
             plan.notes.append(
                 "\(path) does not exist yet. If \(tool.rawValue) has another configuration, add the entry there.")
             plan.record = try SetupRecord()
             plan.record?.entries.add(file: path, in: file.missingFolders)
-            plan.steps = [.replace(path: path, former: nil, list.bytes, text: text)]
-            return plan
         }
-        plan.steps = [.replace(path: path, former: former, list.bytes, text: text)]
         return plan
     }
 }
 
-/// The list of MCP servers in a tool's file, in one of its forms.
 protocol ServerList {
     var bytes: [UInt8] { get }
     /// Nothing but the form of the file is left.
@@ -148,7 +139,6 @@ extension CodexServerList: ServerList {
     }
 }
 
-/// An AI tool's configuration in the home directory, and its servers that are `ringback mcp ACCOUNT`.
 struct AIToolFile {
     /// A server of ours. Its program may be one that is not there any more.
     struct Server {

@@ -18,8 +18,7 @@ struct Setup: ParsableCommand {
             of every tool, of "ringback mcp add-to" and of "ringback scheme register".
             """)
 
-    @Argument(help: "\(ToolName.list).")
-    var tool: ToolName?
+    @Argument(help: "\(ToolName.list).") var tool: ToolName?
 
     @Option(
         help:
@@ -28,7 +27,6 @@ struct Setup: ParsableCommand {
     var account: String?
 
     @OptionGroup var change: ChangeOptions
-
     @OptionGroup var config: ConfigurationOption
     @OptionGroup var json: JSONOption
 
@@ -56,8 +54,8 @@ struct Setup: ParsableCommand {
     }
 
     private func plan(of setup: any ToolSetup) throws(RingbackError) -> SetupPlan {
-        guard change.undo else { return try setup.change(for: try origins(), account: account) }
-        return try setup.removal(for: account == nil ? nil : try origins(), account: account)
+        guard change.undo else { return try setup.change(for: origins(), account: account) }
+        return try setup.removal(for: account == nil ? nil : origins(), account: account)
     }
 
     /// Something that was written and can be removed.
@@ -126,22 +124,17 @@ struct Setup: ParsableCommand {
 
     private func command(_ tool: ToolName) -> [String] {
         ["ringback", "setup", tool.rawValue] + (account.map { ["--account", $0] } ?? [])
-            + (change.undo ? ["--undo"] : [])
-            + (config.path.map { ["--config", $0] } ?? [])
+            + (change.undo ? ["--undo"] : []) + config.words
     }
 
     private func list() throws(RingbackError) {
         let origins = try origins()
         let tools = ToolName.allCases.map { tool in (tool.rawValue, tool.readableStanding(for: origins)) }
         guard !json.isWanted else {
-            return Output.object([
-                "tools": tools.map { tool, standing -> JSONObject in
-                    [
-                        "tool": tool, "state": standing.state.rawValue, "servers": standing.servers,
-                        "notes": standing.notes,
-                    ]
-                }
-            ])
+            let documents = tools.map { tool, standing -> JSONObject in
+                ["tool": tool, "state": standing.state.rawValue, "servers": standing.servers, "notes": standing.notes]
+            }
+            return Output.object(["tools": documents])
         }
         Output.table(
             ["TOOL", "STATE", "SERVERS"], tools.map { [$0, $1.state.rawValue, $1.servers.joined(separator: " ")] })
@@ -164,14 +157,14 @@ enum SetupStep {
 
     var text: String {
         switch self {
-        case .link(let path, let target): SetupStep.line(["ln", "-s", target, path])
-        case .removeLink(let path): SetupStep.line(["rm", path])
-        case .command(let words): SetupStep.line(words)
+        case .link(let path, let target): ShownCommand(words: ["ln", "-s", target, path]).description
+        case .removeLink(let path), .removeFile(let path, _, _): ShownCommand(words: ["rm", path]).description
+        case .command(let words): ShownCommand(words: words).description
         case .replace(_, _, _, let text): text
-        case .removeFile(let path, _, _): SetupStep.line(["rm", path])
-        case .unregister(_, let scheme): SetupStep.line(["ringback", "scheme", "unregister", scheme.name])
+        case .unregister(_, let scheme):
+            ShownCommand(words: ["ringback", "scheme", "unregister", scheme.name]).description
         case .allowAuthorities(let origin, let digests):
-            "\(origin.source.text): \(origin.rule.pattern.text): ca_sha256 = \(SetupStep.array(digests))"
+            "\(origin.source.text): \(origin.rule.pattern.text): ca_sha256 = \(AccountText.oneOrMore(digests) ?? "")"
         }
     }
 
@@ -202,30 +195,25 @@ enum SetupStep {
         }
     }
 
-    private static func array(_ texts: [String]) -> String {
-        texts.count == 1
-            ? AccountText.quoted(texts[0]) : "[\(texts.map(AccountText.quoted).joined(separator: ", "))]"
-    }
-
     private static func allow(_ digests: [String], for origin: OriginEntry) throws(RingbackError) {
         let file = try ConfigurationFile(stated: origin.source.file)
         var lines = ConfigurationLines(try file.text() ?? [])
+        let value = AccountText.oneOrMore(digests) ?? ""
         guard let line = origin.source.line,
-            lines.set("ca_sha256", to: array(digests), inTable: OriginEntry.header, atLine: line)
+            lines.set("ca_sha256", to: value, inTable: OriginEntry.header, atLine: line)
         else {
             throw RingbackError(
                 "origin_elsewhere",
                 "The origin \(origin.rule.pattern.text) is in \(origin.source.text), in a form that this command does not "
-                    + "change. Edit the file: ca_sha256 = \(array(digests))")
+                    + "change. Edit the file: ca_sha256 = \(value)")
         }
         try file.replace(with: lines.text) { report in
-            let changed = OriginEntry.all(in: report).first { $0.rule == origin.rule }
-            return changed?.authorities == Set(digests)
+            OriginEntry.all(in: report).first { $0.rule == origin.rule }?.authorities == Set(digests)
         }
         try Daemon.calls(socket: nil).reloadIfRunning()
     }
 
-    /// Replaces a file by renaming. A symbolic link stays, and its file is replaced.
+    /// A symbolic link stays, and its file is replaced.
     private static func write(_ bytes: [UInt8], to path: String, former: [UInt8]?) throws(RingbackError) {
         guard try Files.contents(of: path) == former else {
             throw RingbackError("setup_failed", "\(path) was changed meanwhile. Nothing was changed. Run this again.")
@@ -241,15 +229,10 @@ enum SetupStep {
         let file = try Files.resolved(path)
         try Files.put(bytes, at: file.path, mode: file.mode)
     }
-
-    private static func line(_ words: [String]) -> String {
-        ShownCommand(words: words).description
-    }
 }
 
-/// The list of the entries that `ringback setup` added to docker's `config.json`, of the lines and elements that it added to
-/// other files, and of the links that it made. `--undo` removes only these. The list is the file `setup` in
-/// `$XDG_DATA_HOME/ringback`.
+/// What `ringback setup` added to tools' files, and the links that it made. `--undo` removes only these. The list is
+/// the file `setup` in `$XDG_DATA_HOME/ringback`.
 struct SetupRecord {
     private let path: String
     var entries = SetupEntries()
@@ -271,22 +254,18 @@ struct SetupRecord {
     }
 }
 
-/// How one tool is made to ask Ringback.
 protocol ToolSetup {
     var programs: [String] { get }
-
     var isInstalled: Bool { get }
-
     /// True if the entries can only be removed by the tool's own command; false for files that are changed here.
     var needsProgramToUndo: Bool { get }
 
     /// The link that the tool looks for in `PATH`; nil for a tool that is told a path.
     var linkInPath: HelperLink? { get }
 
-    /// What has to be done for these origins; no steps if all is done.
     func change(for origins: [OriginEntry], account: String?) throws(RingbackError) -> SetupPlan
 
-    /// What has to be done to remove what ``change(for:account:)`` made, as far as it is still there.
+    /// Removes what ``change(for:account:)`` made, as far as it is still there.
     func removal(for origins: [OriginEntry]?, account: String?) throws(RingbackError) -> SetupPlan
 
     func standing(for origins: [OriginEntry]) throws(RingbackError) -> ToolStanding
@@ -302,12 +281,9 @@ struct SetupPlan {
         for note in notes { Output.note(Sanitizer.line(note, limit: 1_000)) }
     }
 
-    /// Shows the steps, asks, and carries them out.
+    /// Shows the steps, asks, and carries them out. False if nothing was changed.
     ///
-    /// - Parameters:
-    ///   - command: what was called, without `--yes`.
-    ///   - done: what is said of a change that was made.
-    /// - Returns: false if nothing was changed.
+    /// - Parameter command: what was called, without `--yes`.
     /// - Throws: `cancelled` if the user does not confirm it, or cannot because there is no terminal.
     func carryOut(_ options: ChangeOptions, _ command: [String], done: String = "Done.") throws(RingbackError) -> Bool {
         for step in steps { Output.line(Sanitizer.line(step.text, limit: 4_000)) }
@@ -338,14 +314,9 @@ struct SetupPlan {
 }
 
 struct ChangeOptions: ParsableArguments {
-    @Flag(help: "Remove what this command wrote.")
-    var undo = false
-
-    @Flag(name: .customLong("print"), help: "Show the change and make none.")
-    var onlyPrints = false
-
-    @Flag(name: .shortAndLong, help: "Do not ask.")
-    var yes = false
+    @Flag(help: "Remove what this command wrote.") var undo = false
+    @Flag(name: .customLong("print"), help: "Show the change and make none.") var onlyPrints = false
+    @Flag(name: .shortAndLong, help: "Do not ask.") var yes = false
 
     func checkHome() throws(RingbackError) {
         if !onlyPrints { try Files.refuseForeignHome() }
@@ -368,29 +339,16 @@ struct ToolStanding {
     var state: State
     var servers: [String] = []
     var notes: [String] = []
+}
 
+extension ToolStanding {
     /// - Parameters:
     ///   - missing: the number of things that are missing: servers, and links.
     ///   - hasOther: something else is asked.
     init(servers: [String], missing: Int, hasOther: Bool, notes: [String]) {
-        state =
-            switch (servers.isEmpty, hasOther) {
-            case (_, true): .otherAnswers
-            case (true, false): .notSetUp
-            case (false, false): missing == 0 ? .setUp : .inPart
-            }
-        self.servers = servers
-        self.notes = notes
+        let state: State = hasOther ? .otherAnswers : servers.isEmpty ? .notSetUp : missing == 0 ? .setUp : .inPart
+        self.init(state: state, servers: servers, notes: notes)
     }
-
-    private init(_ state: State, notes: [String] = []) {
-        self.state = state
-        self.notes = notes
-    }
-
-    static let notInstalled = ToolStanding(.notInstalled)
-
-    static func unreadable(_ reason: String) -> ToolStanding { ToolStanding(.unreadable, notes: [reason]) }
 }
 
 enum ToolName: String, CaseIterable {
@@ -407,22 +365,19 @@ enum ToolName: String, CaseIterable {
         }
     }
 
-    /// How the tool stands, also if it is not installed or its configuration cannot be read.
     func readableStanding(for origins: [OriginEntry]) -> ToolStanding {
         do throws(RingbackError) {
             let setup = try setup()
-            return setup.isInstalled ? try setup.standing(for: origins) : .notInstalled
+            return setup.isInstalled ? try setup.standing(for: origins) : ToolStanding(state: .notInstalled)
         } catch {
-            return .unreadable("\(rawValue): \(error.detail)")
+            return ToolStanding(state: .unreadable, notes: ["\(rawValue): \(error.detail)"])
         }
     }
 }
 
 extension ToolSetup {
     var linkInPath: HelperLink? { nil }
-
     var needsProgramToUndo: Bool { false }
-
     var isInstalled: Bool { programs.contains(where: Tool.isInstalled) }
 
     /// This program, as the configuration of a tool names it: a stable path without a version, if there is one.
@@ -446,9 +401,8 @@ extension ToolSetup {
     }
 
     static func noOrigin(of account: String?, _ needed: String) -> RingbackError {
-        var error = RingbackError(
-            .notFound, "There is no origin\(account.map { " of \($0)" } ?? "") that \(needed). Nothing was changed.")
-        error.advice = "Run: \(shown: "ringback origin add URL --account=\(account ?? "ACCOUNT")")"
-        return error
+        RingbackError(
+            .notFound, "There is no origin\(account.map { " of \($0)" } ?? "") that \(needed). Nothing was changed.",
+            advice: "Run: \(shown: "ringback origin add URL --account=\(account ?? "ACCOUNT")")")
     }
 }

@@ -25,7 +25,7 @@ struct GitSetup: ToolSetup {
     }
 
     func removal(for origins: [OriginEntry]?, account: String?) throws(RingbackError) -> SetupPlan {
-        return SetupPlan(steps: try file().removals(of: origins?.map(\.rule.pattern)).map(GitSetup.step))
+        SetupPlan(steps: try file().removals(of: origins?.map(\.rule.pattern)).map(GitSetup.step))
     }
 
     func standing(for origins: [OriginEntry]) throws(RingbackError) -> ToolStanding {
@@ -51,8 +51,7 @@ struct GitSetup: ToolSetup {
             }
             if !standing.namesPath {
                 notes.append(
-                    "git asks without the path of \(text), so Ringback finds no token. Set credential.useHttpPath."
-                )
+                    "git asks without the path of \(text), so Ringback finds no token. Set credential.useHttpPath.")
                 missing += 1
             }
         }
@@ -63,7 +62,7 @@ struct GitSetup: ToolSetup {
         return ToolStanding(servers: servers, missing: missing, hasOther: hasOther, notes: notes)
     }
 
-    /// The name of a helper. A shell command is not shown, since it may have a password in it.
+    /// A shell command is not shown, since it may have a password in it.
     private static func shown(_ helper: String) -> String {
         helper.hasPrefix("!") ? "a shell command" : String(helper.prefix { $0 != " " })
     }
@@ -78,7 +77,6 @@ struct GitSetup: ToolSetup {
 
     private func all() throws(RingbackError) -> GitConfiguration { try entries(["git", "-C", "/", "config"]) }
 
-    /// What the file has that `git config --global` changes.
     private func file() throws(RingbackError) -> GitConfiguration { try entries(GitSetup.config) }
 
     private func entries(_ words: [String]) throws(RingbackError) -> GitConfiguration {
@@ -123,10 +121,9 @@ struct GoSetup: ToolSetup {
 
     func standing(for origins: [OriginEntry]) throws(RingbackError) -> ToolStanding {
         let servers = origins.filter { GoConfiguration.isUsable($0.rule) }.map(\.rule.pattern.text)
-        guard try configuration().isAsked else {
-            return ToolStanding(servers: [], missing: servers.count, hasOther: false, notes: [])
-        }
-        return ToolStanding(servers: servers, missing: 0, hasOther: false, notes: [])
+        let isAsked = try configuration().isAsked
+        return ToolStanding(
+            servers: isAsked ? servers : [], missing: isAsked ? 0 : servers.count, hasOther: false, notes: [])
     }
 
     private func plan(_ steps: [SetupStep]) -> SetupPlan {
@@ -143,8 +140,8 @@ struct GoSetup: ToolSetup {
     }
 }
 
-/// kubectl: a user of the kubeconfig whose credential plugin is Ringback, by `kubectl config`. The contexts that are to use
-/// it are named; the user chooses, since a context has only one user.
+/// kubectl: a user of the kubeconfig whose credential plugin is Ringback, by `kubectl config`. The contexts that are to
+/// use it are named; the user chooses, since a context has only one user.
 struct KubectlSetup: ToolSetup {
     let programs = ["kubectl"]
     let needsProgramToUndo = true
@@ -172,13 +169,11 @@ struct KubectlSetup: ToolSetup {
                 throw KubectlSetup.cannotWrite(name, plugin)
             }
             // Of a user that is there, kubectl replaces the command and all of its arguments.
-            plan.steps.append(
-                .command(
-                    [
-                        "kubectl", "config", "set-credentials", name,
-                        "--exec-api-version=client.authentication.k8s.io/v1", "--exec-command=\(program)",
-                        "--exec-interactive-mode=IfAvailable", "--exec-provide-cluster-info",
-                    ] + plugin.dropFirst().map { "--exec-arg=\($0)" }))
+            let words = [
+                "kubectl", "config", "set-credentials", name, "--exec-api-version=client.authentication.k8s.io/v1",
+                "--exec-command=\(program)", "--exec-interactive-mode=IfAvailable", "--exec-provide-cluster-info",
+            ]
+            plan.steps.append(.command(words + plugin.dropFirst().map { "--exec-arg=\($0)" }))
         }
         if account == nil { plan.steps += try KubectlSetup.authorities(of: origins) }
         var contexts = configuration.contexts(for: origins.map(\.rule.pattern)).filter { $0.user != name }
@@ -188,20 +183,18 @@ struct KubectlSetup: ToolSetup {
         return plan
     }
 
-    /// The error for a kubectl without the options of a plugin that is told the cluster (before 1.29, such as Debian 12's
-    /// 1.20). The line is in the version of the protocol that such a kubectl knows.
+    /// The error for a kubectl without the options of a plugin that is told the cluster (before 1.29, such as Debian
+    /// 12's 1.20). The line is in the version of the protocol that such a kubectl knows.
     private static func cannotWrite(_ name: String, _ plugin: [String]) -> RingbackError {
         let quoted = { (text: String) in "'" + text.replacing("'", with: "''") + "'" }
-        var error = RingbackError(
-            "setup_failed",
-            "This kubectl has no option --exec-provide-cluster-info, so it cannot write the plugin. Nothing was changed."
-        )
         let arguments = plugin.dropFirst().map(quoted).joined(separator: ", ")
-        error.advice =
-            "Add this line to the kubeconfig by hand, below “users:”: - {name: \(name), user: {exec: {apiVersion: "
-            + "client.authentication.k8s.io/v1beta1, command: \(quoted(plugin[0])), args: [\(arguments)], "
-            + "provideClusterInfo: true}}}"
-        return error
+        return RingbackError(
+            "setup_failed",
+            "This kubectl has no option --exec-provide-cluster-info, so it cannot write the plugin. Nothing was changed.",
+            advice:
+                "Add this line to the kubeconfig by hand, below “users:”: - {name: \(name), user: {exec: {apiVersion: "
+                + "client.authentication.k8s.io/v1beta1, command: \(quoted(plugin[0])), args: [\(arguments)], "
+                + "provideClusterInfo: true}}}")
     }
 
     /// The steps that let the origins take the certificate authorities which the kubeconfig has for their servers.
@@ -250,9 +243,8 @@ struct KubectlSetup: ToolSetup {
         }
         let written = configuration.written(account: nil)
         for user in written where !configuration.contexts.contains(where: { $0.user == user.name }) {
-            notes.append(
-                "No context uses \(user.name). Run: "
-                    + "\(shown: "kubectl config set-context CONTEXT --user=\(user.name)")")
+            let command = ShownCommand("kubectl config set-context CONTEXT --user=\(user.name)")
+            notes.append("No context uses \(user.name). Run: \(shown: command)")
         }
         // With an account's name no origin is asked.
         let asksOrigins = configuration.contexts.filter(configuration.isAsked).contains { context in
@@ -283,9 +275,9 @@ struct KubectlSetup: ToolSetup {
     }
 }
 
-/// docker: an entry of `credHelpers` for each registry. docker has no command that writes `credHelpers`, so its
-/// `config.json` is changed here. docker starts the helper as `docker-credential-ringback`, so a link of that name is
-/// made. podman and skopeo read the same file if they have none of their own.
+/// docker: an entry of `credHelpers` for each registry, which no command of docker's writes, and a link
+/// `docker-credential-ringback`, which docker starts. podman and skopeo read the same file if they have none of their
+/// own.
 struct DockerSetup: ToolSetup {
     let programs = ["docker", "podman", "skopeo"]
     private let path: String
@@ -375,9 +367,7 @@ struct DockerSetup: ToolSetup {
         }
         if !servers.isEmpty {
             notes += others
-            if !link.isFound {
-                notes.append("docker-credential-ringback in PATH is missing or is another program.")
-            }
+            if !link.isFound { notes.append("docker-credential-ringback in PATH is missing or is another program.") }
         }
         let missing = registries.count { !servers.contains($0) }
         return ToolStanding(
@@ -408,13 +398,10 @@ struct HelperLink {
     }
 
     var path: String { "\(home)/.local/bin/\(name)" }
-
     var isFound: Bool { isFound(in: .own) }
 
-    /// The same for a tool with another `PATH`.
     func isFound(in path: SearchPath) -> Bool { path.place(of: name).map(Programs.isSelf) == true }
 
-    /// Makes the link, unless the name is found or the link is there.
     func change() throws(RingbackError) -> [SetupStep] {
         guard !isFound, !Programs.isSelf(path) else { return [] }
         guard !Files.exists(path) else {
@@ -433,8 +420,8 @@ struct HelperLink {
             ? [] : ["\(folder) is not in PATH, where the tools look for \(name)."]
     }
 
-    /// What to say if the tool finds the link when a shell starts it, and not when the user manager does, as for a program
-    /// of the desktop.
+    /// What to say if the tool finds the link when a shell starts it, and not when the user manager does, as for a
+    /// program of the desktop.
     func note(ofManager path: SearchPath) -> String? {
         guard let place = SearchPath.own.place(of: name), isFound, !isFound(in: path) else { return nil }
         let folder = Files.folder(of: place)

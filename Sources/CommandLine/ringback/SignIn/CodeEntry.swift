@@ -4,9 +4,8 @@ import RingbackBase
 import RingbackClient
 import Terminal
 
-/// Waits for the code of a flow. A user at a terminal is asked until the code is right. A script's lines are read as
-/// codes, and a wrong one ends the wait with the project's error. Meanwhile the flow may end in another way: by the
-/// link in the mail, or by a code that was typed elsewhere.
+/// Waits for the code of a flow. A user at a terminal is asked until the code is right; a wrong code of a script ends
+/// the wait. Meanwhile the flow may end in another way: by the link in the mail, or by a code that was typed elsewhere.
 struct CodeEntry {
     let calls: BrokerCalls
     let input: SecretInput
@@ -18,16 +17,8 @@ struct CodeEntry {
 
     static let inputNeeded: RingbackError.Kind = "input_needed"
 
-    init(_ calls: BrokerCalls, _ interruption: Interruption, from descriptor: Int32? = nil) {
-        self.calls = calls
-        input = SecretInput(interruption: interruption)
-        self.descriptor = descriptor
-    }
-
     static func isAwaited(by flow: Flow) -> Bool { [.code, .emailConfirmation].contains(flow.waitingFor) }
 
-    /// The flow once it has ended, or as it is at the caller's deadline.
-    ///
     /// - Parameter onTick: as ``BrokerCalls/wait(forFlow:until:onTick:)``, when no code can be read any more.
     /// - Throws: `cancelled` after a signal, or when the user ended the input; the project's error for a wrong code, if
     ///   there is no user to ask again; `input_needed` if there is no user to ask and no code to read.
@@ -50,8 +41,7 @@ struct CodeEntry {
         return try ask(flow, watch)
     }
 
-    /// There is no code to read, and no user to ask. The flow stays: another call, or the link in the mail, can finish
-    /// it.
+    /// The flow stays: another call, or the link in the mail, can finish it.
     private func unread(_ flow: Flow) -> RingbackError {
         let name = Sanitizer.line(flow.account)
         let what = flow.method == .userUpdate ? "change" : "sign-in"
@@ -60,8 +50,7 @@ struct CodeEntry {
         return RingbackError(
             CodeEntry.inputNeeded,
             "No code was read: \(place) is at its end. The \(what) of \(name) still waits for its code. To finish it, run: "
-                + "\(shown: "ringback verify \(name)")\(link). "
-                + "To cancel it: \(shown: "ringback cancel \(name)")")
+                + "\(shown: "ringback verify \(name)")\(link). To cancel it: \(shown: "ringback cancel \(name)")")
     }
 
     private func ask(_ flow: Flow, _ watch: FlowWatch) throws(RingbackError) -> Flow {
@@ -83,7 +72,7 @@ struct CodeEntry {
                 }
             } catch {
                 guard isPending(flow) else { throw error }
-                Failure(error, account: flow.account).show()
+                Failure(error: error, account: flow.account).show()
                 if let hint = CodeEntry.used(error, flow) { Output.note("\(hint) “resend” sends another one.") }
             }
         }
@@ -114,7 +103,6 @@ struct CodeEntry {
         return flow.redirectURI == nil ? first : first + " Its link finishes this too, opened on this machine."
     }
 
-    /// One of several codes was right; the flow waits for another.
     static func show(_ flow: Flow) {
         Output.note(flow.userMessage.map { Sanitizer.line($0) } ?? "Confirmed. Another code is awaited.")
         if !flow.awaiting.isEmpty {
@@ -128,23 +116,20 @@ struct CodeEntry {
     }
 }
 
-/// Takes a pasted callback URL on the terminal where the sign-in was begun, while the daemon still listens for the
-/// browser. Whichever comes first ends the flow. A pasted URL is handled like every callback: a wrong one changes
-/// nothing, and the user is told and asked again.
+/// Takes a pasted callback URL while the daemon still listens for the browser; whichever comes first ends the flow. A
+/// wrong URL changes nothing, and the user is asked again.
 struct PasteEntry {
     let calls: BrokerCalls
     let input: SecretInput
     var end: ContinuousClock.Instant?
 
-    /// True if there is a user at the terminal and this process is in the foreground: a background process must not
-    /// read from the terminal.
+    /// A background process must not read from the terminal.
     static var isPossible: Bool {
         guard SecretInput.asksUser(nil) else { return false }
         let foreground = tcgetpgrp(0)
         return foreground < 0 || foreground == getpgrp()
     }
 
-    /// The flow once it has ended, or as it is at the caller's deadline.
     func finish(_ flow: Flow, onTick: @escaping () -> Void) throws(RingbackError) -> Flow {
         let watch = try FlowWatch(calls, flow: flow.id, until: end)
         defer { watch.stop() }

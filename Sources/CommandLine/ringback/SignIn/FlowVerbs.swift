@@ -14,24 +14,14 @@ struct Verify: DaemonVerb {
             input, or of the named descriptor. It is never an argument.
             """)
 
-    @Argument(
-        help: ArgumentHelp("The account, or the flow's identifier.", valueName: "account"),
-        completion: Completions.accounts)
-    var name: String
-
-    @Option(name: .customLong("code-fd"), help: SignInOptions.descriptor("the code"))
-    var codeDescriptor: Int32?
-
-    @Option(
-        name: .customLong("token-hash-fd"),
-        help: SignInOptions.descriptor("the token hash of a mail's link, instead of a code,"))
-    var hashDescriptor: Int32?
-
+    @Argument(help: .flow, completion: Completions.accounts) var name: String
+    @Option(help: .descriptor("the code")) var codeFD: Int32?
+    @Option(help: .descriptor("the token hash of a mail's link, instead of a code,")) var tokenHashFD: Int32?
     @OptionGroup var options: CallOptions
 
     func validate() throws {
-        try require(codeDescriptor == nil || hashDescriptor == nil, "--code-fd and --token-hash-fd exclude each other.")
-        try SignInOptions.check([codeDescriptor, hashDescriptor])
+        try require(codeFD == nil || tokenHashFD == nil, "--code-fd and --token-hash-fd exclude each other.")
+        try SignInOptions.check([codeFD, tokenHashFD])
     }
 
     func run() throws {
@@ -49,24 +39,20 @@ struct Verify: DaemonVerb {
         ended.showResult(account)
     }
 
-    private func redeem(
-        _ flow: Flow, _ calls: BrokerCalls, _ interruption: Interruption
-    ) throws(RingbackError) -> Flow {
-        // The flow has ended, so there is nothing to redeem.
+    private func redeem(_ flow: Flow, _ calls: BrokerCalls, _ interruption: Interruption) throws(RingbackError) -> Flow
+    {
         guard flow.status == .pending else { return flow }
         let input = SecretInput(interruption: interruption)
-        if let hashDescriptor {
-            let hash = try input.read("token hash", from: hashDescriptor)
+        if let tokenHashFD {
+            let hash = try input.read("token hash", from: tokenHashFD)
             return try calls.verify(flow: flow.id, ["token_hash": hash]).0
         }
-        if SecretInput.asksUser(codeDescriptor) {
-            return try CodeEntry(calls, interruption, from: codeDescriptor).finish(flow)
-        }
-        let entry = CodeEntry(calls, interruption, from: codeDescriptor)
+        let entry = CodeEntry(calls: calls, input: input, descriptor: codeFD)
+        if SecretInput.asksUser(codeFD) { return try entry.finish(flow) }
         let resend = " For another one, run: \(shown: "ringback resend \(flow.account)")"
-        var known = try entry.verify(flow, try input.read("code", from: codeDescriptor), advice: resend)
+        var known = try entry.verify(flow, try input.read("code", from: codeFD), advice: resend)
         // A change may need two codes. If only one was given, the verb can be run again.
-        while known.status == .pending, let code = try input.readOptional("code", from: codeDescriptor) {
+        while known.status == .pending, let code = try input.readOptional("code", from: codeFD) {
             known = try entry.verify(flow, code, advice: resend)
         }
         return known
@@ -78,23 +64,17 @@ struct Resend: DaemonVerb {
         abstract: "Send the message of a pending sign-in again.",
         discussion: "Not more often than the project allows; exit status 5 says that it is too early.")
 
-    @Argument(
-        help: ArgumentHelp("The account, or the flow's identifier.", valueName: "account"),
-        completion: Completions.accounts)
-    var name: String
-
-    @Option(name: .customLong("captcha-token-fd"), help: SignInOptions.descriptor("the proof of a CAPTCHA"))
-    var captchaDescriptor: Int32?
-
+    @Argument(help: .flow, completion: Completions.accounts) var name: String
+    @Option(help: .descriptor("the proof of a CAPTCHA")) var captchaTokenFD: Int32?
     @OptionGroup var options: CallOptions
 
-    func validate() throws { try SignInOptions.check([captchaDescriptor]) }
+    func validate() throws { try SignInOptions.check([captchaTokenFD]) }
 
     func run() throws {
         let interruption = try Signals.interruption()
         let calls = try daemon.calls(interruption)
         let found = try FlowChoice.find(name, calls).id
-        let captcha = try SecretInput(interruption: interruption).readNamed("CAPTCHA token", from: captchaDescriptor)
+        let captcha = try SecretInput(interruption: interruption).readNamed("CAPTCHA token", from: captchaTokenFD)
         let (flow, document) = try calls.resend(flow: found, captcha: captcha)
         json.print(document, or: CodeEntry.sent(flow))
     }
@@ -105,9 +85,7 @@ struct Complete: DaemonVerb {
         abstract: "Finish a pending sign-in with a pasted callback URL.",
         discussion: "Without an argument the URL is read from standard input; on a terminal it is not shown.")
 
-    @Argument(help: "The callback URL, from the browser's address bar.")
-    var url: String?
-
+    @Argument(help: "The callback URL, from the browser's address bar.") var url: String?
     @OptionGroup var options: CallOptions
 
     func validate() throws {
@@ -119,16 +97,12 @@ struct Complete: DaemonVerb {
         let isTerminal = Console.Stream.input.isTerminal
         let callback = Callback.trimmed(try read(isTerminal))
         if callback.isEmpty, url == nil, !isTerminal {
-            Output.note(
-                "ringback: There is no callback URL on standard input. Give it there, or as an argument: "
-                    + "ringback complete 'URL'")
-            throw ExitCode(ExitStatus.usage)
+            throw RingbackError(
+                ExitStatus.usageKind,
+                "There is no callback URL on standard input. Give it there, or as an argument: ringback complete 'URL'")
         }
         // The URL was not an argument, so the verb's usage would not help.
-        if let mistake = Callback.mistake(callback) {
-            Output.note("ringback: \(mistake)")
-            throw ExitCode(ExitStatus.usage)
-        }
+        if let mistake = Callback.mistake(callback) { throw RingbackError(ExitStatus.usageKind, mistake) }
         let calls = try daemon.calls()
         if isTerminal {
             let accounts = try Callback.accounts(awaiting: callback, calls).map { Sanitizer.line($0) }
@@ -146,11 +120,10 @@ struct Complete: DaemonVerb {
     private func read(_ isTerminal: Bool) throws(RingbackError) -> String {
         if let url { return url }
         guard isTerminal else { return readLine(strippingNewline: true) ?? "" }
-        let line = Prompt.readHidden(
-            "Paste the callback URL (it is not shown), then Enter: ", limit: Callback.maxLength,
-            interruption: try Signals.interruption().descriptor)
-        guard let line else { throw RingbackError(.cancelled, "No URL was read.") }
-        return line
+        let question = "Paste the callback URL (it is not shown), then Enter: "
+        let signals = try Signals.interruption().descriptor
+        if let line = Prompt.readHidden(question, limit: Callback.maxLength, interruption: signals) { return line }
+        throw RingbackError(.cancelled, "No URL was read.")
     }
 }
 
@@ -159,11 +132,7 @@ struct Cancel: DaemonVerb {
         abstract: "Cancel a pending sign-in, for all callers that wait for it.",
         discussion: "The account's current session stays. To end it: ringback logout ACCOUNT")
 
-    @Argument(
-        help: ArgumentHelp("The account, or the flow's identifier.", valueName: "account"),
-        completion: Completions.accounts)
-    var name: String
-
+    @Argument(help: .flow, completion: Completions.accounts) var name: String
     @OptionGroup var options: CallOptions
 
     func run() throws {
@@ -188,9 +157,7 @@ struct Open: DaemonVerb {
             unit. A notification shows the result; if there is none, standard error does.
             """)
 
-    @Argument(help: "The callback URL.")
-    var url: String
-
+    @Argument(help: "The callback URL.") var url: String
     @OptionGroup var options: CallOptions
 
     func validate() throws {
@@ -204,8 +171,10 @@ struct Open: DaemonVerb {
         do throws(RingbackError) {
             try Callback.deliver(url, calls, isJSON: json.isWanted, wantsNotice: true)
         } catch {
-            guard daemon.socket == nil, DaemonStart.helps(error) else { throw error }
-            try DaemonStart.start()
+            guard daemon.socket == nil, error.kind == .noDaemon, error.recovery != .fixConfiguration else {
+                throw error
+            }
+            try startDaemon()
             try Callback.deliver(url, calls, isJSON: json.isWanted, wantsNotice: true)
         }
     }
@@ -217,34 +186,22 @@ struct Open: DaemonVerb {
             clinux_forget_argument(Int32(index))
         }
     }
-}
 
-/// Starts a daemon that does not run, as a first connection to its socket would.
-enum DaemonStart {
-    /// systemd's own limit for a unit is longer. A user waits this long.
-    private static let bound: Duration = .seconds(10)
-    private static let command = ["systemctl", "--user", "start", "ringback.socket"]
-
-    /// True if no daemon responds at a known socket.
-    static func helps(_ error: RingbackError) -> Bool { error.kind == .noDaemon && error.recovery != .fixConfiguration }
-
-    static func start() throws(RingbackError) {
-        guard let answer = Tool.run(command, within: bound) else {
-            throw RingbackError(
-                .noDaemon, "No daemon answers, and there is no systemctl to start it with. Run: ringbackd",
-                recovery: .fixConfiguration)
-        }
-        guard answer.status == 0 else {
-            throw RingbackError(
-                .noDaemon,
-                "No daemon answers, and its socket unit cannot be started. Look: systemctl --user status ringback.socket",
-                recovery: .fixConfiguration)
-        }
+    /// As a first connection to the socket of a daemon that does not run would.
+    private func startDaemon() throws(RingbackError) {
+        // systemd's own limit for a unit is longer. A user waits this long.
+        let answer = Tool.systemctl("start", "ringback.socket")
+        guard answer?.status != 0 else { return }
+        throw RingbackError(
+            .noDaemon,
+            answer == nil
+                ? "No daemon answers, and there is no systemctl to start it with. Run: ringbackd"
+                : "No daemon answers, and its socket unit cannot be started. Look: systemctl --user status ringback.socket",
+            recovery: .fixConfiguration)
     }
 }
 
-/// A callback URL that was pasted or that came by a custom scheme. It is passed to the daemon, which decides what it
-/// means.
+/// A callback URL that was pasted or that came by a custom scheme. The daemon decides what it means.
 enum Callback {
     /// The daemon's own limit for a callback URL, in bytes.
     static let maxLength = 16_384
@@ -271,10 +228,8 @@ enum Callback {
         }
     }
 
-    /// Delivers it and prints the result.
-    ///
-    /// - Parameter wantsNotice: the user looks at the desktop and not at a terminal. The daemon shows a notification.
-    ///   If it cannot, the result is also printed on standard error, which desktops log.
+    /// - Parameter wantsNotice: the user looks at the desktop, where the daemon shows a notification. If it cannot, the
+    ///   result is also printed on standard error, which desktops log.
     static func deliver(
         _ url: String, _ calls: BrokerCalls, isJSON: Bool, wantsNotice: Bool = false
     ) throws(RingbackError) {

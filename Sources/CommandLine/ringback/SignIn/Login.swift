@@ -28,41 +28,24 @@ struct Login: DaemonVerb, AccountNaming {
             Ctrl-C cancels. Exit status 4: denied or cancelled; 6: not finished in time.
             """)
 
-    @Argument(help: "The account.", completion: Completions.accounts)
-    var account: String?
+    @Argument(help: "The account.", completion: Completions.accounts) var account: String?
+    @Flag(help: "Sign in again although the account is signed in.") var again = false
+    @Flag(help: "Print the page's URL on the first line instead of opening a browser.") var noBrowser = false
+    @Flag(help: "Draw no QR code.") var noQr = false
 
-    @Flag(help: "Sign in again although the account is signed in.")
-    var again = false
-
-    @Flag(help: "Print the page's URL on the first line instead of opening a browser.")
-    var noBrowser = false
-
-    @Flag(help: "Draw no QR code.")
-    var noQr = false
-
-    @Option(
-        help: ArgumentHelp(
-            "The port of the callback, such as a forwarded one; without it, any free port.",
-            valueName: "port"))
+    @Option(help: .value("port", "The port of the callback, such as a forwarded one; without it, any free port."))
     var callbackPort: Int?
 
     @OptionGroup var way: SignInOptions
-
-    @Flag(name: .customLong("switch"), help: "Allow another user than the one signed in now.")
-    var switchSubject = false
-
-    @Flag(help: "Replace another pending sign-in of the account.")
-    var replace = false
-
-    @Option(help: ArgumentHelp("Seconds until the sign-in expires, 1 to 3600.", valueName: "seconds"))
-    var timeout: Int?
-
+    @Flag(name: .customLong("switch"), help: "Allow another user than the one signed in now.") var switchSubject = false
+    @Flag(help: "Replace another pending sign-in of the account.") var replace = false
+    @Option(help: .value("seconds", "Seconds until the sign-in expires, 1 to 3600.")) var timeout: Int?
     @OptionGroup var options: CallOptions
 
     func validate() throws {
         let method = way.method
         try require(
-            !noBrowser || [.browser, .sso, .page].contains(method) || way.fromAccount != nil,
+            !noBrowser || [.browser, .sso, .page].contains(method) || way.from != nil,
             "--no-browser does not belong to --method \(method.rawValue).")
         try require(
             callbackPort == nil || [.browser, .sso].contains(method),
@@ -81,9 +64,7 @@ struct Login: DaemonVerb, AccountNaming {
         let known = try? calls.account(name)
         if let known, isHeld(known) { return showHeld(name, known) }
         do throws(RingbackError) {
-            var run = try signIn(name, interruption)
-            run.known = known
-            let signedIn = try finish(run, calls)
+            let signedIn = try finish(signIn(name, interruption, known), calls)
             json.print(signedIn, or: SignInRun.result(name, signedIn))
             showHints(name, signedIn)
         } catch {
@@ -100,11 +81,9 @@ struct Login: DaemonVerb, AccountNaming {
         else { return false }
         // Nothing can renew a session with a notice. Shortly before its end callers get no token of it any more.
         guard document["notice"] != nil, let end = document["expires_at"]?.integer else { return true }
-        return end - TimeText.now() >= Login.leftOver
+        // Seconds for which a token has to be valid for a caller that does not say.
+        return end - TimeText.now() >= 60
     }
-
-    /// For how long, in seconds, a token has to be valid for a caller that does not say.
-    private static let leftOver = 60
 
     private func showHeld(_ name: String, _ document: JSON) {
         guard !json.isWanted else {
@@ -140,18 +119,16 @@ struct Login: DaemonVerb, AccountNaming {
         }
     }
 
-    private func signIn(_ account: String, _ interruption: Interruption) throws(RingbackError) -> SignInRun {
-        var run = SignInRun(account: account, opensBrowser: !noBrowser)
-        run.fields = try way.fields(SecretInput(interruption: interruption))
-        run.codeDescriptor = way.codeDescriptor
-        run.waitsWithoutInput = way.wait
-        run.credentialDescriptor = way.credentialDescriptor
+    private func signIn(
+        _ account: String, _ interruption: Interruption, _ known: JSON?
+    ) throws(RingbackError) -> SignInRun {
+        var run = SignInRun(
+            account: account, opensBrowser: !noBrowser, fields: try way.fields(SecretInput(interruption: interruption)),
+            timeout: timeout, mayChooseDevice: way.isLeftOpen && !noBrowser && callbackPort == nil, showsQR: !noQr,
+            codeFD: way.codeFD, credentialFD: way.credentialFD, waitsWithoutInput: way.wait, known: known)
         if switchSubject { run.fields["switch_subject"] = true }
         if replace { run.fields["replace"] = true }
         if let callbackPort { run.fields["callback_port"] = .integer(callbackPort) }
-        run.mayChooseDevice = way.isLeftOpen && !noBrowser && callbackPort == nil
-        run.showsQR = !noQr
-        run.timeout = timeout
         run.began = { [noBrowser, json] flow, document in
             if !noBrowser, let warning = SchemeDesktop.warning(flow.redirectURI) { Output.note(warning) }
             if json.isWanted {
@@ -166,42 +143,28 @@ struct Login: DaemonVerb, AccountNaming {
     }
 
     private func explained(_ error: RingbackError, _ account: String, _ calls: BrokerCalls) -> RingbackError {
-        var error = error
-        error.detail = UnknownAccount.text(account, known: (try? calls.call(.listAccounts))?.names("accounts") ?? [])
-        if RequestTarget.isAccountName(account) {
-            error.advice = "To add it: \(shown: "ringback account add \(account) --issuer URL --client-id ID")"
-        }
-        return error
+        let add = "To add it: \(shown: "ringback account add \(account) --issuer URL --client-id ID")"
+        return error.with(
+            detail: UnknownAccount.text(account, known: (try? calls.call(.listAccounts))?.names("accounts") ?? []),
+            advice: RequestTarget.isAccountName(account) ? add : nil)
     }
 }
 
 struct Logout: DaemonVerb, AccountNaming {
     static let configuration = CommandConfiguration(abstract: "Sign out: end the session here and at the provider.")
 
-    /// Which of the user's sessions end at the provider.
     enum Scope: String, ExpressibleByArgument, CaseIterable { case local, global, others }
 
-    @Argument(help: "The account (or --all).", completion: Completions.accounts)
-    var account: String?
-
-    @Flag(help: "Every account that holds a session.")
-    var all = false
+    @Argument(help: "The account (or --all).", completion: Completions.accounts) var account: String?
+    @Flag(help: "Every account that holds a session.") var all = false
 
     @Option(help: "Which of the user's sessions: local (this one), global (all), others (all but this one).")
     var scope: Scope = .local
 
-    @Flag(help: "End the session in the browser too: open the provider's page for that.")
-    var browser = false
-
-    @Flag(help: "Print that page's URL instead of opening it.")
-    var noBrowser = false
-
-    @Flag(help: "Put the ID token into that URL, so that the page need not ask who signs out.")
-    var hint = false
-
-    @Flag(help: "Remove the account's sessions in the vault that belong to no configured account.")
-    var sealed = false
-
+    @Flag(help: "End the session in the browser too: open the provider's page for that.") var browser = false
+    @Flag(help: "Print that page's URL instead of opening it.") var noBrowser = false
+    @Flag(help: "Put the ID token into that URL, so that the page need not ask who signs out.") var hint = false
+    @Flag(help: "Remove the account's sessions in the vault that belong to no configured account.") var sealed = false
     @OptionGroup var options: CallOptions
 
     func validate() throws {
@@ -235,7 +198,7 @@ struct Logout: DaemonVerb, AccountNaming {
                 if wantsPage { showPage(answer) }
             } catch {
                 // If the sign-out of one account fails, the others are signed out all the same.
-                Failure(error, account: name).show()
+                Failure(error: error, account: name).show()
                 worst = ExitStatus.worse(worst, ExitStatus.of(error))
             }
         }
@@ -285,9 +248,7 @@ struct Logout: DaemonVerb, AccountNaming {
         // An account that is not loaded may hold a session. The daemon says whether it can be read.
         return try daemon.calls().accounts().filter { $0.state.hasSession || $0.state == .loading }.map(\.name)
     }
-}
 
-extension Logout {
     /// Shows or opens the provider's page that ends the user's session in the browser. The session has ended here,
     /// whatever happens to the page. Ringback does not wait for the browser to come back, and reads nothing of it.
     private func showPage(_ answer: JSON) {
@@ -302,8 +263,8 @@ extension Logout {
         }
         if json.isWanted { return }
         guard !noBrowser else { return Output.line(Sanitizer.line(url, limit: 16_384)) }
-        // An address of the daemon that leads to the page once. The page's URL may have the ID token in it, and every user
-        // of the machine can read a browser's arguments.
+        // An address of the daemon that leads to the page once. The page's URL may have the ID token in it, and every
+        // user of the machine can read a browser's arguments.
         let openURL = answer["end_session_open_url"]?.string
         if openURL == nil {
             let reason = RingbackError(reading: answer["end_session_open_url_error"])?.detail

@@ -1,5 +1,4 @@
 import Glibc
-import RingbackAPI
 import RingbackBase
 import RingbackClient
 import Terminal
@@ -19,44 +18,32 @@ enum SignInGuide {
     private static func notes(on flow: Flow, _ takesPaste: Bool) -> [String] {
         guard flow.waitingFor == .callback, let redirectURI = flow.redirectURI else { return [] }
         let scheme = Sanitizer.line(String(redirectURI.prefix { $0 != ":" }), limit: 100)
+        var notes: [String] = []
+        let way: String
         switch scheme {
         case "http":
-            let forwarding = SSHForwarding.line(for: redirectURI).map { line in
-                """
-                The callback goes to this machine. For a browser on another machine, first run there:
-                  \(shown: line)
-                """
-            }
-            let way =
+            let intro = "The callback goes to this machine. For a browser on another machine, first run there:"
+            if let line = SSHForwarding.line(for: redirectURI) { notes.append("\(intro)\n  \(shown: line)") }
+            way =
                 "Is the browser on another machine? It ends at a page that does not load. That page's address is the "
                 + "callback URL."
-            return [forwarding, handOver(way, takesPaste)].compactMap { $0 }
         case "https":
             let place = Sanitizer.line(redirectURI, limit: 400)
-            return [
-                handOver(
-                    "The sign-in ends at a page whose address begins with \(place): it is the callback URL.", takesPaste
-                )
-            ]
+            way = "The sign-in ends at a page whose address begins with \(place): it is the callback URL."
         default:
-            return [
+            notes.append(
                 "A browser on this machine delivers the callback itself, if the desktop knows \(scheme): "
-                    + "links (\(shown: "ringback scheme register \(scheme)")).",
-                handOver(
-                    "A browser on another machine cannot open that link, which is the callback URL. Firefox shows it in "
-                        + "the address line, Chromium in the console of its developer tools (F12).", takesPaste),
-            ]
+                    + "links (\(shown: "ringback scheme register \(scheme)")).")
+            way =
+                "A browser on another machine cannot open that link, which is the callback URL. Firefox shows it in "
+                + "the address line, Chromium in the console of its developer tools (F12)."
         }
-    }
-
-    /// Where the callback URL is pasted, a question for it follows.
-    private static func handOver(_ way: String, _ takesPaste: Bool) -> String {
-        takesPaste ? way : "\(way) Pass it to: ringback complete"
+        // Where the callback URL is pasted, a question for it follows.
+        return notes + [takesPaste ? way : "\(way) Pass it to: ringback complete"]
     }
 }
 
-/// What to say about a sign-in that used another method than the user may expect, or that failed where another method
-/// is possible. Each command can be run as it is printed.
+/// About a sign-in that used another method than the user may expect, or that failed where another is possible.
 enum SignInAdvice {
     static let deviceChosen = "There is no display here and no BROWSER: the sign-in uses a code on another device."
 
@@ -71,11 +58,6 @@ enum SignInAdvice {
         let left = flow.expiresAt.map { ", \(TimeText.clock($0.secondsSince1970 - TimeText.now())) left" } ?? ""
         return "A sign-in to \(name) is in progress already, and this command has joined it\(left). To begin another: "
             + "\(shown: "ringback login \(name) --replace")"
-    }
-
-    /// True if the provider gives no device codes to this client, for whatever reason. Other methods may be possible.
-    static func refusesDevice(_ error: RingbackError) -> Bool {
-        [.methodUnsupported, .providerError, .invalidProviderResponse].contains(error.kind)
     }
 
     static func deviceRefused(_ error: RingbackError) -> String {
@@ -94,18 +76,13 @@ enum SignInAdvice {
                 + "\(shown: "ringback login \(account) --no-browser") where there is none.")
     }
 
-    /// Another user is signed in. `options` are ``SupabaseAdvice/options``.
-    static func switching(_ error: RingbackError, _ account: String, _ options: ShownCommand = "")
-        -> RingbackError
-    {
+    static func switching(_ error: RingbackError, _ account: String, _ options: ShownCommand = "") -> RingbackError {
         error.adding("To replace the held session, run: \(shown: "ringback login \(account) \(options) --switch")")
     }
 
     /// Another sign-in is pending. `options` are ``SupabaseAdvice/options``: without them the command would begin yet
     /// another one.
-    static func replacing(_ error: RingbackError, _ account: String, _ options: ShownCommand)
-        -> RingbackError
-    {
+    static func replacing(_ error: RingbackError, _ account: String, _ options: ShownCommand) -> RingbackError {
         error.adding(
             "Finish it, replace it (\(shown: "ringback login \(account) \(options) --replace")), or run: "
                 + "\(shown: "ringback cancel \(account)")")
@@ -130,7 +107,7 @@ enum SignInAdvice {
 }
 
 extension Flow {
-    /// The flow belongs to a user who is signed in. The user stays signed in whatever its outcome.
+    /// The user is signed in, and stays so whatever the flow's outcome.
     fileprivate var concernsHeldUser: Bool { method == .link || method == .userUpdate }
 }
 
@@ -156,7 +133,6 @@ enum SSHForwarding {
             words: ["ssh", "-L", forwarding, "\(user)@\(host)"] + (port == 22 ? [] : ["-p", "\(port)"]))
     }
 
-    /// True for letters, digits and a few other characters that do not begin with a dash.
     private static func isPlain(_ text: String, _ others: String) -> Bool {
         !text.isEmpty && !text.hasPrefix("-")
             && text.utf8.allSatisfy { byte in
@@ -217,7 +193,6 @@ enum Elsewhere {
     }
 }
 
-/// Finds the flow that waits for a code, by its identifier or by its account's name.
 enum FlowChoice {
     static func find(_ name: String, _ calls: BrokerCalls) throws(RingbackError) -> Flow {
         let list = try calls.flows()
@@ -244,8 +219,7 @@ enum FlowChoice {
         throw RingbackError(
             .flowNotFound,
             "No sign-in for \(shown) is waiting for a code. To begin one: "
-                + "\(shown: "ringback login \(shown) --method otp --email ADDRESS")"
-        )
+                + "\(shown: "ringback login \(shown) --method otp --email ADDRESS")")
     }
 }
 
@@ -256,11 +230,9 @@ enum FlowChoice {
 enum QRDisplay {
     private static let program = "qrencode"
 
-    /// Draws on standard error, if that is a terminal with enough rows and columns: a code that has scrolled away
-    /// cannot be scanned.
+    /// Draws on standard error, if that is a terminal with enough rows and columns. False if nothing was drawn.
     ///
     /// - Parameter others: texts above and below that the user needs too. They must not scroll away either.
-    /// - Returns: false if nothing was drawn.
     @discardableResult
     static func show(_ text: String, after introduction: String, beside others: [String] = []) -> Bool {
         guard let columns = Console.Stream.errors.columns else { return false }
@@ -295,8 +267,8 @@ enum QRDisplay {
     }
 }
 
-/// How a QR code is drawn on a terminal. Dark modules must be darker than light ones, whatever colours the terminal uses.
-/// Own colours are used wherever colour is allowed, because a terminal's background cannot be determined reliably.
+/// How a QR code is drawn on a terminal. Dark modules must be darker than light ones, whatever colours the terminal
+/// uses. Own colours are used wherever colour is allowed: a terminal's background is not reliably known.
 enum QRInk {
     /// Independent of the terminal's colours; needs 256 colours.
     case blackOnWhite
@@ -305,8 +277,7 @@ enum QRInk {
     /// Without colours, for a terminal with dark text on a light background.
     case darkText
 
-    /// Black on white where colour may be used; otherwise by `COLORFGBG`, in which several terminals describe their
-    /// colours; light text if it is not set.
+    /// Without colour by `COLORFGBG`, in which several terminals describe their colours; light text if it is not set.
     static func suiting(_ stream: Console.Stream) -> QRInk {
         if stream.hasColor { return .blackOnWhite }
         // The numbers of the text's and the background's colour, in some terminals with another value in between. 7 and

@@ -1,113 +1,68 @@
 import ArgumentParser
 import RingbackBase
 import RingbackClient
-import Terminal
 
 /// What `login` can say about a sign-in. The daemon checks addresses and passwords.
 struct SignInOptions: ParsableArguments {
     @Option(
         name: .customLong("method"),
-        help: ArgumentHelp(
-            "How to sign in: browser, or device with a code; the others are for Supabase projects.",
-            valueName: "method"))
+        help: .value("method", "How to sign in: browser, or device with a code; the others are for Supabase projects."))
     var stated: SignInMethod?
 
-    @Flag(
-        name: .customLong("page"),
-        help: "Choose the method on a page that Ringback serves in the browser, as --method page.")
-    var isPage = false
+    @Flag(help: "Choose the method on a page that Ringback serves in the browser, as --method page.") var page = false
 
-    var method: SignInMethod { stated ?? (isPage ? .page : .browser) }
+    var method: SignInMethod { stated ?? (page ? .page : .browser) }
 
     @Option(
         name: .customLong("with"),
-        help: ArgumentHelp("The provider behind a Supabase project, such as google.", valueName: "provider"),
+        help: .value("provider", "The provider behind a Supabase project, such as google."),
         completion: Completions.upstreams)
     var upstream: String?
 
     @Option(
-        name: .customLong("from"),
-        help: ArgumentHelp(
-            "id_token: the configured account whose ID token it is; without it and --with, the id_token_account.",
-            valueName: "account"), completion: Completions.accounts)
-    var fromAccount: String?
+        help: .value(
+            "account",
+            "id_token: the configured account whose ID token it is; without it and --with, the id_token_account."),
+        completion: Completions.accounts)
+    var from: String?
 
-    @Option(help: "The e-mail address of the user who signs in or gets the message.")
-    var email: String?
-
-    @Option(help: ArgumentHelp("The user's phone number with its country code.", valueName: "number"))
-    var phone: String?
-
-    @Option(help: "How a code is sent to the phone.")
-    var channel: Channel?
-
-    @Option(help: "sso: the domain of the organization's addresses.")
-    var domain: String?
-
-    @Option(name: .customLong("provider-id"), help: ArgumentHelp("sso: its id.", valueName: "id"))
-    var providerID: String?
+    @Option(help: "The e-mail address of the user who signs in or gets the message.") var email: String?
+    @Option(help: .value("number", "The user's phone number with its country code.")) var phone: String?
+    @Option(help: "How a code is sent to the phone.") var channel: Channel?
+    @Option(help: "sso: the domain of the organization's addresses.") var domain: String?
+    @Option(help: .value("id", "sso: its id.")) var providerID: String?
 
     @Option(
-        help: ArgumentHelp(
-            "A JSON object for a new user's metadata; id_token: the name that Apple sends only once.",
-            valueName: "json"))
+        help: .value("json", "A JSON object for a new user's metadata; id_token: the name that Apple sends only once."))
     var data: String?
 
-    @Option(help: ArgumentHelp("Request these instead of the account's own, separated by spaces.", valueName: "scopes"))
+    @Option(help: .value("scopes", "Request these instead of the account's own, separated by spaces."))
     var scopes: String?
 
-    @Option(
-        name: .customLong("param"),
-        help: ArgumentHelp(
-            "An additional parameter for the provider's page; may be repeated.", valueName: "name=value"))
-    var parameters: [String] = []
+    @Option(help: .value("name=value", "An additional parameter for the provider's page; may be repeated."))
+    var param: [String] = []
 
-    @Flag(help: "Do not store the session in the vault's files: it ends when the daemon stops.")
-    var noPersist = false
-
-    @Flag(help: "Keep the provider's own access token too, for callers that ask for it.")
-    var providerToken = false
-
-    @Flag(help: "otp, magic_link: an unknown address is rejected.")
-    var noCreateUser = false
-
-    @Option(name: .customLong("password-fd"), help: SignInOptions.descriptor("the password"))
-    var passwordDescriptor: Int32?
-
-    @Option(name: .customLong("id-token-fd"), help: SignInOptions.descriptor("the ID token"))
-    var idTokenDescriptor: Int32?
-
-    @Option(name: .customLong("nonce-fd"), help: SignInOptions.descriptor("the ID token's raw nonce"))
-    var nonceDescriptor: Int32?
-
-    @Option(name: .customLong("access-token-fd"), help: SignInOptions.descriptor("the access token"))
-    var accessTokenDescriptor: Int32?
-
-    @Option(name: .customLong("refresh-token-fd"), help: SignInOptions.descriptor("the refresh token"))
-    var refreshTokenDescriptor: Int32?
-
-    @Option(name: .customLong("captcha-token-fd"), help: SignInOptions.descriptor("the proof of a CAPTCHA"))
-    var captchaDescriptor: Int32?
-
-    @Option(name: .customLong("code-fd"), help: SignInOptions.descriptor("the code that was sent"))
-    var codeDescriptor: Int32?
+    @Flag(help: "Do not store the session in the vault's files: it ends when the daemon stops.") var noPersist = false
+    @Flag(help: "Keep the provider's own access token too, for callers that ask for it.") var providerToken = false
+    @Flag(help: "otp, magic_link: an unknown address is rejected.") var noCreateUser = false
+    @Option(help: .descriptor("the password")) var passwordFD: Int32?
+    @Option(help: .descriptor("the ID token")) var idTokenFD: Int32?
+    @Option(help: .descriptor("the ID token's raw nonce")) var nonceFD: Int32?
+    @Option(help: .descriptor("the access token")) var accessTokenFD: Int32?
+    @Option(help: .descriptor("the refresh token")) var refreshTokenFD: Int32?
+    @Option(help: .descriptor("the proof of a CAPTCHA")) var captchaTokenFD: Int32?
+    @Option(help: .descriptor("the code that was sent")) var codeFD: Int32?
 
     @Flag(help: "Wait even if no code can be read here: for the link in the mail, or for ringback verify.")
     var wait = false
 
-    @Option(
-        name: .customLong("credential-fd"),
-        help: SignInOptions.descriptor("the authenticator's response to a passkey's challenge, as JSON,"))
-    var credentialDescriptor: Int32?
+    @Option(help: .descriptor("the authenticator's response to a passkey's challenge, as JSON,"))
+    var credentialFD: Int32?
 
     enum Channel: String, ExpressibleByArgument, CaseIterable { case sms, whatsapp }
 
-    static func descriptor(_ what: String) -> ArgumentHelp {
-        ArgumentHelp("Read \(what) from this descriptor.", valueName: "number")
-    }
-
     func validate() throws {
-        try require(!isPage || stated ?? .page == .page, "--page is --method page.")
+        try require(!page || stated ?? .page == .page, "--page is --method page.")
         if let option = given.first(where: { !method.options.contains($0) }) {
             throw ValidationError("--\(option) does not belong to --method \(method.rawValue).")
         }
@@ -117,7 +72,7 @@ struct SignInOptions: ParsableArguments {
         case .magicLink: try require(email != nil, "Name the user: --email ADDRESS.")
         case .idToken:
             try require(
-                upstream != nil && fromAccount == nil || descriptors.allSatisfy({ $0 == nil }) && data == nil,
+                upstream != nil && from == nil || descriptors.allSatisfy({ $0 == nil }) && data == nil,
                 "An ID token from a descriptor needs --with PROVIDER. With --from ACCOUNT neither a token nor a name "
                     + "is read.")
         case .sso:
@@ -126,7 +81,7 @@ struct SignInOptions: ParsableArguments {
         case .browser, .device, .passkey, .page, .anonymous, .session: break
         }
         try require(channel == nil || phone != nil, "--channel belongs to --phone.")
-        try SignInOptions.check(parameters: parameters)
+        try SignInOptions.check(parameters: param)
         try SignInOptions.check(descriptors)
         try require(data.map { JSONInput.object($0) != nil } ?? true, "--data must be a JSON object.")
     }
@@ -144,49 +99,38 @@ struct SignInOptions: ParsableArguments {
     }
 
     private var descriptors: [Int32?] {
-        [
-            passwordDescriptor, idTokenDescriptor, nonceDescriptor, accessTokenDescriptor, refreshTokenDescriptor,
-            captchaDescriptor, codeDescriptor, credentialDescriptor,
-        ]
+        [passwordFD, idTokenFD, nonceFD, accessTokenFD, refreshTokenFD, captchaTokenFD, codeFD, credentialFD]
     }
 
-    var isLeftOpen: Bool { stated == nil && !isPage && given.isEmpty }
+    var isLeftOpen: Bool { stated == nil && !page && given.isEmpty }
 
     private var given: [String] {
         let values: [(String, Bool)] = [
-            ("with", upstream != nil), ("from", fromAccount != nil), ("email", email != nil), ("phone", phone != nil),
+            ("with", upstream != nil), ("from", from != nil), ("email", email != nil), ("phone", phone != nil),
             ("channel", channel != nil), ("domain", domain != nil), ("provider-id", providerID != nil),
-            ("data", data != nil), ("scopes", scopes != nil), ("param", !parameters.isEmpty),
-            ("no-persist", noPersist), ("provider-token", providerToken), ("no-create-user", noCreateUser),
-            ("password-fd", passwordDescriptor != nil), ("id-token-fd", idTokenDescriptor != nil),
-            ("nonce-fd", nonceDescriptor != nil), ("access-token-fd", accessTokenDescriptor != nil),
-            ("refresh-token-fd", refreshTokenDescriptor != nil), ("captcha-token-fd", captchaDescriptor != nil),
-            ("code-fd", codeDescriptor != nil), ("credential-fd", credentialDescriptor != nil), ("wait", wait),
+            ("data", data != nil), ("scopes", scopes != nil), ("param", !param.isEmpty), ("no-persist", noPersist),
+            ("provider-token", providerToken), ("no-create-user", noCreateUser), ("password-fd", passwordFD != nil),
+            ("id-token-fd", idTokenFD != nil), ("nonce-fd", nonceFD != nil), ("access-token-fd", accessTokenFD != nil),
+            ("refresh-token-fd", refreshTokenFD != nil), ("captcha-token-fd", captchaTokenFD != nil),
+            ("code-fd", codeFD != nil), ("credential-fd", credentialFD != nil), ("wait", wait),
         ]
         return values.filter(\.1).map(\.0)
     }
-}
 
-enum JSONInput {
-    static func object(_ text: String) -> JSONObject? { (try? JSON(parsing: Array(text.utf8)))?.object }
-}
-
-extension SignInOptions {
     /// The request's body. Secrets are read now, each from the place that was named for it.
     func fields(_ input: SecretInput) throws(RingbackError) -> JSONObject {
         var fields: JSONObject = [
-            "method": method.rawValue, "oauth_provider": upstream, "from_account": fromAccount, "email": email,
+            "method": method.rawValue, "oauth_provider": upstream, "from_account": from, "email": email,
             "phone": phone, "channel": channel?.rawValue, "domain": domain, "provider_id": providerID,
             "data": data.flatMap(JSONInput.object), "scopes": scopes,
-            "params": SignInOptions.request(parameters), "persist": noPersist ? false : nil,
+            "params": SignInOptions.request(param), "persist": noPersist ? false : nil,
             "provider_token": providerToken ? true : nil, "create_user": noCreateUser ? false : nil,
         ]
         try addSecrets(to: &fields, input)
-        fields["captcha_token"] = try input.readNamed("CAPTCHA token", from: captchaDescriptor)?.jsonValue
+        fields["captcha_token"] = try input.readNamed("CAPTCHA token", from: captchaTokenFD)?.jsonValue
         return fields
     }
 
-    /// The parameters, each `NAME=VALUE`, as an object; nil for none.
     static func request(_ parameters: [String]) -> JSONObject? {
         guard !parameters.isEmpty else { return nil }
         return JSONObject(
@@ -199,19 +143,19 @@ extension SignInOptions {
     private func addSecrets(to fields: inout JSONObject, _ input: SecretInput) throws(RingbackError) {
         switch method {
         case .browser, .device, .otp, .magicLink, .passkey, .page, .anonymous, .sso: break
-        case .password: fields["password"] = .string(try input.read("password", from: passwordDescriptor))
-        case .signUp: fields["password"] = .string(try input.readNew("new password", from: passwordDescriptor))
+        case .password: fields["password"] = .string(try input.read("password", from: passwordFD))
+        case .signUp: fields["password"] = .string(try input.readNew("new password", from: passwordFD))
         // Without `--from` and `--with` the daemon takes the account's id_token_account.
-        case .idToken where fromAccount != nil || upstream == nil: break
+        case .idToken where from != nil || upstream == nil: break
         case .idToken:
             try SignInOptions.addIDToken(
-                to: &fields, input, from: idTokenDescriptor, nonce: nonceDescriptor, accessToken: accessTokenDescriptor)
+                to: &fields, input, from: idTokenFD, nonce: nonceFD, accessToken: accessTokenFD)
         case .session:
             // An account of OAuth needs the refresh token alone. The daemon says where both are needed.
-            if accessTokenDescriptor != nil || refreshTokenDescriptor == nil {
-                fields["access_token"] = .string(try input.read("access token", from: accessTokenDescriptor))
+            if accessTokenFD != nil || refreshTokenFD == nil {
+                fields["access_token"] = .string(try input.read("access token", from: accessTokenFD))
             }
-            fields["refresh_token"] = .string(try input.read("refresh token", from: refreshTokenDescriptor))
+            fields["refresh_token"] = .string(try input.read("refresh token", from: refreshTokenFD))
         }
     }
 
@@ -228,6 +172,10 @@ extension SignInOptions {
     }
 }
 
+enum JSONInput {
+    static func object(_ text: String) -> JSONObject? { (try? JSON(parsing: Array(text.utf8)))?.object }
+}
+
 /// The methods of signing in. All but the first two are Supabase's.
 enum SignInMethod: String, ExpressibleByArgument, CaseIterable {
     case browser
@@ -239,13 +187,12 @@ enum SignInMethod: String, ExpressibleByArgument, CaseIterable {
     case magicLink = "magic_link"
     case idToken = "id_token"
     case passkey
-    /// On a page that Ringback serves.
     case page
     case anonymous
     case sso
     case session
 
-    /// The options that belong to it. An option of another method is refused, since it would be ignored without notice.
+    /// An option of another method is refused, since it would be ignored without notice.
     var options: Set<String> {
         let words =
             switch self {

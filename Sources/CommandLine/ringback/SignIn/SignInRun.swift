@@ -18,33 +18,20 @@ struct SignInRun {
     var mayChooseDevice = false
     var showsQR = true
     /// Where a code is read, if the flow wants one; nil for the terminal or standard input.
-    var codeDescriptor: Int32?
-    var credentialDescriptor: Int32?
+    var codeFD: Int32?
+    var credentialFD: Int32?
     /// True to wait even if no code can be read: the user may open the link, or pass the code to `ringback verify`.
     var waitsWithoutInput = false
     var known: JSON?
     var began: (Flow, JSON) -> Void = { _, _ in }
 
-    init(account: String, opensBrowser: Bool) {
-        self.account = account
-        self.opensBrowser = opensBrowser
-    }
-
-    /// Returns the account's JSON once a user is signed in.
-    ///
     /// - Throws: `cancelled` after a signal, `timeout` at the run's own limit. This caller no longer waits for the flow
     ///   then.
     func finish(_ calls: BrokerCalls) throws(RingbackError) -> JSON {
-        let flow: Flow
-        let document: JSON
         let beginning: Beginning
         let known = endpoint == .signIn ? known ?? (try? calls.patient.account(account)) : nil
         do throws(RingbackError) {
             beginning = try begin(calls, known)
-            switch beginning.started {
-            case .done(let account): return account
-            case .flow(let started, let json): (flow, document) = (started, json)
-            }
         } catch {
             guard !isAnotherSubject(error, known) else {
                 throw SignInAdvice.switching(error, account, projectAdvice.options)
@@ -53,6 +40,12 @@ struct SignInRun {
                 throw SignInAdvice.replacing(error, account, projectAdvice.options)
             }
             throw projectAdvice.advised(error)
+        }
+        let flow: Flow
+        let document: JSON
+        switch beginning.started {
+        case .done(let account): return account
+        case .flow(let started, let json): (flow, document) = (started, json)
         }
         let ended: Flow
         var calls = calls
@@ -77,9 +70,7 @@ struct SignInRun {
             guard error.kind == .cancelled else { throw error }
             // The advice says what was missing.
             let reason = error.advice == nil ? "" : "\(error.detail) "
-            var cancelled = RingbackError(.cancelled, "\(reason)The sign-in to \(account) was cancelled.")
-            cancelled.advice = error.advice
-            throw cancelled
+            throw RingbackError(.cancelled, "\(reason)The sign-in to \(account) was cancelled.", advice: error.advice)
         }
         if ended.status == .pending, let timeout {
             try? calls.cancel(flow: flow.id)
@@ -127,7 +118,8 @@ struct SignInRun {
         } catch {
             // The provider offers no device codes, or not to this client. The page can still be shown, and its callback
             // URL pasted. No browser is opened, since there is no display.
-            guard SignInAdvice.refusesDevice(error) else { throw error }
+            let refusals: [RingbackError.Kind] = [.methodUnsupported, .providerError, .invalidProviderResponse]
+            guard refusals.contains(error.kind) else { throw error }
             return Beginning(
                 started: try begin(fields, calls), opensBrowser: false, reason: SignInAdvice.deviceRefused(error))
         }
@@ -136,7 +128,6 @@ struct SignInRun {
     private struct Beginning {
         let started: BrokerCalls.Started
         let opensBrowser: Bool
-        /// Why this method was chosen, if the user did not choose it.
         var reason: String?
     }
 
@@ -170,9 +161,7 @@ struct SignInRun {
         return Sanitizer.line(user?.email ?? user?.phone ?? account["subject"]?.string ?? nobody)
     }
 
-    private func wait(
-        for flow: Flow, opensBrowser mayOpen: Bool, _ calls: BrokerCalls
-    ) throws(RingbackError) -> Flow {
+    private func wait(for flow: Flow, opensBrowser mayOpen: Bool, _ calls: BrokerCalls) throws(RingbackError) -> Flow {
         var browser: Int32?
         if flow.userCode != nil {
             DeviceDisplay.show(flow, hasQR: showsQR)
@@ -196,38 +185,32 @@ struct SignInRun {
             progress.show(texts, ending: left, hint: SignInRun.cancelHint)
         }
         if CodeEntry.isAwaited(by: flow), let interruption = calls.interruption {
-            var entry = CodeEntry(calls, interruption, from: codeDescriptor)
-            entry.end = bound
-            entry.waitsWithoutInput = waitsWithoutInput
-            if waitsWithoutInput, !SecretInput.asksUser(codeDescriptor) { show() }
+            let entry = CodeEntry(
+                calls: calls, input: SecretInput(interruption: interruption), descriptor: codeFD, end: bound,
+                waitsWithoutInput: waitsWithoutInput)
+            if waitsWithoutInput, !SecretInput.asksUser(codeFD) { show() }
             return try entry.finish(flow, onTick: show)
         }
         if PasskeyEntry.isAwaited(by: flow), let interruption = calls.interruption {
-            let entry = PasskeyEntry(input: SecretInput(interruption: interruption), descriptor: credentialDescriptor)
-            if !SecretInput.asksUser(credentialDescriptor) { show() }
+            let entry = PasskeyEntry(input: SecretInput(interruption: interruption), descriptor: credentialFD)
+            if !SecretInput.asksUser(credentialFD) { show() }
             return try entry.finish(flow, calls, until: bound)
         }
-        if browser == nil, let paste = paste(of: flow, calls, until: bound, onTick: show) { return try paste() }
+        let paste = pasteEntry(for: flow, calls, until: bound)
+        if browser == nil, let paste { return try paste.finish(flow, onTick: show) }
         show()
-        guard let browser else {
-            return try calls.wait(forFlow: flow.id, until: bound, onTick: show).0
-        }
-        return try BrowserWait(
-            calls: calls, flow: flow, end: bound, progress: progress, show: show,
-            showPage: { showPage(flow, takesPaste: $0) }, paste: paste(of: flow, calls, until: bound, onTick: show)
-        ).finish(browser)
+        guard let browser else { return try calls.wait(forFlow: flow.id, until: bound, onTick: show).0 }
+        return try wait(for: flow, in: browser, calls, paste, until: bound, progress, show)
     }
 
     /// Takes a pasted callback URL; nil if the flow awaits none, or the user cannot paste here.
-    private func paste(
-        of flow: Flow, _ calls: BrokerCalls, until end: ContinuousClock.Instant?, onTick: @escaping () -> Void
-    ) -> (() throws(RingbackError) -> Flow)? {
+    private func pasteEntry(
+        for flow: Flow, _ calls: BrokerCalls, until end: ContinuousClock.Instant?
+    ) -> PasteEntry? {
         guard flow.waitingFor == .callback, let interruption = calls.interruption, PasteEntry.isPossible else {
             return nil
         }
-        var entry = PasteEntry(calls: calls, input: SecretInput(interruption: interruption))
-        entry.end = end
-        return { [entry] () throws(RingbackError) -> Flow in try entry.finish(flow, onTick: onTick) }
+        return PasteEntry(calls: calls, input: SecretInput(interruption: interruption), end: end)
     }
 
     /// Nil if no browser was started. It is never started with the page's own address, which every user of the machine
@@ -251,22 +234,12 @@ struct SignInRun {
     }
 
     private static let cancelHint = " (Ctrl-C cancels)"
-}
 
-/// The wait for a flow after a browser was started with its page. The user is told if the page does not open; then its
-/// address is shown.
-struct BrowserWait {
-    let calls: BrokerCalls
-    let flow: Flow
-    let end: ContinuousClock.Instant?
-    let progress: ProgressLine
-    let show: () -> Void
-    /// Shows the page's address; true if a callback URL can be pasted here.
-    let showPage: (Bool) -> Void
-    /// Reads a pasted callback URL, and waits for the flow's end; nil if nothing can be pasted here.
-    let paste: (() throws(RingbackError) -> Flow)?
-
-    func finish(_ browser: Int32) throws(RingbackError) -> Flow {
+    /// The wait after a browser was started. The user is told if the page does not open; then its address is shown.
+    private func wait(
+        for flow: Flow, in browser: Int32, _ calls: BrokerCalls, _ paste: PasteEntry?,
+        until end: ContinuousClock.Instant?, _ progress: ProgressLine, _ show: @escaping () -> Void
+    ) throws(RingbackError) -> Flow {
         var opener: Int32? = browser
         var hasFailed = false
         var isShown = false
@@ -274,7 +247,7 @@ struct BrowserWait {
         func showPageOnce(takesPaste: Bool) {
             guard !isShown else { return }
             isShown = true
-            showPage(takesPaste)
+            showPage(flow, takesPaste: takesPaste)
         }
         func tick() {
             // An opener that fails has shown nothing. An opener that succeeds, as most do at once, says nothing about
@@ -298,15 +271,15 @@ struct BrowserWait {
             let now = ContinuousClock.now
             // An opener that fails does so at once, and is followed by a prompt where there is a user at the terminal.
             let isEarly = now < patient
-            let soon =
-                !isEarly ? now + PageOpening.patience : opener == nil || paste == nil ? patient : now + .seconds(1)
+            let hasNoPrompt = opener == nil || paste == nil
+            let soon = !isEarly ? now + PageOpening.patience : hasNoPrompt ? patient : now + .seconds(1)
             let later = try calls.wait(forFlow: flow.id, until: end.map { min($0, soon) } ?? soon, onTick: tick).0
             if later.status != .pending || end.map({ .now >= $0 }) ?? false { return later }
             tick()
             if hasFailed, let paste {
                 progress.clear()
                 showPageOnce(takesPaste: true)
-                return try paste()
+                return try paste.finish(flow, onTick: show)
             }
             // If the opener failed, the address has been printed already, and that it was not opened is known.
             guard .now >= patient, let news = opening.news(in: later), !(isShown && news == .notOpened) else {
@@ -341,11 +314,9 @@ enum BrowserFailure {
 }
 
 extension Flow {
-    /// The page that the user is to open: the provider's, or our own.
     var pageURL: String? { waitingFor == .page ? openURL : authorizationURL }
 
-    /// What the sign-in waits for, as the progress line shows it. The first text says the most; the others are shorter,
-    /// for terminals where it does not fit.
+    /// For the progress line: the first text says the most; the others are for terminals where it does not fit.
     var waitingTexts: [String] {
         let name = Sanitizer.line(account)
         switch waitingFor {
@@ -378,8 +349,7 @@ extension Flow {
 /// What has become of the address that a browser was started with, and what the user has been told of it. Each thing is
 /// told once.
 struct PageOpening {
-    /// The delay before the user is told anything. A running browser fetches the page sooner. A browser that has to be
-    /// started may need longer.
+    /// The delay before the user is told anything. A browser that has to be started may need longer.
     static let patience: Duration = .seconds(5)
 
     enum News: Equatable {
@@ -389,6 +359,20 @@ struct PageOpening {
         case foreign(uid: Int?)
         /// Newer addresses have replaced it, and no fetch of the page was observed.
         case replaced
+
+        var text: String {
+            switch self {
+            case .notOpened: return "The sign-in page has not been opened yet. Your browser may still be starting."
+            case .replaced:
+                return
+                    "The address that the browser was started with may not work any more: newer sign-in calls have got "
+                    + "theirs since."
+            case .foreign(let uid):
+                let who = uid.map { "uid \($0)" } ?? "a program that is not known to be yours"
+                return "The sign-in page was requested by \(who), not by you (uid \(getuid())), and was not sent. "
+                    + "If that is your browser in a container, name its uid in callback_peer_uids."
+            }
+        }
     }
 
     private let url: String?
@@ -421,22 +405,6 @@ struct PageOpening {
         default:
             isSettled = true
             return nil
-        }
-    }
-}
-
-extension PageOpening.News {
-    var text: String {
-        switch self {
-        case .notOpened:
-            return "The sign-in page has not been opened yet. Your browser may still be starting."
-        case .replaced:
-            return "The address that the browser was started with may not work any more: newer sign-in calls have got "
-                + "theirs since."
-        case .foreign(let uid):
-            let who = uid.map { "uid \($0)" } ?? "a program that is not known to be yours"
-            return "The sign-in page was requested by \(who), not by you (uid \(getuid())), and was not sent. "
-                + "If that is your browser in a container, name its uid in callback_peer_uids."
         }
     }
 }

@@ -16,45 +16,29 @@ struct SupabaseEnroll: AccountVerb {
             """)
 
     @OptionGroup var target: AccountOptions
-
-    @Option(help: ArgumentHelp("A phone that gets codes, instead of an app.", valueName: "number"))
-    var phone: String?
-
-    @Flag(name: .customLong("webauthn"), help: "A security key or passkey, used through an app or a web page.")
-    var isWebAuthn = false
-
-    @Option(help: "How the codes are sent to the phone.")
-    var channel: SignInOptions.Channel?
-
-    @Option(help: "The name of the factor.")
-    var name: String?
-
-    @Flag(help: "Show only the secret, no QR code.")
-    var noQr = false
-
-    @Flag(help: "Ask for no code or credential: “supabase verify-factor” verifies it later.")
-    var noVerify = false
-
-    @Option(name: .customLong("code-fd"), help: SignInOptions.descriptor("the first code"))
-    var codeDescriptor: Int32?
-
-    @Option(name: .customLong("credential-fd"), help: SignInOptions.descriptor("the credential, as JSON,"))
-    var credentialDescriptor: Int32?
+    @Option(help: .value("number", "A phone that gets codes, instead of an app.")) var phone: String?
+    @Flag(help: "A security key or passkey, used through an app or a web page.") var webauthn = false
+    @Option(help: "How the codes are sent to the phone.") var channel: SignInOptions.Channel?
+    @Option(help: "The name of the factor.") var name: String?
+    @Flag(help: "Show only the secret, no QR code.") var noQr = false
+    @Flag(help: "Ask for no code or credential: “supabase verify-factor” verifies it later.") var noVerify = false
+    @Option(help: .descriptor("the first code")) var codeFD: Int32?
+    @Option(help: .descriptor("the credential, as JSON,")) var credentialFD: Int32?
 
     func validate() throws {
         try require(channel == nil || phone != nil, "--channel belongs to --phone.")
-        try require(!noVerify || codeDescriptor == nil, "--no-verify and --code-fd exclude each other.")
-        try require(!noVerify || credentialDescriptor == nil, "--no-verify and --credential-fd exclude each other.")
-        try require(!isWebAuthn || phone == nil, "--webauthn and --phone exclude each other.")
-        try require(!isWebAuthn || codeDescriptor == nil, "--webauthn has no code.")
-        try require(isWebAuthn || credentialDescriptor == nil, "--credential-fd belongs to --webauthn.")
-        try SignInOptions.check([codeDescriptor, credentialDescriptor])
+        try require(!noVerify || codeFD == nil, "--no-verify and --code-fd exclude each other.")
+        try require(!noVerify || credentialFD == nil, "--no-verify and --credential-fd exclude each other.")
+        try require(!webauthn || phone == nil, "--webauthn and --phone exclude each other.")
+        try require(!webauthn || codeFD == nil, "--webauthn has no code.")
+        try require(webauthn || credentialFD == nil, "--credential-fd belongs to --webauthn.")
+        try SignInOptions.check([codeFD, credentialFD])
     }
 
     func run() throws {
         let interruption = try Signals.interruption()
         let calls = try daemon.calls()
-        let kind = isWebAuthn ? "webauthn" : phone == nil ? "totp" : "phone"
+        let kind = webauthn ? "webauthn" : phone == nil ? "totp" : "phone"
         let document = try calls.project(
             .enrollFactor, account, body: ["factor_type": kind, "phone": phone, "friendly_name": name])
         let enrolment = try FactorEnrolment(reading: document)
@@ -67,7 +51,7 @@ struct SupabaseEnroll: AccountVerb {
         }
         let proof = FactorProof(
             account: account, calls: calls, input: SecretInput(interruption: interruption),
-            descriptor: codeDescriptor, credentialDescriptor: credentialDescriptor, isJSON: json.isWanted)
+            descriptor: codeFD, credentialFD: credentialFD, isJSON: json.isWanted)
         do throws(RingbackError) {
             let answer = try proof.give(enrolment.factor, channel: channel?.rawValue)
             json.print(answer, or: "Added and verified \(id) of \(account)")
@@ -79,7 +63,7 @@ struct SupabaseEnroll: AccountVerb {
 
     private func show(_ enrolment: FactorEnrolment) {
         guard let uri = enrolment.uri else { return }
-        let typed = [enrolment.secret].compactMap { $0.map { "To type it instead:  \(Sanitizer.line($0))" } }
+        let typed = enrolment.secret.map { ["To type it instead:  \(Sanitizer.line($0))"] } ?? []
         if noQr || !QRDisplay.show(uri, after: "Read this with the authenticator app:", beside: typed) {
             Output.note("For the authenticator app:  \(Sanitizer.line(uri, limit: 2_000))")
         }
@@ -102,16 +86,11 @@ struct SupabaseVerifyFactor: AccountVerb {
     @Argument(help: "The factor's id, as “supabase factors” shows it; may be left out if there is only one.")
     var factor: String?
 
-    @Option(name: .customLong("code-fd"), help: SignInOptions.descriptor("the code"))
-    var codeDescriptor: Int32?
+    @Option(help: .descriptor("the code")) var codeFD: Int32?
+    @Option(help: .descriptor("the credential, as JSON,")) var credentialFD: Int32?
+    @Option(help: "How the code is sent to a phone.") var channel: SignInOptions.Channel?
 
-    @Option(name: .customLong("credential-fd"), help: SignInOptions.descriptor("the credential, as JSON,"))
-    var credentialDescriptor: Int32?
-
-    @Option(help: "How the code is sent to a phone.")
-    var channel: SignInOptions.Channel?
-
-    func validate() throws { try SignInOptions.check([codeDescriptor, credentialDescriptor]) }
+    func validate() throws { try SignInOptions.check([codeFD, credentialFD]) }
 
     func run() throws {
         let interruption = try Signals.interruption()
@@ -119,13 +98,12 @@ struct SupabaseVerifyFactor: AccountVerb {
         let factors = try Factor.all(in: calls.project(.listFactors, account))
         let proof = FactorProof(
             account: account, calls: calls, input: SecretInput(interruption: interruption),
-            descriptor: codeDescriptor, credentialDescriptor: credentialDescriptor, isJSON: json.isWanted)
+            descriptor: codeFD, credentialFD: credentialFD, isJSON: json.isWanted)
         let answer = try proof.give(try choose(among: factors), channel: channel?.rawValue)
         let level = answer["aal"]?.string.map { ", level \(Sanitizer.line($0))" } ?? ""
         json.print(answer, or: "Verified: \(account)\(level)")
     }
 
-    /// The one that is named; else the only verified one, else the only one.
     private func choose(among factors: [Factor]) throws(RingbackError) -> Factor {
         let list = Factor.rows.see(account)
         if let factor {
@@ -144,28 +122,25 @@ struct SupabaseVerifyFactor: AccountVerb {
     }
 }
 
-/// Verifies a factor by its code (for a phone, one is sent first) or by an authenticator's response. A user at a
-/// terminal is asked until the code is right.
+/// Verifies a factor by its code or by an authenticator's response. A user is asked until the code is right.
 struct FactorProof {
     let account: String
     let calls: BrokerCalls
     let input: SecretInput
-    /// Where the code is read; nil for the terminal or standard input.
     let descriptor: Int32?
-    let credentialDescriptor: Int32?
+    let credentialFD: Int32?
     /// The options of an authenticator are printed as the whole document of the challenge.
     let isJSON: Bool
 
     /// The account's JSON at its new level.
     ///
-    /// - Throws: `cancelled` without a code or a credential; the project's error for a wrong one, if there is no user to
-    ///   ask again.
+    /// - Throws: `cancelled` without a code or a credential; the project's error for a wrong one, if there is no user
+    ///   to ask again.
     func give(_ factor: Factor, channel: String?) throws(RingbackError) -> JSON {
         if factor.kind == .webAuthn { return try give(to: factor) }
-        guard credentialDescriptor == nil else {
-            throw RingbackError(
-                .validationFailed,
-                "--credential-fd is for a security key; this factor is verified by a code (--code-fd).")
+        guard credentialFD == nil else {
+            let detail = "--credential-fd is for a security key; this factor is verified by a code (--code-fd)."
+            throw RingbackError(.validationFailed, detail)
         }
         let isPhone = factor.kind == .phone
         var challenge = isPhone ? try send(factor, channel) : nil
@@ -181,23 +156,22 @@ struct FactorProof {
                         .verifyFactor, account, factor.id, body: ["code": code, "challenge_id": challenge])
                 }
             } catch {
-                guard isAsking, FactorProof.canBeMended(error) else { throw error }
-                Failure(error, account: account).show()
+                guard isAsking, FactorProof.mendable.contains(error.kind) else { throw error }
+                Failure(error: error, account: account).show()
             }
         }
     }
 
-    /// By a credential: this program has no authenticator, so an app or a page in a browser performs the ceremony.
+    /// This program has no authenticator, so an app or a page in a browser performs the ceremony.
     private func give(to factor: Factor) throws(RingbackError) -> JSON {
         guard descriptor == nil else {
-            throw RingbackError(
-                .validationFailed,
-                "--code-fd is for a code; this factor is verified by a credential (--credential-fd).")
+            let detail = "--code-fd is for a code; this factor is verified by a credential (--credential-fd)."
+            throw RingbackError(.validationFailed, detail)
         }
         let document = try calls.project(.challengeFactor, account, factor.id, body: JSONObject())
         let challenge = try FactorChallenge(reading: document)
         if isJSON { Output.json(document) } else { Output.line(challenge.options) }
-        let entry = PasskeyEntry(input: input, descriptor: credentialDescriptor)
+        let entry = PasskeyEntry(input: input, descriptor: credentialFD)
         let credential = try entry.read("navigator.credentials.\(challenge.makesKey ? "create" : "get")()")
         return try calls.project(
             .verifyFactor, account, factor.id, body: ["challenge_id": challenge.id, "credential": credential])
@@ -210,10 +184,9 @@ struct FactorProof {
     }
 
     /// Errors after which another code, or a short wait, may help.
-    private static func canBeMended(_ error: RingbackError) -> Bool {
-        [.invalidCredentials, .wrongCode, .validationFailed, .rateLimited, .providerUnreachable, .flowExpired]
-            .contains(error.kind)
-    }
+    private static let mendable: [RingbackError.Kind] = [
+        .invalidCredentials, .wrongCode, .validationFailed, .rateLimited, .providerUnreachable, .flowExpired,
+    ]
 }
 
 struct SupabaseRegisterPasskey: AccountVerb {
@@ -227,15 +200,12 @@ struct SupabaseRegisterPasskey: AccountVerb {
             """)
 
     @OptionGroup var target: AccountOptions
+    @Option(help: .descriptor("the credential, as JSON,")) var credentialFD: Int32?
 
-    @Option(name: .customLong("credential-fd"), help: SignInOptions.descriptor("the credential, as JSON,"))
-    var credentialDescriptor: Int32?
-
-    func validate() throws { try SignInOptions.check([credentialDescriptor]) }
+    func validate() throws { try SignInOptions.check([credentialFD]) }
 
     func run() throws {
-        let entry = PasskeyEntry(
-            input: SecretInput(interruption: try Signals.interruption()), descriptor: credentialDescriptor)
+        let entry = PasskeyEntry(input: SecretInput(interruption: try Signals.interruption()), descriptor: credentialFD)
         let calls = try daemon.calls()
         let challenge = try calls.project(.beginPasskey, account, body: JSONObject())
         let known = try PasskeyChallenge(reading: challenge)
@@ -250,22 +220,15 @@ struct SupabaseRegisterPasskey: AccountVerb {
     }
 }
 
-/// Takes an authenticator's response, as JSON. This program has no authenticator: an app or a web page performs
-/// the ceremony and passes its result on. Text that is not a JSON object is not sent to the project, which accepts one
-/// response only.
+/// Takes an authenticator's response, as JSON, which an app or a web page got. Text that is not a JSON object is not
+/// sent to the project, which accepts one response only.
 struct PasskeyEntry {
     let input: SecretInput
     let descriptor: Int32?
 
-    /// The socket's own limit for a request, in bytes.
-    private static let maxLength = 60_000
-
     static func isAwaited(by flow: Flow) -> Bool { flow.waitingFor == .passkey }
 
-    /// The flow once it is over, or as it is at the caller's own deadline.
-    func finish(
-        _ flow: Flow, _ calls: BrokerCalls, until end: ContinuousClock.Instant?
-    ) throws(RingbackError) -> Flow {
+    func finish(_ flow: Flow, _ calls: BrokerCalls, until end: ContinuousClock.Instant?) throws(RingbackError) -> Flow {
         let watch = try FlowWatch(calls, flow: flow.id, until: end)
         defer { watch.stop() }
         let credential = try read("navigator.credentials.get()", orEndedBy: watch.descriptor)
@@ -307,7 +270,8 @@ struct PasskeyEntry {
             } else if let object = JSONInput.object(text) {
                 return object
             }
-            guard text.utf8.count <= PasskeyEntry.maxLength else { throw PasskeyEntry.malformed }
+            // The socket's own limit for a request, in bytes.
+            guard text.utf8.count <= 60_000 else { throw PasskeyEntry.malformed }
         }
     }
 
@@ -322,6 +286,5 @@ struct PasskeyEntry {
     }
 
     private static let malformed = RingbackError(
-        .validationFailed, "The input is not a JSON object. PublicKeyCredential.toJSON() returns the credential."
-    )
+        .validationFailed, "The input is not a JSON object. PublicKeyCredential.toJSON() returns the credential.")
 }

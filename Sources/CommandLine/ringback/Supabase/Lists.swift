@@ -22,11 +22,11 @@ struct UserResourceKind: Sendable {
     let removing: Endpoint
     let noun: String
     let columns: [String]
-    /// The command that lists them.
-    let see: @Sendable (_ account: String) -> ShownCommand
     let none: @Sendable (_ account: String) -> String
-    /// Said of the one that was removed. Nil: the response is the list of those that are left, and is shown.
+    /// Nil: the response is the list of those that are left, and is shown.
     var removed: (@Sendable (_ id: String) -> String)? = { "Removed \($0)" }
+
+    func see(_ account: String) -> ShownCommand { ShownCommand("ringback supabase \(name) \(account)") }
 }
 
 extension UserResource {
@@ -57,25 +57,20 @@ struct RemoveVerb<Resource: UserResource>: AccountVerb {
     static var configuration: CommandConfiguration { Resource.rows.remove }
 
     @OptionGroup var target: AccountOptions
-
-    @Argument(help: "The \(Resource.rows.noun), as “supabase \(Resource.rows.name)” shows it.")
-    var id: String
+    @Argument(help: "The \(Resource.rows.noun), as “supabase \(Resource.rows.name)” shows it.") var id: String
 
     func run() throws {
         let kind = Resource.rows
-        let answer = try advisingList(
-            Resource.rows.see(account), try daemon.calls().project(kind.removing, account, id))
+        let answer = try advisingList(kind.see(account), try daemon.calls().project(kind.removing, account, id))
         guard let removed = kind.removed else { return try Resource.show(answer, of: account, json) }
         json.print(answer, or: removed(Sanitizer.line(id)))
     }
 }
 
-/// Makes a call. The error for an unknown identifier gets the command that lists the right ones.
-func advisingList(
-    _ list: ShownCommand, _ call: @autoclosure () throws(RingbackError) -> JSON
-) throws(RingbackError) -> JSON {
-    try advising("See: \(shown: list)", on: .validationFailed, "invalid_request", .notFound, call: try call())
-}
+/// The error for an unknown identifier gets the command that lists the right ones.
+func advisingList(_ list: ShownCommand, _ call: @autoclosure () throws(RingbackError) -> JSON) throws(RingbackError)
+    -> JSON
+{ try advising("See: \(shown: list)", on: .validationFailed, "invalid_request", .notFound, call: try call()) }
 
 extension Factor: UserResource {
     static let rows = UserResourceKind(
@@ -86,7 +81,6 @@ extension Factor: UserResource {
             commandName: "remove-factor", abstract: "Remove a second factor.",
             discussion: "Removing a verified one needs a session of the second level."),
         removing: .removeFactor, noun: "factor", columns: ["TYPE", "NAME", "STATUS", "SINCE", "ID"],
-        see: { ShownCommand("ringback supabase factors \($0)") },
         none: { "There is no second factor. To add one: \(shown: "ringback supabase enroll \($0)")" })
 
     var cells: [String] {
@@ -104,7 +98,6 @@ extension Identity: UserResource {
             commandName: "unlink", abstract: "Unlink a provider's account from the user.",
             discussion: "The last one cannot be unlinked: the user could not sign in any more."),
         removing: .unlinkIdentity, noun: "identity", columns: ["PROVIDER", "WHO", "LAST SIGN-IN", "ID"],
-        see: { ShownCommand("ringback supabase identities \($0)") },
         none: { _ in "The user has no linked provider's account." }, removed: nil)
 
     var cells: [String] { [provider, email ?? "-", lastSignInAt.cell, id] }
@@ -124,7 +117,6 @@ extension Consent: UserResource {
                 again. Its access tokens are valid until they expire.
                 """),
         removing: .revokeConsent, noun: "client", columns: ["CLIENT", "SCOPES", "SINCE", "ID"],
-        see: { ShownCommand("ringback supabase consents \($0)") },
         none: { _ in "The user has allowed no client." }, removed: { "Revoked the consent for \($0)" })
 
     var cells: [String] { [clientName ?? "-", scopes.joined(separator: " "), grantedAt.cell, clientID] }
@@ -138,7 +130,6 @@ extension Passkey: UserResource {
             commandName: "remove-passkey", abstract: "Remove a passkey: it cannot be used for sign-ins any more.",
             discussion: "If the user has a second factor, this needs a session of the second level."),
         removing: .removePasskey, noun: "passkey", columns: ["NAME", "SINCE", "LAST USED", "ID"],
-        see: { ShownCommand("ringback supabase passkeys \($0)") },
         none: { "There is no passkey. To add one: \(shown: "ringback supabase register-passkey \($0)")" })
 
     var cells: [String] { [name ?? "-", createdAt.cell, lastUsedAt.cell, id] }
@@ -148,16 +139,10 @@ struct SupabaseRenamePasskey: AccountVerb {
     static let configuration = CommandConfiguration(commandName: "rename-passkey", abstract: "Rename a passkey.")
 
     @OptionGroup var target: AccountOptions
+    @Argument(help: .value("id", "The passkey, as “supabase passkeys” shows it.")) var passkey: String
+    @Argument(help: "Its name, 1 to 120 bytes.") var name: String
 
-    @Argument(help: ArgumentHelp("The passkey, as “supabase passkeys” shows it.", valueName: "id"))
-    var passkey: String
-
-    @Argument(help: "Its name, 1 to 120 bytes.")
-    var name: String
-
-    func validate() throws {
-        try require((1...120).contains(name.utf8.count), "A name has 1 to 120 bytes.")
-    }
+    func validate() throws { try require((1...120).contains(name.utf8.count), "A name has 1 to 120 bytes.") }
 
     func run() throws {
         let answer = try advisingList(
@@ -173,62 +158,43 @@ struct SupabaseLink: AccountVerb {
         commandName: "link", abstract: "Link a provider's account to the user, in the browser or by an ID token.")
 
     @OptionGroup var target: AccountOptions
+    @Option(name: .customLong("with"), help: .value("provider", "The provider, such as google.")) var upstream: String
+    @Option(help: .value("scopes", "The scopes to request from the provider, separated by spaces.")) var scopes: String?
 
-    @Option(name: .customLong("with"), help: ArgumentHelp("The provider, such as google.", valueName: "provider"))
-    var upstream: String
+    @Option(help: .value("name=value", "An additional parameter for the provider's page; may be repeated."))
+    var param: [String] = []
 
-    @Option(help: ArgumentHelp("The scopes to request from the provider, separated by spaces.", valueName: "scopes"))
-    var scopes: String?
-
-    @Option(
-        name: .customLong("param"),
-        help: ArgumentHelp(
-            "An additional parameter for the provider's page; may be repeated.", valueName: "name=value"))
-    var parameters: [String] = []
-
-    @Flag(help: "Print the page's URL on the first line instead of opening a browser.")
-    var noBrowser = false
-
-    @Flag(help: "Replace another pending sign-in of the account.")
-    var replace = false
-
-    @Option(help: ArgumentHelp("Seconds until it expires, 1 to 3600.", valueName: "seconds"))
-    var timeout: Int?
-
-    @Option(name: .customLong("id-token-fd"), help: SignInOptions.descriptor("an ID token, and open no browser,"))
-    var idTokenDescriptor: Int32?
-
-    @Option(name: .customLong("nonce-fd"), help: SignInOptions.descriptor("the ID token's raw nonce"))
-    var nonceDescriptor: Int32?
-
-    @Option(name: .customLong("access-token-fd"), help: SignInOptions.descriptor("the provider's access token"))
-    var accessTokenDescriptor: Int32?
+    @Flag(help: "Print the page's URL on the first line instead of opening a browser.") var noBrowser = false
+    @Flag(help: "Replace another pending sign-in of the account.") var replace = false
+    @Option(help: .value("seconds", "Seconds until it expires, 1 to 3600.")) var timeout: Int?
+    @Option(help: .descriptor("an ID token, and open no browser,")) var idTokenFD: Int32?
+    @Option(help: .descriptor("the ID token's raw nonce")) var nonceFD: Int32?
+    @Option(help: .descriptor("the provider's access token")) var accessTokenFD: Int32?
 
     func validate() throws {
         try require(
-            idTokenDescriptor != nil || (nonceDescriptor == nil && accessTokenDescriptor == nil),
+            idTokenFD != nil || (nonceFD == nil && accessTokenFD == nil),
             "--nonce-fd and --access-token-fd belong to --id-token-fd.")
         try require(
-            idTokenDescriptor == nil || (!noBrowser && timeout == nil && scopes == nil && parameters.isEmpty),
+            idTokenFD == nil || (!noBrowser && timeout == nil && scopes == nil && param.isEmpty),
             "With --id-token-fd there is nothing to open or to wait for.")
         try require((1...3_600).contains(timeout ?? 1), "--timeout must be 1 to 3600 seconds.")
-        try SignInOptions.check(parameters: parameters)
-        try SignInOptions.check([idTokenDescriptor, nonceDescriptor, accessTokenDescriptor])
+        try SignInOptions.check(parameters: param)
+        try SignInOptions.check([idTokenFD, nonceFD, accessTokenFD])
     }
 
     func run() throws {
         let interruption = try Signals.interruption()
-        var run = SignInRun(account: account, opensBrowser: !noBrowser)
-        run.endpoint = .linkIdentity
-        run.timeout = timeout
-        run.fields = [
-            "oauth_provider": upstream, "replace": replace ? true : nil, "scopes": scopes,
-            "params": SignInOptions.request(parameters),
-        ]
-        if idTokenDescriptor != nil {
+        var run = SignInRun(
+            account: account, opensBrowser: !noBrowser, endpoint: .linkIdentity,
+            fields: [
+                "oauth_provider": upstream, "replace": replace ? true : nil, "scopes": scopes,
+                "params": SignInOptions.request(param),
+            ], timeout: timeout)
+        if idTokenFD != nil {
             try SignInOptions.addIDToken(
-                to: &run.fields, SecretInput(interruption: interruption), from: idTokenDescriptor,
-                nonce: nonceDescriptor, accessToken: accessTokenDescriptor)
+                to: &run.fields, SecretInput(interruption: interruption), from: idTokenFD,
+                nonce: nonceFD, accessToken: accessTokenFD)
         }
         run.began = { [noBrowser, json] flow, document in
             if json.isWanted {

@@ -10,12 +10,11 @@ struct SupabaseUser: AccountVerb {
 
     @OptionGroup var target: AccountOptions
 
-    func run() throws {
-        let answer = try daemon.calls().project(.getUser, account)
-        if json.isWanted { Output.json(answer) } else { SupabaseUser.show(answer["user"] ?? .null) }
-    }
+    func run() throws { SupabaseUser.show(try daemon.calls().project(.getUser, account), json) }
 
-    static func show(_ user: JSON) {
+    static func show(_ answer: JSON, _ json: JSONOption) {
+        guard !json.isWanted else { return Output.json(answer) }
+        let user = answer["user"] ?? .null
         let factors = user.list("factors").count { $0["status"]?.string == "verified" }
         let metadata = user["user_metadata"]
         Output.fields([
@@ -60,42 +59,21 @@ struct SupabaseUpdateUser: AccountVerb {
             """)
 
     @OptionGroup var target: AccountOptions
-
-    @Option(help: "A new e-mail address.")
-    var email: String?
-
-    @Option(help: ArgumentHelp("A new phone number.", valueName: "number"))
-    var phone: String?
-
-    @Option(help: "How the code is sent to the phone.")
-    var channel: SignInOptions.Channel?
-
-    @Option(help: ArgumentHelp("A JSON object, merged into the metadata.", valueName: "json"))
-    var data: String?
+    @Option(help: "A new e-mail address.") var email: String?
+    @Option(help: .value("number", "A new phone number.")) var phone: String?
+    @Option(help: "How the code is sent to the phone.") var channel: SignInOptions.Channel?
+    @Option(help: .value("json", "A JSON object, merged into the metadata.")) var data: String?
 
     @Flag(help: "A new password: asked for twice on the terminal, otherwise a line of standard input.")
     var password = false
 
-    @Option(name: .customLong("password-fd"), help: SignInOptions.descriptor("a new password"))
-    var passwordDescriptor: Int32?
+    @Option(help: .descriptor("a new password")) var passwordFD: Int32?
+    @Option(help: .descriptor("the code of “supabase reauthenticate”, if a password needs one,")) var nonceFD: Int32?
+    @Option(help: .descriptor("the current password, if a new one needs it,")) var currentPasswordFD: Int32?
+    @Option(help: .descriptor("the codes that were sent, a line each,")) var codeFD: Int32?
+    @Flag(help: "Do not wait for the codes of a new address or number.") var noWait = false
 
-    @Option(
-        name: .customLong("nonce-fd"),
-        help: SignInOptions.descriptor("the code of “supabase reauthenticate”, if a password needs one,"))
-    var nonceDescriptor: Int32?
-
-    @Option(
-        name: .customLong("current-password-fd"),
-        help: SignInOptions.descriptor("the current password, if a new one needs it,"))
-    var currentDescriptor: Int32?
-
-    @Option(name: .customLong("code-fd"), help: SignInOptions.descriptor("the codes that were sent, a line each,"))
-    var codeDescriptor: Int32?
-
-    @Flag(help: "Do not wait for the codes of a new address or number.")
-    var noWait = false
-
-    private var changesPassword: Bool { password || passwordDescriptor != nil }
+    private var changesPassword: Bool { password || passwordFD != nil }
 
     func validate() throws {
         try require(
@@ -103,13 +81,13 @@ struct SupabaseUpdateUser: AccountVerb {
             "Name what to change: --email, --phone, --data or --password.")
         try require(channel == nil || phone != nil, "--channel belongs to --phone.")
         try require(
-            changesPassword || (nonceDescriptor == nil && currentDescriptor == nil),
+            changesPassword || (nonceFD == nil && currentPasswordFD == nil),
             "--nonce-fd and --current-password-fd belong to --password or --password-fd.")
         try require(
-            email != nil || phone != nil || (codeDescriptor == nil && !noWait),
+            email != nil || phone != nil || (codeFD == nil && !noWait),
             "--code-fd and --no-wait belong to --email or --phone.")
-        try require(codeDescriptor == nil || !noWait, "--code-fd and --no-wait exclude each other.")
-        try SignInOptions.check([passwordDescriptor, nonceDescriptor, currentDescriptor, codeDescriptor])
+        try require(codeFD == nil || !noWait, "--code-fd and --no-wait exclude each other.")
+        try SignInOptions.check([passwordFD, nonceFD, currentPasswordFD, codeFD])
         try require(data.map { JSONInput.object($0) != nil } ?? true, "--data must be a JSON object.")
     }
 
@@ -119,25 +97,21 @@ struct SupabaseUpdateUser: AccountVerb {
         // The members are read in this order.
         let body: JSONObject = [
             "email": email, "phone": phone, "channel": channel?.rawValue, "data": data.flatMap(JSONInput.object),
-            "current_password": try input.readNamed("current password", from: currentDescriptor),
-            "nonce": try input.readNamed("code", from: nonceDescriptor),
-            "password": try changesPassword ? input.readNew("new password", from: passwordDescriptor) : nil,
+            "current_password": try input.readNamed("current password", from: currentPasswordFD),
+            "nonce": try input.readNamed("code", from: nonceFD),
+            "password": try changesPassword ? input.readNew("new password", from: passwordFD) : nil,
         ]
         let answer = try explaining(daemon.calls().project(.updateUser, account, body: body)) {
             SupabaseUpdateUser.explained($0, account)
         }
-        guard let flow = answer["flow"].flatMap(Flow.init(reading:)) else { return show(answer) }
+        guard let flow = answer["flow"].flatMap(Flow.init(reading:)) else { return SupabaseUser.show(answer, json) }
         if json.isWanted { Output.json(answer) }
-        guard !noWait, codeDescriptor != nil || SecretInput.asksUser(nil) else {
-            if !json.isWanted { show(answer) }
+        guard !noWait, codeFD != nil || SecretInput.asksUser(nil) else {
+            if !json.isWanted { SupabaseUser.show(answer, json) }
             return Output.note(later)
         }
         try confirm(flow, interruption)
-        show(try daemon.calls().project(.getUser, account))
-    }
-
-    private func show(_ answer: JSON) {
-        if json.isWanted { Output.json(answer) } else { SupabaseUser.show(answer["user"] ?? .null) }
+        SupabaseUser.show(try daemon.calls().project(.getUser, account), json)
     }
 
     private var later: String { "It waits for its code. To confirm it: \(shown: "ringback verify \(account)")" }
@@ -145,7 +119,8 @@ struct SupabaseUpdateUser: AccountVerb {
     private func confirm(_ flow: Flow, _ interruption: Interruption) throws(RingbackError) {
         let calls = try daemon.calls(interruption)
         do throws(RingbackError) {
-            let ended = try CodeEntry(calls, interruption, from: codeDescriptor).finish(flow)
+            let input = SecretInput(interruption: interruption)
+            let ended = try CodeEntry(calls: calls, input: input, descriptor: codeFD).finish(flow)
             if let failure = ended.failure { throw failure }
         } catch {
             guard error.kind == .cancelled else { throw error }
@@ -196,16 +171,10 @@ struct MigrateUser: AccountVerb {
             """)
 
     @OptionGroup var target: AccountOptions
+    @Option(help: .value("id", "The user's former identifier.")) var from: String?
+    @Flag(help: "The data has been moved.") var done = false
 
-    @Option(help: ArgumentHelp("The user's former identifier.", valueName: "id"))
-    var from: String?
-
-    @Flag(help: "The data has been moved.")
-    var done = false
-
-    func validate() throws {
-        try require((from != nil) != done, "Name either --from ID or --done.")
-    }
+    func validate() throws { try require((from != nil) != done, "Name either --from ID or --done.") }
 
     func run() throws {
         let answer = try daemon.calls().call(
@@ -225,11 +194,9 @@ struct SupabaseRPC: AccountVerb {
         discussion: "The functions that may be called are those that the account's configuration lists (rpc).")
 
     @OptionGroup var target: AccountOptions
+    @Argument(help: "The function's name.") var function: String
 
-    @Argument(help: "The function's name.")
-    var function: String
-
-    @Argument(help: ArgumentHelp("Its arguments, a JSON object; “-” reads it from standard input.", valueName: "json"))
+    @Argument(help: .value("json", "Its arguments, a JSON object; “-” reads it from standard input."))
     var arguments = "{}"
 
     func validate() throws {
@@ -247,27 +214,22 @@ struct SupabaseRPC: AccountVerb {
     }
 }
 
-/// What to run after a project has refused a sign-in, if another command helps. It holds the account and the typed
-/// address or number, so that it can be run as it is printed.
+/// What to run after a project has refused a sign-in, with the typed address or number: it can be run as printed.
 struct SupabaseAdvice {
     let account: String
     let fields: JSONObject
 
     func advised(_ error: RingbackError) -> RingbackError {
-        if let advice = missing(error["field"]?.string) {
-            return error.adding(advice)
-        }
+        if let advice = missing(error["field"]?.string) { return error.adding(advice) }
         guard let (reason, command) = next(after: error) else { return error }
         return error.adding("\(reason), run: \(shown: command)")
     }
 
-    /// What to add to a sign-in that lacks a field, which the account's configuration may hold instead.
     private func missing(_ field: String?) -> String? {
         guard let field, fields[field] == nil else { return nil }
         switch (field, method) {
         case ("oauth_provider", "browser"):
-            return
-                "Choose the method on a page: \(shown: "ringback login \(account) --page"). Or name it: "
+            return "Choose the method on a page: \(shown: "ringback login \(account) --page"). Or name it: "
                 + "\(shown: "ringback login \(account) --with PROVIDER"), or "
                 + "\(shown: "ringback login \(account) --method password --email ADDRESS")"
         case ("id_token", "id_token"):
@@ -291,23 +253,19 @@ struct SupabaseAdvice {
             return login("To sign up", "sign_up")
         case ("invalid_credentials", "password"):
             guard let email else { return login("To sign in by a code", "otp") }
-            return (
-                "If the password is forgotten",
-                ShownCommand("ringback supabase reset-password \(account) --email=\(email)")
-            )
+            let reset = ShownCommand("ringback supabase reset-password \(account) --email=\(email)")
+            return ("If the password is forgotten", reset)
         case ("identity_already_exists", nil):
-            guard let provider = text("oauth_provider") else { return nil }
-            return (
-                "To sign in with it instead", ShownCommand("ringback login \(account) --with=\(provider) --switch")
-            )
+            return text("oauth_provider").map {
+                ("To sign in with it instead", ShownCommand("ringback login \(account) --with=\($0) --switch"))
+            }
         default:
             guard error.recovery == .signIn, error.advice == nil, options != "" else { return nil }
             return ("To begin again", ShownCommand("ringback login \(account) \(options)"))
         }
     }
 
-    /// The options that made this sign-in what it was, as they were typed. An account at a
-    /// project has many methods, and its configuration mostly names none. Empty if the configuration says everything.
+    /// The options that made this sign-in what it was, as they were typed. Empty if the configuration says everything.
     var options: ShownCommand {
         guard let method else { return "" }
         var options = method == "browser" ? [] : ["--method=\(method)"]
@@ -336,8 +294,7 @@ struct SupabaseAdvice {
     private func text(_ name: String) -> String? { fields[name]?.string.map { Sanitizer.line($0) } }
 }
 
-/// The assurance levels of a session. A sign-in by password alone must not look complete if the user has a second
-/// factor.
+/// A sign-in by password alone must not look complete if the user has a second factor.
 enum Assurance {
     /// `aal1`, or `aal1, needs aal2`; nil where the provider has no levels.
     static func text(_ level: String?, _ next: String?) -> String? {
@@ -346,7 +303,6 @@ enum Assurance {
         return "\(level), needs \(next)"
     }
 
-    /// What is left to do after a sign-in; nil if nothing is.
     static func hint(_ name: String, _ account: JSON) -> String? {
         guard let level = account["aal"]?.string, let next = account["next_aal"]?.string, level != next else {
             return nil
@@ -367,35 +323,24 @@ struct SupabaseResetPassword: AccountVerb {
             """)
 
     @OptionGroup var target: AccountOptions
+    @Option(help: "The user's address.") var email: String
+    @Flag(help: "Replace another pending sign-in of the account.") var replace = false
+    @Option(help: .descriptor("the code")) var codeFD: Int32?
+    @Option(help: .descriptor("the new password")) var passwordFD: Int32?
+    @Option(help: .descriptor("the proof of a CAPTCHA")) var captchaTokenFD: Int32?
 
-    @Option(help: "The user's address.")
-    var email: String
-
-    @Flag(help: "Replace another pending sign-in of the account.")
-    var replace = false
-
-    @Option(name: .customLong("code-fd"), help: SignInOptions.descriptor("the code"))
-    var codeDescriptor: Int32?
-
-    @Option(name: .customLong("password-fd"), help: SignInOptions.descriptor("the new password"))
-    var passwordDescriptor: Int32?
-
-    @Option(name: .customLong("captcha-token-fd"), help: SignInOptions.descriptor("the proof of a CAPTCHA"))
-    var captchaDescriptor: Int32?
-
-    func validate() throws { try SignInOptions.check([codeDescriptor, passwordDescriptor, captchaDescriptor]) }
+    func validate() throws { try SignInOptions.check([codeFD, passwordFD, captchaTokenFD]) }
 
     func run() throws {
         let interruption = try Signals.interruption()
         let input = SecretInput(interruption: interruption)
         let calls = try daemon.calls(interruption)
-        var run = SignInRun(account: account, opensBrowser: false)
-        run.endpoint = .resetPassword
-        run.fields = [
-            "email": email, "replace": replace ? true : nil,
-            "captcha_token": try input.readNamed("CAPTCHA token", from: captchaDescriptor),
-        ]
-        run.codeDescriptor = codeDescriptor
+        var run = SignInRun(
+            account: account, opensBrowser: false, endpoint: .resetPassword,
+            fields: [
+                "email": email, "replace": replace ? true : nil,
+                "captcha_token": try input.readNamed("CAPTCHA token", from: captchaTokenFD),
+            ], codeFD: codeFD)
         run.began = { [json] _, document in if json.isWanted { Output.json(document) } }
         var recovered = try run.finish(calls)
         do throws(RingbackError) {
@@ -443,15 +388,13 @@ struct SupabaseResetPassword: AccountVerb {
         }
         guard let factor = try choose(among: factors, isAsking, input.interruption) else { return recovered }
         let proof = FactorProof(
-            account: account, calls: calls, input: input, descriptor: nil, credentialDescriptor: nil,
+            account: account, calls: calls, input: input, descriptor: nil, credentialFD: nil,
             isJSON: json.isWanted)
         do throws(RingbackError) {
             return try proof.give(factor, channel: nil)
         } catch {
             guard error.kind == .cancelled, !isAsking, !input.interruption.isInterrupted else {
-                var error = error
-                error.advice = SupabaseResetPassword.withFactor(account)
-                throw error
+                throw error.with(advice: SupabaseResetPassword.withFactor(account))
             }
             return recovered
         }
@@ -476,19 +419,19 @@ struct SupabaseResetPassword: AccountVerb {
             do throws(RingbackError) {
                 return try calls.project(.updateUser, account, body: ["password": password])
             } catch {
-                guard SecretInput.asksUser(passwordDescriptor),
+                guard SecretInput.asksUser(passwordFD),
                     [.weakPassword, "password_reset_failed", .validationFailed].contains(error.kind),
                     error.recovery == .none
                 else { throw error }
-                Failure(error, account: account).show()
+                Failure(error: error, account: account).show()
             }
         }
     }
 
     /// Asked for until the same is typed twice; nil for none.
     private func newPassword(_ input: SecretInput) throws(RingbackError) -> String? {
-        guard SecretInput.asksUser(passwordDescriptor) else {
-            return try input.readOptional("new password", from: passwordDescriptor)
+        guard SecretInput.asksUser(passwordFD) else {
+            return try input.readOptional("new password", from: passwordFD)
         }
         while true {
             guard let first = try input.readOptional("new password", from: nil, hint: ", empty to choose it later")

@@ -1,10 +1,8 @@
-import Adapters
 import Glibc
 import RingbackBase
 import RingbackClient
 
-/// The user's configuration file, which is changed as a whole: a changed copy is checked by the daemon's own reader and
-/// then takes the file's place.
+/// The user's configuration file. A changed copy is checked by the daemon's own reader and then takes the file's place.
 struct ConfigurationFile {
     /// The file as the daemon names it; may be a symbolic link, or missing.
     let path: String
@@ -17,17 +15,14 @@ struct ConfigurationFile {
         path = whole
     }
 
-    func text() throws(RingbackError) -> [UInt8]? {
-        try Files.contents(of: path)
-    }
+    func text() throws(RingbackError) -> [UInt8]? { try Files.contents(of: path) }
 
     func report() throws(RingbackError) -> JSON {
         // A named file that is missing would be a mistake.
         guard unsafe access(path, F_OK) == 0 else { return [:] }
-        return try ConfigurationCheck.run(config: stated, candidate: nil)
+        return try ConfigurationCheck.run(config: stated)
     }
 
-    /// Replaces the file by one with this text, if the daemon's check finds no mistake in it.
     func replace(with text: [UInt8], if isMeant: (JSON) -> Bool) throws(RingbackError) {
         let exists = unsafe access(path, F_OK) == 0
         let copy = try CandidateFile(following: path)
@@ -43,12 +38,11 @@ struct ConfigurationFile {
     }
 }
 
-/// The text of a configuration file as lines. A change is to the lines of one key or of one table; all other lines, with
-/// their comments, their order and their ends, stay as they are. The form of TOML is not checked here: the daemon reads
-/// the changed text before it is kept.
+/// The text of a configuration file as lines. A change is to the lines of one key or of one table; all others stay as
+/// they are. The form of TOML is not checked here: the daemon reads the changed text before it is kept.
 struct ConfigurationLines {
-    /// Without the line feed, with the carriage return where there is one. The last one is empty if the text ends with a
-    /// line feed.
+    /// Without the line feed, with the carriage return where there is one. The last one is empty if the text ends with
+    /// a line feed.
     private var lines: [[UInt8]]
 
     init(_ text: [UInt8]) {
@@ -57,7 +51,7 @@ struct ConfigurationLines {
 
     var text: [UInt8] { Array(lines.joined(separator: [UInt8(ascii: "\n")])) }
 
-    mutating func append(table: [String]) {
+    mutating func append(table: String) {
         let end = lineEnd
         if lines != [[]] {
             if let last = lines.popLast(), !last.isEmpty { lines.append(last + end) }
@@ -65,12 +59,11 @@ struct ConfigurationLines {
         } else {
             lines = []
         }
-        lines += table.map { Array($0.utf8) + end } + [[]]
+        lines += table.split(separator: "\n").map { Array($0.utf8) + end } + [[]]
     }
 
-    /// Removes the table whose header is in a line, counted from 1. Comments before the next table stay.
-    ///
-    /// - Returns: false, and nothing is changed, if this header is not in that line.
+    /// Removes the table whose header is in a line, counted from 1; false if this header is not there. Comments before
+    /// the next table stay.
     mutating func removeTable(_ header: String, atLine number: Int) -> Bool {
         guard hasHeader(header, atLine: number) else { return false }
         var end = lines[number...].firstIndex { Self.isHeader($0) } ?? lines.count
@@ -80,10 +73,8 @@ struct ConfigurationLines {
         return true
     }
 
-    /// Sets a key of the table whose header is in a line, counted from 1: in its own line if it has one, else after the
-    /// table's last key.
-    ///
-    /// - Returns: false, and nothing is changed, if this header is not in that line.
+    /// Sets a key of the table whose header is in a line, counted from 1, in its own line or else after the table's
+    /// last key; false if this header is not there.
     mutating func set(_ key: String, to value: String, inTable header: String, atLine number: Int) -> Bool {
         guard hasHeader(header, atLine: number) else { return false }
         let end = lines[number...].firstIndex { Self.isHeader($0) } ?? lines.count
@@ -103,10 +94,10 @@ struct ConfigurationLines {
             && lines[number - 1].filter({ !Self.isBlank($0) }).starts(with: header.utf8)
     }
 
-    /// Makes this account the default. A comment behind the former value stays.
     mutating func setDefault(_ name: String) {
         let statement = Array("default = \(AccountText.quoted(name))".utf8)
-        if let index = defaultLine {
+        // A key without a table is before the first table.
+        if let index = lines.prefix(while: { !Self.isHeader($0) }).firstIndex(where: { Self.defaultValue($0) != nil }) {
             lines[index] = statement + Self.afterValue(lines[index])
             return
         }
@@ -115,20 +106,14 @@ struct ConfigurationLines {
         let isHead = comments > 0 && comments < lines.count && Self.trimmed(lines[comments]).isEmpty
         let place = isHead ? comments + 1 : 0
         let isFollowed = place < lines.count && !Self.trimmed(lines[place]).isEmpty
-        let end = lineEnd
-        lines.insert(contentsOf: [statement + end] + (isFollowed ? [end] : []), at: place)
+        lines.insert(contentsOf: [statement + lineEnd] + (isFollowed ? [lineEnd] : []), at: place)
         if lines.count == 1 { lines.append([]) }
     }
 
     /// What ends the lines of this file besides the line feed.
     private var lineEnd: [UInt8] { lines.first?.last == Self.carriageReturn ? [Self.carriageReturn] : [] }
 
-    /// A key without a table is before the first table.
-    private var defaultLine: Int? {
-        lines.prefix { !Self.isHeader($0) }.firstIndex { Self.defaultValue($0) != nil }
-    }
-
-    /// Removes lines, and of the two blank lines around them one.
+    /// Also removes one of the two blank lines around them.
     private mutating func remove(_ range: Range<Int>) {
         lines.removeSubrange(range)
         let place = range.lowerBound

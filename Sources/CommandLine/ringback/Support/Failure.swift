@@ -5,22 +5,11 @@ import RingbackBase
 import RingbackClient
 import Terminal
 
-/// A failed call, as text for the user: what failed, for which account, and what to do next.
 struct Failure {
     let error: RingbackError
     let account: String?
 
-    init(_ error: RingbackError, account: String?) {
-        self.error = error
-        self.account = account
-    }
-
     func show() { for line in lines { Output.note(line) } }
-
-    func shown() -> ExitCode {
-        show()
-        return ExitCode(ExitStatus.of(error))
-    }
 
     private var members: JSONObject { error.problem?.extensions ?? JSONObject() }
 
@@ -70,8 +59,7 @@ struct Failure {
                 + "(redirect_uri in the configuration, or --callback-port)."
         case .shuttingDown: return "Try again when the daemon is back."
         // These last until a setting or the proxy is changed.
-        case .providerUnreachable
-        where [.proxyFailed, .untrusted, .wrongScheme].contains(members.cause):
+        case .providerUnreachable where [.proxyFailed, .untrusted, .wrongScheme].contains(members.cause):
             return culprit.map { "Run: \(shown: "ringback doctor \($0)")" }
         case .invalidConfiguration where members["credential"]?.string != nil:
             let name = Sanitizer.line(members["credential"]?.string ?? "")
@@ -128,7 +116,7 @@ struct Failure {
     /// A socket that was named may be forwarded from another machine.
     private static var start: String {
         let start =
-            UserManager.isThere
+            Tool.systemctl("show", "--property=Version")?.status == 0
             ? "Start it: systemctl --user start ringback.service (or run ringbackd)" : "Start it: ringbackd &"
         guard SocketPlace.variable("RINGBACK_SOCK")?.isEmpty == false else { return start }
         return start + "; if RINGBACK_SOCK names a socket of another machine or of a container's host, connect it anew."
@@ -137,20 +125,18 @@ struct Failure {
     /// `file:line: key: message` for each mistake of a configuration, with the command that helps.
     static func mistakes(_ errors: JSON?) -> [String] {
         (errors?.array ?? []).map { entry in
-            var place = entry["file"]?.string ?? "configuration"
-            if let line = entry["line"]?.integer { place += ":\(line)" }
-            var key = entry["key"]?.string.map { $0.isEmpty ? "" : "\($0): " } ?? ""
-            if let option = entry["place"]?.string { (place, key) = (option.isEmpty ? "account" : option, "") }
+            let line = entry["line"]?.integer.map { ":\($0)" } ?? ""
+            let key = entry["key"]?.string.map { $0.isEmpty ? "" : "\($0): " } ?? ""
+            let option = entry["place"]?.string.map { $0.isEmpty ? "account: " : "\($0): " }
+            let place = option ?? "\(entry["file"]?.string ?? "configuration")\(line): \(key)"
             let command = command(for: entry).map { ": \(shown: $0)" } ?? ""
-            return Sanitizer.line("\(place): \(key)\(entry.text("message"))", limit: 600) + command
+            return Sanitizer.line("\(place)\(entry.text("message"))", limit: 600) + command
         }
     }
 
     private static func command(for mistake: JSON) -> ShownCommand? {
         guard let members = mistake.object else { return nil }
-        if members.cause == .nameTaken, let socket = members["socket"]?.string,
-            RequestTarget.isAccountName(socket)
-        {
+        if members.cause == .nameTaken, let socket = members["socket"]?.string, RequestTarget.isAccountName(socket) {
             return ShownCommand("ringback expose revoke \(socket)")
         }
         return CauseAdvice.remedy(members)
@@ -163,18 +149,21 @@ extension RingbackError {
         self.advice = advice
     }
 
-    /// A further member of the daemon's problem document.
     subscript(member: String) -> JSON? { problem?.extensions[member] }
 
-    /// The error with one more sentence of advice.
-    func adding(_ sentence: String) -> RingbackError {
+    func with(detail: String? = nil, advice: String? = nil) -> RingbackError {
         var error = self
-        error.advice = advice.map { "\($0) \(sentence)" } ?? sentence
+        if let detail { error.detail = detail }
+        if let advice { error.advice = advice }
         return error
+    }
+
+    func adding(_ sentence: String) -> RingbackError {
+        with(advice: advice.map { "\($0) \(sentence)" } ?? sentence)
     }
 }
 
-/// Makes a call. A failure becomes what `explain` makes of it.
+/// A failure of the call becomes what `explain` makes of it.
 func explaining<Value>(
     _ call: @autoclosure () throws(RingbackError) -> Value, _ explain: (RingbackError) -> RingbackError
 ) throws(RingbackError) -> Value {
@@ -185,14 +174,14 @@ func explaining<Value>(
     }
 }
 
-/// Makes a call. A failure of one of the kinds gets a sentence of advice.
+/// A failure of one of the kinds gets a sentence of advice.
 func advising<Value>(
     _ sentence: String, on kinds: RingbackError.Kind..., call: @autoclosure () throws(RingbackError) -> Value
 ) throws(RingbackError) -> Value {
     try explaining(try call()) { kinds.contains($0.kind) ? $0.adding(sentence) : $0 }
 }
 
-/// Makes a call. Nil for a failure of one of the kinds.
+/// Nil for a failure of one of the kinds.
 func ignoring<Value>(
     _ kinds: RingbackError.Kind..., call: @autoclosure () throws(RingbackError) -> Value
 ) throws(RingbackError) -> Value? {
@@ -204,7 +193,6 @@ func ignoring<Value>(
     }
 }
 
-/// Throws a mistake in the usage unless a condition is met.
 func require(_ isMet: Bool, _ sentence: @autoclosure () -> String) throws {
     guard isMet else { throw ValidationError(sentence()) }
 }
@@ -219,7 +207,6 @@ enum ExitStatus {
         if status != 0 { throw ExitCode(status) }
     }
 
-    /// For a mistake in the usage that is found when a verb runs.
     static let usageKind: RingbackError.Kind = "usage"
 
     /// True if every mistake is in an option of the command line, and none in a file.
@@ -248,8 +235,7 @@ enum ExitStatus {
         case .invalidConfiguration: isOfOptions(error) ? usage : badConfiguration
         case AccountChoice.kind, .accountNotFound, ExitStatus.usageKind: usage
         // What was typed is invalid, and only the daemon could tell. A provider's error response is a plain failure.
-        case .validationFailed, "invalid_request":
-            error["provider_code"] == nil ? usage : failed
+        case .validationFailed, "invalid_request": error["provider_code"] == nil ? usage : failed
         default: failed
         }
     }
@@ -271,14 +257,9 @@ enum CauseAdvice {
         }
     }
 
-    /// The command that makes a path safe, if a path is what is wrong.
     static func remedy(_ members: JSONObject) -> ShownCommand? {
-        guard let remedy = members.cause.flatMap({ PathRemedy(rawValue: $0.rawValue) }),
-            let path = members["path"]?.string
-        else {
-            return nil
-        }
-        return remedy.command(for: path, user: geteuid())
+        guard let path = members["path"]?.string else { return nil }
+        return members.cause.flatMap { PathRemedy(rawValue: $0.rawValue) }?.command(for: path, user: geteuid())
     }
 
     /// The vault's key is kept by another source than the configured one. A passphrase must be given before its key can

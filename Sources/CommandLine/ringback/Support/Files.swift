@@ -3,7 +3,7 @@ import RingbackBase
 import RingbackClient
 import Terminal
 
-/// Files of the user. A file is written under another name and renamed, so that no program reads a part of it.
+/// A file is written under another name and renamed, so that no program reads a part of it.
 enum Files {
     static func place(_ variable: String) -> String? {
         SocketPlace.variable(variable).flatMap { $0.hasPrefix("/") ? $0 : nil }
@@ -29,14 +29,13 @@ enum Files {
 
     static func folder(of path: String) -> String { String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]) }
 
-    static func isRegular(_ path: String) -> Bool {
-        var status = stat()
-        return unsafe lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
-    }
+    static func exists(_ path: String) -> Bool { kind(of: path) != nil }
 
-    static func exists(_ path: String) -> Bool {
+    static func isRegular(_ path: String) -> Bool { kind(of: path) == S_IFREG }
+
+    private static func kind(of path: String) -> mode_t? {
         var status = stat()
-        return unsafe lstat(path, &status) == 0
+        return unsafe lstat(path, &status) == 0 ? status.st_mode & S_IFMT : nil
     }
 
     static func target(of path: String) -> String? {
@@ -82,7 +81,7 @@ enum Files {
         return String(decoding: bytes ?? [], as: UTF8.self).split(separator: "\n").suffix(count).map(String.init)
     }
 
-    /// Replaces a file by renaming. A program that runs from the old file keeps it.
+    /// A program that runs from the old file keeps it.
     static func put(_ bytes: [UInt8], at path: String, mode: mode_t) throws(RingbackError) {
         try CandidateFile(for: path, mode: mode).put(bytes, replacing: true)
     }
@@ -124,14 +123,12 @@ enum Files {
         unsafe rmdir(path)
     }
 
-    /// The error of the last system call on a file, from `errno`.
     static func failure(_ action: String, _ path: String) -> RingbackError {
         let reason = unsafe String(cString: strerror(errno))
         return RingbackError(.systemError, "Cannot \(action) \(Sanitizer.line(path, limit: 600)): \(reason).")
     }
 }
 
-/// A file that is written beside another one, checked, and then takes its name.
 struct CandidateFile {
     let original: String
     let path: String
@@ -146,20 +143,19 @@ struct CandidateFile {
         path = "\(original.dropLast(name.count)).\(name).\(getpid())"
     }
 
-    /// Beside the file to which a path leads: a rename must not replace a symbolic link.
+    /// Beside the file to which a path leads, since a rename must not replace a symbolic link.
     init(following path: String) throws(RingbackError) {
         let found = try unsafe access(path, F_OK) == 0 ? Files.resolved(path) : nil
         self.init(for: found?.path ?? path, mode: found?.mode)
     }
 
-    /// Writes the file and gives it the name of the original. After a failure it is removed.
     func put(_ bytes: [UInt8], replacing replaces: Bool) throws(RingbackError) {
         try write(bytes)
         defer { discard() }
         try keep(replacing: replaces)
     }
 
-    /// Creates the file. Other users have no access to it.
+    /// Other users have no access to the file.
     func write(_ bytes: [UInt8]) throws(RingbackError) {
         let file = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { throw Files.failure("write", path) }

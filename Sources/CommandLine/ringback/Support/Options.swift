@@ -6,12 +6,19 @@ import SchemeRegistration
 import Terminal
 
 struct DaemonOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("The daemon's socket, if not the usual one.", valueName: "path"))
-    var socket: String?
+    @Option(help: .value("path", "The daemon's socket, if not the usual one.")) var socket: String?
 
     func calls(_ interruption: Interruption? = nil) throws(RingbackError) -> BrokerCalls {
         try Daemon.calls(socket: socket, interruption)
     }
+}
+
+extension ArgumentHelp {
+    static func value(_ name: String, _ text: String) -> ArgumentHelp { ArgumentHelp(text, valueName: name) }
+
+    static var flow: ArgumentHelp { value("account", "The account, or the flow's identifier.") }
+
+    static func descriptor(_ what: String) -> ArgumentHelp { value("number", "Read \(what) from this descriptor.") }
 }
 
 enum Daemon {
@@ -21,36 +28,28 @@ enum Daemon {
 }
 
 struct JSONOption: ParsableArguments {
-    @Flag(name: .customLong("json"), help: "Print JSON.")
-    var isWanted = false
+    @Flag(name: .customLong("json"), help: "Print JSON.") var isWanted = false
 }
 
-/// What a verb has that asks the daemon and prints data.
 struct CallOptions: ParsableArguments {
     @OptionGroup var json: JSONOption
     @OptionGroup var daemon: DaemonOptions
 }
 
 struct AccountOptions: ParsableArguments {
-    @Argument(help: "The account.", completion: Completions.accounts)
-    var account: String
-
+    @Argument(help: "The account.", completion: Completions.accounts) var account: String
     @OptionGroup var options: CallOptions
 }
 
 /// A verb about an account, whose name is put before a failure.
 protocol AccountNaming: ParsableCommand {
+    /// A text that may be nil.
     associatedtype Name
     var account: Name { get }
-    var subject: String? { get }
 }
 
-extension AccountNaming where Name == String {
-    var subject: String? { account }
-}
-
-extension AccountNaming where Name == String? {
-    var subject: String? { account }
+extension AccountNaming {
+    var subject: String? { account as? String }
 }
 
 protocol DaemonVerb: ParsableCommand {
@@ -80,8 +79,7 @@ extension BrokerCalls {
     }
 }
 
-/// What shells offer for an argument, found when the user asks for it. No daemon is started and nothing is printed on
-/// standard error, where the user types.
+/// What shells offer for an argument. No daemon is started, and standard error, where the user types, stays empty.
 enum Completions {
     static let accounts = CompletionKind.custom { _, _, _ in report()?.names("accounts") ?? [] }
     static let origins = CompletionKind.custom { _, _, _ in
@@ -92,7 +90,6 @@ enum Completions {
         return SchemeUse.all(report(), registered).map(\.scheme.name)
     }
     static let presets = CompletionKind.list(["google", "microsoft", "github", "gitlab", "supabase"])
-    /// Providers behind Supabase projects.
     static let upstreams = CompletionKind.list([
         "apple", "azure", "bitbucket", "discord", "facebook", "figma", "github", "gitlab", "google", "kakao",
         "keycloak", "linkedin_oidc", "notion", "slack_oidc", "spotify", "twitch", "twitter", "workos", "zoom",
@@ -110,9 +107,8 @@ enum Completions {
     }
 
     private static func programs(_ prefix: String) -> [String] {
-        let places = (SocketPlace.variable("PATH") ?? "").split(separator: ":")
-        let found = places.flatMap { place in
-            Directory.names(in: String(place)).filter { $0.hasPrefix(prefix) && Tool.isInstalled("\(place)/\($0)") }
+        let found = SearchPath.own.folders.flatMap { folder in
+            Directory.names(in: folder).filter { $0.hasPrefix(prefix) && Tool.isInstalled("\(folder)/\($0)") }
         }
         return Set(found).sorted()
     }
@@ -126,8 +122,8 @@ enum Completions {
     }
 }
 
-/// Where a verb prints its text. On a terminal, notes, fields and usage are broken between words at its width; results,
-/// which may be copied, and whatever goes into a pipe are not.
+/// On a terminal, notes, fields and usage are broken between words at its width. Results, which may be copied, and
+/// whatever goes into a pipe are not.
 enum Output {
     /// Prints a result. If it cannot be written, the process exits with status 1.
     static func line(_ text: String) {
@@ -141,8 +137,6 @@ enum Output {
 
     static func object(_ object: JSONObject) { json(.object(object)) }
 
-    /// Prints a result in columns, their names in bold.
-    ///
     /// - Parameter below: how many of the last cells are put below their row on a terminal that is too narrow.
     static func table(_ columns: [String], _ rows: [[String]], below: Int = 0) {
         var table = Table(columns: columns)
@@ -152,7 +146,7 @@ enum Output {
         }
     }
 
-    /// Prints text that is no result. It may have several lines. What comes from outside must be sanitized before.
+    /// Prints text that is no result. What comes from outside must be sanitized before.
     static func note(_ text: String) {
         _ = Console.write(TextWrap.wrapped(text, columns: Console.Stream.errors.columns) + "\n", to: .errors)
     }
@@ -165,11 +159,10 @@ enum Output {
         for (label, text) in fields { field(label, text) }
     }
 
-    /// Prints a label and a text, aligned; without a text, nothing.
+    /// Without a text, nothing is printed.
     static func field(_ label: String, _ text: String?) {
         guard let text, !text.isEmpty else { return }
-        let padding = String(repeating: " ", count: max(1, 11 - label.utf8.count))
-        sentence(label + padding + Sanitizer.line(text, limit: 1_000), indent: 11)
+        sentence(label.padded(to: 10) + " " + Sanitizer.line(text, limit: 1_000), indent: 11)
     }
 }
 
@@ -186,11 +179,7 @@ extension JSON {
 
     func isTrue(_ member: String) -> Bool { self[member]?.bool == true }
 
-    func shown(_ member: String, limit: Int = 4_000) -> String {
-        Sanitizer.line(self[member]?.string ?? "", limit: limit)
-    }
-
-    static func texts(_ texts: [String]) -> JSON { .array(texts.map { .string($0) }) }
+    func shown(_ member: String, limit: Int = 4_000) -> String { Sanitizer.line(text(member), limit: limit) }
 }
 
 extension JSONOption {

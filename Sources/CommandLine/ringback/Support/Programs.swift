@@ -5,15 +5,8 @@ import RingbackClient
 /// Ringback's other programs: beside this one, as they are installed and built, or else in PATH.
 enum Programs {
     static func path(_ name: String) -> String {
-        if let directory = ownDirectory {
-            let sibling = "\(directory)/\(name)"
-            if unsafe access(sibling, X_OK) == 0 { return sibling }
-        }
-        return name
-    }
-
-    static var ownDirectory: String? {
-        own.map { String($0[..<($0.lastIndex(of: "/") ?? $0.startIndex)]) }
+        let sibling = own.map { "\(Files.folder(of: $0))/\(name)" }
+        return sibling.flatMap { unsafe access($0, X_OK) == 0 ? $0 : nil } ?? name
     }
 
     static func isSelf(_ path: String) -> Bool {
@@ -38,10 +31,9 @@ enum Programs {
     /// Runs a program that is to end in time. At the limit it is killed with everything that it started.
     ///
     /// - Parameters:
-    ///   - bound: how long it may take.
     ///   - limit: the most bytes of its output that are read. The report of the largest configuration has 2 MB.
-    ///   - errors: its standard error; ``ErrorOutput/joined`` makes its messages a part of its output.
-    ///   - input: its standard input: 4,096 bytes at most, which a pipe holds. Nil: nothing.
+    ///   - errors: ``ErrorOutput/joined`` makes its messages a part of its output.
+    ///   - input: 4,096 bytes at most, which a pipe holds. Nil: nothing.
     /// - Throws: `program_missing`; `timed_out` if it does not end in time; `bad_response` for more output.
     static func run(
         _ arguments: [String], within bound: Duration = .seconds(30), limit: Int = 16 << 20,
@@ -83,8 +75,8 @@ enum Programs {
 
     enum ErrorOutput { case inherited, dropped, joined }
 
-    /// How a program that has closed its output has ended. Most end at once; the others are checked again and again.
-    private static func ending(of pid: Int32, until end: ContinuousClock.Instant) -> Int32? {
+    /// The exit status; nil if it does not end in time. Most end at once; the others are checked again and again.
+    static func ending(of pid: Int32, until end: ContinuousClock.Instant) -> Int32? {
         while true {
             if let status = Subprocess.endedStatus(pid) { return status }
             guard ContinuousClock.now < end else { return nil }
@@ -95,25 +87,10 @@ enum Programs {
     /// Asks a program to end, and kills it after six seconds.
     static func end(_ pid: Int32) -> Int32? {
         kill(pid, SIGTERM)
-        let end = ContinuousClock.now + .seconds(6)
-        while ContinuousClock.now < end {
-            if let status = Subprocess.endedStatus(pid) { return status }
-            poll(nil, 0, 5)
-        }
+        if let status = ending(of: pid, until: .now + .seconds(6)) { return status }
         kill(pid, SIGKILL)
         Subprocess.wait(pid)
         return nil
-    }
-}
-
-/// The user's systemd, asked through `systemctl --user`.
-enum UserManager {
-    static var isThere: Bool { saysYes(["show", "--property=Version"]) }
-
-    static func isActive(_ unit: String) -> Bool { saysYes(["is-active", "--quiet", unit]) }
-
-    private static func saysYes(_ words: [String]) -> Bool {
-        Tool.run(["systemctl", "--user", "--no-pager"] + words)?.status == 0
     }
 }
 
@@ -129,7 +106,6 @@ final class Pipe {
         writeEnd = ends[1]
     }
 
-    /// A pipe with this in it, and its end after that.
     convenience init(holding bytes: [UInt8]) throws(RingbackError) {
         try self.init()
         guard bytes.count <= 4_096, unsafe write(writeEnd, bytes, bytes.count) == bytes.count else {
@@ -182,24 +158,22 @@ struct CommandFailure: Error {
     }
 }
 
-/// A command that runs as if the caller had started it: same terminal, same process group, same descriptors. Signals to
-/// this process are passed on, and its end is waited for.
+/// A command that runs as if the caller had started it: same terminal, same process group, same descriptors.
 ///
-/// Signals are blocked from the beginning and taken one by one: there is no handler, and no signal is lost between two
-/// checks.
+/// Signals are blocked from the beginning, taken one by one and passed on: there is no handler, and no signal is lost
+/// between two checks.
 struct ChildCommand {
     private static let forwarded = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2]
     private var former = sigset_t()
     private var awaited = sigset_t()
 
-    /// Blocks the signals until they are waited for.
     init() {
         unsafe sigemptyset(&awaited)
         for number in ChildCommand.forwarded + [SIGCHLD] { unsafe sigaddset(&awaited, number) }
         unsafe sigprocmask(SIG_BLOCK, &awaited, &former)
     }
 
-    /// Waits a moment. True if a signal asks for an end before the command was started.
+    /// True if a signal asks for an end before the command was started.
     func isStopped(within bound: Duration) -> Bool {
         var wait = timespec()
         wait.tv_nsec = Int(bound / .nanoseconds(1))
@@ -248,7 +222,6 @@ struct ChildCommand {
     }
 }
 
-/// Programs of the system, which are perhaps not installed.
 enum Tool {
     /// Runs one for its output, 1 MiB at most; nil if it cannot be started or takes too long.
     static func run(
@@ -259,11 +232,12 @@ enum Tool {
         return try? Programs.run(arguments, within: bound, limit: 1 << 20, errors: errors, input: input)
     }
 
-    /// True if there is such a program; a name without `/` is looked for in PATH.
+    /// The user's systemd.
+    static func systemctl(_ words: String...) -> Programs.Answer? { run(["systemctl", "--user"] + words) }
+
     static func isInstalled(_ name: String) -> Bool { SearchPath.own.place(of: name) != nil }
 }
 
-/// A `PATH`: the folders in which programs are looked for by name.
 struct SearchPath {
     let folders: [String]
 
@@ -291,7 +265,7 @@ nonisolated(unsafe) private var caught = false
 /// Keeps the descriptors open, since the handler may write to one at any time.
 nonisolated(unsafe) private var kept: Interruption?
 
-/// SIGINT, SIGTERM and SIGHUP as an interruption of what is being waited for, so that a verb can cancel what it began.
+/// SIGINT, SIGTERM and SIGHUP interrupt a wait, so that a verb can cancel what it began.
 enum Signals {
     /// From now on a first signal interrupts; a second one ends the process at once. A hangup that was ignored at the
     /// start (nohup) stays ignored.

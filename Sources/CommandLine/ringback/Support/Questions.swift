@@ -2,7 +2,7 @@ import Glibc
 import RingbackClient
 import Terminal
 
-/// Questions to the user at the terminal; each answer is a line. Ctrl-C and the end of the input end them.
+/// Questions to the user at the terminal. Ctrl-C and the end of the input end them.
 struct Questions {
     let interruption: Interruption
     /// The error's text if they end without an answer.
@@ -10,7 +10,6 @@ struct Questions {
 
     static let needed = "An answer is needed here. Ctrl-C ends this."
 
-    /// Asks before a change.
     static func confirm(_ question: String, _ deed: String, orBy command: ShownCommand) throws(RingbackError) {
         guard Console.Stream.input.isTerminal, Console.Stream.errors.isTerminal else {
             throw RingbackError(
@@ -19,7 +18,6 @@ struct Questions {
         guard Prompt.confirm(question) else { throw RingbackError(.cancelled, "Nothing was \(deed).") }
     }
 
-    /// True if a user is at the terminal and sees what is asked.
     static var arePossible: Bool { PasteEntry.isPossible && Console.Stream.errors.isTerminal }
 
     /// The answer without blanks around it. It may be empty.
@@ -64,34 +62,21 @@ struct Questions {
         return line.isEmpty ? nil : line
     }
 
-    /// A line of the terminal without blanks around it; nil at the end of the input, and after a signal.
+    /// Nil at the end of the input, and after a signal.
     private func readLine() -> String? {
-        while true {
-            var entries = [0, interruption.descriptor].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
-            if unsafe poll(&entries, 2, -1) < 0, errno != EINTR { return nil }
-            if interruption.isInterrupted || entries[1].revents != 0 { return nil }
-            guard entries[0].revents != 0 else { continue }
-            // A terminal gives a line at a time.
-            var bytes = [UInt8](repeating: 0, count: 4_096)
-            let count = unsafe read(0, &bytes, bytes.count)
-            if count < 0, errno == EINTR || errno == EAGAIN { continue }
-            guard count > 0 else { return nil }
-            let words = String(decoding: bytes[..<count], as: UTF8.self).split {
-                $0 == " " || $0 == "\t" || $0.isNewline
-            }
-            return words.joined(separator: " ")
-        }
+        guard let line = try? SecretInput(interruption: interruption).readLine(of: 0), !interruption.isInterrupted
+        else { return nil }
+        return line.split { $0 == " " || $0 == "\t" || $0.isNewline }.joined(separator: " ")
     }
 }
 
-/// What must not be seen (passwords, codes, tokens) comes from a terminal without echo, from a line of standard input,
-/// or from a line of a descriptor: never from an argument or the environment, which other programs can read.
-///
-/// Every value is one line; several from one descriptor are lines of it, in the order in which they are asked for.
+/// What must not be seen (passwords, codes, tokens) is a line of a terminal without echo, of standard input or of a
+/// descriptor: never an argument or a variable, which other programs can read. Several values from one descriptor are
+/// lines of it, in the order in which they are asked for.
 struct SecretInput {
     let interruption: Interruption
 
-    /// The longest value, in bytes. Tokens are the longest.
+    /// In bytes. Tokens are the longest.
     static let maxLength = 16_384
 
     /// True if a user is asked: no other descriptor was named, and standard input is a terminal.
@@ -102,13 +87,9 @@ struct SecretInput {
     func read(
         _ name: String, from descriptor: Int32?, otherwise consequence: String = "Nothing was sent."
     ) throws(RingbackError) -> String {
-        guard let text = try readOptional(name, from: descriptor) else {
-            throw RingbackError(
-                .cancelled,
-                "No \(name) was read. \(consequence)"
-                    + (SecretInput.asksUser(descriptor) ? "" : SecretInput.ways(from: descriptor)))
-        }
-        return text
+        if let text = try readOptional(name, from: descriptor) { return text }
+        let ways = SecretInput.asksUser(descriptor) ? "" : SecretInput.ways(from: descriptor)
+        throw RingbackError(.cancelled, "No \(name) was read. \(consequence)\(ways)")
     }
 
     /// A value that is read only from a descriptor that was named for it.
@@ -117,7 +98,7 @@ struct SecretInput {
         return try read(name, from: descriptor)
     }
 
-    static func ways(from descriptor: Int32?) -> String {
+    private static func ways(from descriptor: Int32?) -> String {
         guard (descriptor ?? 0) == 0 else { return " Descriptor \(descriptor ?? 0) held no such line." }
         return " It is asked for on a terminal; else it is a line of standard input, or of a descriptor (see --help)."
     }
@@ -142,24 +123,22 @@ struct SecretInput {
     /// One line; nil at the end, or when `other` became readable first.
     func line(_ question: String, from descriptor: Int32?, orEndedBy other: Int32 = -1) throws(RingbackError) -> String?
     {
-        let line: String?
-        if SecretInput.asksUser(descriptor) {
-            line = Prompt.readHidden(
+        let line =
+            try SecretInput.asksUser(descriptor)
+            ? Prompt.readHidden(
                 question, limit: SecretInput.maxLength, interruption: interruption.descriptor, orEndedBy: other)
-        } else {
-            line = try readLine(of: descriptor ?? 0, other)
-        }
+            : readLine(of: descriptor ?? 0, other)
         // After an interruption nothing may be sent.
         if interruption.isInterrupted { throw RingbackError(.cancelled, "Interrupted. Nothing was sent.") }
         return line
     }
 
     /// Reads byte by byte: what follows the line is for the next reader.
-    private func readLine(of descriptor: Int32, _ other: Int32) throws(RingbackError) -> String? {
+    fileprivate func readLine(of descriptor: Int32, _ other: Int32 = -1) throws(RingbackError) -> String? {
         var bytes: [UInt8] = []
         while true {
-            var entries = [descriptor, interruption.descriptor, other].map { descriptor in
-                pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            var entries = [descriptor, interruption.descriptor, other].map {
+                pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
             }
             if unsafe poll(&entries, 3, -1) < 0, errno != EINTR { throw unreadable(descriptor, errno) }
             if entries[1].revents != 0 || entries[2].revents != 0 { return nil }

@@ -3,22 +3,17 @@ import RingbackBase
 import RingbackClient
 import Terminal
 
-/// What to say about a verb that does not exist: the one that was probably meant. Users type verbs of other programs,
-/// and make typing mistakes.
-struct Suggestion: Equatable {
+/// What to say about a verb that does not exist. Users type verbs of other programs, and make typing mistakes.
+struct Suggestion {
     let typed: [String]
     let command: ShownCommand?
 
     var lines: [String] {
         let shown = Sanitizer.line(typed.joined(separator: " "), limit: 120)
         let help = ShownCommand("ringback \(ShownCommand(words: Array(typed.dropLast()))) --help")
-        guard let command else {
-            return ["ringback: There is no verb “\(shown)”. For a list of verbs, run: \(shown: help)"]
-        }
-        return [
-            "ringback: There is no verb “\(shown)”. Did you mean: \(shown: command)",
-            "For a list of verbs, run: \(shown: help)",
-        ]
+        let start = "ringback: There is no verb “\(shown)”."
+        guard let command else { return ["\(start) For a list of verbs, run: \(shown: help)"] }
+        return ["\(start) Did you mean: \(shown: command)", "For a list of verbs, run: \(shown: help)"]
     }
 
     /// The mistake in a command line; nil where every word that has to be a verb is one.
@@ -36,33 +31,27 @@ struct Suggestion: Equatable {
                 return nil
             } else {
                 let rest = Array(arguments.dropFirst(typed.count))
-                return Suggestion(typed: typed, command: meant(typed, rest, children))
+                return Suggestion(typed: typed, command: meant(typed, rest, children.map { $0._commandName }))
             }
         }
         return nil
     }
 
-    private static func meant(
-        _ typed: [String], _ rest: [String], _ children: [any ParsableCommand.Type]
-    ) -> ShownCommand? {
+    private static func meant(_ typed: [String], _ rest: [String], _ names: [String]) -> ShownCommand? {
         let words = typed.map { $0.lowercased() }
         let last = words.last ?? ""
         // `auth login`, as some programs have it: the verb follows its group.
         if words == ["auth"], let verb = rest.first {
             if let known = synonyms[verb.lowercased()] { return filled(known, Array(rest.dropFirst())) }
             let verbs = Ringback.configuration.subcommands.map { $0._commandName }
-            if let name = NearestWord.find(for: verb, among: verbs) {
-                return line([name] + rest.dropFirst())
-            }
+            if let name = NearestWord.find(for: verb, among: verbs) { return line([name] + rest.dropFirst()) }
         }
         if let known = synonyms[words.joined(separator: " ")] { return filled(known, rest) }
         // A verb without its group, or within another one: `ringback factors`, `ringback supabase login`.
         let groups: [any ParsableCommand.Type] = [Ringback.self] + Ringback.configuration.subcommands
-        let path = groups.first { group in group.configuration.subcommands.contains { $0._commandName == last } }
-        if let path, let verb = path.configuration.subcommands.first(where: { $0._commandName == last }) {
-            return line((path == Ringback.self ? [] : [path._commandName]) + [verb._commandName] + rest)
+        if let group = groups.first(where: { $0.configuration.subcommands.contains { $0._commandName == last } }) {
+            return line((group == Ringback.self ? [] : [group._commandName]) + [last] + rest)
         }
-        let names = children.map { $0._commandName }
         // With two letters changed, a word of four letters is another word.
         let most = last.utf8.count > 4 ? nil : 1
         if last.utf8.count > 2, let name = NearestWord.find(for: last, among: names, changing: most) {
@@ -86,15 +75,12 @@ struct Suggestion: Equatable {
     /// The command with the one word that was typed behind the verb, in the place of an account's name.
     private static func filled(_ command: String, _ rest: [String]) -> ShownCommand {
         let name = rest.count == 1 ? rest.first.flatMap { RequestTarget.isAccountName($0) ? $0 : nil } : nil
-        return ShownCommand(
-            words: command.split(separator: " ").map { word in
-                name.flatMap { ["ACCOUNT", "NAME"].contains(word) ? $0 : nil } ?? String(word)
-            })
+        let words = command.split(separator: " ").map(String.init)
+        return ShownCommand(words: words.map { ["ACCOUNT", "NAME"].contains($0) ? name ?? $0 : $0 })
     }
 
     private static func line(_ words: [String]) -> ShownCommand { ShownCommand(words: ["ringback"] + words) }
 
-    /// Verbs of other programs, and the commands for them here.
     static let synonyms: [String: String] = {
         let meanings = """
             ringback accounts: list, ls, users, account list, account ls, account status, profiles, config list, config ls
@@ -137,8 +123,7 @@ struct Suggestion: Equatable {
     }()
 }
 
-/// The parser's message about a mistake in the options, corrected where it would mislead. It begins as every other message
-/// of `ringback`.
+/// The parser's message about a mistake in the options, corrected where it would mislead.
 enum UsageMistake {
     static func mended(_ message: String, _ arguments: [String]) -> String {
         let text = corrected(message, arguments)
@@ -146,7 +131,9 @@ enum UsageMistake {
     }
 
     private static func corrected(_ message: String, _ arguments: [String]) -> String {
-        guard let name = unknownOption(in: message) else { return message }
+        let start = "Error: Unknown option '--"
+        guard message.hasPrefix(start) else { return message }
+        let name = String(message.dropFirst(start.count).prefix { $0 != "'" })
         // The parser looks for the nearest name, which for `--browser` is the opposite: `--no-browser`.
         if message.contains("Did you mean '--no-\(name)'?") {
             return message.replacing(
@@ -155,8 +142,7 @@ enum UsageMistake {
         }
         if name.hasPrefix("no-"), message.contains("Did you mean '--\(name.dropFirst(3))'?") {
             return message.replacing(
-                ". Did you mean '--\(name.dropFirst(3))'?",
-                with: ". It needs none: leave --\(name.dropFirst(3)) out.")
+                ". Did you mean '--\(name.dropFirst(3))'?", with: ". It needs none: leave --\(name.dropFirst(3)) out.")
         }
         if let verb = arguments.first(where: { !$0.hasPrefix("-") }), arguments.first?.hasPrefix("-") == true {
             return message.replacing(
@@ -168,13 +154,6 @@ enum UsageMistake {
         return message.replacing(line, with: "Error: Unknown option '--\(name)'. Did you mean '\(meant)'?")
     }
 
-    private static func unknownOption(in message: String) -> String? {
-        let start = "Error: Unknown option '--"
-        guard message.hasPrefix(start) else { return nil }
-        return String(message.dropFirst(start.count).prefix { $0 != "'" })
-    }
-
-    /// Names that other programs have for an option of a verb.
     private static let synonyms: [String: [String: String]] = [
         "login": [
             "provider": "--with", "idp": "--with", "user": "--email", "username": "--email", "mail": "--email",

@@ -17,38 +17,27 @@ struct Exec: AccountNaming {
             token it is not started, and the exit status says why; 126: it cannot be started; 127: it was not found.
             """)
 
-    @Argument(help: "The account.", completion: Completions.accounts)
-    var account: String
+    @Argument(help: "The account.", completion: Completions.accounts) var account: String
+    @Option(help: .value("name", "The variable for the token.")) var env: String?
 
-    @Option(name: .customLong("env"), help: ArgumentHelp("The variable for the token.", valueName: "name"))
-    var variable: String?
-
-    @Option(
-        name: .customLong("fd"),
-        help: ArgumentHelp("The descriptor's number: 0, or 3 and more; otherwise the first free one.", valueName: "n"))
-    var descriptor: Int32?
+    @Option(help: .value("n", "The descriptor's number: 0, or 3 and more; otherwise the first free one."))
+    var fd: Int32?
 
     @OptionGroup var choice: SessionOptions
-
-    @Flag(help: "Sign in first if necessary.")
-    var signIn = false
-
+    @Flag(help: "Sign in first if necessary.") var signIn = false
     @OptionGroup var daemon: DaemonOptions
 
-    @Argument(
-        parsing: .postTerminator, help: ArgumentHelp("After --: the command.", valueName: "cmd"),
-        completion: Completions.command)
+    @Argument(parsing: .postTerminator, help: .value("cmd", "After --: the command."), completion: Completions.command)
     var command: [String] = []
 
     func validate() throws {
         try require(
-            command.first?.isEmpty == false,
-            "Name the command after --: \(shown: "ringback exec \(account) -- CMD").")
+            command.first?.isEmpty == false, "Name the command after --: \(shown: "ringback exec \(account) -- CMD").")
         try require(
-            variable.map(ExecToken.isVariable) ?? true,
+            env.map(ExecToken.isVariable) ?? true,
             "--env must be a variable's name: letters, digits and _, not a digit first.")
         try require(
-            descriptor.map { $0 == 0 || (3...1_023).contains($0) } ?? true,
+            fd.map { $0 == 0 || (3...1_023).contains($0) } ?? true,
             "--fd must be 0, or 3 to 1023: 1 and 2 are the command's output.")
     }
 
@@ -60,7 +49,7 @@ struct Exec: AccountNaming {
         guard let token = try TokenVerb.answer(options)["access_token"]?.string else {
             throw RingbackError(.invalidProviderResponse, "The daemon's response has no access token.")
         }
-        try ExecToken(variable: variable, descriptor: descriptor).put(token)
+        try ExecToken(variable: env, descriptor: fd).put(token)
         // Reached only if the command cannot be started.
         let failure = Replacement.run(command)
         failure.show()
@@ -68,8 +57,8 @@ struct Exec: AccountNaming {
     }
 }
 
-/// Where a command finds its token: on a descriptor, or in a variable that the user named. Never in its arguments, and
-/// never in a file with a name.
+/// A command finds its token on a descriptor, or in a variable that the user named: never in its arguments, and never
+/// in a file with a name.
 struct ExecToken {
     /// Names the descriptor's number, never the token.
     static let descriptorVariable = "RINGBACK_TOKEN_FD"
@@ -84,7 +73,7 @@ struct ExecToken {
             }
     }
 
-    /// Puts the token where the program that replaces this one finds it. To be called right before that.
+    /// To be called right before the program is replaced.
     func put(_ token: String) throws(RingbackError) {
         // The variable that an outer `ringback exec` set is not for this command.
         unsafe unsetenv(ExecToken.descriptorVariable)
@@ -98,7 +87,7 @@ struct ExecToken {
         }
     }
 
-    /// A descriptor that stays open when the program is replaced. Everything else that is open here is closed then.
+    /// The descriptor stays open when the program is replaced. Everything else that is open here is closed then.
     private func open(_ token: String) throws(RingbackError) -> Int32 {
         let bytes = Array(token.utf8)
         let file = unsafe clinux_memory_file(bytes, bytes.count)

@@ -12,20 +12,15 @@ struct ShowSession: DaemonVerb, AccountNaming {
             it is the only account, else the default account (see ringback use).
             """)
 
-    @Argument(help: "The account.", completion: Completions.accounts)
-    var account: String?
-
+    @Argument(help: "The account.", completion: Completions.accounts) var account: String?
     @OptionGroup var choice: SessionOptions
 
     @Option(
-        help: ArgumentHelp(
-            "Additional members, comma-separated: profile; with --show-token also id_token, provider_token.",
-            valueName: "words"))
+        help: .value(
+            "words", "Additional members, comma-separated: profile; with --show-token also id_token, provider_token."))
     var include: String?
 
-    @Flag(help: "Include the tokens in the JSON form.")
-    var showToken = false
-
+    @Flag(help: "Include the tokens in the JSON form.") var showToken = false
     @OptionGroup var options: CallOptions
 
     private static let tokens = ["access_token", "id_token", "provider_token"]
@@ -64,28 +59,17 @@ struct ShowSession: DaemonVerb, AccountNaming {
 }
 
 struct TokenLimits: ParsableArguments {
-    @Option(help: "A token downscoped to these scopes, space-separated.")
-    var scope: String?
-
-    @Option(help: "A token for this audience.")
-    var audience: String?
-
-    @Option(help: "A token for this resource (RFC 8707).")
-    var resource: String?
+    @Option(help: "A token downscoped to these scopes, space-separated.") var scope: String?
+    @Option(help: "A token for this audience.") var audience: String?
+    @Option(help: "A token for this resource (RFC 8707).") var resource: String?
 }
 
 /// Which token of a session is meant, on every verb that gets one.
 struct SessionOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("Seconds the token must still be valid.", valueName: "seconds"))
-    var minValid: Int?
-
-    @Option(help: ArgumentHelp("Seconds to wait at most.", valueName: "seconds"))
-    var timeout: Int?
-
+    @Option(help: .value("seconds", "Seconds the token must still be valid.")) var minValid: Int?
+    @Option(help: .value("seconds", "Seconds to wait at most.")) var timeout: Int?
     @OptionGroup var limits: TokenLimits
-
-    @Option(help: "Fail if the session has another subject.")
-    var subject: String?
+    @Option(help: "Fail if the session has another subject.") var subject: String?
 
     func validate() throws {
         try require((minValid ?? 0) >= 0 && (timeout ?? 0) >= 0, "Seconds must be 0 or more.")
@@ -108,12 +92,8 @@ struct Refresh: DaemonVerb, AccountNaming {
         abstract: "Renew an account's tokens now.",
         discussion: "Without ACCOUNT it is the only account, else the default account (see ringback use).")
 
-    @Argument(help: "The account.", completion: Completions.accounts)
-    var account: String?
-
-    @Flag(help: "Refresh even if a refresh has just ended.")
-    var force = false
-
+    @Argument(help: "The account.", completion: Completions.accounts) var account: String?
+    @Flag(help: "Refresh even if a refresh has just ended.") var force = false
     @OptionGroup var options: CallOptions
 
     mutating func run() throws {

@@ -14,14 +14,14 @@ struct TokenOptions {
     var signsIn = false
 }
 
-/// Requests the token and prints it. Both parsers end here.
+/// Both parsers end here.
 enum TokenVerb {
     static func run(_ options: TokenOptions) -> Int32 {
         do throws(RingbackError) {
             Output.line(try options.format.text(try printed(options), variable: options.variable))
             return 0
         } catch {
-            Failure(error, account: options.request.account).show()
+            Failure(error: error, account: options.request.account).show()
             return ExitStatus.of(error)
         }
     }
@@ -49,7 +49,6 @@ enum TokenVerb {
         Output.note("Warning: the provider gave a token with more scope than was requested: \(scopes).")
     }
 
-    /// The daemon's response, after a sign-in if that was asked for.
     static func answer(_ options: TokenOptions) throws(RingbackError) -> JSON {
         let answer = try session(options)
         warn(of: answer["scope"]?.string, askedFor: options.request.scope)
@@ -100,32 +99,18 @@ struct Token: DaemonVerb {
             (see ringback use).
             """)
 
-    @Argument(help: "The account (or --issuer, or --origin).", completion: Completions.accounts)
-    var account: String?
-
+    @Argument(help: "The account (or --issuer, or --origin).", completion: Completions.accounts) var account: String?
     @OptionGroup var choice: SessionOptions
+    @Option(help: .value("url", "The account of this issuer, instead of a name.")) var issuer: String?
+    @Option(help: "access_token or id_token.") var kind: TokenKind?
 
-    @Option(help: ArgumentHelp("The account of this issuer, instead of a name.", valueName: "url"))
-    var issuer: String?
-
-    @Option(help: "access_token or id_token.")
-    var kind: TokenKind?
-
-    @Option(help: ArgumentHelp("The token that the origins of the configuration give for this URL.", valueName: "url"))
+    @Option(help: .value("url", "The token that the origins of the configuration give for this URL."))
     var origin: String?
 
-    @Option(help: ArgumentHelp("The user name that a tool would say; with --origin.", valueName: "name"))
-    var username: String?
-
-    @Option(help: "raw, header, json-headers, xoauth2, oauthbearer, netrc, env or json.")
-    var format: TokenFormat = .raw
-
-    @Option(help: ArgumentHelp("The variable for the format env, RINGBACK_TOKEN by default.", valueName: "name"))
-    var variable: String?
-
-    @Flag(help: "Sign in first if necessary.")
-    var signIn = false
-
+    @Option(help: .value("name", "The user name that a tool would say; with --origin.")) var username: String?
+    @Option(help: "raw, header, json-headers, xoauth2, oauthbearer, netrc, env or json.") var format: TokenFormat = .raw
+    @Option(help: .value("name", "The variable for the format env, RINGBACK_TOKEN by default.")) var variable: String?
+    @Flag(help: "Sign in first if necessary.") var signIn = false
     @OptionGroup var options: CallOptions
 
     func validate() throws {
@@ -152,11 +137,8 @@ struct Token: DaemonVerb {
         options.request = choice.request(
             issuer == nil && origin == nil ? try AccountChoice.name(account, for: "token", daemon) : nil)
         options.request.issuer = issuer
-        options.origin = origin.map { url in
-            var request = OriginRequest(url: url)
-            request.username = username
-            return request
-        }
+        options.origin = origin.map { OriginRequest(url: $0) }
+        options.origin?.username = username
         if let variable { options.variable = variable }
         options.request.kind = kind == .accessToken ? nil : kind
         options.socket = daemon.socket
@@ -186,8 +168,6 @@ enum TokenFormat: String, CaseIterable, Sendable {
     /// True if the line contains the user's mail address.
     var needsUser: Bool { self == .xoauth2 || self == .oauthbearer }
 
-    /// What to print, without the last line break.
-    ///
     /// - Parameter variable: the name for ``env``.
     /// - Throws: `bad_response` for a token with characters that are not allowed in a token: in a header or in a line
     ///   of a protocol, they would add something to it.
@@ -254,11 +234,6 @@ enum HotToken {
 }
 
 struct PrintedToken {
-    struct Field {
-        let name: String
-        let value: String
-    }
-
     private enum Source {
         /// The daemon's response to a request for an account's session, and the member that is the token.
         case session(JSON, member: String)
@@ -276,12 +251,11 @@ struct PrintedToken {
     /// The token, of bytes from 0x21 to 0x7E.
     var token: String {
         get throws(RingbackError) {
-            let token: String?
-            let member: String
-            switch source {
-            case .session(let answer, let name): (token, member) = (answer[name]?.string, name)
-            case .origin(let credential, _): (token, member) = (credential.secret, "secret")
-            }
+            let (token, member): (String?, String) =
+                switch source {
+                case .session(let answer, let name): (answer[name]?.string, name)
+                case .origin(let credential, _): (credential.secret, "secret")
+                }
             guard let token, !token.isEmpty else {
                 throw RingbackError(.badResponse, "The daemon's response has no “\(member)”.")
             }
@@ -305,29 +279,26 @@ struct PrintedToken {
         }
     }
 
-    func fields() throws(RingbackError) -> [Field] {
+    func fields() throws(RingbackError) -> [HeaderField] {
         switch source {
         case .session(let answer, _):
             let type = answer["token_type"]?.string ?? "Bearer"
             guard PrintedToken.isVisible(type) else {
                 throw RingbackError(.badResponse, "The token's type has characters that no type has.")
             }
-            return [
-                Field(name: "Authorization", value: "\(type.lowercased() == "bearer" ? "Bearer" : type) \(try token)")
-            ]
+            return [HeaderField("Authorization", "\(type.lowercased() == "bearer" ? "Bearer" : type) \(try token)")]
         case .origin(let credential, _):
-            var fields: [Field] = []
+            var fields: [HeaderField] = []
             for line in credential.headers {
                 guard let end = line.firstRange(of: ": "), line.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) else {
                     throw RingbackError(.badResponse, "The daemon's response has a header that is not one.")
                 }
-                fields.append(Field(name: String(line[..<end.lowerBound]), value: String(line[end.upperBound...])))
+                fields.append(HeaderField(String(line[..<end.lowerBound]), String(line[end.upperBound...])))
             }
             return fields
         }
     }
 
-    /// The name by which the user signs in to a mail server.
     func user(for mechanism: String) throws(RingbackError) -> String {
         switch source {
         case .session(let answer, _):
@@ -354,12 +325,9 @@ struct PrintedToken {
             throw RingbackError(ExitStatus.usageKind, "The format netrc needs the server's URL: --origin URL.")
         }
         let token = try token
-        do throws(AdapterFailure) {
-            // The name that GitLab, Gitea and Forgejo know for tokens.
-            return try TokenLine.netrc(host: host, user: credential.username ?? "oauth2", token: token)
-        } catch {
-            throw RingbackError(.badResponse, error.reason)
-        }
+        // GitLab, Gitea and Forgejo know this name for tokens.
+        return try AdapterCalls.translated(
+            try TokenLine.netrc(host: host, user: credential.username ?? "oauth2", token: token))
     }
 
     private static func isVisible(_ text: String) -> Bool {

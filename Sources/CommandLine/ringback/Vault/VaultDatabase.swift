@@ -13,15 +13,12 @@ struct VaultInit: ParsableCommand {
             already stays as it is. Needs no daemon.
             """)
 
-    @Argument(help: "The database, as its administrator reaches it, without a password.")
-    var url: String
+    @Argument(help: "The database, as its administrator reaches it, without a password.") var url: String
 
     @Option(help: "Whose hosts they are: a name of 1 to 64 bytes. Owners cannot see each other's rows.")
     var owner: String
 
-    @Option(help: ArgumentHelp("The database, as the hosts reach it, if that differs.", valueName: "url"))
-    var hostURL: String?
-
+    @Option(help: .value("url", "The database, as the hosts reach it, if that differs.")) var hostURL: String?
     @OptionGroup var server: ServerOptions
     @OptionGroup var json: JSONOption
 
@@ -52,9 +49,7 @@ struct VaultMigrate: ParsableCommand {
             brought to this version too. The password is read as for ringback vault init.
             """)
 
-    @Argument(help: "The database, as its administrator reaches it, without a password.")
-    var url: String
-
+    @Argument(help: "The database, as its administrator reaches it, without a password.") var url: String
     @OptionGroup var server: ServerOptions
     @OptionGroup var json: JSONOption
 
@@ -95,7 +90,6 @@ struct VaultMove: DaemonVerb {
         }
     }
 
-    /// Where the database is, what it does not have, and why it gets nothing now.
     private static func standing(of vault: JSON?) throws(RingbackError) -> (String, Int, String?) {
         guard let database = vault?["database"], let place = database["place"]?.string else {
             throw RingbackError(
@@ -125,9 +119,7 @@ struct VaultFacts: DaemonVerb {
             daemon of this host knows. Exit status 1: something is wrong with it, and is said.
             """)
 
-    @Argument(help: "The database, as its administrator reaches it, without a password.")
-    var url: String?
-
+    @Argument(help: "The database, as its administrator reaches it, without a password.") var url: String?
     @OptionGroup var server: ServerOptions
     @OptionGroup var options: CallOptions
 
@@ -217,25 +209,27 @@ struct VaultFacts: DaemonVerb {
 /// Who may answer as the database on this machine.
 struct ServerOptions: ParsableArguments {
     @Option(
-        help: ArgumentHelp(
-            "A further user who may run the server on this machine, beside root, postgres and you.", valueName: "uid"))
+        help: .value("uid", "A further user who may run the server on this machine, beside root, postgres and you."))
     var serverUID: UInt32?
 
     var words: [String] { serverUID.map { ["--server-uid", "\($0)"] } ?? [] }
 }
 
-/// What an administrator of the vault's database asks for is done by the daemon's program: this one has no client of
-/// PostgreSQL.
+/// Run by the daemon's program: this one has no client of PostgreSQL.
 enum AdministratorCall {
     /// A statement may wait for half a minute, and there are several of them.
     private static let bound = Duration.seconds(180)
 
-    /// Runs `ringbackd --database`. The password is asked for only if the database wants one and `.pgpass` has none.
+    /// The password is asked for only if the database wants one and `.pgpass` has none.
     static func run(_ words: [String]) throws(RingbackError) -> JSON {
         let command = [Programs.path("ringbackd"), "--database"] + words
-        let first = try report(command, password: nil)
-        guard first["problem"]?.string == "no_password" else { return try checked(first) }
-        return try checked(try report(command, password: try password(for: first["place"]?.string ?? "the database")))
+        var report = try report(command, password: nil)
+        if report["problem"]?.string == "no_password" {
+            let password = try password(for: report["place"]?.string ?? "the database")
+            report = try self.report(command, password: password)
+        }
+        guard let problem = report["problem"]?.string else { return report }
+        throw DatabaseFailure.error(problem, report)
     }
 
     static func showVersions(_ report: JSON) {
@@ -253,15 +247,9 @@ enum AdministratorCall {
         let answer = try Programs.run(command + given, within: bound, input: password)
         guard let report = try? JSON(parsing: answer.output), report["problem"] != nil || answer.status == 0 else {
             throw RingbackError(
-                .badResponse,
-                "The call of the database by ringbackd ended with status \(answer.status) and no report.")
+                .badResponse, "The call of the database by ringbackd ended with status \(answer.status) and no report.")
         }
         return report
-    }
-
-    private static func checked(_ report: JSON) throws(RingbackError) -> JSON {
-        guard let problem = report["problem"]?.string else { return report }
-        throw DatabaseFailure.error(problem, report)
     }
 
     private static func password(for place: String) throws(RingbackError) -> [UInt8] {
@@ -282,9 +270,6 @@ enum DatabaseFailure {
     }
 
     private static let again = "Try again; the same command goes on where this one ended."
-    private static let newer = "Install the version of Ringback that the other hosts have."
-    private static let noConnection =
-        "it starts or ends at the moment, or has no connection left. Try again in a minute."
     private static let tlsHint = "or use TLS with ?sslmode=verify-full."
 
     private static func text(_ problem: String, _ report: JSON) -> String {
@@ -305,9 +290,8 @@ enum DatabaseFailure {
         case "too_much": "it sent more data than is accepted."
         case "timed_out": "it did not answer in time. \(again)"
         case "closed": "the connection ended. \(again)"
-        case "read_only":
-            "no server there takes changes. Name the primary server, or all of them: HOST1,HOST2."
-        case "not_now", "busy": noConnection
+        case "read_only": "no server there takes changes. Name the primary server, or all of them: HOST1,HOST2."
+        case "not_now", "busy": "it starts or ends at the moment, or has no connection left. Try again in a minute."
         case "no_schema": "it has no schema of Ringback's. Run: ringback vault init URL --owner NAME"
         case "not_permitted":
             "this role may not do that. Use a superuser, or a role that may create roles and a schema in that database."
@@ -320,7 +304,8 @@ enum DatabaseFailure {
             } ?? "the owner of the process that answers there cannot be determined.")
                 + " If that is right, repeat the command with --server-uid UID, \(tlsHint)"
         case "other_schema":
-            "its schema is of version \(report["version"]?.integer ?? 0), which is newer than this program. \(newer)"
+            "its schema is of version \(report["version"]?.integer ?? 0), which is newer than this program. Install the "
+                + "version of Ringback that the other hosts have."
         case "refused": refusal(report.text("state"))
         default: "it did not do what was asked (\(Sanitizer.line(problem, limit: 60)))."
         }

@@ -11,9 +11,7 @@ struct Lock: DaemonVerb {
 
     @OptionGroup var options: CallOptions
 
-    func run() throws {
-        json.print(try daemon.calls().call(.lockVault), or: "The vault is locked.")
-    }
+    func run() throws { json.print(try daemon.calls().call(.lockVault), or: "The vault is locked.") }
 }
 
 struct Unlock: DaemonVerb {
@@ -50,7 +48,6 @@ enum Passphrase {
             question, "passphrase", missing: "No passphrase was read." + (Console.Stream.input.isTerminal ? "" : way))
     }
 
-    /// Asks twice on a terminal, since what is typed is not shown.
     static func readNew() throws(RingbackError) -> String {
         let first = try read("New passphrase (it is not shown): ")
         guard Console.Stream.input.isTerminal else { return first }
@@ -89,12 +86,8 @@ struct VaultRekey: DaemonVerb {
         commandName: "rekey", abstract: "Move the vault's key to another source.",
         discussion: "A new passphrase is asked for twice on the terminal, or is the first line of standard input.")
 
-    @Argument(help: "The new place of the key.")
-    var place: KeySourceChoice?
-
-    @Option(help: "The new place of the key, as an option.")
-    var keySource: KeySourceChoice?
-
+    @Argument(help: "The new place of the key.") var place: KeySourceChoice?
+    @Option(help: "The new place of the key, as an option.") var keySource: KeySourceChoice?
     @OptionGroup var options: CallOptions
 
     func validate() throws {
@@ -139,7 +132,6 @@ struct VaultHosts: DaemonVerb {
         VaultHosts.showLeft(answer)
     }
 
-    /// Sessions that only another host can refresh.
     static func showLeft(_ answer: JSON) {
         for name in answer.texts("left") {
             Output.note(
@@ -167,9 +159,7 @@ struct VaultInvite: DaemonVerb {
             A host that has it can join once. It gets no session before ringback vault share.
             """)
 
-    @Option(help: ArgumentHelp("How long it can be accepted: a minute to seven days.", valueName: "span"))
-    var lasting = "1h"
-
+    @Option(help: .value("span", "How long it can be accepted: a minute to seven days.")) var lasting = "1h"
     @OptionGroup var options: CallOptions
 
     func validate() throws {
@@ -209,15 +199,9 @@ struct VaultJoin: DaemonVerb {
             until it has been given the key. The same command again shows the same code.
             """)
 
-    @Option(help: "This host's name among the others; the machine's if nothing is said.")
-    var name: String?
-
-    @Flag(help: "Do not wait for the key.")
-    var noWait = false
-
+    @Option(help: "This host's name among the others; the machine's if nothing is said.") var name: String?
+    @Flag(help: "Do not wait for the key.") var noWait = false
     @OptionGroup var options: CallOptions
-
-    private static let interval: Duration = .seconds(1)
 
     func run() throws {
         let interruption = try Signals.interruption()
@@ -227,7 +211,7 @@ struct VaultJoin: DaemonVerb {
         if json.isWanted { Output.json(answer) } else { show(answer, code) }
         guard code != nil, !noWait else { return }
         while try calls.call(.getStatus)["vault"]?["locked"]?.bool == true {
-            guard !interruption.wait(atMost: VaultJoin.interval) else {
+            guard !interruption.wait(atMost: .seconds(1)) else {
                 throw RingbackError(.cancelled, "This host has not been given the key yet.")
             }
         }
@@ -270,9 +254,7 @@ struct VaultRemoveHost: DaemonVerb {
             what it had read is stale. Exit status 1: not every session could be refreshed.
             """)
 
-    @Argument(help: "The host's name or role.")
-    var host: String
-
+    @Argument(help: "The host's name or role.") var host: String
     @OptionGroup var options: CallOptions
 
     func run() throws {
@@ -305,9 +287,7 @@ struct VaultShare: DaemonVerb {
             read every session of the vault. A code that has failed is not accepted again.
             """)
 
-    @Argument(help: .hidden)
-    var code: [String] = []
-
+    @Argument(help: .hidden) var code: [String] = []
     @OptionGroup var options: CallOptions
 
     func validate() throws {
@@ -324,8 +304,7 @@ struct VaultShare: DaemonVerb {
         let answer = try advising(
             "See that the code is typed as it is shown there. To show it again, run there: ringback vault join. "
                 + "If it was right, it is not accepted again: remove that host with ringback vault remove-host, "
-                + "and invite it anew.",
-            on: .notFound, call: calls.call(.shareVault, body: ["code": .string(text)]))
+                + "and invite it anew.", on: .notFound, call: calls.call(.shareVault, body: ["code": .string(text)]))
         json.print(answer, or: "\(Sanitizer.line(answer["host"]?.string ?? "The host")) has got the key.")
     }
 }
