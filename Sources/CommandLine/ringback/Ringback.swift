@@ -33,7 +33,7 @@ struct Ringback: ParsableCommand {
             CommandGroup(
                 name: "Use tokens",
                 subcommands: [
-                    Token.self, Exec.self, Run.self, RunInside.self, ShowSession.self, Refresh.self,
+                    Token.self, Exec.self, Run.self, ShowSession.self, Refresh.self,
                     OriginVerbs.self, Setup.self, ShowFiles.self, ExposeVerbs.self, Agent.self, Env.self,
                 ]),
             CommandGroup(

@@ -1,37 +1,34 @@
-import ArgumentParser
 import CLinux
 import Glibc
 import RingbackClient
 
-/// What `ringback run` starts behind the wall. It passes its network out, waits until that is made, and becomes the
-/// command.
-struct RunInside: ParsableCommand {
+/// What `ringback run` starts behind the wall: this program, by words that no person types. It passes its network out,
+/// waits until that is made, and becomes the command.
+enum RunInside {
     static let name = "run-inside"
-    static let configuration = CommandConfiguration(
-        commandName: RunInside.name, abstract: "Started by ringback run.", shouldDisplay: false)
 
-    @Argument var socket: Int32
-    @Argument var ignored: String
-    @Argument var place: String
-    @Argument(parsing: .captureForPassthrough) var words: [String] = []
-
-    func run() throws {
+    /// The words: the socket to the outside, the signals that stay ignored, the command's file, and the command. Returns
+    /// only if the command does not start, with the exit status; nil for other words.
+    static func run(_ arguments: [String]) -> Int32? {
+        let words = arguments.dropFirst()
+        guard words.count > 4, words.first == name, let socket = Int32(words[words.startIndex + 1]) else { return nil }
+        let (ignored, place) = (words[words.startIndex + 2], words[words.startIndex + 3])
         let namespace = unsafe open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC)
         let own = clinux_open_process(getpid())
         guard namespace >= 0, own >= 0, unsafe clinux_send_descriptors(socket, [namespace, own], 2) == 0 else {
-            throw ExitCode(Run.Failed.wall)
+            return Run.Failed.wall
         }
         var none = [Int32](repeating: -1, count: 8)
         // Without the byte the network could not be made, or nobody waits for the command any more.
-        guard unsafe clinux_receive_descriptors(socket, &none) == 0 else { throw ExitCode(Run.Failed.wall) }
+        guard unsafe clinux_receive_descriptors(socket, &none) == 0 else { return Run.Failed.wall }
         let kept = Set(ignored.split(separator: ",").compactMap { Int32($0) })
         for number in [SIGINT, SIGQUIT] where !kept.contains(number) { signal(number, SIG_DFL) }
         var set = sigset_t()
         unsafe sigemptyset(&set)
         unsafe sigprocmask(SIG_SETMASK, &set, nil)
         _ = clinux_close_on_exec_from(3)
-        let failure = Replacement.run(words, at: place)
+        let failure = Replacement.run(Array(words.dropFirst(4)), at: place)
         failure.show()
-        throw ExitCode(failure.status)
+        return failure.status
     }
 }
