@@ -68,6 +68,11 @@ import Testing
             try await stage.signIn("play")
             #expect(try await clientID(stage) != first)
             #expect(try await stage.api("POST", "/v1/accounts/play/refresh", ["force": true]).status == 200)
+            // The provider knows the client this time: it is deleted there when it is replaced.
+            let second = try await clientID(stage)
+            let again = try await stage.run("ringback", words, status: 0)
+            #expect(again.err.contains(second) && again.err.contains("deleted"), "\(again)")
+            #expect(try await stage.sandbox.counters()["registrations_deleted"] == 1)
         }
     }
 }

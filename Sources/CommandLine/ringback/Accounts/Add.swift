@@ -83,10 +83,13 @@ struct AccountAdd: DaemonVerb, AccountNaming {
     private mutating func write(showsURIs: Bool) throws {
         let file = try AccountFile(name: name, configuration: config.path)
         try checkName(file)
+        let former = replace && registration.register ? FormerClient(in: file.path) : nil
         let added = registration.register ? try addRegistered(file) : try add(file, nil)
         show(added, file, showsURIs)
         if origins { try addOrigins() }
         try daemon.calls().reloadIfRunning()
+        // The daemon deletes no client that an account uses.
+        if let former, former.clientID != added.registered?.clientID { former.delete(name, try daemon.calls()) }
         if !login, !json.isWanted { showNext() }
     }
 

@@ -25,6 +25,36 @@ struct RegisteredAccount {
     var requestedRedirectURIs: [String] { document.texts("redirect_uris_requested") }
 }
 
+/// The client of an account that is registered anew. If Ringback registered it, it is deleted at its provider.
+struct FormerClient {
+    let clientID: String
+    private let issuer: String
+
+    /// Nil if the file, which `account add` wrote, has no client of an issuer.
+    init?(in path: String) {
+        let lines = String(decoding: ((try? Files.contents(of: path)) ?? nil) ?? [], as: UTF8.self).split(separator: "\n")
+        func value(_ key: String) -> String? {
+            let line = lines.first { $0.hasPrefix(key + " = ") }
+            return line.flatMap { try? JSON(parsing: Array($0.dropFirst(key.count + 3).utf8)).string }
+        }
+        guard let clientID = value("client_id"), let issuer = value("issuer") else { return nil }
+        (self.clientID, self.issuer) = (clientID, issuer)
+    }
+
+    func delete(_ name: String, _ calls: BrokerCalls) {
+        do throws(RingbackError) {
+            let query: [(String, String?)] = [("issuer", issuer), ("client_id", clientID)]
+            // Nothing is found if Ringback did not register it.
+            let deleted = try ignoring(
+                .notFound, call: calls.call(.deleteRegistration, [name], query: query, timeout: .seconds(60)))
+            if let deleted { Output.note(AccountHoldings.text(ofDeleted: deleted)) }
+        } catch {
+            Output.note(
+                "The former client \(Sanitizer.line(clientID)) stays registered: \(Sanitizer.line(error.detail, limit: 400))")
+        }
+    }
+}
+
 /// Registers the client at the provider (RFC 7591), for `account add --register`. The daemon does it and keeps the
 /// secrets.
 struct AccountRegistration: ParsableArguments {
