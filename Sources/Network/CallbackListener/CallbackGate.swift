@@ -65,7 +65,8 @@ struct CallbackGate {
         case refused(Int)
         case page(PageContent)
         case callback(CallbackArrival)
-        /// A request with an obstacle, and the status of the response; nil for the page of its flow, or as ``unmatched``.
+        /// A request with an obstacle, and the status of the response; nil for the page of its flow, or as
+        /// ``unmatched``.
         case stray(CallbackArrival, otherwise: Int?)
         case entrance(EntranceVisit)
         case site(LocalSite)
@@ -121,8 +122,8 @@ struct CallbackGate {
         return .callback(CallbackArrival(url: url, form: request.body, owners: Set(posting)))
     }
 
-    /// Completes no flow, but may have come from the browser of one: then it has the flow's key, and the flow says why
-    /// it was refused. `status` is nil for a page.
+    /// A request that completes no flow, but may have come from the browser of one: then it has the flow's key, and the
+    /// flow says why it was refused. `status` is nil for a page.
     private func stray(
         _ request: ServerRequest, _ place: CallbackPort.Place, _ obstacle: CallbackArrival.Obstacle, _ owner: UInt32,
         status: Int?
@@ -176,7 +177,7 @@ extension ServerRequest {
     }
 }
 
-/// Of loopback.
+/// An address family of loopback.
 enum Family: Sendable, Hashable, CaseIterable {
     case ipv4, ipv6
     var address: String { self == .ipv4 ? "127.0.0.1" : "::1" }

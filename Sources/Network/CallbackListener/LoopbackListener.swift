@@ -217,7 +217,8 @@ extension ServerResponse {
 
 /// Why no listener can be opened, before the browser is. `errno` values are the system's.
 public enum CallbackListenerError: Error, Sendable, Equatable {
-    /// Another program uses the port; `holder` is its uid, if the kernel tells it. `host` is an address without brackets.
+    /// Another program uses the port; `holder` is its uid, if the kernel tells it. `host` is an address without
+    /// brackets.
     case portInUse(host: String, port: Int, holder: UInt32?)
     /// Not for a loopback listener.
     case unsuitable(reason: String)

@@ -162,7 +162,7 @@ public struct CallbackArrival: Sendable, CustomStringConvertible, CustomReflecta
     /// Those whose rules admit the request, see ``CallbackBinding/owner``. It may answer only their flows.
     public let owners: Set<String>
     /// Why it may complete no flow; nil if it may.
-    public let obstacle: Obstacle?
+    public private(set) var obstacle: Obstacle?
 
     /// A check that a request failed, though it may have come from the browser of a pending sign-in.
     public enum Obstacle: Sendable {
@@ -172,13 +172,6 @@ public struct CallbackArrival: Sendable, CustomStringConvertible, CustomReflecta
         case posted
         /// Not a top-level navigation of a document.
         case notNavigated
-    }
-
-    public init(url: String, form: [UInt8]?, owners: Set<String>, obstacle: Obstacle? = nil) {
-        self.url = url
-        self.form = form
-        self.owners = owners
-        self.obstacle = obstacle
     }
 
     public var description: String { "<callback>" }

@@ -8,9 +8,7 @@ public actor MemoryVault: Vault {
     private var number = 0
 
     public init() {}
-
     public func open(passphrase: Secret?) {}
-
     public func close() throws(VaultError) { throw .refused(.inMemory) }
 
     public func rekey(to choice: KeySourceChoice, passphrase: Secret?) throws(VaultError) {

@@ -182,8 +182,6 @@ extension SealedFileVault {
         state = .open(vault)
     }
 
-    // MARK: Reading
-
     private func read(_ files: SlotFiles, _ vault: OpenVault) throws(VaultError) -> Secret? {
         let found = try onDisk { () throws(FileFailure) in
             try vault.directory.read(files.live, atMost: SealedFile.maximumSize)

@@ -86,8 +86,6 @@ public actor SealedFileVault: Vault {
         }
     }
 
-    // MARK: Status
-
     func show(_ keyFile: VaultKeyFile) {
         let protection = source(keyFile.source)?.protection ?? .unknown
         snapshot.withLock {
@@ -135,8 +133,6 @@ public actor SealedFileVault: Vault {
             status.obstacle = obstacle
         }
     }
-
-    // MARK: Helpers
 
     func source(_ choice: KeySourceChoice) -> (any KeySource)? { sources.first { $0.choice == choice } }
 
@@ -253,8 +249,6 @@ extension SealedFileVault {
         try await enter(directory, keyFile, key)
     }
 
-    // MARK: The recorded source
-
     func parse(_ bytes: [UInt8]) throws(VaultError) -> VaultKeyFile {
         do throws(SealedFile.SplitFailure) {
             return try VaultKeyFile(parsing: bytes)
@@ -314,8 +308,6 @@ extension SealedFileVault {
         case .needsPassphrase: .locked(.needsPassphrase)
         }
     }
-
-    // MARK: The first opening
 
     private func openFirst(_ directory: SyncedDirectory, _ passphrase: Secret?) async throws(VaultError) {
         let folder = try onDisk { () throws(FileFailure) in try directory.subdirectory(Self.folder, isMade: false) }

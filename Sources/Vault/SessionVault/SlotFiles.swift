@@ -52,7 +52,6 @@ struct SlotFiles: Equatable {
     }
 
     func damaged(_ number: Int) -> String { "\(live).damaged-\(number)" }
-
     static func header(_ slot: VaultSlot) -> JSONObject { ["account": slot.account, "binding": slot.binding] }
 
     static func slot(_ header: JSONObject, _ kind: VaultSlot.Kind = .session) -> VaultSlot? {
@@ -97,7 +96,6 @@ struct SlotFiles: Equatable {
     }
 
     private static func isLetterOrDigit(_ byte: UInt8) -> Bool { byte.isDigit || (0x61...0x7A).contains(byte) }
-
     private static func parts(_ name: String) -> Int { name.split(separator: "+").count }
 }
 

@@ -67,6 +67,7 @@ public enum RefreshLease: Sendable, Hashable {
     case unshared
     /// The request needs no lease: no host has stored anything there, or the provider keeps its refresh tokens.
     case unleased
+    /// The identifier of this host's lease.
     case lease([UInt8])
 }
 
@@ -92,7 +93,7 @@ public enum VaultWrite: Sendable, Equatable {
     case end
     /// A change without a request to the provider.
     case edit
-    /// What the user did on this host, such as a sign-in.
+    /// What the user did on this host, such as a sign-in: it replaces whatever other hosts have written.
     case replacement
 }
 
@@ -104,6 +105,7 @@ extension Vault {
         try await announce(slot)
         return .granted(.unshared)
     }
+
     public func requestBound(_ slot: VaultSlot, under lease: RefreshLease) async throws(VaultError) -> Duration? { nil }
     public func proofOfEnd(_ slot: VaultSlot) async -> EndProof? { EndProof() }
     public var changes: AsyncStream<VaultSlot?> { AsyncStream { $0.finish() } }

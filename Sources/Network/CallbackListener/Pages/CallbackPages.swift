@@ -61,11 +61,11 @@ enum CallbackPages {
             status: content.page.status, fields: fields(type), body: Array(content.html(in: language).utf8))
     }
 
-    /// To an address without the query and the fragment, where the browser gets ``Page/notFound``.
+    /// Redirects to an address without the query and the fragment, where the browser gets ``Page/notFound``.
     static let away = seePage("/unknown")
 
-    /// Away from the address with the code, so that the code is in no history and no Referer field. The empty fragment
-    /// replaces the one of the callback, which may hold a token (RFC 9110 section 10.2.2).
+    /// Redirects from the address with the code, so that the code is in no history and no Referer field. The empty
+    /// fragment replaces the one of the callback, which may hold a token (RFC 9110 section 10.2.2).
     static func seePage(_ path: String) -> ServerResponse { seeOther(path + "#") }
 
     static func seeOther(_ location: String) -> ServerResponse {

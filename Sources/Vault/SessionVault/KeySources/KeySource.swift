@@ -114,7 +114,6 @@ public struct PassphraseSource: KeySource {
 
     /// For tests.
     init(cost: Scrypt.Cost) { self.cost = cost }
-
     public var choice: KeySourceChoice { .passphrase }
     public var protection: VaultProtection { .passphrase }
 
@@ -184,7 +183,6 @@ public struct SecretServiceSource: KeySource {
 
     public var choice: KeySourceChoice { .secretService }
     public var protection: VaultProtection { .secretService }
-
     public func canHoldNewKey() async -> Bool { await isAvailable() }
 
     public func create(
@@ -228,10 +226,8 @@ public struct SystemdCredentialSource: KeySource {
 
     /// `directory` is the value of `CREDENTIALS_DIRECTORY`.
     public init(directory: String?) { self.directory = directory }
-
     public var choice: KeySourceChoice { .systemdCredential }
     public var protection: VaultProtection { .systemdCredential }
-
     public func canHoldNewKey() async -> Bool { (try? read()) != nil }
 
     public func create(

@@ -350,11 +350,6 @@ enum FileBytes {
 public struct StateHolder: Sendable, Equatable {
     public let host: String
     public let pid: Int
-
-    public init(host: String, pid: Int) {
-        self.host = host
-        self.pid = pid
-    }
 }
 
 /// Why a state directory cannot be used.
