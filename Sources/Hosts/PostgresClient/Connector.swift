@@ -21,9 +21,7 @@ struct Connector: Sendable {
         for each in settings {
             let share = ContinuousClock.now.duration(to: deadline) / left
             left -= 1
-            do throws(PostgresFailure) {
-                return try Session(each, password: secret, until: .now + share)
-            } catch {
+            do throws(PostgresFailure) { return try Session(each, password: secret, until: .now + share) } catch {
                 failure = error
             }
         }
@@ -46,12 +44,10 @@ struct Connector: Sendable {
         return try value.get()
     }
 
-    /// Passes the password from a task to a thread that waits. Not by a semaphore of Dispatch, whose time limit goes by the
-    /// wall clock: it may be set meanwhile.
+    /// Passes the password from a task to a thread. Not by a semaphore of Dispatch, which goes by the wall clock.
     private final class Answer: Sendable {
         private let state = Mutex<Result<Secret?, PostgresFailure>?>(nil)
         private let wake: Wake
-
         init(_ wake: Wake) { self.wake = wake }
 
         func give(_ value: Result<Secret?, PostgresFailure>) {

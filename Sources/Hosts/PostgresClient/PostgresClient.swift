@@ -5,8 +5,7 @@ internal import Synchronization
 typealias Reply = OneOutcome<Result<PostgresRows, PostgresFailure>>
 
 /// Runs statements at one database, on a few connections, each with a thread of its own. A connection is made when it
-/// is needed, and closed after some time without use. A caller waits until its deadline at most, whatever the thread
-/// does.
+/// is needed, and closed after some time without use. A caller waits until its deadline at most.
 public final class PostgresClient: Sendable {
     /// What is known about the database from the last attempts.
     public enum Reach: Sendable, Equatable {
@@ -81,12 +80,11 @@ public final class PostgresClient: Sendable {
             let milliseconds = DispatchTimeInterval.milliseconds(Int((limit / .milliseconds(1)).rounded(.up)))
             DispatchQueue.global().asyncAfter(deadline: .now() + milliseconds) { reply.give(.failure(.timedOut)) }
         }
-        let outcome = await withTaskCancellationHandler {
+        return try await withTaskCancellationHandler {
             await reply.outcome()
         } onCancel: {
             reply.give(.failure(.cancelled))
-        }
-        return try outcome.get()
+        }.get()
     }
 
     /// Ends the silence after a failure: the network may be back.

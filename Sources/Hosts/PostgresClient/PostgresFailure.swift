@@ -27,11 +27,9 @@ public enum PostgresFailure: Error, Sendable, Equatable {
     case notNow(state: String)
     /// The server refused the statement, which has had no effect. `number` is the detail of an error of Ringback's own.
     case refused(state: String, number: Int64?)
-    /// The result is not of the form that was asked for.
     case malformed
     /// The caller was cancelled, or the client is shut down.
     case cancelled
-    /// Too many statements wait already.
     case busy
 
     var endsConnection: Bool {

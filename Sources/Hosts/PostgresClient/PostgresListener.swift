@@ -2,8 +2,7 @@ internal import CLinux
 internal import RingbackBase
 internal import Synchronization
 
-/// A connection that waits for notifications and asks a short question now and then, so that it notices when the server
-/// is away. It is made again after it was lost.
+/// A connection that waits for notifications, and asks a question now and then. It is made again after it was lost.
 public final class PostgresListener: Sendable {
     public enum Event: Sendable, Equatable {
         /// Everything may have changed before. `listens` is false behind a pooler: then there are no notifications.
@@ -11,7 +10,6 @@ public final class PostgresListener: Sendable {
         /// The payload of a notification. Any role of the database can send one.
         case notified(String)
         case asked(PostgresRows)
-        /// There is no connection, or the server refuses the statements.
         case lost(PostgresFailure)
     }
 
@@ -108,8 +106,7 @@ public final class PostgresListener: Sendable {
         report(.asked(try session.run(plan.question, plan.values, until: .now + Self.limit)))
     }
 
-    /// Listens at the channel as it is named now, no longer at the former one. False behind a pooler: the server's
-    /// process is then another one than at connecting, and may be a third one for the next statement.
+    /// Listens at the channel as it is named now. False behind a pooler: each statement may have another process.
     private func listen(_ session: Session, from former: inout String?) throws(PostgresFailure) -> Bool {
         let deadline = ContinuousClock.now + Self.limit
         let answer = try session.run("SELECT pg_catalog.pg_backend_pid()", [], until: deadline)

@@ -125,7 +125,6 @@ internal import RingbackBase
             isKnown = settings.isVerified
         }
 
-        /// Throws if libpq must not get these bytes.
         mutating func check(_ bytes: [UInt8], from server: Int32) throws(PostgresFailure) {
             guard let first = bytes.first else { return }
             if !isKnown, let uid = ServerOwner.uid(of: server) {
@@ -331,7 +330,6 @@ struct StartCheck: Sendable {
     /// A round takes about a microsecond. PostgreSQL's default is 4,096.
     static let mostIterations = 1_000_000
     private var message: [UInt8] = []
-
     init(isVerified: Bool) { self.isVerified = isVerified }
 
     /// Reads what follows. Returns why libpq must not get it; nil if it may. An unknown server may only send an error.

@@ -34,10 +34,8 @@ public struct PostgresURL: Sendable, Equatable {
     public let rootCertificates: String?
     /// A file of passwords in the form of `.pgpass`; nil for libpq's own choice.
     public let passwordFile: String?
-    /// `channel_binding`, if the URL has it: `require` or `prefer`.
     public let channelBinding: String?
-    /// A further user of this machine whose process may be the server if no certificate proves its name; not in the
-    /// URL.
+    /// A further user of this machine whose process may be the server without a certificate. Not in the URL.
     public var serverUID: UInt32?
 
     private static let parameters: Set<String> = [

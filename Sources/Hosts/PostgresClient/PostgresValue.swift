@@ -44,18 +44,14 @@ public enum PostgresValue: Sendable, Equatable {
 
 public struct PostgresRows: Sendable, Equatable {
     public let rows: [[[UInt8]?]]
-
     public init(_ rows: [[[UInt8]?]]) { self.rows = rows }
-
     public var count: Int { rows.count }
-
     public subscript(_ row: Int) -> PostgresRow { PostgresRow(values: rows[row]) }
 }
 
 /// One row. Every function throws `malformed` if there is no such column, it is null, or it is not of that form.
 public struct PostgresRow: Sendable, Equatable {
     public let values: [[UInt8]?]
-
     public init(values: [[UInt8]?]) { self.values = values }
 
     public func isNull(_ column: Int) throws(PostgresFailure) -> Bool {

@@ -93,11 +93,6 @@ final class Wake: Sendable {
         _ = unsafe write(descriptor, &one, 8)
     }
 
-    func reset() {
-        var count: UInt64 = 0
-        _ = unsafe read(descriptor, &count, 8)
-    }
-
     enum Event {
         case called
         case readable
@@ -115,7 +110,8 @@ final class Wake: Sendable {
             let left = ContinuousClock.now.duration(to: end)
             if unsafe poll(&entries, 2, Self.milliseconds(left)) > 0 {
                 guard entries[0].revents != 0 else { return .readable }
-                reset()
+                var count: UInt64 = 0
+                _ = unsafe read(descriptor, &count, 8)
                 return .called
             }
             if left <= .zero { return .timedOut }

@@ -43,8 +43,7 @@ public final class VaultAdministration: Sendable {
         try await migrate()
     }
 
-    /// Migrates the schema to the version of this program. Hosts of another version are refused from then on. Throws
-    /// `noSchema` if there is none, and `otherSchema` if it is newer than this program.
+    /// Migrates the schema; hosts of another version are refused then. Throws `noSchema`, or `otherSchema` if newer.
     public func migrate() async throws(RowError) {
         let found = try await version()
         guard found <= Schema.version else { throw .refused(.otherSchema(Int(found))) }

@@ -2,7 +2,6 @@ internal import Cryptography
 public import RingbackBase
 public import SessionVault
 
-/// Taking a row for a request to a provider.
 extension SharedVault {
     /// How long another host's lease is waited for before the row is looked at again.
     private static let leaseWait: Duration = .seconds(5)
@@ -156,8 +155,7 @@ extension SharedVault {
         if isDone { settling.removeAll { $0.id == id } } else if wakesMaintenance { wakes.continuation.yield() }
     }
 
-    /// Ends the lease of an attempt whose outcome is not known, or in which nothing was received or begun. What was
-    /// received in it, and is not sent yet, is sent before. To be called in a turn of the slot.
+    /// Ends the lease of an attempt, in a turn of the slot. What was received and is not sent yet is sent before.
     private func endAttempt(of slot: VaultSlot) async throws(VaultError) {
         if slots[slot]?.attempt != nil, slots[slot]?.entry?.isSent == false { try await sendAndTell(slot) }
         guard let attempt = slots[slot]?.attempt, let key = slots[slot]?.key else { return }

@@ -51,8 +51,7 @@ extension Membership {
 extension SharedVault {
     nonisolated var membershipSlot: VaultSlot { VaultSlot(account: "hosts", binding: place.binding, kind: .hostsKey) }
 
-    /// If this host has not joined, or does not have the key yet, the local vault stays open: what is missing may come
-    /// without a passphrase being asked for again.
+    /// Without membership the local vault stays open: it may come without a passphrase being asked for again.
     public func open(passphrase: Secret?) async throws(VaultError) {
         try await local.open(passphrase: passphrase)
         if membership == nil { try await Opening(vault: self).run() }
@@ -79,7 +78,6 @@ extension SharedVault {
 extension VaultError {
     /// The role belongs to no host that has joined.
     static let notJoined = VaultError.locked(.noHost, obstacle: .notJoined)
-    /// This host has not been given the hosts' key yet.
     static let noKey = VaultError.locked(.noHostsKey, obstacle: .noHostsKey)
 
     static func mapping<Value>(_ body: () throws(CryptographyError) -> Value) throws(VaultError) -> Value {

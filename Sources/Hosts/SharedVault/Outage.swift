@@ -1,6 +1,5 @@
 internal import SessionVault
 
-/// What the status shows of the rows.
 struct Shown: Sendable {
     var database: VaultDatabase
     /// This host's name among those that share the vault, also while the vault is locked.
@@ -9,7 +8,6 @@ struct Shown: Sendable {
     /// Why the rows cannot be used; nil if they can.
     var lock: VaultError? = .locked(.notOpened)
 
-    /// Returns whether the database has gone away or is back.
     mutating func note(_ outage: Outage, unsent: Int, at now: Duration) -> DatabaseTurn? {
         let former = awaySince
         awaySince = outage.since
@@ -35,7 +33,6 @@ struct Shown: Sendable {
     }
 }
 
-/// Whether the database can be reached, as far as is known.
 struct Outage: Sendable {
     /// Why it could not be reached at the last attempt.
     private(set) var reason: RowReason?
@@ -67,16 +64,13 @@ struct Outage: Sendable {
     }
 
     mutating func ended() { self = Outage() }
-
     mutating func tryNow() { (retryAt, loadsAt) = (.zero, .zero) }
 
-    /// Rows could not be read for sessions that are loaded.
     mutating func noteLoading(at now: Duration) { loadsAt = now + Outage.pauseOfLoading }
 
     /// True for five seconds after that.
     func delaysLoading(at now: Duration) -> Bool { now < loadsAt }
 
-    /// When it is to be asked again.
     func pause(at now: Duration) -> Duration { max(retryAt - now, .milliseconds(250)) }
 }
 

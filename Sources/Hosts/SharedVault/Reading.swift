@@ -229,7 +229,6 @@ extension SharedVault {
     public func maintain() async -> Duration? { await MaintenancePass().run(by: self) }
 }
 
-/// Rows that may have changed are read, and compared with what this host has.
 struct RowQuery: Sendable {
     private static let batch = 128
 

@@ -26,7 +26,6 @@ struct RowContent: Sendable, Equatable {
     /// What the database's clock showed when its host was booted, in milliseconds since 1970 (negative if it is wrong);
     /// nil if that was not known. With it other hosts read the text's times since boot.
     var clock: Int?
-
     func comes(from other: RowContent) -> Bool { ancestors.contains(other.name) }
 
     /// Whether a host that has this content knows of a token that the host did not try which wrote the other one, an end.
@@ -43,13 +42,9 @@ struct RowContent: Sendable, Equatable {
 }
 
 extension RowContent {
-    /// New content in the place of another one.
-    ///
-    /// - Parameters:
-    ///   - others: contents of other branches that it comes after, too.
-    ///   - begins: a session begins with it.
-    ///   - isEdited: the text has no tokens that the former one did not have.
-    ///   - isEnd: the text says that the provider has ended the session.
+    /// New content in the place of another one. `others` are contents of other branches that it comes after, too.
+    /// `begins`: a session begins with it. `isEdited`: the text has no tokens that the former one did not have.
+    /// `isEnd`: the provider has ended the session.
     init(
         _ text: Secret?, after former: RowContent?, and others: [Name] = [], name: Name, begins: Bool = false,
         isEdited: Bool = false, isEnd: Bool = false, removals: Int = 0, clock: Int? = nil
@@ -117,8 +112,7 @@ enum Hex {
     }
 }
 
-/// Seals what rests in the database. A content is bound to its owner, its row and its version, so a row in another's
-/// place, an older one under a newer number and a cut one do not open.
+/// Seals contents, bound to owner, row and version: one in another place, under a newer number or cut does not open.
 struct RowSealing: Sendable {
     let dataKey: Secret
     let owner: String

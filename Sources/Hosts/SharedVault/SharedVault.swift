@@ -109,7 +109,6 @@ public actor SharedVault: Vault {
         return status
     }
 
-    /// Shows why the rows cannot be used while the local vault is open.
     func showLock(_ lock: VaultError?) { shown.withLock { $0.lock = lock } }
 
     /// Yields when an attempt to open the vault may succeed that has failed before.
@@ -164,7 +163,6 @@ public actor SharedVault: Vault {
         return try note(try await local.load(slot)?.text, in: slot)
     }
 
-    /// Remembers what the local vault has in a slot.
     func note(_ text: Secret?, in slot: VaultSlot) throws(VaultError) -> SlotState {
         if let state = slots[slot] { return state }
         let state = SlotState(key: try opened().key(of: slot), stored: text, name: random(RowContent.nameLength))
@@ -189,11 +187,8 @@ struct SlotTable: Sendable {
     /// How long the database is left alone after an attempt to send something, if there is nothing else to do.
     private static let leastPause: Duration = .seconds(1)
     private var states: [VaultSlot: SlotState] = [:]
-    /// Those whose content the database does not have.
     private(set) var unsent: Set<VaultSlot> = []
-    /// Those whose content is to be copied to the local vault.
     private(set) var uncopied: Set<VaultSlot> = []
-    /// Those with a change that was overlooked.
     private(set) var overlooked: Set<VaultSlot> = []
     var all: [VaultSlot] { Array(states.keys) }
 
@@ -208,12 +203,9 @@ struct SlotTable: Sendable {
     }
 
     /// Forgets all but those that the local vault could not be given. What was not copied yet is in the database.
-    mutating func forgetWritten() {
-        for (slot, state) in states where !state.isUnwritten { self[slot] = nil }
-    }
+    mutating func forgetWritten() { for (slot, state) in states where !state.isUnwritten { self[slot] = nil } }
 
-    /// How long to wait before something is done for them; nil if there is nothing to be done. `isSettling`: there are
-    /// attempts whose end is to be told to the database. `now` is the time since boot.
+    /// The wait before something is done for them; nil for nothing. `isSettling`: ends of attempts are to be told.
     func pause(isSettling: Bool, outage: Outage, at now: Duration) -> Duration? {
         if uncopied.contains(where: { self[$0]?.isBusy(at: now) == false }) { return .zero }
         guard isSettling || !unsent.isEmpty || outage.reason != nil else {
@@ -235,7 +227,6 @@ struct SlotTable: Sendable {
 final class SlotTurns {
     private var waiting: [VaultSlot: [CheckedContinuation<Void, Never>]] = [:]
 
-    /// Returns when all that was begun before at the slot is over.
     func begin(_ slot: VaultSlot, isolation: isolated (any Actor)? = #isolation) async {
         guard waiting[slot] != nil else {
             waiting[slot] = []

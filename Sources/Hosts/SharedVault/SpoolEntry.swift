@@ -62,14 +62,12 @@ struct SpoolEntry: Sendable, Equatable {
 }
 
 struct SlotState: Sendable {
-    /// A lease of this host, and the request for which it was taken.
     struct Attempt: Sendable {
         let id: LeaseID
         let epoch: Int64
         /// When the lease is over at the earliest, by the time since boot.
         let end: Duration
         var steps = 0
-        /// A request may have been sent.
         var mayBeSent = false
     }
 
@@ -111,7 +109,6 @@ struct SlotState: Sendable {
     /// How many of the row's versions have the tokens of the head before them.
     var edits: Int64 { Int64(entry?.content.edits ?? 0) }
 
-    /// The local vault has it.
     mutating func note(written entry: SpoolEntry) {
         (self.entry, base, isUnwritten, isUncopied) = (entry, entry.content.name, false, false)
     }

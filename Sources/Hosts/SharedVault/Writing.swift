@@ -231,8 +231,7 @@ extension SharedVault {
         return isChanged
     }
 
-    /// Sends the slot's content if the database does not have it. Returns whether another host's content is in the slot
-    /// afterwards. To be called in a turn of the slot.
+    /// Sends the slot's content, in a turn of the slot. Returns whether another host's content is there afterwards.
     func send(_ slot: VaultSlot) async throws(VaultError) -> Bool {
         guard let name = try await state(of: slot).entry?.content.name else { return false }
         for _ in 0..<SharedVault.mostTries {

@@ -115,7 +115,6 @@ struct Call: Sendable {
     }
 
     private static func isNumber(_ text: String) -> Bool { !text.isEmpty && text.utf8.allSatisfy(\.isDigit) }
-
     func flag(_ name: String) throws(Problem) -> Bool { try query(name, as: Flag.self) == .true }
 
     private enum Flag: String, CaseIterable { case `true`, `false` }
@@ -130,7 +129,6 @@ struct Call: Sendable {
     }
 
     func has(_ name: String) -> Bool { member(name) != nil }
-
     func text(_ name: String) throws(Problem) -> String? { try value(name, "must be a string", \.string) }
 
     func required(_ name: String) throws(Problem) -> String {
@@ -146,9 +144,7 @@ struct Call: Sendable {
     }
 
     func truth(_ name: String) throws(Problem) -> Bool { try value(name, "must be true or false", \.bool) ?? false }
-
     func object(_ name: String) throws(Problem) -> JSONObject? { try value(name, "must be an object", \.object) }
-
     var wholeBody: JSONObject { body }
 
     func number(_ name: String, in range: ClosedRange<Int>) throws(Problem) -> Int? {

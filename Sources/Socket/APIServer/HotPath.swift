@@ -121,8 +121,7 @@ final class RecentFacts: Sendable {
     }
 }
 
-/// What is known of a connection, once for all its requests: the policy's decision on its peer, and the caller for the
-/// audit log. Connections of one program may share it, see ``RecentFacts``.
+/// What is known of a connection: the policy's decision on its peer, and the caller. Connections may share it.
 final class ConnectionFacts: Sendable {
     /// The counters of the last held token that was issued at once, by the number of its encoding.
     private struct Counters {
@@ -143,8 +142,7 @@ final class ConnectionFacts: Sendable {
         self.exposedSocket = exposedSocket
     }
 
-    /// Counts a token that this connection got in its last request too. False if it is another one, or if its count
-    /// has been written: then it has to be noted as if it were the first time.
+    /// Counts a token that this connection got before. False if it is another one, or if its count has been written.
     func repeats(_ token: UInt64, at now: Int) -> Bool {
         counters.withLock { counters in
             guard let counters, counters.token == token, counters.use.add(at: now) else { return false }
@@ -186,8 +184,7 @@ extension SocketAPI {
         return records?.audit.caller(uid: uid, pid: pid, proof: proof, at: broker.now.seconds)
     }
 
-    /// A token is issued: it is counted, and written to the audit log with its scope. Called in every request for a
-    /// token. Returns the counters, if repetitions may be added to them.
+    /// Counts a token, and writes it to the audit log. Returns the counters, if repetitions may be added to them.
     @discardableResult
     func noteIssuedToken(
         _ facts: ConnectionFacts, _ issuedToken: IssuedToken, _ key: TokenKey, _ operation: PolicyOperation,

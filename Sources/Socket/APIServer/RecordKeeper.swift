@@ -5,8 +5,7 @@ internal import RingbackBase
 internal import SessionVault
 internal import Synchronization
 
-/// Turns the broker's facts into entries of the audit log and into metrics. Only here a fact gets its wording. It is
-/// quick and never blocks, since the broker calls it in the middle of its turns.
+/// Turns the broker's facts into audit entries and metrics. Never blocks: the broker calls it in its turns.
 public final class RecordKeeper: Sendable {
     public let audit: AuditLog
     public let metrics: Metrics

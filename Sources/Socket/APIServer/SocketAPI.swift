@@ -8,8 +8,7 @@ public import RingbackBase
 
 /// The socket API: requests become calls of the broker, and its results become JSON.
 public struct SocketAPI: Sendable {
-    /// Shows the user the result of a callback of the account, with a message if there is one. True if a notice shows
-    /// it.
+    /// Shows the user the result of a callback of the account, and a message if there is one. True if a notice does.
     public typealias CallbackTeller =
         @Sendable (CallbackVerdict, _ account: AccountName?, _ message: String?) async -> Bool
 
@@ -19,14 +18,11 @@ public struct SocketAPI: Sendable {
         public var build: String
         let clock: BrokerClock
         let startedAt: BootInstant
-        /// Where its files are, for the user.
         public var places: [Place]?
         /// Unix seconds: when the current configuration was read.
         public var configurationReadAt: @Sendable () -> WallInstant? = { nil }
-        /// Increases when a reload begins to apply a configuration, and when it is done: what was made of the
-        /// configuration at another number may be of a former one. Nil if it is never kept.
+        /// Increases when a reload begins, and when it is done: what was made before is outdated. Nil: nothing is kept.
         public var configurationNumber: @Sendable () -> UInt64? = { nil }
-        /// How providers are reached.
         public var network: @Sendable () -> Network = { Network() }
         /// How many programs may be connected at a time; each takes one or two descriptors.
         public var maxConnections = 256
@@ -41,7 +37,6 @@ public struct SocketAPI: Sendable {
         public var exposedSockets: ExposedSocketRegistry?
         /// Which token tools get for which server. If this is nil there are no origins.
         public var origins: OriginRegistry?
-        /// The files in which tokens are kept.
         public var keptFiles: @Sendable () -> [KeptFileView] = { [] }
         /// The hosts that share the vault. If this is nil it is not shared.
         public var vaultHosts: (any VaultHosts)?
@@ -104,8 +99,7 @@ public struct SocketAPI: Sendable {
         _ = Router.shared
     }
 
-    /// A server of this API. Only the owner of the process and root connect. `isLost` is called when another process
-    /// has shut the listening socket down.
+    /// Only the owner of the process and root connect. `isLost`: another process has shut the listening socket down.
     public func server(isLost: @escaping @Sendable () -> Void = {}) -> HTTPServer {
         var limits = ServerLimits()
         limits.cancelsAtShutdown = true
@@ -120,7 +114,6 @@ public struct SocketAPI: Sendable {
             refusal: SocketAPI.refusal, isLost: isLost, immediate: immediate, handler: respond)
     }
 
-    /// The response to a request that violates HTTP or a limit.
     @Sendable static func refusal(_ status: Int) -> ServerResponse {
         var problem =
             switch status {
@@ -184,7 +177,6 @@ public struct SocketAPI: Sendable {
     /// Seconds since the start, independent of the wall clock.
     var uptime: Int { (daemon.clock.bootInstant - daemon.startedAt).wholeSeconds }
 
-    /// The closed restricted sockets of which `status` and `doctor` warn the user.
     func closedSockets() async -> [ClosedSocket] { await daemon.exposedSockets?.missing.filter(\.isTrouble) ?? [] }
 }
 

@@ -3,8 +3,7 @@ internal import LocalHTTP
 internal import RingbackBase
 internal import Synchronization
 
-/// How users sign in to an app, as short lines without names. Nothing is stored or sent anywhere; only listeners get
-/// the lines.
+/// How users sign in to an app, as short lines without names. Nothing is stored or sent; only listeners get them.
 final class Telemetry: Sendable {
     private struct State {
         var ways: [String: String] = [:]
@@ -12,7 +11,6 @@ final class Telemetry: Sendable {
     }
     private let state = Mutex(State())
     private let now: @Sendable () -> Int
-
     init(now: @escaping @Sendable () -> Int) { self.now = now }
 
     func note(_ fact: BrokerFact) {
@@ -87,7 +85,6 @@ final class TelemetryListener: Sendable {
     private let account: String?
     private let state = Mutex((lines: [TelemetryLine](), signal: Promise<Void>()))
     private static let capacity = 1_024
-
     init(account: String?) { self.account = account }
 
     func append(_ line: TelemetryLine) {

@@ -31,9 +31,8 @@ extension AuditFile.Failure: CustomStringConvertible {
     var description: String { "\(call): \(unsafe String(cString: strerror(errno)))" }
 }
 
-/// One line of the audit log: compact JSON. Names of programs and control groups are chosen by others. Bidi controls,
-/// invisible characters and U+2028 are valid in JSON and could falsify what a terminal shows. They are written as
-/// escapes.
+/// One line of the audit log: compact JSON. Others choose the names of programs and control groups: bidi controls,
+/// invisible characters and U+2028, which could falsify what a terminal shows, are written as escapes.
 enum AuditLine {
     static func bytes(of entry: JSONObject) -> [UInt8] {
         Array(JSON.object(entry).visibleText.utf8) + [UInt8(ascii: "\n")]
@@ -64,8 +63,7 @@ enum AuditReader {
         return found.reversed()
     }
 
-    /// The entries in order of time. The order in the file differs, because counted uses are written later than other
-    /// events.
+    /// The entries in order of time: in the file, counted uses stand later than other events.
     static func byTime(_ entries: [JSON]) -> [JSON] {
         let keyed = entries.enumerated().map { (at: instant($1.object ?? JSONObject()) ?? 0, place: $0, entry: $1) }
         return keyed.sorted { ($0.at, $0.place) < ($1.at, $1.place) }.map(\.entry)

@@ -1,9 +1,8 @@
 internal import Glibc
 
-/// The file of the audit log. Lines are appended and never rewritten, and the size is limited: `audit.jsonl` is the
-/// current file, `audit.jsonl.1` the previous one. It is opened for each batch of lines, so that a moved file or a full
-/// disk is noticed at the next one. It is not synced: a power failure may lose the last seconds. Used on one queue
-/// only.
+/// The file of the audit log. Lines are appended and never rewritten: `audit.jsonl` is the current file,
+/// `audit.jsonl.1` the previous one. It is opened for each batch of lines, so that a moved file or a full disk is
+/// noticed. It is not synced: a power failure may lose the last seconds. Used on one queue only.
 struct AuditFile {
     struct Failure: Error, Equatable {
         let call: String
@@ -21,8 +20,7 @@ struct AuditFile {
         return unsafe lstat(path, &status) == 0 ? status.st_mtim.tv_sec : 0
     }
 
-    /// Appends complete lines. If the file ends with an incomplete line (after a crash or on a full disk), a line end
-    /// is written first, so that the new lines are not damaged.
+    /// Appends complete lines, after a line end if the last line is incomplete (after a crash or on a full disk).
     func append(_ lines: [[UInt8]]) throws(Failure) {
         var descriptor = try open()
         defer { close(descriptor) }
@@ -41,7 +39,6 @@ struct AuditFile {
         try write(bytes, to: descriptor)
     }
 
-    /// The content of the previous file followed by that of the current one. A missing file is empty.
     func contents() -> [UInt8] {
         // Only one daemon writes, so a file exceeds its limit by at most one batch.
         read(previousPath, limit: maxSize * 2) + read(path, limit: maxSize * 2)
@@ -54,8 +51,7 @@ struct AuditFile {
         return descriptor
     }
 
-    /// The size of the opened file. Throws unless it is a regular file of this user; other modes than 0600 are
-    /// corrected.
+    /// The size of the opened file. Throws unless it is a regular file of this user. Corrects other modes than 0600.
     private func check(_ descriptor: Int32) throws(Failure) -> Int {
         var status = stat()
         guard unsafe fstat(descriptor, &status) == 0 else { throw Failure(call: "fstat", errno: errno) }
@@ -112,9 +108,7 @@ struct AuditFiles {
     struct Name: Hashable, Comparable {
         /// The restricted socket; nil for the owner's own file.
         let socket: String?
-
         init(_ socket: String?) { self.socket = socket }
-
         static func < (left: Name, right: Name) -> Bool { (left.socket ?? "") < (right.socket ?? "") }
     }
 

@@ -68,8 +68,7 @@ public final class AuditLog: Sendable {
         ledger.caller(uid: uid, pid: pid, proof: proof, at: now)
     }
 
-    /// Counts a use. A program's first use of a kind is written at once, repetitions after each ``Options/interval``.
-    /// Returns the count, if repetitions may be added to it.
+    /// Counts a use: the first is written at once, repetitions after each interval. Returns the count to add them to.
     @discardableResult
     public func note(_ caller: AuditCaller, _ use: AuditUse, at now: Int) -> CountedUse? {
         let (wakes, counted) = ledger.note(caller, use, at: now)
@@ -77,8 +76,7 @@ public final class AuditLog: Sendable {
         return counted
     }
 
-    /// Writes an event soon. The members must not contain a secret. `socket` is the restricted one whose client caused
-    /// it.
+    /// Writes an event soon, without secrets. `socket` is the restricted one whose client caused it.
     public func write(_ event: String, _ members: JSONObject, at socket: String? = nil) {
         enqueue(AuditLog.entry(event, at: options.now(), members), socket)
         let isFirst = state.withLock { state in
@@ -93,9 +91,8 @@ public final class AuditLog: Sendable {
         }
     }
 
-    /// Writes an event that a program at a restricted socket may cause often. Equal ones are counted for
-    /// ``Options/interval`` and then written as one line with `count`; so are those of a socket that has many different
-    /// ones, with the members that are `common` to them.
+    /// Writes an event that a program at a restricted socket may cause often. Equal ones are counted and written as one
+    /// line; so are those of a socket that has many different ones, with their `common` members.
     public func writeCounted(_ event: String, _ members: JSONObject, common: JSONObject, at socket: String) {
         let entry = RepeatedEvents.Entry(event: event, members: members, socket: socket)
         let now = options.now()
@@ -285,7 +282,6 @@ public struct AuditUse: Hashable, Sendable {
     public var origin: String?
     /// The name that the tool gave itself. It is not verified.
     public var tool: String?
-    /// The restricted socket that was used; nil for the daemon's own.
     public var exposedSocket: String?
     /// For a request: method and path of the route, with parameters in braces.
     public var route: String?
@@ -304,7 +300,6 @@ public struct AuditUse: Hashable, Sendable {
     }
 }
 
-/// The kernel's proof of which process is connected to a socket.
 public struct ProcessProof: Sendable {
     /// Unique for each process since boot; nil if the kernel does not report it.
     let identity: UInt64?
@@ -377,8 +372,7 @@ struct CallerIdentity: Sendable {
     let program: Program
     let unit: String?
 
-    /// Race: the process may have ended meanwhile, and its id may be a later process's. That one started after the caller
-    /// was seen, so neither its start time nor its unit is taken over.
+    /// Race: the id may be a later process's, which started after the caller was seen. It has no part in this identity.
     init(of caller: AuditCaller) {
         func start() -> UInt64? { ProcessFacts.startTime(of: caller.pid).flatMap { $0 <= caller.seen ? $0 : nil } }
         let startTime = start()

@@ -1,7 +1,6 @@
 internal import Synchronization
 
-/// Counts uses within a request: it takes a lock, looks into a table and increments a number. Everything slower
-/// (identifying the program, writing lines) happens later, on the queue of the log.
+/// Counts uses within a request: a lock, a look-up and a number. Everything slower happens on the queue of the log.
 final class IssuedTokenLedger: Sendable {
     struct Key: Hashable, Sendable {
         let serial: UInt64
@@ -55,8 +54,7 @@ final class IssuedTokenLedger: Sendable {
         }
     }
 
-    /// Counts a use. `wakes` if the caller must schedule a task that calls ``fresh()``. Repetitions may be added to
-    /// `counted`, but not of a restricted socket: each of its uses counts towards its limits.
+    /// Counts a use. `wakes`: ``fresh()`` is to be called. `counted` is nil at a restricted socket: each use counts.
     func note(_ caller: AuditCaller, _ use: AuditUse, at now: Int) -> (wakes: Bool, counted: CountedUse?) {
         state.withLock { state in
             var (caller, use) = (caller, use)

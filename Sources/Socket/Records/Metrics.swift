@@ -1,7 +1,6 @@
 internal import Synchronization
 
-/// Counters for `GET /v1/metrics`. Labels are account, method and code. Their values are all from closed sets: no text
-/// from a caller or a provider becomes a label.
+/// Counters for `GET /v1/metrics`. No text from a caller or a provider becomes a label: all values are of closed sets.
 public final class Metrics: Sendable {
     public enum Counter: String, Sendable, CaseIterable {
         case signInsStarted = "sign_ins_started_total"
@@ -56,7 +55,6 @@ public final class Metrics: Sendable {
     }
     private let counts = Mutex(Counts())
     private let issuedTokens = Mutex<[String: IssuedTokens]>([:])
-
     public init() {}
 
     public func count(_ counter: Counter, _ account: String, method: String? = nil, code: String? = nil) {
@@ -70,10 +68,8 @@ public final class Metrics: Sendable {
         counts.withLock { $0.durations[labels, default: Durations()].add(duration) }
     }
 
-    /// How many tokens of one account were issued. A connection keeps it for its next request.
     public final class IssuedTokens: Sendable {
         fileprivate let count = Atomic<Int>(0)
-
         public func add() { count.wrappingAdd(1, ordering: .relaxed) }
     }
 
@@ -104,8 +100,7 @@ public struct MetricsText: Sendable {
         public var accounts: [(state: String, count: Int)]
         public var pendingRevocations: [(account: String, count: Int)]
         public var isVaultLocked: Bool
-        /// Of a vault that hosts share: for how many seconds its database has been away, 0 if it is not, and how many
-        /// changes it does not have yet.
+        /// Of a shared vault: for how many seconds its database has been away, and how many changes it lacks.
         public var database: (away: Int, unsent: Int)?
         /// Seconds since the daemon's start.
         public var uptime: Int

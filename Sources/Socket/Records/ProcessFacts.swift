@@ -6,7 +6,6 @@ public enum ProcessFacts {
     /// The path of its executable; nil if it cannot be read. Bytes that are not UTF-8 are replaced.
     public static func executable(of pid: Int32) -> String? { ExecutableLink(of: pid).text }
 
-    /// Its systemd unit, from the name of the control group.
     public static func unit(of pid: Int32) -> String? {
         let line = text(of: pid, "cgroup")?.prefix { $0 != "\n" }
         return line?.split(separator: "/").last { $0.hasSuffix(".service") || $0.hasSuffix(".scope") }.map(String.init)
@@ -33,16 +32,14 @@ public enum ProcessFacts {
         return fields.count > 3 ? Int32(fields[3]).flatMap(startTime) : nil
     }
 
-    /// The process's session and parent, as text, which other processes of the same program share. Process 1 does not
-    /// count as a parent, because it adopts unrelated orphans.
+    /// Its session and parent, which processes of one program share. Process 1 does not count: it adopts orphans.
     public static func groups(of pid: Int32) -> Set<String> {
         let fields = status(of: pid)
         guard fields.count > 3, let parent = Int(fields[1]), let session = Int(fields[3]) else { return [] }
         return Set((parent > 1 ? ["parent \(parent)"] : []) + (session > 0 ? ["session \(session)"] : []))
     }
 
-    /// The fields of `stat` from the third one on. The second is the name in parentheses, which may itself contain spaces
-    /// and parentheses. The start time is field 22.
+    /// The fields of `stat` from the third one on, after the name in parentheses, which may itself contain parentheses.
     private static func status(of pid: Int32) -> [Substring] {
         guard let text = text(of: pid, "stat"), let end = text.lastIndex(of: ")") else { return [] }
         return text[text.index(after: end)...].split(separator: " ")
@@ -59,9 +56,7 @@ public enum ProcessFacts {
     }
 }
 
-/// The path of a process's executable as it was when this value was made.
 struct ExecutableLink: Sendable {
-    /// `/proc/PID/exe`, for C.
     private let link: [CChar]
     private let path: [UInt8]
     /// A longer path counts as changed each time it is compared.

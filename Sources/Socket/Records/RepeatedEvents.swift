@@ -22,12 +22,10 @@ struct RepeatedEvents {
     /// Of a window, in seconds.
     private let length: Int
     private var kinds: [String: [String: Kind]] = [:]
-
     init(length: Int) { self.length = length }
 
-    /// Takes an event; `now` is in Unix seconds. The first of its kind is written at once, and what comes within the
-    /// window is counted. Returns what is to be written now. Where the socket has too many different events, the few
-    /// members stay that are `common`.
+    /// Takes an event; `now` is in Unix seconds. Returns what is written now: the first of its kind in a window. Of too
+    /// many different events of a socket only the `common` members stay.
     mutating func note(_ entry: Entry, common: JSONObject, at now: Int) -> Entry? {
         if kinds.count >= RepeatedEvents.mostSockets, kinds[entry.socket] == nil { kinds = [:] }
         var known = kinds[entry.socket] ?? [:]
@@ -58,9 +56,7 @@ struct RepeatedEvents {
         return entries.sorted { RepeatedEvents.key($0) < RepeatedEvents.key($1) }
     }
 
-    private static func count(
-        _ entry: Entry, _ key: String, _ known: inout [String: Kind], at now: Int
-    ) -> Entry? {
+    private static func count(_ entry: Entry, _ key: String, _ known: inout [String: Kind], at now: Int) -> Entry? {
         guard known[key] != nil else {
             known[key] = Kind(entry: entry, start: now)
             return entry
@@ -85,8 +81,7 @@ public final class CountedUse: Sendable {
         tally = Mutex(Tally(count: 1, first: now, last: now))
     }
 
-    /// Counts a repetition. `now` is in Unix seconds. False if this count has been taken; then nothing is counted, and
-    /// ``AuditLog/note(_:_:at:)`` is to be called.
+    /// Counts a repetition, in Unix seconds. False if the count has been taken: see ``AuditLog/note(_:_:at:)``.
     public func add(at now: Int) -> Bool {
         tally.withLock { tally in
             tally?.add(at: now)
@@ -131,7 +126,6 @@ struct ExposedWindow {
     static let capacity = 16
     /// Seconds.
     static let length = 60
-
     init(at now: Int) { start = now }
 
     mutating func countsSeparately(_ caller: AuditCaller, _ use: AuditUse, at now: Int) -> Bool {
@@ -165,8 +159,7 @@ struct RecordedUses: Sendable {
     private var told: Set<Entry> = []
     private let maxSize: Int
 
-    /// Beyond `maxSize` uses those of ended processes are forgotten, and if that is not enough, all. A forgotten use is
-    /// written again as if it were the first; nothing is lost.
+    /// Beyond `maxSize` uses those of ended processes are forgotten, or all: a forgotten use is written again.
     init(maxSize: Int = 4_096) { self.maxSize = maxSize }
 
     /// True the first time for this program and use.

@@ -53,8 +53,7 @@ public struct Problem: Error, Sendable, Equatable {
     }
 }
 
-/// What is wrong: `cause` of a problem document, of a check of the diagnostics, and of a mistake in the configuration.
-/// Programs that advise their user go by it. The raw values are the words of the wire.
+/// What is wrong: `cause` of a problem document, of a check, and of a mistake in the configuration.
 public enum ProblemCause: String, Sendable, CaseIterable {
     case unreachable
     /// The proxy opened no tunnel to the provider.
@@ -113,7 +112,6 @@ public struct ErrorCode: RawRepresentable, Hashable, Sendable, ExpressibleByStri
     public let rawValue: String
     /// Nil for a code that is not a constant below.
     private let meaning: Meaning?
-
     public init(rawValue: String) { (self.rawValue, meaning) = (rawValue, nil) }
     public init(stringLiteral value: String) { self.init(rawValue: value) }
 

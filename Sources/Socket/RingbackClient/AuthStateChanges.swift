@@ -22,7 +22,6 @@ public struct AuthEvent: RawRepresentable, Hashable, Sendable, ExpressibleByStri
     public static let sessionEnding: AuthEvent = "session_ending"
 }
 
-/// The events of one account, each with the session as it is then. See ``BrokerClient/authStateChanges(_:)``.
 public struct AuthStateChanges: AsyncSequence, Sendable {
     public typealias Element = (event: AuthEvent, session: Session?)
     public typealias Failure = RingbackError

@@ -1,8 +1,7 @@
 package import RingbackAPI
 package import RingbackBase
 
-/// The socket API as blocking calls: a connection for each call, a time limit for every wait. The command line uses it
-/// directly; ``BrokerClient`` runs it outside the threads that tasks share.
+/// The socket API as blocking calls: a connection for each call, a time limit for every wait.
 package struct BrokerCalls: Sendable {
     package var socket: String
     package var application: String
@@ -88,8 +87,7 @@ package struct BrokerCalls: Sendable {
         return (connection, exchange)
     }
 
-    /// Opens the stream of events. A wait for an event fails with `timed_out` if nothing came for `silence` (the daemon
-    /// sends a comment every 15 s).
+    /// Opens the stream of events. A wait fails with `timed_out` after `silence`: there is a comment every 15 s.
     package func openEvents(
         account: String?, lastEventID: String? = nil, isTelemetry: Bool = false, silence: Duration = .seconds(45)
     ) throws(RingbackError) -> EventReader {
@@ -187,9 +185,7 @@ package final class EventReader {
 
 extension BrokerCalls {
     package enum Started: Sendable {
-        /// A flow was started or joined.
         case flow(Flow, JSON)
-        /// The sign-in is done already; the account's JSON.
         case done(JSON)
     }
 
@@ -202,8 +198,7 @@ extension BrokerCalls {
         return .done(answer)
     }
 
-    /// Waits until the flow has ended, or until `end`; then a flow that is still pending is returned as it is. Each
-    /// long poll ends within half a minute, so that a daemon that has vanished is noticed.
+    /// Waits until the flow has ended, or until `end`. Each poll ends within half a minute: a lost daemon is noticed.
     package func wait(
         forFlow id: String, until end: ContinuousClock.Instant? = nil, onTick: (() -> Void)? = nil
     ) throws(RingbackError) -> (Flow, JSON) {

@@ -4,7 +4,6 @@ import RingbackBase
 /// Ringback for apps: sessions, sign-ins and their events, over the daemon's Unix socket. Every call has a time limit,
 /// runs outside the threads that tasks share, and ends with `cancelled` when its task is cancelled.
 public struct BrokerClient: Sendable {
-    /// What a call does for an account that is not signed in.
     public enum SignIn: Sendable {
         /// It fails with `sign_in_required`.
         case never
@@ -15,11 +14,8 @@ public struct BrokerClient: Sendable {
         case handler(@Sendable (Flow) async -> Void)
     }
 
-    /// Which of the user's sessions a sign-out ends at the provider.
     public enum SignOutScope: String, Sendable {
-        /// This session.
         case local
-        /// Every session of the user.
         case global
         /// Every session but this one.
         case others
@@ -54,9 +50,7 @@ public struct BrokerClient: Sendable {
         let request = SessionRequest(
             account: account, minValid: minValid, timeout: timeout, scope: scope, audience: audience,
             resource: resource, subject: subject, include: "user")
-        do throws(RingbackError) {
-            return try await session(request)
-        } catch {
+        do throws(RingbackError) { return try await session(request) } catch {
             guard error.recovery == .signIn else { throw error }
             switch signIn {
             case .never: throw error
@@ -146,9 +140,7 @@ public struct BrokerClient: Sendable {
         _ account: String, _ show: @Sendable (Flow) async throws(RingbackError) -> Void
     ) async throws(RingbackError) {
         let flow = try await signIn(account)
-        do throws(RingbackError) {
-            try await show(flow)
-        } catch {
+        do throws(RingbackError) { try await show(flow) } catch {
             try? await cancel(flow)
             throw error
         }

@@ -4,8 +4,7 @@ import RingbackBase
 /// Opens a sign-in page in the user's browser. The URL comes from a provider, so it may be hostile: it must be one that
 /// a browser only shows (https, or http on loopback), and it is never passed to a shell.
 public enum Browser {
-    /// Opens the URL by the programs named in `BROWSER`, or by `xdg-open`. Does not wait for the page. Returns false if
-    /// the URL may not be opened, or no program could be started.
+    /// Opens the URL by the programs named in `BROWSER`, or by `xdg-open`. False if it may not, or if none starts.
     public static func open(_ url: String) -> Bool {
         guard let pid = start(url) else { return false }
         return Subprocess.forget(pid)
@@ -93,8 +92,7 @@ package struct LoopbackURL: Sendable, Equatable {
     }
 }
 
-/// Starts programs from an argument vector, never through a shell. Signals are as a new program expects them, and it
-/// gets no descriptor of ours but those that are named.
+/// Starts programs, never through a shell, with default signals and no descriptor of ours but those that are named.
 package enum Subprocess {
     package enum Output {
         case inherited
@@ -105,9 +103,8 @@ package enum Subprocess {
     /// POSIX_SPAWN_SETSID of glibc's <spawn.h>, which the module does not show.
     private static let newSession: Int16 = 0x80
 
-    /// Starts a program in a session of its own (it outlives this one and sees no Ctrl-C). PATH is searched for a name
-    /// without `/`. One that `asksUser` stays in this session, and reads this one's standard input. Else `input` is its
-    /// standard input; nil for an empty one. Returns the pid, or nil if it could not be started.
+    /// Starts a program in a session of its own (it outlives this one and sees no Ctrl-C). One that `asksUser` stays in
+    /// this session, and reads this one's standard input; else that is `input`, or empty. Returns the pid, or nil.
     package static func start(
         _ arguments: [String], output: Output = .inherited, errors: Output = .inherited, environment: [String]? = nil,
         asksUser: Bool = false, input: Int32? = nil

@@ -19,7 +19,6 @@ public struct DeepLink: Sendable, Hashable, Identifiable {
     }
 }
 
-/// The links of one scheme, in order. See ``BrokerClient/deepLinks(_:)``.
 public struct DeepLinks: AsyncSequence, Sendable {
     public typealias Element = DeepLink
     public typealias Failure = RingbackError
@@ -38,8 +37,7 @@ extension BrokerClient {
     /// restarts, it connects again. A link is given once to each listener until it is acknowledged, for a minute at
     /// most: acknowledge it when the app has taken it over.
     ///
-    /// Throws only errors that waiting does not change: `not_found` (no such scheme), `policy_denied`,
-    /// `foreign_server`.
+    /// Throws what waiting does not change: `not_found`, `policy_denied`, `foreign_server`.
     public func deepLinks(_ scheme: String) -> DeepLinks {
         DeepLinks(source: DeepLinkSource(scheme: scheme, client: self))
     }
@@ -52,9 +50,7 @@ extension BrokerClient {
 
 extension BrokerCalls {
     package func acknowledge(_ link: DeepLink) throws(RingbackError) {
-        do throws(RingbackError) {
-            _ = try call(.acknowledgeDeepLink, [link.id])
-        } catch {
+        do throws(RingbackError) { _ = try call(.acknowledgeDeepLink, [link.id]) } catch {
             guard error.kind == .notFound else { throw error }
         }
     }

@@ -5,7 +5,6 @@ import Synchronization
 package final class RefusalWatch: Sendable {
     private let tell: @Sendable (RingbackError) -> Void
     private let told = Mutex<String?>(nil)
-
     package init(_ tell: @escaping @Sendable (RingbackError) -> Void) { self.tell = tell }
 
     func look(at flow: Flow) {
@@ -42,11 +41,8 @@ package final class FlowWatch: Sendable {
 
     /// Readable once ``outcome`` has a value.
     package var descriptor: Int32 { ending.descriptor }
-
     /// The flow once the wait has ended; nil before. Throws the error that ended the wait.
-    package var outcome: (Flow, JSON)? {
-        get throws(RingbackError) { try result.withLock { $0 }?.get() }
-    }
+    package var outcome: (Flow, JSON)? { get throws(RingbackError) { try result.withLock { $0 }?.get() } }
 
     /// Ends the wait; the flow goes on.
     package func stop() { cancellation.interrupt() }

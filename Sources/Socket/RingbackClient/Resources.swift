@@ -1,7 +1,6 @@
 import Glibc
 package import RingbackBase
 
-/// The user of a session, as far as the provider tells.
 public struct User: Sendable, Equatable {
     /// The address the provider knows; verified or not.
     public var email: String?
@@ -44,9 +43,7 @@ public struct Session: Sendable, Equatable, CustomStringConvertible, CustomRefle
     public var endsAt: WallInstant?
 
     /// The value for a request's `Authorization` header (RFC 6750 section 2.1).
-    public var authorization: String {
-        "\(tokenType.lowercased() == "bearer" ? "Bearer" : tokenType) \(accessToken)"
-    }
+    public var authorization: String { "\(tokenType.lowercased() == "bearer" ? "Bearer" : tokenType) \(accessToken)" }
 
     public var description: String { "Session(account: \(account), subject: \(subject))" }
     public var customMirror: Mirror { Mirror(self, children: ["account": account, "subject": subject]) }
@@ -253,7 +250,6 @@ public struct Flow: Sendable, Equatable {
     }
 }
 
-/// The daemon's state.
 public struct DaemonStatus: Sendable, Equatable {
     public var version: String
     /// The commit that it was built from, as `--version` shows it; nil behind a restricted socket and from an older one.
@@ -290,9 +286,7 @@ public struct DaemonStatus: Sendable, Equatable {
 public struct WallInstant: Sendable, Hashable, Comparable, CustomStringConvertible {
     /// Unix time: seconds since 1970-01-01T00:00:00Z, without leap seconds.
     public var secondsSince1970: Int
-
     public init(secondsSince1970: Int) { self.secondsSince1970 = secondsSince1970 }
-
     public static var now: WallInstant { WallInstant(secondsSince1970: time(nil)) }
 
     /// From here to the other; negative if that is earlier. Limited to what an `Int` of seconds can hold.
@@ -318,7 +312,6 @@ public struct WallInstant: Sendable, Hashable, Comparable, CustomStringConvertib
         self.init(secondsSince1970: seconds)
     }
 
-    /// The instant that a JSON member states; nil if it is missing or no whole number.
     package init?(_ json: JSON?) {
         guard let seconds = json?.integer else { return nil }
         self.init(secondsSince1970: seconds)

@@ -88,8 +88,7 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
     }
 
     public var kind: Kind
-    /// What failed, in English, for logs and developers. It may contain text from the provider: sanitize it for a
-    /// terminal.
+    /// What failed, in English, for logs and developers. It may have text of the provider: sanitize it for a terminal.
     public var detail: String
     /// A sentence for the user, in their language where the daemon has it; nil where there is nothing to show.
     public var userMessage: String?
@@ -141,13 +140,11 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
 }
 
 extension JSON {
-    /// The text of a member that a resource of the daemon must have.
     func text(_ member: String, of resource: String) throws(RingbackError) -> String {
         guard let text = self[member]?.string else { throw .missing(member, in: resource) }
         return text
     }
 
-    /// The elements of a member that a response of the daemon must have.
     func list<Element>(
         _ member: String, _ read: (JSON) throws(RingbackError) -> Element
     ) throws(RingbackError) -> [Element] {

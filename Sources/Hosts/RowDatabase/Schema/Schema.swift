@@ -14,8 +14,7 @@ enum Schema {
         "list_hosts", "remove_host", "drop_removed",
     ]
 
-    /// Removes the functions, but for those that the policies of the tables ask. A function cannot be replaced by one that
-    /// returns something else.
+    /// Removes the functions but those of the policies: one cannot be replaced by one that returns something else.
     private static let removal = #"""
         DO $$
         DECLARE
@@ -68,11 +67,8 @@ enum Schema {
         END $$
         """#
 
-    /// Makes a version of `found`, which is 0 for an empty schema, in one transaction.
-    ///
-    /// - Parameters:
-    ///   - migrations: what makes version n of n - 1, without the functions.
-    ///   - functions: all of those that the tables do not need themselves.
+    /// Makes a version of `found` (0 for an empty schema) in one transaction. `migrations` make version n of n - 1,
+    /// without the functions; `functions` are those that the tables do not need themselves.
     static func migration(
         from found: Int64, to version: Int64 = version, by migrations: [String] = migrations,
         functions: String = RowFunctions.text(version: version) + HostFunctions.text
@@ -108,9 +104,8 @@ enum Schema {
 }
 
 /// The tables of version 1. Every table has row-level security that holds for its owner too, since the functions run as
-/// the owner: a function with a mistake still reaches only what belongs to the role that has logged in.
-///
-/// That role is found by `session_user`, which only a superuser can change. `SET ROLE` and settings do not change it.
+/// the owner: a function with a mistake still reaches only what belongs to the role that has logged in. That role is
+/// found by `session_user`, which only a superuser can change. `SET ROLE` and settings do not change it.
 enum Tables {
     static let first = #"""
         CREATE TABLE ringback.versions (

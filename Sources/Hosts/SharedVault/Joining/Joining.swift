@@ -29,9 +29,7 @@ struct Joining: Sendable {
         guard let record = try await record() else { return (try await identityByConfiguration(), nil) }
         hosts.use(record.password)
         let identity: HostIdentity
-        do throws(HostFailure) {
-            identity = try await self.identity(of: record)
-        } catch {
+        do throws(HostFailure) { identity = try await self.identity(of: record) } catch {
             // The role may have been set up in another way.
             guard !record.isAccepted, error.meansNotAccepted || error == .invitationUsed else {
                 throw VaultError(error)
@@ -61,8 +59,7 @@ struct Joining: Sendable {
         return key.map { Membership(dataKey: $0, owner: identity.ownerID, host: identity.name, isConfirmed: false) }
     }
 
-    /// Accepts the invitation, if that was not done before. Without a name the host keeps the one of the last call.
-    /// `isNew` is false if the record said already that it was accepted.
+    /// Accepts the invitation, unless that was done (`isNew`). Without a name the host keeps the one of the last call.
     func accept(
         as name: String?, otherwise usual: String, invitation: Secret?
     ) async throws(SharingFailure) -> (HostIdentity, JoiningRecord?, isNew: Bool) {
@@ -102,9 +99,7 @@ struct Joining: Sendable {
     /// Who this host is if its record was accepted before; nil if the invitation is still to be accepted.
     private func known(_ record: JoiningRecord, _ invitation: Secret?) async throws(SharingFailure) -> HostIdentity? {
         hosts.use(record.password)
-        do throws(HostFailure) {
-            return try await identity(of: record)
-        } catch {
+        do throws(HostFailure) { return try await identity(of: record) } catch {
             // If the database has lost what it had accepted, the invitation may still be good.
             guard error.meansNotAccepted, !record.isAccepted || invitation != nil else { throw .hosts(error) }
             return nil
@@ -238,13 +233,11 @@ public struct HostCode: Hashable, Sendable {
     static let nonceLength = 32
     private let characters: Secret
 
-    /// The code that the host of a role shows for its public key.
     init(nonce: Secret, publicKey: [UInt8], role: String) throws(CryptographyError) {
         let purpose = "ringback: code of a host's key 2 " + role
         self.init(try KeyDerivation.derive(from: nonce, salt: publicKey, purpose: purpose).revealedBytes())
     }
 
-    /// The code of the first 100 bits.
     init(_ random: [UInt8]) {
         let characters = (0..<HostCode.length).map { index in
             // 5 bits from bit 5 × index on; they may lie in two bytes.

@@ -31,12 +31,10 @@ public struct JoinedHost: Sendable, Equatable {
 
 public struct Sharing: Sendable {
     private let vault: SharedVault
-
     public init(_ vault: SharedVault) { self.vault = vault }
 
     /// Joins as a host: accepts an invitation, once; the same call again changes nothing. The local vault must be open.
-    /// It can be opened as a shared one afterwards, at once by the first host of an owner, else when another host has
-    /// given the key. Without a name the host keeps the one of an earlier call, or gets `usual`.
+    /// Without a name the host keeps the one of an earlier call, or gets `usual`.
     public func join(
         as name: String?, otherwise usual: String, invitation: Secret?
     ) async throws(SharingFailure) -> JoinedHost {
@@ -63,8 +61,8 @@ public struct Sharing: Sendable {
         return try await asking { hosts throws(HostFailure) in try await hosts.invite(lasting: lasting) }
     }
 
-    /// Gives the data key to the host with this code. Returns its name. Throws `noSuchHost`, and from then on `failedCode`
-    /// for the same code: the user who made it fail may have seen it.
+    /// Gives the data key to the host with this code; returns its name. Throws `noSuchHost`, and from then on
+    /// `failedCode` for the same code: the user who made it fail may have seen it.
     public func share(with code: HostCode) async throws(SharingFailure) -> String {
         let membership = try await member()
         guard try await !failedCodes().contains(try Sharing.digest(of: code)) else { throw .failedCode }
@@ -92,8 +90,7 @@ public struct Sharing: Sendable {
         }
     }
 
-    /// Removes another host, by its name or role. Returns what it was called. Throws `noSuchHost` and `ownHost`. What it
-    /// had read is to be refreshed afterwards, see ``isStale(_:)``.
+    /// Removes another host, by its name or role; returns its name. What it had read is stale, see ``isStale(_:)``.
     public func remove(host word: String) async throws(SharingFailure) -> String {
         let hosts = try await list()
         guard let host = hosts.first(where: { $0.role == word }) ?? hosts.first(where: { $0.name == word }) else {
@@ -112,7 +109,6 @@ public struct Sharing: Sendable {
 
     /// Yields when there may be a removal to go on with, or a session that is stale.
     public var removalNews: AsyncStream<Void> { vault.removalNews.stream }
-
     public func lookAtRemovals() { vault.removalNews.continuation.yield() }
 
     /// Nil if the code is not this host's.
@@ -187,7 +183,6 @@ public struct Invitation: Sendable, Equatable {
     public static func newPassword() -> Secret { RandomToken.base64URL() }
 }
 
-/// What the database knows of the host that asks.
 public struct HostIdentity: Sendable, Equatable {
     public let ownerName: String
     /// 16 bytes, to which the content of rows is bound.
@@ -237,7 +232,6 @@ public enum HostFailure: Error, Sendable, Equatable {
     case database(RowError)
     /// The role belongs to no host, or to one that was removed.
     case noHost
-    /// The invitation has not been accepted yet.
     case notJoined
     /// The invitation was accepted by another host.
     case invitationUsed

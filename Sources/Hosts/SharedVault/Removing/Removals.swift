@@ -78,7 +78,6 @@ extension SharedVault {
 /// Which hosts were removed, as all hosts share it in a row of its own. The count grows with each removal that is done.
 /// A removed host may have read a content that has a lower count (``RowContent/removals``).
 struct RemovalRecord: Sendable, Equatable {
-    /// A removal that was begun and is not known to be done.
     struct Begun: Sendable, Equatable {
         let role: String
         let name: String
@@ -86,7 +85,6 @@ struct RemovalRecord: Sendable, Equatable {
 
     var count = 0
     var begun: [Begun] = []
-
     init() {}
 
     init?(reading text: Secret) {

@@ -2,8 +2,7 @@ internal import RingbackBase
 public import SessionVault
 internal import Synchronization
 
-/// A slot's name in the database: 32 bytes, derived from account, binding and kind with the hosts' data key, so that the
-/// database learns none of them.
+/// A slot's name in the database: 32 bytes, derived with the hosts' data key, so that the database learns nothing.
 public struct RowKey: Hashable, Sendable {
     public let bytes: [UInt8]
     public init(bytes: [UInt8]) { self.bytes = bytes }
@@ -31,7 +30,6 @@ public struct SharedRow: Sendable, Equatable {
         }
     }
 
-    /// A lease that was taken to send a request.
     public struct Attempt: Sendable, Equatable {
         public var id: LeaseID
         public var host: String
@@ -49,7 +47,6 @@ public struct SharedRow: Sendable, Equatable {
         }
     }
 
-    /// Content that a host received in an attempt.
     public struct Candidate: Sendable, Equatable {
         public var attempt: LeaseID
         public var step: Int
@@ -134,8 +131,7 @@ public protocol SharedRows: Sendable {
         _ sealed: [UInt8], in key: RowKey, version: Int64, lease: LeaseID?, overrides: Bool
     ) async throws(RowError) -> RowOutcome
 
-    /// After a failover: puts back a newer content that this host holds, if the row's version is lower than `version` or
-    /// there is no row. Returns the row.
+    /// After a failover: puts back a newer content of this host, over a lower version or none. Returns the row.
     func restore(_ sealed: [UInt8], in key: RowKey, version: Int64) async throws(RowError) -> SharedRow
 
     /// All rows that changed, as hints. Nil means that everything is to be looked at again: when the connection is lost,
@@ -143,10 +139,6 @@ public protocol SharedRows: Sendable {
     var changes: AsyncStream<RowKey?> { get }
     /// What the last connections showed of the server.
     var facts: RowFacts { get }
-}
-
-extension SharedRows {
-    public var facts: RowFacts { RowFacts() }
 }
 
 /// What is known of a server with rows; nil before the first connection.
@@ -209,8 +201,7 @@ extension SharedRow {
         return waits.max().flatMap { $0 > .zero ? $0 : nil }
     }
 
-    /// The candidates that this host has not been given: those that came after the head's tokens, and the others.
-    /// Throws `unreachable` if one cannot be opened.
+    /// The candidates that this host has not been given, newer or older than the head's tokens. Throws `unreachable`.
     func candidates(
         besides entry: SpoolEntry?, opened sealing: RowSealing
     ) throws(VaultError) -> (newer: [RowContent], older: [RowContent]) {

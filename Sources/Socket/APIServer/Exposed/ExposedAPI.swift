@@ -99,7 +99,6 @@ public struct ExposedAPI: Sendable {
         Problem(.policyDenied, "This is the restricted socket “\(exposedSocket.name)”: \(what) here.")
     }
 
-    /// The policy's decision on the request, and the caller; once for a connection.
     private func facts(
         of request: ServerRequest, _ operation: PolicyOperation, _ account: String?
     ) throws(Problem) -> ConnectionFacts {
@@ -214,7 +213,6 @@ public struct ExposedAPI: Sendable {
         return ServerResponse(json: .object(object))
     }
 
-    /// A token within the ceiling, and what was asked of the provider for it.
     private func issue(
         _ asked: SessionQuery, of name: AccountName, _ call: Call
     ) async throws(Problem) -> (IssuedToken, SessionQuery) {
@@ -240,9 +238,7 @@ public struct ExposedAPI: Sendable {
     /// What a tool sends to a server, if the origin's account is shown. Another account's origin is as unknown as none.
     func lookup(_ call: Call) async throws(Problem) -> ServerResponse {
         let lookup: OriginLookup
-        do throws(Problem) {
-            lookup = try OriginLookup(call, api.daemon.origins)
-        } catch {
+        do throws(Problem) { lookup = try OriginLookup(call, api.daemon.origins) } catch {
             // What an origin allows is not shown either.
             guard [.notFound, .policyDenied].contains(error.code) else { throw error }
             throw denied("no token for this URL is served")

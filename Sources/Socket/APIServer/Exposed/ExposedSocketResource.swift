@@ -7,8 +7,7 @@ internal import RingbackAPI
 internal import RingbackBase
 internal import SupabaseSignIn
 
-/// Exposed sockets, made and ended on the daemon's own socket. The caller gives a name. The daemon decides where the
-/// socket is: no member of a request is a path.
+/// Exposed sockets, made and ended on the daemon's own socket. The daemon decides where one is: no member is a path.
 struct ExposedSocketResource: Resource {
     let api: SocketAPI
     static let routes: [Route] = [
@@ -219,8 +218,7 @@ extension RecordKeeper {
             "exposed_socket_refused", ["exposed_socket": exposedSocket.name, "uid": Int(uid)], at: exposedSocket.name)
     }
 
-    /// A message that was not sent to the MCP server of a socket. Equal ones are counted together. `method` and `tool`
-    /// come from outside; `reason` is a sentence.
+    /// A message that was not sent to the MCP server. Equal ones are counted together. `method` and `tool` are foreign.
     @Sendable public func noteDenied(
         method: String, tool: String?, reason: String, uid: Int?, pid: Int?, at exposedSocket: ExposedSocket
     ) {
@@ -232,7 +230,6 @@ extension RecordKeeper {
             ], at: exposedSocket)
     }
 
-    /// A message of the MCP server that was not passed on. Equal ones are counted together.
     @Sendable public func noteWithheld(reason: String, at exposedSocket: ExposedSocket) {
         writeCounted("mcp_message_withheld", ["reason": RecordKeeper.bounded(reason)], at: exposedSocket)
     }
@@ -263,8 +260,7 @@ extension RecordKeeper {
     }
 }
 
-/// Exposed sockets that serve the MCP server of an account, and no token. `ringback-relay` carries the messages
-/// (``MCPBridge/MessageRule``); here a bridge only learns that it is the right account.
+/// Exposed sockets that serve an MCP server, and no token. `ringback-relay` carries the messages (``MessageRule``).
 extension ExposedAPI {
     /// A socket serves tokens or an MCP server, never both.
     func refuseOtherKind(_ endpoint: Endpoint) throws(Problem) {
@@ -275,8 +271,7 @@ extension ExposedAPI {
         if exposedSocket.order.mcp == nil, endpoint == .getMCPServer { throw denied("no MCP server is served") }
     }
 
-    /// Everything that is served to the relay of the socket, at a path that no other program is given: how the server is
-    /// reached, a token, and the renewal of one that the server refused. All of it for the socket's account alone.
+    /// What is served to the relay of the socket alone: how the server is reached, a token, its renewal once refused.
     static let relayServices: [Endpoint: Service] = [
         .getMCPServer: Service(query: [], handler: ExposedAPI.wholeServer),
         .getSession: Service(query: [], handler: ExposedAPI.getSession),
@@ -308,7 +303,6 @@ extension ExposedAPI {
 }
 
 extension Call {
-    /// What may be called at the MCP server of an exposed socket; nil without the member `mcp`.
     func mcpAccess() throws(Problem) -> ExposedSocket.MCPAccess? {
         guard let members = try object("mcp") else { return nil }
         if let stranger = members.names.first(where: { !["methods", "tools"].contains($0) }) {
@@ -339,6 +333,5 @@ extension Call {
 }
 
 extension ExposedSocket.MCPAccess {
-    /// `tools` and `methods`; without `tools` all of them.
     var json: JSONObject { ["methods": methods, "tools": tools] }
 }

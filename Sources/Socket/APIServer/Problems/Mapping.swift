@@ -383,12 +383,11 @@ extension Problem {
 
     /// A provider's error response to a service. A service has no sign-in, so the text says what to correct.
     init(refused name: AccountName, code: String, message: String?) {
-        var words = "The provider rejected the token request of \(name): “\(code)”"
-        if let message { words += " (\(message))" }
-        words += "."
-        if let advice = Problem.advice(on: code) { words += " \(advice)" }
+        let words = message.map { " (\($0))" } ?? ""
+        let advice = Problem.advice(on: code).map { " \($0)" } ?? ""
         self.init(
-            .providerError, words, recovery: .fixConfiguration,
+            .providerError, "The provider rejected the token request of \(name): “\(code)”\(words).\(advice)",
+            recovery: .fixConfiguration,
             extensions: ["provider_code": code, "provider_message": message])
     }
 

@@ -106,8 +106,7 @@ struct DeepLinkResource: Resource {
             DeepLinkResource.acknowledgeDeepLink),
     ]
 
-    /// The links of a scheme for the app that listens, as server-sent events (WHATWG HTML section 9.2). Last-Event-ID
-    /// is ignored: a link is sent again until it is acknowledged.
+    /// Server-sent events. Last-Event-ID is ignored: a link is sent again until it is acknowledged.
     func streamDeepLinks(_ call: Call) async throws(Problem) -> ServerResponse {
         guard let scheme = call.query("scheme") else { throw call.invalid("scheme", "it is required") }
         var peer: PolicyPeer?

@@ -71,9 +71,7 @@ struct DiagnosticsResource: Resource {
         let configuration = try call.required("configuration")
         let isClientOnly = try call.truth("client_only")
         let account: Account
-        do throws(UnusableAccount) {
-            account = try daemon.readAccount(name, configuration)
-        } catch {
+        do throws(UnusableAccount) { account = try daemon.readAccount(name, configuration) } catch {
             throw Problem(.invalidConfiguration, "The account has mistakes.", extensions: ["errors": error.errors])
         }
         let findings = await Diagnostics(of: broker).findings(ofCandidate: account, isClientOnly: isClientOnly)
@@ -240,8 +238,7 @@ extension Component {
         .optional("registration", as: .anyObject), .required("level", as: .oneOf(Finding.Level.self)))
 }
 
-/// Links that `ringback doctor` makes the desktop open, to see whether they come back. Each has a name that cannot be
-/// guessed, and is accepted once. It is neither a callback nor a link for an app.
+/// Test links that the desktop opens. Each has a name that cannot be guessed, and is accepted once.
 final class DiagnosticLinks: Sendable {
     struct Link: Sendable {
         let id: String
@@ -251,9 +248,7 @@ final class DiagnosticLinks: Sendable {
         var url: String { "\(scheme)://\(DiagnosticLinks.host)/\(id)" }
     }
 
-    struct Arrival: Sendable {
-        let executable: String?
-    }
+    struct Arrival: Sendable { let executable: String? }
 
     enum Outcome {
         case arrived(Link)
@@ -267,7 +262,6 @@ final class DiagnosticLinks: Sendable {
     private static let maxCount = 64
     private let links = Mutex<[String: Link]>([:])
     private let clock: BrokerClock
-
     init(clock: BrokerClock) { self.clock = clock }
 
     func make(_ scheme: URLScheme) -> Link? {
@@ -357,8 +351,7 @@ extension SocketAPI {
         return findings
     }
 
-    /// The proxy through which the URL of a finding is requested, as in a configuration: `none` if the account excludes
-    /// the daemon's proxy; nil if there is none.
+    /// The proxy of a finding's URL, as in a configuration: `none` if the account excludes the daemon's.
     func proxy(of finding: Finding) -> String? {
         guard let way = finding.way, let url = finding.url.flatMap({ try? WebURL(parsing: $0) }) else { return nil }
         let proxy: HTTPProxy?

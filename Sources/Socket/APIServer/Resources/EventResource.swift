@@ -118,8 +118,7 @@ extension Component {
         "Event", BrokerEvent.Kind.allCases + StreamEnd.allCases + TelemetryEvent.allCases)
 }
 
-/// The events of one stream, by their names. What an event's data has is stated once: the OpenAPI document describes
-/// the event by it, and the stream sends what it names and nothing else.
+/// The events of one stream. Their data are stated once: OpenAPI describes them, and the stream sends nothing else.
 protocol StreamedEvent: RawRepresentable<String>, CaseIterable, Sendable {
     /// What the names of the components of these events begin with, so that two streams may have an event of one name.
     static var prefix: String { get }
@@ -178,7 +177,6 @@ extension BrokerEvent.Kind: StreamedEvent {
     }
 }
 
-/// The last event of a stream that the daemon ends.
 enum StreamEnd: String, StreamedEvent {
     case dropped
 

@@ -27,7 +27,6 @@ struct KeptFileResource: Resource {
 }
 
 extension SocketAPI {
-    /// What is wrong with the kept files, a sentence for each: for `status` and `doctor`.
     func fileTroubles() -> [String] {
         daemon.keptFiles().compactMap { view in
             view.detail.map { "The file \(view.file.path) of \(view.file.account): \($0.sentence)" }

@@ -68,8 +68,7 @@ struct LookupResource: Resource {
 }
 
 extension SocketAPI {
-    /// Notes a rejection, or gets a token. `explain` makes a problem of the broker's error, as this socket words it;
-    /// `issue` gets the token, within what the socket serves, and says what it asked for.
+    /// Notes a rejection, or gets a token. `explain` words the broker's error; `issue` gets the token, and says which.
     func answer(
         _ lookup: OriginLookup, _ call: Call, explain: (BrokerError) -> Problem,
         issue: () async throws(Problem) -> (IssuedToken, SessionQuery)
@@ -111,7 +110,6 @@ extension SocketAPI {
     }
 }
 
-/// A tool's request for the credentials of a server, and the origin that it belongs to.
 struct OriginLookup: Sendable {
     let origin: Origin
     let username: String?
@@ -119,12 +117,10 @@ struct OriginLookup: Sendable {
     let isGuess: Bool
     let isInteractive: Bool
     let tool: String?
-    /// How long an interactive lookup waits for a sign-in.
     static let signInWait: Duration = .seconds(120)
     private static let longestName = 256
 
-    /// Reads the request. Throws `not_found` if no origin of the configuration fits, and `policy_denied` if the one that
-    /// fits does not allow the tool's connection.
+    /// Throws `not_found` if no origin fits, and `policy_denied` if the one that fits does not allow the connection.
     init(_ call: Call, _ registry: OriginRegistry?) throws(Problem) {
         guard let url = try? WebURL(parsing: try call.required("url")), url.host?.isEmpty == false else {
             throw call.invalid("url", "it is an absolute URL with a host and without a user name")

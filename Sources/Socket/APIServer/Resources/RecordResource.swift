@@ -58,7 +58,6 @@ extension Component {
     fileprivate static let audit = Component(
         "Audit", .required("entries", as: .array(entry)), .required("truncated", as: .boolean))
 
-    /// An entry of the audit log. Its further members depend on its event.
     private static let entry: Schema = .object(told + texts + numbers + others)
 
     private static let told: [Member] = [

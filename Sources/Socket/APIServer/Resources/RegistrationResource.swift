@@ -4,8 +4,7 @@ internal import OAuthSignIn
 internal import RingbackAPI
 internal import RingbackBase
 
-/// Registers clients at a provider for accounts that are about to be added, and deletes such registrations. The
-/// provider's secrets stay in the vault: no response here has a member for them.
+/// Registers clients for accounts to be added, and deletes them. The secrets stay in the vault: no response has them.
 struct RegistrationResource: Resource {
     let api: SocketAPI
     static let routes: [Route] = [
@@ -103,7 +102,6 @@ struct RegistrationResource: Resource {
         return order
     }
 
-    /// The certificates of a file, read by the configuration's own rules.
     private func trust(_ call: Call, _ path: String?) async throws(Problem) -> ServerTrust {
         guard let path else { return .system }
         do throws(UntrustedFile) { return try daemon.certificates(path) } catch {

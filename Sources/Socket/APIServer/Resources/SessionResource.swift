@@ -227,8 +227,7 @@ extension Component {
         .optional("end_session_open_url", text: "For a program to open, once and within a minute"))
 }
 
-/// The page that ends the user's session at the provider, beside a sign-out. While a browser is signed in there, the
-/// next sign-in does not ask who signs in.
+/// The page that ends the user's session: while a browser is signed in, the next sign-in does not ask who signs in.
 extension SessionResource {
     enum EndSessionForm: String, CaseIterable {
         case saysWho = "true"

@@ -90,8 +90,7 @@ extension Schema {
     static let channel: Schema = .words(["sms", "whatsapp"])
 }
 
-/// The body of a sign-in, field by field. A field that belongs to another method is rejected: if it were ignored, the
-/// caller would believe that it has an effect.
+/// A field of another method is rejected: if it were ignored, the caller would believe that it has an effect.
 extension Call {
     func projectSignIn() throws(Problem) -> SupabaseSignInFields {
         var fields = SupabaseSignInFields()
@@ -181,8 +180,7 @@ extension SupabaseMethod {
     }
 }
 
-/// A request's body may have the members that its route lists, and no others. If another member were ignored, a
-/// misspelt password would not be changed, and a misspelt limit would not hold.
+/// If an unknown member were ignored, a misspelt password would not be changed, and a misspelt limit would not hold.
 extension Call {
     /// Rejects a member that the route does not read, even if it is null, and names the most similar known member.
     func refuseUnknownMembers() throws(Problem) {
@@ -201,7 +199,6 @@ extension Call {
         return letters.count > 64 ? start + "…" : start
     }
 
-    /// A new password. If it is stated twice, both must be the same.
     func newPassword() throws(Problem) -> Secret? {
         let password = try secret("password")
         guard let again = try secret("password_confirmation") else { return password }

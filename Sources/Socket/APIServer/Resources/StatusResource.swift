@@ -57,9 +57,8 @@ struct StatusResource: Resource {
         ])
     }
 
-    /// What the broker knows of the caller. Where the kernel proves which process connected, the executable is that
-    /// process's; otherwise it is what `/proc` says of the pid, which may be another process's by now. The executable is
-    /// not verified either if it is another one than when the process connected.
+    /// What the broker knows of the caller. The executable is verified if the kernel proves which process connected,
+    /// and if that still runs it; otherwise it is what `/proc` says of the pid, which may be another process's.
     func peer(_ call: Call) async throws(Problem) -> ServerResponse {
         guard case .local(let uid, let pid) = call.request.peer else { throw Problem(.notFound) }
         let caller = call.facts.caller

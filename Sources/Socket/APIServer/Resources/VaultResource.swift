@@ -58,11 +58,7 @@ struct VaultResource: Resource {
         _ call: Call, _ body: @Sendable () async throws(BrokerError) -> Void
     ) async throws(Problem) {
         let outcome: Result<Void, Problem> = await KeyRequest.$isInteractive.withValue(true) {
-            do throws(Problem) {
-                return .success(try await call.ask(body))
-            } catch {
-                return .failure(error)
-            }
+            do throws(Problem) { return .success(try await call.ask(body)) } catch { return .failure(error) }
         }
         try outcome.get()
     }
@@ -135,7 +131,6 @@ struct SealedSessionResource: Resource {
 }
 
 extension SealedSession {
-    /// The session for callers, without secrets.
     var members: JSONObject {
         [
             "account": account, "provider": provider, "client_id": clientID, "subject": subject,

@@ -3,19 +3,16 @@ internal import LocalHTTP
 internal import RingbackAPI
 internal import RingbackBase
 
-/// One operation of the socket API. Everything about it is stated here: the router, the policy check, the rejection of
-/// unknown members and the OpenAPI document are derived from the list of routes.
+/// One operation of the socket API: router, policy check, rejection of unknown members and OpenAPI are derived from it.
 struct Route: Sendable {
     typealias Handler = @Sendable (SocketAPI, Call) async throws(Problem) -> ServerResponse
 
-    /// The content of a successful response.
     enum Content: Sendable {
         case json(Component)
         case text(String)
         /// Server-sent events; the component is one event.
         case events(Component)
 
-        /// The component that the content is described by; nil for text.
         var component: Component? {
             switch self {
             case .json(let component), .events(let component): component
@@ -31,17 +28,13 @@ struct Route: Sendable {
 
     let endpoint: Endpoint
     let summary: String
-    /// The parameters that the query may have. Others are rejected.
     let query: [Member]
     /// The members that the body may have; nil if it may have any. Others are rejected.
     let body: [Member]?
-    /// The statuses of success.
     let statuses: [Int]
     let content: Content
-    /// The problems that the operation may get, besides those that any request may.
     let errors: Set<ErrorCode>
     let handler: Handler
-    /// The names of the body's members, sorted; nil if it may have any.
     var bodyMembers: [String]? { body?.map(\.name).sorted() }
 }
 
@@ -57,7 +50,6 @@ extension Route {
             handler: { (api, call) async throws(Problem) in try await handler(Owner(api: api))(call) })
     }
 
-    /// A route whose response the broker alone determines.
     init(
         _ endpoint: Endpoint, _ summary: String, query: [Member] = [], body: [Member]? = [], status: Int = 200,
         _ content: Content, errors: Set<ErrorCode> = [],
@@ -88,7 +80,6 @@ extension Resource {
 
 struct Router: Sendable {
     enum Match: Sendable {
-        /// The route, and its parameters by name.
         case route(Route, [String: String])
         /// The path exists with other methods, sorted.
         case otherMethods([String])
@@ -138,7 +129,6 @@ struct Router: Sendable {
 
     var routes: [Route] { rows.map(\.route) }
 
-    /// The route of an endpoint. Every endpoint has one.
     subscript(endpoint: Endpoint) -> Route? { byEndpoint[endpoint] }
 
     /// Finds the route of a request. Parameters are not unescaped, since names need no escapes.
@@ -176,11 +166,8 @@ struct Router: Sendable {
     ])
 }
 
-/// Problems that many operations may get.
 extension Set<ErrorCode> {
-    /// Of an operation on an account.
     static let ofAccount: Set<ErrorCode> = [.accountNotFound]
-    /// Of an operation that asks a provider.
     static let ofProvider: Set<ErrorCode> = [
         .providerError, .invalidProviderResponse, .providerUnreachable, .rateLimited, .invalidConfiguration,
         .vaultLocked, .vaultUnreachable, .timeout,
@@ -196,6 +183,5 @@ extension Set<ErrorCode> {
     static let ofFlow = ofSession.and([.flowNotFound, .portInUse])
     static let ofVault: Set<ErrorCode> = [.vaultLocked, .vaultUnreachable, .stateConflict, .shuttingDown, .timeout]
     static let ofRegistration = ofProvider.and([.validationFailed, .stateConflict])
-
     func and(_ others: Set<ErrorCode>) -> Set<ErrorCode> { union(others) }
 }

@@ -1,12 +1,10 @@
 internal import RingbackAPI
 internal import RingbackBase
 
-/// The shape of a value, as the OpenAPI document says it: the part of JSON Schema that the socket API needs.
 indirect enum Schema: Sendable, Equatable {
     case string
     /// A string that matches an ECMA-262 regular expression.
     case pattern(String)
-    /// A string with a least and a greatest length.
     case lengths(ClosedRange<Int>)
     case words([String])
     case integer
@@ -14,14 +12,12 @@ indirect enum Schema: Sendable, Equatable {
     case boolean
     case anything
     case anyObject
-    /// An object with any names, and values of one shape.
     case map(Schema)
     case array(Schema)
     case object([Member])
     case component(Component)
     case either([Component])
 
-    /// A string that is a raw value of the type.
     static func oneOf<Word: RawRepresentable<String> & CaseIterable>(_ type: Word.Type) -> Schema {
         .words(type.allCases.map(\.rawValue))
     }
@@ -43,7 +39,6 @@ struct Component: Sendable, Equatable {
     static func == (left: Component, right: Component) -> Bool { left.name == right.name }
 }
 
-/// A named value: a member of an object, or a parameter of a query.
 struct Member: Sendable, Equatable {
     let name: String
     let schema: Schema
@@ -70,7 +65,6 @@ extension [Member] {
         names.map { .optional($0, schema, text) }
     }
 
-    /// Optional strings that must not be shown.
     static func secret(_ names: String..., text: String? = nil) -> [Member] {
         names.map { Member(name: $0, schema: .string, isRequired: false, text: text, isSecret: true) }
     }
@@ -150,8 +144,7 @@ extension Member {
     }
 }
 
-/// The OpenAPI 3.1 description of the socket API, made from the list of routes and the table of error codes. Tests
-/// compare the daemon's responses with it.
+/// The OpenAPI 3.1 description, made from the routes and error codes. Tests compare the daemon's responses with it.
 enum OpenAPIDocument {
     static func document(version: String) -> JSON {
         var paths = JSONObject()
@@ -173,7 +166,6 @@ enum OpenAPIDocument {
         ]
     }
 
-    /// Every component that a route refers to, once each, by name.
     static var components: [Component] {
         var found: [String: Component] = [Component.problem.name: .problem]
         for component in Router.shared.routes.compactMap(\.content.component) {

@@ -13,7 +13,6 @@ protocol Sentence {
 }
 
 extension Reason: Sentence {
-    /// For the user: one sentence or more, or the end of one that begins with a field's name.
     public var sentence: String {
         switch self {
         case .stated(let sentence): sentence

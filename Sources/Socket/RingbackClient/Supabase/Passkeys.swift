@@ -1,7 +1,6 @@
 internal import RingbackAPI
 package import RingbackBase
 
-/// A passkey of a user, at a Supabase project.
 public struct Passkey: Sendable, Equatable {
     /// What ``BrokerClient/renamePasskey(_:_:to:)`` and ``BrokerClient/removePasskey(_:_:)`` take.
     public var id: String

@@ -1,7 +1,6 @@
 internal import RingbackAPI
 package import RingbackBase
 
-/// A second factor of a user, at a Supabase project.
 public struct Factor: Sendable, Equatable {
     /// How the factor is verified. Open, since the daemon may be newer than the app.
     public struct Kind: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
@@ -88,7 +87,6 @@ public struct UserChanges: Sendable {
     public var currentPassword: String?
     /// A JSON object, merged into the user's metadata.
     public var data: String?
-
     public init() {}
 
     func body() throws(RingbackError) -> JSONObject {

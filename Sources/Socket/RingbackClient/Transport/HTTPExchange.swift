@@ -15,7 +15,6 @@ package struct HeaderField: Sendable, Equatable {
 package final class HTTPExchange {
     private let connection: SocketConnection
     private var reader = HTTPResponseReader()
-
     package init(_ connection: SocketConnection) { self.connection = connection }
 
     /// Sends a request. Field values must be free of line breaks; `Content-Length` is added where there is a body.
@@ -79,7 +78,6 @@ package final class HTTPExchange {
 
         /// The first field of the name (lower case).
         package func field(_ name: String) -> String? { fields.first { $0.name == name }?.value }
-
         package func all(_ name: String) -> [String] { fields.filter { $0.name == name }.map(\.value) }
 
         /// - Parameter bytes: without the empty line at the end.
@@ -189,8 +187,7 @@ struct HTTPResponseReader {
         buffer += bytes
     }
 
-    /// After the end of a response over a kept connection: the bytes that follow are the next one's. The memory of the
-    /// former response is given back, since a token may have been in it.
+    /// The next response follows. The memory of the former one is given back, since a token may have been in it.
     mutating func beginNext() {
         buffer = Array(buffer[position...])
         (position, scanned, state) = (0, 0, .head)
@@ -270,8 +267,7 @@ struct HTTPResponseReader {
         }
     }
 
-    /// The digits from the line's start to its end or to an extension, which is ignored. No sign, no prefix, no space,
-    /// and no more digits than 256 MiB need.
+    /// No sign, no prefix, no space, and no more digits than 256 MiB need. An extension is ignored.
     private static func chunkSize(_ line: ArraySlice<UInt8>) throws(RingbackError) -> Int {
         let digits = line.prefix { $0 != UInt8(ascii: ";") }
         guard (1...7).contains(digits.count) else { throw bad("a chunk without a size") }
@@ -375,7 +371,6 @@ package struct RequestTarget {
         }
     }
 
-    /// Adds a parameter to the query; nothing without a value.
     package mutating func add(_ name: String, _ value: String?) {
         guard let value else { return }
         bytes.append(hasQuery ? UInt8(ascii: "&") : UInt8(ascii: "?"))

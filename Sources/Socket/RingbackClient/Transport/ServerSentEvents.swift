@@ -5,7 +5,6 @@ package struct ServerSentEvents {
     package struct Event: Sendable, Equatable {
         package var id: String?
         package var name = "message"
-        /// The data, as UTF-8.
         package var bytes: [UInt8]
         /// The bytes have no line break inside.
         package var isOneLine: Bool
@@ -135,9 +134,8 @@ extension ServerSentEvents.Event {
 protocol EventSource: Sendable {
     associatedtype Element: Sendable
 
-    /// Reads one connection until it breaks. Called again after each break. `interruption` ends the calls when the
-    /// consumer has gone. `hasConnected` is called when the daemon has answered: the next pause is the shortest again.
-    /// Returns true if the stream is over for good. Throws what broke the connection.
+    /// Reads one connection until it breaks, and is called again then. `hasConnected` is called when the daemon has
+    /// answered: the next pause is the shortest again. Returns true if the stream is over for good.
     mutating func follow(
         _ interruption: Interruption, hasConnected: () -> Void, _ deliver: (Element) -> Void
     ) throws(RingbackError) -> Bool
@@ -186,9 +184,7 @@ public struct BrokerEventIterator<Element: Sendable>: AsyncIteratorProtocol {
             bufferingPolicy: .bufferingNewest(backlog))
         base = stream.makeAsyncIterator()
         let interruption: Interruption
-        do throws(RingbackError) {
-            interruption = try Interruption()
-        } catch {
+        do throws(RingbackError) { interruption = try Interruption() } catch {
             continuation.yield(.failure(error))
             continuation.finish()
             return

@@ -170,10 +170,8 @@ package final class SocketConnection {
         }
     }
 
-    /// In a user namespace the user's own daemon may have another uid than the user. Only the one who set the container
-    /// up knows which, so it has to be stated.
+    /// In a user namespace the user's own daemon may have another uid, which only the container's maker knows.
     private static var expectedServer: uid_t? { SocketPlace.variable("RINGBACK_SERVER_UID").flatMap { uid_t($0) } }
-
     private func makeNonBlocking() { _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK) }
 
     /// 0, or an errno. An interrupted connect continues; calling it again tells how it ended.
@@ -252,8 +250,7 @@ package enum SocketPlace {
         return kind != S_IFDIR || status.st_mode & 0o022 == 0
     }
 
-    /// The owner of the runtime directory, if it is another user and the path is the usual one in it: sudo and su keep
-    /// the variable of the user that called them.
+    /// The owner of the runtime directory, if it is another user: sudo and su keep the variable of their caller.
     static func foreignOwner(ofDirectoryOf path: String) -> uid_t? {
         guard let directory = variable("XDG_RUNTIME_DIR"), path == usualPath(in: directory) else { return nil }
         var status = stat()
@@ -284,13 +281,10 @@ package enum SocketPlace {
     /// True if systemd is this machine's init, as sd_booted(3) finds out.
     package static var hasSystemd: Bool { unsafe access("/run/systemd/system", F_OK) == 0 }
 
-    package static func variable(_ name: String) -> String? {
-        unsafe getenv(name).map { unsafe String(cString: $0) }
-    }
+    package static func variable(_ name: String) -> String? { unsafe getenv(name).map { unsafe String(cString: $0) } }
 }
 
-/// A connection to the daemon that is kept for many calls, for a loop that waits for other things too: only its making may
-/// take a moment. Only GET requests are sent over it: one that was lost with the connection can be sent again.
+/// A connection that is kept for many calls. Only GET requests are sent over it: a lost one can be sent again.
 package final class KeptConnection {
     package struct Response: Sendable {
         let head: HTTPExchange.Head
@@ -323,8 +317,7 @@ package final class KeptConnection {
         connection.sendSome(requests[...]) == requests.count
     }
 
-    /// The next response; nil if it is not whole yet. Throws `no_daemon` if the connection ended before it,
-    /// `bad_response` if it is none.
+    /// The next response; nil if it is not whole yet. Throws `no_daemon` if the connection ended, and `bad_response`.
     package func next() throws(RingbackError) -> Response? {
         while true {
             switch try reader.next() {
@@ -361,8 +354,7 @@ extension BrokerCalls {
     }
 }
 
-/// Ends the waits of another thread. Once interrupted it stays interrupted: a wait that starts later ends at once, so
-/// that no interruption is missed.
+/// Ends the waits of another thread, also those that begin later, so that no interruption is missed.
 package final class Interruption: Sendable {
     /// Readable from the interruption on.
     package let descriptor: Int32
@@ -418,8 +410,7 @@ package final class Interruption: Sendable {
     }
 }
 
-/// Runs blocking work on a thread of its own. Tasks share one thread for each core, so a long poll there would stop all
-/// of them.
+/// Runs blocking work on a thread of its own: a long poll would stop the tasks that share one thread for each core.
 package enum Blocking {
     /// Runs the work and returns its result. Cancelling the task interrupts the work, which ends with `cancelled`.
     static func run<Value: Sendable>(
@@ -447,8 +438,7 @@ package enum Blocking {
     }
 }
 
-/// Whether the daemon's state is on a file system of another machine. Two daemons on two hosts with one state directory
-/// would use up each other's refresh tokens.
+/// Two daemons on two hosts with one state directory would use up each other's refresh tokens.
 package enum StateDisk {
     /// File systems of other machines, by the magic numbers of statfs(2).
     private static let remote: [UInt32: String] = [
@@ -456,7 +446,6 @@ package enum StateDisk {
         0x5346_414F: "AFS", 0x6B41_4653: "AFS", 0x00C3_6400: "Ceph", 0x0BD0_0BD0: "Lustre", 0x0102_1997: "9P",
     ]
 
-    /// What the user should know of a state directory on a file system of this kind; nil for a local one.
     package static func warning(_ path: String, kind: UInt32) -> String? {
         guard let name = remote[kind] else { return nil }
         return
