@@ -110,7 +110,6 @@ private let values: [String: String] = [
     "ringback \\( (\\()": "the version",
     "ringbackd \\(\\(, up \\(": "what runs",
     "oidc-token of ringback \\(n": "the version",
-    "# Written by ringback account add.n[accounts.\\(]n": "a comment of a file",
     "ringback vault systemd-credential \\(": "the purpose of a derived key",
     "To type it instead:  \\(": "a secret for the authenticator app",
     "export \\(=\\(": "EnvShell quotes it, for this shell",

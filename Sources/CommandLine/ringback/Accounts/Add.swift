@@ -160,7 +160,12 @@ struct AccountAdd: DaemonVerb, AccountNaming {
                 "The account \(name) is defined already in \(source.text). To change it: "
                     + "\(shown: "ringback account edit \(name)"), or add it again with --replace")
         }
-        guard source.file == file.path else { throw source.foreign(name, "replaced") }
+        guard source.file == file.path else {
+            throw RingbackError(
+                "account_elsewhere",
+                "The account \(name) is defined in \(source.text), which “ringback account add” did not write. Nothing "
+                    + "was replaced. To change that file: \(shown: "ringback account edit \(name)")")
+        }
     }
 
     private func show(_ added: Added, _ file: AccountFile, _ showsURIs: Bool) {

@@ -164,7 +164,8 @@ struct AccountDescription: ParsableArguments {
         // Always quoted: a bare name may not have dots.
         let table = "accounts.\(AccountText.quoted(name))"
         let more = endpoints.contains { $0.1 != nil } ? "\n" + AccountText.table("\(table).endpoints", endpoints) : ""
-        return "# Written by ringback account add.\n" + AccountText.table(table, keys) + more
+        let head = "# Written by ringback account add.\n"
+        return head + AccountText.table(table, keys) + more
     }
 
     /// Makes a path absolute: the daemon has another working directory than this shell.

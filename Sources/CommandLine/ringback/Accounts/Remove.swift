@@ -101,7 +101,12 @@ struct AccountRemove: DaemonVerb, AccountNaming {
             return true
         }
         guard let source = AccountSource(of: account, in: report) else { return false }
-        guard source.file == file.path else { throw source.foreign(account, "removed") }
+        guard source.file == file.path else {
+            throw RingbackError(
+                "account_elsewhere",
+                "The account \(account) is defined in \(source.text), which “ringback account add” did not write. "
+                    + "Nothing was removed. To change that file: \(shown: "ringback account edit \(account)")")
+        }
         let kinds: [(list: String, what: String, name: String, account: String)] = [
             ("origins", "the origin ", "url", "account"), ("kept_files", "the kept file ", "path", "account"),
             ("accounts", "", "name", "name"), ("schemes", "", "name", ""), ("exposes", "", "name", ""),

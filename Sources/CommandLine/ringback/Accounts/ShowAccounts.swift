@@ -131,13 +131,6 @@ struct AccountSource {
     init?(of name: String, in report: JSON) { self.init(of: ConfigurationCheck.account(name, in: report)) }
 
     var text: String { Sanitizer.line(file + (line.map { ", line \($0)" } ?? ""), limit: 600) }
-
-    func foreign(_ name: String, _ deed: String) -> RingbackError {
-        RingbackError(
-            "account_elsewhere",
-            "The account \(name) is defined in \(text), which “ringback account add” did not write. Nothing was "
-                + "\(deed). To change that file: \(shown: "ringback account edit \(name)")")
-    }
 }
 
 extension BrokerCalls {

@@ -91,9 +91,8 @@ final class AgentSetup {
     }
 
     func start(_ options: [String], _ command: ChildCommand) throws(RingbackError) -> Int32? {
-        let program = Programs.path("ringbackd")
-        let arguments = ["--agent", directory, "--exit-with-parent=\(getpid())"] + options
-        guard let pid = Subprocess.start([program] + arguments, output: .nothing) else {
+        let words = [Programs.path("ringbackd"), "--agent", directory, "--exit-with-parent=\(getpid())"]
+        guard let pid = Subprocess.start(words + options, output: .nothing) else {
             throw RingbackError(
                 "program_missing", "ringbackd cannot be started: install it beside ringback, or in PATH.")
         }

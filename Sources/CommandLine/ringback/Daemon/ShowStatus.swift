@@ -65,8 +65,9 @@ struct ShowStatus: DaemonVerb {
         let stale = documents.filter { $0.isTrue("stale") }.compactMap { $0["name"]?.string }
         for session in SealedSession.all(in: answer) {
             let name = session.account
-            let command: ShownCommand =
-                configured.contains(name) ? "ringback logout \(name) --sealed" : "ringback account remove \(name)"
+            let command =
+                configured.contains(name)
+                ? ShownCommand("ringback logout \(name) --sealed") : ShownCommand("ringback account remove \(name)")
             Output.field(
                 "Sealed",
                 "\(name): \(session.text), of no configured account. To remove it: \(shown: command)")

@@ -313,10 +313,9 @@ struct DoctorReport {
         guard !asJSON else { return Output.json(json) }
         for line in lines {
             let subject = line.subject.map { " \(Sanitizer.line($0.name, limit: 64))" } ?? ""
-            let padding = String(repeating: " ", count: 9 - line.level.rawValue.utf8.count)
             let level = line.level.rawValue
             let text = TextWrap.wrapped(
-                "\(level)\(padding)\(Sanitizer.line(line.check))\(subject): "
+                "\(level.padded(to: 9))\(Sanitizer.line(line.check))\(subject): "
                     + Sanitizer.line(line.message, limit: 500), columns: Console.Stream.output.columns, indent: 9)
             Output.line(line.level.style.apply(level, on: .output) + text.dropFirst(level.count))
             if let command = line.command {

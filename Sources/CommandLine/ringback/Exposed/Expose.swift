@@ -69,8 +69,7 @@ struct ExposeCreate: DaemonVerb {
         let socket = try advising(
             ExposeList.advice, on: .stateConflict, call: daemon.calls().call(.createExposedSocket, body: .object(body)))
         guard !json.isWanted else { return Output.json(socket) }
-        let own = socket["flatpak_socket"]?.string ?? socket["socket"]?.string
-        Output.line(Sanitizer.line(own ?? "", limit: 4_000))
+        Output.line(socket.shown(socket["flatpak_socket"] == nil ? "socket" : "flatpak_socket"))
         for line in ExposeCreate.notes(socket) { Output.note(Sanitizer.line(line, limit: 4_000)) }
     }
 
@@ -160,8 +159,7 @@ struct ExposeRevoke: DaemonVerb {
         let socket = try advising(
             ExposeList.advice, on: .notFound, call: daemon.calls().call(.revokeExposedSocket, [name]))
         json.print(socket, or: "\(Sanitizer.line(socket["name"]?.string ?? name)) is no longer exposed.")
-        guard !json.isWanted, let place = socket["source"]?.string, place != "api" else { return }
-        let note = "It stays closed until its table in the configuration is changed: \(place)"
-        Output.note(Sanitizer.line(note, limit: 4_000))
+        guard !json.isWanted, let source = socket["source"]?.string, source != "api" else { return }
+        Output.note("It stays closed until its table in the configuration is changed: \(socket.shown("source"))")
     }
 }

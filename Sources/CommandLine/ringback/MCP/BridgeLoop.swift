@@ -21,7 +21,6 @@ final class BridgeLoop {
     /// Bytes for a client that does not read: while there are more, nothing is taken from the servers.
     private static let window = 256 << 10
     private static let piece = 128 << 10
-    private static let mostIdle = 2
 
     private var bridge: Bridge
     /// Nil for a bridge that refuses everything.
@@ -137,7 +136,7 @@ final class BridgeLoop {
     }
 
     private func keep(_ exchange: Exchange?) {
-        guard let exchange, exchange.unsent.isEmpty, idle.count < BridgeLoop.mostIdle else { return }
+        guard let exchange, exchange.unsent.isEmpty, idle.count < 2 else { return }
         idle.append(exchange.connection)
     }
 

@@ -187,14 +187,14 @@ struct AIToolFile {
     }
 
     func servers(_ bytes: [UInt8]?) throws(RingbackError) -> [Server] {
-        let all: [(name: String, words: [String])]
-        switch tool.form {
-        case .json(let member):
-            all = try list(bytes, member).entries.compactMap { entry in
-                tool.words(of: entry.entry).map { (entry.name, $0) }
+        let all: [(name: String, words: [String])] =
+            switch tool.form {
+            case .json(let member):
+                try list(bytes, member).entries.compactMap { entry in
+                    tool.words(of: entry.entry).map { (entry.name, $0) }
+                }
+            case .toml: CodexServerList(reading: bytes).servers
             }
-        case .toml: all = CodexServerList(reading: bytes).servers
-        }
         return all.compactMap { name, words in
             AITool.account(of: words).map { Server(name: name, program: words[0], account: $0) }
         }
