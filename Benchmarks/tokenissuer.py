@@ -1,7 +1,6 @@
 """The least of a provider that oidc-agent accepts, so that it has a token to return. Not the sandbox: oidc-agent sends
 form values without escaping their spaces, which the sandbox refuses as malformed."""
 
-import stage  # noqa: F401
 from web import Party
 
 
