@@ -136,12 +136,16 @@ extension HelperConnection {
         try await start(members, url)
     }
 
-    /// Opens an `http` or `https` page with the desktop's opener (`xdg-open`). Returns when the opener runs; whether
-    /// the page was shown is unknown. Throws ``HelperError/programFailed(reason:)`` if it could not be started.
+    /// Opens an `http` or `https` page with the account's configured browser, or else with the desktop's opener
+    /// (`xdg-open`). Returns when the program runs; whether the page was shown is unknown. Throws
+    /// ``HelperError/programFailed(reason:)`` if it could not be started.
     ///
     /// - Parameter activationToken: lets the opened window come to the front; from an action of a notification.
-    public func openPage(url: String, activationToken: String? = nil) async throws(HelperError) {
+    public func openPage(
+        url: String, of account: String? = nil, activationToken: String? = nil
+    ) async throws(HelperError) {
         var members = JSONObject([.init("do", "open_page")])
+        members["account"] = account.map { .string($0) }
         members["activation_token"] = activationToken.map { .string($0) }
         try await start(members, Secret(url))
     }

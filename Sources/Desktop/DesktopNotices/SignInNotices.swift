@@ -274,7 +274,7 @@ public actor SignInNotices {
                 put(.say(.ownPage(words: words), account, isShown))
                 _ = await isShown.wait(atMost: SignInNotices.sayingTime)
             }
-            if await desktop.open(page.url, token) { return }
+            if await desktop.open(page.url, account, token) { return }
         }
         answeredAt[account] = nil
         put(.say(.pageNotOpened, account, Promise()))

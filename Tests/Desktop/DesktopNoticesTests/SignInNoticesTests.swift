@@ -30,6 +30,7 @@ import Testing
         #expect(await hall.next() == .closed(id))
         #expect(await hall.next() == .askedForPage("work"))
         #expect(await hall.next() == .opened("https://id.example.org/authorize", "token"))
+        #expect(hall.openedFor.withLock { $0 } == [Hall.work])
         // A program that comes late has nothing new to ask of somebody who looks at the page.
         hall.note(.signInWanted(Hall.work))
         try await hall.expectNothing()

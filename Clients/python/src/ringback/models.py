@@ -73,6 +73,7 @@ class Account(TypedDict, total=False):
     lost_scope: str
     revocation: str
     default: bool
+    browser: list[str]
     stale: bool
     grant: str
     sign_in: bool

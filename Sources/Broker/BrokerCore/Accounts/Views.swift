@@ -16,6 +16,8 @@ public struct AccountView: Sendable {
     public let source: String
     /// True for the one account that commands use if they name none.
     public let isDefault: Bool
+    /// How the sign-in page is opened.
+    public let page: PageSettings
     /// The token has expired and cannot be renewed for now.
     public let isStale: Bool
     public let subject: String?
@@ -82,7 +84,7 @@ extension AccountView {
         let ranOut = hasExpired && session?.isRefreshable == false
         self.init(
             name: account.name, provider: account.provider, state: state, source: account.source,
-            isDefault: account.isDefault, isStale: hasExpired,
+            isDefault: account.isDefault, page: account.page, isStale: hasExpired,
             subject: session?.subject, user: session?.user, expiresAt: token?.expiry?.wall(by: clock),
             shown: session.flatMap { account.kind.shown(of: $0) }, kind: account.kind, flow: flow,
             error: lane.state.error(of: account.name) ?? lockError

@@ -173,12 +173,14 @@ struct SignInRun {
     private func wait(
         for flow: Flow, opensBrowser mayOpen: Bool, _ calls: BrokerCalls
     ) throws(RingbackError) -> Flow {
+        let starts = opensBrowser && mayOpen
+        let program = AccountBrowser(of: starts ? known ?? (try? calls.patient.account(account)) : nil)
         var browser: Int32?
         if flow.userCode != nil {
             DeviceDisplay.show(flow, hasQR: showsQR)
         } else if !opensBrowser || flow.pageURL != nil {
             flow.words.map { Output.note(SignInAdvice.words($0)) }
-            if opensBrowser, mayOpen { browser = startBrowser(for: flow) }
+            if opensBrowser, mayOpen { browser = startBrowser(program, for: flow) }
             if browser == nil { showPage(flow, takesPaste: PasteEntry.isPossible) }
         }
         let progress = ProgressLine()
@@ -213,7 +215,7 @@ struct SignInRun {
             return try calls.wait(forFlow: flow.id, until: bound, onTick: show).0
         }
         return try BrowserWait(
-            calls: calls, flow: flow, end: bound, progress: progress, show: show,
+            calls: calls, browser: program, flow: flow, end: bound, progress: progress, show: show,
             showPage: { showPage(flow, takesPaste: $0) }, paste: paste(of: flow, calls, until: bound, onTick: show)
         ).finish(browser)
     }
@@ -232,13 +234,13 @@ struct SignInRun {
 
     /// Nil if no browser was started. It is never started with the page's own address, which every user of the machine
     /// could read then.
-    private func startBrowser(for flow: Flow) -> Int32? {
+    private func startBrowser(_ browser: AccountBrowser, for flow: Flow) -> Int32? {
         guard let url = flow.openURL else {
             Output.note(PageOpening.noAddress(flow.openURLError))
             return nil
         }
-        let started = Browser.start(url)
-        if started == nil { Output.note(BrowserFailure.notStarted(url)) }
+        let started = browser.start(url)
+        if started == nil { Output.note(browser.notStarted(url)) }
         return started
     }
 
@@ -257,6 +259,7 @@ struct SignInRun {
 /// address is shown.
 struct BrowserWait {
     let calls: BrokerCalls
+    let browser: AccountBrowser
     let flow: Flow
     let end: ContinuousClock.Instant?
     let progress: ProgressLine
@@ -266,8 +269,8 @@ struct BrowserWait {
     /// Reads a pasted callback URL, and waits for the flow's end; nil if nothing can be pasted here.
     let paste: (() throws(RingbackError) -> Flow)?
 
-    func finish(_ browser: Int32) throws(RingbackError) -> Flow {
-        var opener: Int32? = browser
+    func finish(_ process: Int32) throws(RingbackError) -> Flow {
+        var opener: Int32? = process
         var hasFailed = false
         var isShown = false
         var opening = PageOpening(of: flow)
@@ -284,7 +287,7 @@ struct BrowserWait {
                 if status != 0 {
                     hasFailed = true
                     progress.clear()
-                    Output.note(BrowserFailure.ended(status))
+                    Output.note(browser.ended(status))
                     if paste == nil || opening.isSettled { showPageOnce(takesPaste: false) }
                 }
             }

@@ -25,7 +25,7 @@ extension AccountView {
     func json(in language: Language) -> JSONObject {
         [
             "name": name.rawValue, "provider": provider, "state": state.rawValue, "source": source,
-            "default": isDefault ? true : nil, "stale": isStale ? true : nil, "grant": grant,
+            "default": isDefault ? true : nil, "browser": page.browser, "stale": isStale ? true : nil, "grant": grant,
             "sign_in": grant == nil && !kind.needsSignIn ? false : nil, "subject": subject,
             "user": user, "aal": assurance,
             "migration": migratesFrom.map { ["from": $0, "to": subject ?? ""] as JSONObject },
@@ -50,6 +50,7 @@ extension Component {
     static let accountMembers: [Member] = .members(
         .required("name", "provider", "source"), .required("state", as: .oneOf(AccountState.self)),
         .optional("default", "stale", as: .boolean),
+        .optional("browser", as: .array(.string), text: "The program that opens the sign-in page; {url}: the address"),
         .optional("sign_in", as: .boolean, text: "false: the MCP server takes requests without a token"),
         .optional("grant", "subject", "aal", "next_aal", "notice", "lost_scope"), .optional("user", as: .anyObject),
         .optional("migration", as: .migration), .optional("expires_at", as: .integer),

@@ -130,6 +130,15 @@ import Testing
         #expect(account.headers == [FormEncoding.Pair("X-Tenant", "a b"), FormEncoding.Pair("x_y", "")])
     }
 
+    @Test func `reads the browser that opens the sign-in page`() throws {
+        let browser = #"browser = ["firefox", "-P", "work", "{url}"]"#
+        #expect(try account(Self.oidc + browser)?.page.browser == ["firefox", "-P", "work", "{url}"])
+        #expect(try account(Self.oidc)?.page == PageSettings())
+        let folder = try Folder()
+        try folder.write("[accounts.mail]\n\(Self.oidc)browser = [\"~/bin/browser\"]\n")
+        #expect(try folder.load()["mail"]?.page.browser == ["\(folder.path)/bin/browser"])
+    }
+
     @Test func `reads its certificates when the configuration is read`() throws {
         let folder = try Folder()
         let pem = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"

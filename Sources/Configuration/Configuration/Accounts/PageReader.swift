@@ -1,0 +1,32 @@
+internal import RingbackBase
+
+extension PageSettings {
+    /// Reads the keys of an account that say how its sign-in page is opened.
+    init(reading table: SettingTable) {
+        self.init()
+        browser = PageSettings.readBrowser(table)
+    }
+
+    private static func readBrowser(_ table: SettingTable) -> [String]? {
+        guard let written = table.strings("browser") else { return nil }
+        guard let program = written.first else {
+            table.refuse("browser", "must have a program, and may have arguments")
+            return nil
+        }
+        let uses = written.dropFirst().reduce(0) { $0 + $1.text.ranges(of: placeholder).count }
+        if uses > 1 { table.refuse("browser", "{url} may occur only once") }
+        for (text, node) in written where text.utf8.contains(0) {
+            table.refuse("browser", node, "an argument cannot have a NUL in it")
+        }
+        let name = program.text
+        // A bare name is looked up in PATH when the page is opened.
+        let isBare = !name.isEmpty && !name.hasPrefix("-") && !name.hasPrefix("~") && !name.contains("/")
+        guard !name.contains(placeholder), let path = isBare ? name : table.place.path(name) else {
+            table.refuse(
+                "browser", program.node,
+                "begins with a program: a name in PATH, an absolute path, or one that begins with ~/; without {url}")
+            return nil
+        }
+        return [path] + written.dropFirst().map(\.text)
+    }
+}
