@@ -1,8 +1,11 @@
-/// How an account's sign-in page is opened.
+/// How an account's sign-in page is opened, and what it is told.
 public struct PageSettings: Sendable, Equatable {
     /// The program that opens the page (an absolute path, or a name in PATH) and its arguments; nil for the user's
     /// default browser.
     public var browser: [String]?
+
+    /// True if the page is told which user is signed in (`login_hint`).
+    public var sendsLoginHint = true
 
     public init() {}
 

@@ -74,6 +74,7 @@ class Account(TypedDict, total=False):
     revocation: str
     default: bool
     browser: list[str]
+    same_user_as: list[str]
     stale: bool
     grant: str
     sign_in: bool

@@ -30,3 +30,16 @@ struct AccountBrowser {
 
     private var name: String? { command.map { Sanitizer.line($0[0], limit: 200) } }
 }
+
+/// Two accounts of one provider whose sign-ins ended as the same user, usually because the browser was signed in there.
+enum SameUser {
+    /// - Parameter document: the account's JSON after its sign-in.
+    static func warn(_ name: String, _ document: JSON) {
+        let others = document["same_user_as"]?.array?.compactMap(\.string) ?? []
+        guard !others.isEmpty else { return }
+        let list = Sanitizer.line(others.joined(separator: ", "), limit: 400)
+        Output.note(
+            "\(Sanitizer.line(name)) and \(list) are signed in as the same user of one provider. If another user was "
+                + "meant, run: \(shown: "ringback login \(name) --again --switch")")
+    }
+}

@@ -86,6 +86,7 @@ struct Login: DaemonVerb, AccountNaming {
             let signedIn = try finish(run, calls)
             json.print(signedIn, or: SignInRun.result(name, signedIn))
             showHints(name, signedIn)
+            if !json.isWanted { SameUser.warn(name, signedIn) }
         } catch {
             guard error.kind == .accountNotFound else { throw error }
             throw explained(error, name, calls)

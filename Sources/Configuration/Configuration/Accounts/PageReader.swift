@@ -1,10 +1,11 @@
 internal import RingbackBase
 
 extension PageSettings {
-    /// Reads the keys of an account that say how its sign-in page is opened.
+    /// Reads the keys of an account that say how its sign-in page is opened, and what it is told.
     init(reading table: SettingTable) {
         self.init()
         browser = PageSettings.readBrowser(table)
+        sendsLoginHint = table.boolean("login_hint") ?? true
     }
 
     private static func readBrowser(_ table: SettingTable) -> [String]? {

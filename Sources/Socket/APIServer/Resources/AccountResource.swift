@@ -27,7 +27,7 @@ extension AccountView {
             "name": name.rawValue, "provider": provider, "state": state.rawValue, "source": source,
             "default": isDefault ? true : nil, "browser": page.browser, "stale": isStale ? true : nil, "grant": grant,
             "sign_in": grant == nil && !kind.needsSignIn ? false : nil, "subject": subject,
-            "user": user, "aal": assurance,
+            "same_user_as": sameUser.isEmpty ? nil : sameUser.map(\.rawValue), "user": user, "aal": assurance,
             "migration": migratesFrom.map { ["from": $0, "to": subject ?? ""] as JSONObject },
             "next_aal": nextAssurance, "expires_at": expiresAt?.seconds,
             "flow": flow.map { ["id": $0.id, "method": $0.method.rawValue] as JSONObject },
@@ -50,6 +50,9 @@ extension Component {
     static let accountMembers: [Member] = .members(
         .required("name", "provider", "source"), .required("state", as: .oneOf(AccountState.self)),
         .optional("default", "stale", as: .boolean),
+        .optional(
+            "same_user_as", as: .array(.string),
+            text: "Other accounts that hold a session of the same user at the same provider"),
         .optional("browser", as: .array(.string), text: "The program that opens the sign-in page; {url}: the address"),
         .optional("sign_in", as: .boolean, text: "false: the MCP server takes requests without a token"),
         .optional("grant", "subject", "aal", "next_aal", "notice", "lost_scope"), .optional("user", as: .anyObject),
