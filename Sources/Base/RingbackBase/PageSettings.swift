@@ -1,4 +1,4 @@
-/// How an account's sign-in page is opened, and what it is told.
+/// How an account's sign-in page is opened, what it is told, and how the account is called there.
 public struct PageSettings: Sendable, Equatable {
     /// The program that opens the page (an absolute path, or a name in PATH) and its arguments; nil for the user's
     /// default browser.
@@ -7,7 +7,32 @@ public struct PageSettings: Sendable, Equatable {
     /// True if the page is told which user is signed in (`login_hint`).
     public var sendsLoginHint = true
 
+    /// The app's name for the user, see ``isDisplayName(_:)``. It is always shown beside the provider's host.
+    public var displayName: String?
+
     public init() {}
+
+    /// True for one line of at most 64 characters without control characters and without invisible ones, some of which
+    /// change the direction of the text around them.
+    public static func isDisplayName(_ text: String) -> Bool {
+        let scalars = text.unicodeScalars
+        guard (1...64).contains(scalars.count), scalars.first?.properties.isWhitespace == false,
+            scalars.last?.properties.isWhitespace == false
+        else { return false }
+        return scalars.allSatisfy { scalar in
+            switch scalar.properties.generalCategory {
+            case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned: false
+            default: true
+            }
+        }
+    }
+
+    /// What an account is called where the host of its provider does not stand beside the name anyway. The drop-in of a
+    /// package may choose any name; the host shows where a password goes.
+    public func label(of account: String, at host: String?) -> String {
+        guard let displayName, let host else { return account }
+        return "\(displayName) (\(host))"
+    }
 
     /// Stands for the page's address in an argument of ``browser``.
     public static let placeholder = "{url}"

@@ -12,6 +12,8 @@ public struct ConfigurationReport: Sendable, Equatable {
         public let source: ConfigurationSource
         /// The redirect URIs to register at the provider; empty if there are none.
         public let redirectURI: String
+        /// The display name beside the provider's host; nil without a display name.
+        public let label: String?
         /// What to register at the provider before the first sign-in, as the end of a sentence.
         public let registration: String
         /// Hints for the user, one sentence each.
@@ -77,7 +79,8 @@ public struct ConfigurationReport: Sendable, Equatable {
             Account(
                 name: account.name, provider: account.provider.word, source: account.source,
                 redirectURI: account.redirectURIsToRegister.joined(separator: " "),
-                registration: account.registration, notes: account.notes
+                label: account.label == account.name ? nil : account.label, registration: account.registration,
+                notes: account.notes
             )
         }
         exposes = configuration.exposes.map { expose in
@@ -92,7 +95,7 @@ public struct ConfigurationReport: Sendable, Equatable {
         files = configuration.files
     }
 
-    /// `{"valid","accounts":[{"name","provider","source","redirect_uri","registration","notes"}],
+    /// `{"valid","accounts":[{"name","provider","source","redirect_uri","label"?,"registration","notes"}],
     /// "errors":[…]}`, with the tables of schemes as `"schemes":[{"name","source","command"?,"notes"}]`, those of restricted sockets as
     /// `"exposes":[{"name","accounts","mcp"?,"source","notes"}]`, the table of origins as `"origins":[{"url","account",
     /// "kind","headers","source"…}]`, and the kept files as `"kept_files":[{"path","account","format","source"}]`. Each
@@ -101,7 +104,8 @@ public struct ConfigurationReport: Sendable, Equatable {
         let accounts: [JSONObject] = accounts.map { account in
             [
                 "name": account.name, "provider": account.provider, "source": account.source.json,
-                "redirect_uri": account.redirectURI, "registration": account.registration, "notes": account.notes,
+                "redirect_uri": account.redirectURI, "label": account.label, "registration": account.registration,
+                "notes": account.notes,
             ]
         }
         let schemes: [JSONObject] = schemes.map { scheme in

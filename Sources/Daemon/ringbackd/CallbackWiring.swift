@@ -121,7 +121,8 @@ extension FlowReason {
 
 extension SignInLabel {
     init(_ view: FlowView) {
-        self.init(account: view.account.rawValue, providerHost: view.providerHost)
+        let name = view.providerHost == nil ? nil : view.displayName
+        self.init(account: name ?? view.account.rawValue, providerHost: view.providerHost)
     }
 }
 

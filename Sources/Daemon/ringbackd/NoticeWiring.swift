@@ -28,7 +28,8 @@ final class Notices: Service, Sendable {
     func configure(_ configuration: DaemonConfiguration) {
         notices.value?.configure(
             isEnabled: configuration.showsNotices,
-            accounts: configuration.accounts.compactMap { AccountName($0.name) })
+            accounts: configuration.accounts.compactMap { AccountName($0.name) },
+            labels: configuration.accounts.reduce(into: [:]) { $0[$1.name] = $1.label })
     }
 
     /// Tells the user the result of a callback. True if a notice shows it.

@@ -56,10 +56,14 @@ public struct NoticeWords: Sendable {
         self.now = now
     }
 
-    /// The notification about a subject. `account` is nil for a link that belongs to no account.
-    func notice(_ subject: NoticeSubject, _ account: String?) -> Notice {
+    /// The notification about a subject.
+    ///
+    /// - Parameters:
+    ///   - account: nil for a link that belongs to no account.
+    ///   - label: what the account is called; nil for its name.
+    func notice(_ subject: NoticeSubject, _ account: String?, label: String? = nil) -> Notice {
         let name = account ?? ""
-        let (summary, body) = text(subject, name)
+        let (summary, body) = text(subject, label ?? name, account: name)
         guard subject.isPrompt else {
             var urgency = Notice.Urgency.normal
             if case .signedIn = subject { urgency = .low }
@@ -75,11 +79,15 @@ public struct NoticeWords: Sendable {
             staysUntilAnswered: true)
     }
 
-    private func text(_ subject: NoticeSubject, _ name: String) -> (summary: String, body: String) {
-        language == .russian ? russian(subject, name) : english(subject, name)
+    private func text(
+        _ subject: NoticeSubject, _ name: String, account: String
+    ) -> (summary: String, body: String) {
+        language == .russian ? russian(subject, name, account) : english(subject, name, account)
     }
 
-    private func english(_ subject: NoticeSubject, _ name: String) -> (summary: String, body: String) {
+    private func english(
+        _ subject: NoticeSubject, _ name: String, _ account: String
+    ) -> (summary: String, body: String) {
         switch subject {
         case .signInWanted: ("Sign in to \(name)", "A program is waiting for this account.")
         case .sessionEnding(let end):
@@ -95,7 +103,7 @@ public struct NoticeWords: Sendable {
                 "Enter nothing on a page that shows other words."
             )
         case .pageNotOpened:
-            ("The sign-in page of \(name) could not be opened", "Run: \(shown: "ringback login \(name)")")
+            ("The sign-in page of \(name) could not be opened", "Run: \(shown: "ringback login \(account)")")
         case .linkUnusable:
             (
                 "This link belongs to no sign-in",
@@ -109,7 +117,9 @@ public struct NoticeWords: Sendable {
         }
     }
 
-    private func russian(_ subject: NoticeSubject, _ name: String) -> (summary: String, body: String) {
+    private func russian(
+        _ subject: NoticeSubject, _ name: String, _ account: String
+    ) -> (summary: String, body: String) {
         switch subject {
         case .signInWanted: ("Войдите в \(name)", "Этой учётной записи ждёт программа.")
         case .sessionEnding(let end):
@@ -126,7 +136,7 @@ public struct NoticeWords: Sendable {
                 "Ничего не вводите на странице с другими словами."
             )
         case .pageNotOpened:
-            ("Не удалось открыть страницу входа в \(name)", "Команда: \(shown: "ringback login \(name)")")
+            ("Не удалось открыть страницу входа в \(name)", "Команда: \(shown: "ringback login \(account)")")
         case .linkUnusable:
             ("Эта ссылка не завершает вход", "Она уже использована, или вход отменён. Войдите ещё раз.")
         case .tokensRefused(let server):

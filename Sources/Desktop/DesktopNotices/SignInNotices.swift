@@ -22,7 +22,7 @@ public actor SignInNotices {
         case news(NoticeEvent)
         /// A notification that asks for nothing; the promise says whether it was shown.
         case say(NoticeSubject, AccountName?, Promise<Bool>)
-        case configured(isEnabled: Bool, Set<AccountName>)
+        case configured(isEnabled: Bool, Set<AccountName>, labels: [String: String])
         case leave(Promise<Void>)
     }
 
@@ -51,6 +51,7 @@ public actor SignInNotices {
     /// When the user last asked for the account's sign-in page, which may still be open.
     private var answeredAt: [AccountName: BootInstant] = [:]
     private var isEnabled = true
+    private var labels: [String: String] = [:]
 
     public init(desktop: NoticeDesktop, signIns: SignIns, words: NoticeWords, clock: BrokerClock = .system) {
         self.desktop = desktop
@@ -86,8 +87,12 @@ public actor SignInNotices {
     }
 
     /// Sets from now on whether notifications are shown and for which accounts.
-    public nonisolated func configure(isEnabled: Bool, accounts: [AccountName]) {
-        put(.configured(isEnabled: isEnabled, Set(accounts)))
+    ///
+    /// - Parameter labels: what accounts are called, by their names, where they are not called by these.
+    public nonisolated func configure(
+        isEnabled: Bool, accounts: [AccountName], labels: [String: String] = [:]
+    ) {
+        put(.configured(isEnabled: isEnabled, Set(accounts), labels: labels))
     }
 
     /// Notifies the user of the result of a callback that came as a link. True if a notification was shown.
@@ -138,8 +143,9 @@ public actor SignInNotices {
         case .fact(let fact): await take(fact)
         case .news(let event): return await hear(event)
         case .say(let subject, let account, let isShown): isShown.fulfil(await say(subject, account))
-        case .configured(let isEnabled, let accounts):
+        case .configured(let isEnabled, let accounts, let labels):
             self.isEnabled = isEnabled
+            self.labels = labels
             for account in standing.keys where account.map({ !accounts.contains($0) || !isEnabled }) ?? !isEnabled {
                 await takeDown(account)
             }
@@ -214,7 +220,7 @@ public actor SignInNotices {
             }
             var again = notice
             again.attempts += 1
-            again.shown = await desktop.show(words.notice(notice.subject, account?.rawValue), nil)
+            again.shown = await desktop.show(worded(notice.subject, account), nil)
             standing[account] = again
         }
     }
@@ -251,11 +257,15 @@ public actor SignInNotices {
     private func place(_ subject: NoticeSubject, _ account: AccountName?) async -> Bool {
         guard isEnabled else { return false }
         let former = standing[account]?.shown
-        let shown = await desktop.show(words.notice(subject, account?.rawValue), former)
+        let shown = await desktop.show(worded(subject, account), former)
         standing[account] = NoticeState(subject: subject, shown: shown, since: clock.bootInstant)
         // A notification that asks for nothing is not shown later.
         if shown == nil, !subject.isPrompt { standing[account] = nil }
         return shown != nil
+    }
+
+    private func worded(_ subject: NoticeSubject, _ account: AccountName?) -> Notice {
+        words.notice(subject, account?.rawValue, label: account.flatMap { labels[$0.rawValue] })
     }
 
     private func takeDown(_ account: AccountName?) async {

@@ -225,7 +225,7 @@ public enum EntranceOutcome: Sendable, Equatable {
 
 /// The account and the provider that a page names. The page escapes both names.
 public struct SignInLabel: Sendable, Hashable {
-    /// The account's name, as configured.
+    /// The account's display name or name, as configured.
     public let account: String
     /// The host of the provider; nil if it is not known.
     public let providerHost: String?

@@ -42,6 +42,16 @@ import Testing
         #expect(NoticeWords.plain(String(repeating: "x", count: 500)) == String(repeating: "x", count: 80) + "…")
     }
 
+    @Test(arguments: all) func `call an account by its label, and name it in commands`(subject: NoticeSubject) {
+        let label = "Swisscoin (id.example.org)"
+        for words in [words(.english), words(.russian)] {
+            let notice = words.notice(subject, "work", label: label)
+            if subject != .linkUnusable { #expect(notice.summary.contains(label)) }
+            let body = notice.bodyWithoutActions ?? notice.body
+            #expect(!body.contains("ringback login") || body.contains("ringback login work"))
+        }
+    }
+
     @Test func `say when a session ends by the clock on the wall`() {
         func local(_ instant: WallInstant) -> (hour: Int32, minute: Int32) {
             var seconds = time_t(instant.seconds)

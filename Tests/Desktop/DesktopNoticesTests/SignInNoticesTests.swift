@@ -40,6 +40,14 @@ import Testing
         _ = try await hall.nextNotice()
     }
 
+    @Test func `calls an account by its label`() async throws {
+        hall.snapshot.configure(isEnabled: true, accounts: [Hall.work], labels: ["work": "Swisscoin (id.example.org)"])
+        hall.note(.signInWanted(Hall.work))
+        let (_, notice) = try await hall.nextNotice()
+        #expect(notice.summary == "Sign in to Swisscoin (id.example.org)")
+        #expect(notice.bodyWithoutActions?.hasSuffix("Run: ringback login work") == true)
+    }
+
     @Test func `opens nothing by itself`() async throws {
         hall.note(
             .signInWanted(Hall.work), .sessionEnding(Hall.home, at: Self.end), .sessionEnded(Hall.home, subject: nil))

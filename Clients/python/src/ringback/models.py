@@ -74,6 +74,7 @@ class Account(TypedDict, total=False):
     revocation: str
     default: bool
     browser: list[str]
+    display_name: str
     same_user_as: list[str]
     stale: bool
     grant: str

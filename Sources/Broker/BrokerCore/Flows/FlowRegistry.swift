@@ -1,3 +1,5 @@
+internal import RingbackBase
+
 /// The pending sign-ins. A claim checks everything first and takes the flow in the same turn, so that a callback which
 /// is not the genuine one neither consumes, nor aborts, nor completes anything.
 actor FlowRegistry {
@@ -388,6 +390,7 @@ actor FlowRegistry {
         view.changesUser = flow.request.changesUser
         if entry.status == .pending { view.refusal = entry.refusal.map { .invalidCallback($0) } }
         view.providerHost = flow.providerHost
+        view.displayName = flow.account.page.displayName
         return view
     }
 }

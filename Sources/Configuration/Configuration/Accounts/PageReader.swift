@@ -1,11 +1,17 @@
+internal import OAuth
 internal import RingbackBase
+internal import SupabaseAuth
 
 extension PageSettings {
-    /// Reads the keys of an account that say how its sign-in page is opened, and what it is told.
+    /// Reads the keys of an account that say how its sign-in page is opened, what it is told, and how the account is
+    /// called there.
     init(reading table: SettingTable) {
         self.init()
         browser = PageSettings.readBrowser(table)
         sendsLoginHint = table.boolean("login_hint") ?? true
+        displayName = table.text(
+            "display_name", "is one line of 1 to 64 characters, without control characters and invisible ones",
+            where: PageSettings.isDisplayName)
     }
 
     private static func readBrowser(_ table: SettingTable) -> [String]? {
@@ -29,5 +35,23 @@ extension PageSettings {
             return nil
         }
         return [path] + written.dropFirst().map(\.text)
+    }
+}
+
+extension AccountConfiguration {
+    /// What the account is called: its name, or its display name beside the provider's host.
+    public var label: String { page.label(of: name, at: provider.host) }
+}
+
+extension AccountProvider {
+    /// The host of the issuer, the endpoints, the project or the MCP server.
+    fileprivate var host: String? {
+        let url =
+            switch self {
+            case .supabase(let supabase): supabase.project.authURL
+            case .mcp(let mcp): mcp.server.url.origin
+            case .preset, .oidc, .oauth2: issuer ?? endpoints?.authorizationEndpoint ?? ""
+            }
+        return (try? WebURL(parsing: url))?.host
     }
 }

@@ -25,7 +25,8 @@ extension AccountView {
     func json(in language: Language) -> JSONObject {
         [
             "name": name.rawValue, "provider": provider, "state": state.rawValue, "source": source,
-            "default": isDefault ? true : nil, "browser": page.browser, "stale": isStale ? true : nil, "grant": grant,
+            "default": isDefault ? true : nil, "browser": page.browser,
+            "display_name": page.displayName, "stale": isStale ? true : nil, "grant": grant,
             "sign_in": grant == nil && !kind.needsSignIn ? false : nil, "subject": subject,
             "same_user_as": sameUser.isEmpty ? nil : sameUser.map(\.rawValue), "user": user, "aal": assurance,
             "migration": migratesFrom.map { ["from": $0, "to": subject ?? ""] as JSONObject },
@@ -55,6 +56,7 @@ extension Component {
             text: "Other accounts that hold a session of the same user at the same provider"),
         .optional("browser", as: .array(.string), text: "The program that opens the sign-in page; {url}: the address"),
         .optional("sign_in", as: .boolean, text: "false: the MCP server takes requests without a token"),
+        .optional("display_name", text: "The app's name, to be shown beside the provider's host"),
         .optional("grant", "subject", "aal", "next_aal", "notice", "lost_scope"), .optional("user", as: .anyObject),
         .optional("migration", as: .migration), .optional("expires_at", as: .integer),
         .optional("flow", as: .object([.required("id", .string), .required("method", .string)])),
