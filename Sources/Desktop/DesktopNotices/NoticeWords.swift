@@ -6,8 +6,8 @@ internal import Terminal
 
 /// The subject of a notification.
 public enum NoticeSubject: Sendable, Equatable {
-    /// A program waits for the account, which needs a sign-in.
-    case signInWanted
+    /// A program waits for the account, which needs a sign-in; what the program calls itself, which is not checked.
+    case signInWanted(by: String?)
     /// The session ends at this time. Only a new sign-in prevents it.
     case sessionEnding(at: WallInstant)
     /// The provider ended the session.
@@ -89,7 +89,8 @@ public struct NoticeWords: Sendable {
         _ subject: NoticeSubject, _ name: String, _ account: String
     ) -> (summary: String, body: String) {
         switch subject {
-        case .signInWanted: ("Sign in to \(name)", "A program is waiting for this account.")
+        case .signInWanted(let program):
+            ("Sign in to \(name)", "\(program.map(NoticeWords.plain) ?? "A program") is waiting for this account.")
         case .sessionEnding(let end):
             ("The session of \(name) is ending", "It ends at \(time(end)). Sign in to continue.")
         case .sessionEnded: ("The session of \(name) has ended", "Sign in again to continue.")
@@ -121,7 +122,8 @@ public struct NoticeWords: Sendable {
         _ subject: NoticeSubject, _ name: String, _ account: String
     ) -> (summary: String, body: String) {
         switch subject {
-        case .signInWanted: ("Войдите в \(name)", "Этой учётной записи ждёт программа.")
+        case .signInWanted(let program):
+            ("Войдите в \(name)", "Этой учётной записи ждёт \(program.map(NoticeWords.plain) ?? "программа").")
         case .sessionEnding(let end):
             ("Сеанс \(name) заканчивается", "Он закончится в \(time(end)). Войдите, чтобы продолжить.")
         case .sessionEnded: ("Сеанс \(name) закончился", "Войдите снова, чтобы продолжить.")

@@ -66,7 +66,7 @@ public actor SignInNotices {
     /// Queues a fact of the broker. Does not block; the broker calls it from within its own methods.
     public nonisolated func note(_ fact: BrokerFact) {
         switch fact {
-        case .signInWanted(let account):
+        case .signInWanted(let account, _):
             guard wanted.withLock({ $0.insert(account).inserted }) else { return }
             put(.fact(fact))
         case .sessionEnding, .sessionEnded, .sessionClosed, .sessionOpened, .signInEnded: put(.fact(fact))
@@ -79,7 +79,7 @@ public actor SignInNotices {
     private nonisolated func put(_ item: Item) {
         guard case .dropped(let lost) = callbackReceiver.yield(item) else { return }
         switch lost {
-        case .fact(.signInWanted(let account)): wanted.withLock { _ = $0.remove(account) }
+        case .fact(.signInWanted(let account, _)): wanted.withLock { _ = $0.remove(account) }
         case .say(_, _, let isShown): isShown.fulfil(false)
         case .leave(let done): done.fulfil(())
         case .fact, .news, .configured: return
@@ -164,13 +164,13 @@ public actor SignInNotices {
         default: break
         }
         switch fact {
-        case .signInWanted(let account):
+        case .signInWanted(let account, let program):
             wanted.withLock { _ = $0.remove(account) }
             // The user has asked for the page already; a later program needs no further prompt.
             if let answer = answeredAt[account], clock.bootInstant - answer < SignInNotices.quietTime { return }
             // All prompts offer the same sign-in, so one that is shown is enough.
             if let notice = standing[account], notice.subject.isPrompt, notice.shown != nil { return }
-            await prompt(.signInWanted, account)
+            await prompt(.signInWanted(by: program), account)
         case .sessionEnding(let account, let end):
             let subject = NoticeSubject.sessionEnding(at: end)
             if let notice = standing[account], notice.subject == subject, notice.shown != nil { return }

@@ -8,8 +8,8 @@ import Testing
 
 @Suite struct `The words of notices` {
     private static let all: [NoticeSubject] = [
-        .signInWanted, .sessionEnding(at: WallInstant(seconds: 1_800_003_600)), .sessionEnded, .signedIn(as: "ada"),
-        .signedIn(as: nil),
+        .signInWanted(by: nil), .signInWanted(by: "git"), .sessionEnding(at: WallInstant(seconds: 1_800_003_600)),
+        .sessionEnded, .signedIn(as: "ada"), .signedIn(as: nil),
         .signInFailed(message: "No."), .signInFailed(message: nil), .pageNotOpened, .linkUnusable,
         .changeConfirmed(message: "Check."), .changeConfirmed(message: nil), .tokensRefused(by: "git.example.org"),
     ]
@@ -34,6 +34,12 @@ import Testing
     ])
     func `are those of the person's locale`(environment: [String: String], isRussian: Bool) {
         #expect(Language(environment: environment) == (isRussian ? .russian : .english))
+    }
+
+    @Test func `name the program that waits, if it has told its name`() {
+        #expect(words(.english).notice(.signInWanted(by: "git"), "work").body == "git is waiting for this account.")
+        #expect(words(.english).notice(.signInWanted(by: nil), "work").body == "A program is waiting for this account.")
+        #expect(words(.russian).notice(.signInWanted(by: "git"), "work").body == "Этой учётной записи ждёт git.")
     }
 
     @Test func `SC-11: hold a person's name as one line that stays where it is`() {

@@ -50,6 +50,8 @@ public struct SessionQuery: Sendable {
     public var minValid: Duration?
     public var timeout: Duration = .seconds(30)
     public var subject: String?
+    /// What the caller calls itself, for the user; it is not checked.
+    public var program: String?
     /// Limits the requests to the provider that this caller may cause; nil at the daemon's own socket.
     public var allowance: Allowance?
 

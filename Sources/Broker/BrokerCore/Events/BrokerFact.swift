@@ -48,8 +48,8 @@ public enum BrokerFact: Sendable {
     /// Signed out here.
     case sessionClosed(AccountName, subject: String?)
     /// A program waits for a sign-in that the user has not been offered. A program that can show the
-    /// user its page should offer it.
-    case signInWanted(AccountName)
+    /// user its page should offer it. `by` is what the program calls itself, which is not checked.
+    case signInWanted(AccountName, by: String? = nil)
     /// The session itself ends at this time. Only a sign-in brings another.
     case sessionEnding(AccountName, at: WallInstant)
     /// The provider has ended the session: its error response proves it.
