@@ -7,6 +7,8 @@ public struct PageSettings: Sendable, Equatable {
     /// True if the page is told which user is signed in (`login_hint`).
     public var sendsLoginHint = true
 
+    /// True if the page is opened as soon as a tool waits on a terminal; otherwise the user presses Enter.
+    public var opensAtOnce = false
     /// The app's name for the user, see ``isDisplayName(_:)``. It is always shown beside the provider's host.
     public var displayName: String?
 

@@ -75,6 +75,7 @@ class Account(TypedDict, total=False):
     default: bool
     browser: list[str]
     display_name: str
+    interactive: str
     same_user_as: list[str]
     stale: bool
     grant: str

@@ -9,6 +9,7 @@ extension PageSettings {
         self.init()
         browser = PageSettings.readBrowser(table)
         sendsLoginHint = table.boolean("login_hint") ?? true
+        opensAtOnce = table.string("interactive") == "open"
         displayName = table.text(
             "display_name", "is one line of 1 to 64 characters, without control characters and invisible ones",
             where: PageSettings.isDisplayName)

@@ -26,7 +26,8 @@ extension AccountView {
         [
             "name": name.rawValue, "provider": provider, "state": state.rawValue, "source": source,
             "default": isDefault ? true : nil, "browser": page.browser,
-            "display_name": page.displayName, "stale": isStale ? true : nil, "grant": grant,
+            "display_name": page.displayName, "interactive": page.opensAtOnce ? "open" : nil,
+            "stale": isStale ? true : nil, "grant": grant,
             "sign_in": grant == nil && !kind.needsSignIn ? false : nil, "subject": subject,
             "same_user_as": sameUser.isEmpty ? nil : sameUser.map(\.rawValue), "user": user, "aal": assurance,
             "migration": migratesFrom.map { ["from": $0, "to": subject ?? ""] as JSONObject },
@@ -56,6 +57,9 @@ extension Component {
             text: "Other accounts that hold a session of the same user at the same provider"),
         .optional("browser", as: .array(.string), text: "The program that opens the sign-in page; {url}: the address"),
         .optional("sign_in", as: .boolean, text: "false: the MCP server takes requests without a token"),
+        .optional(
+            "interactive", as: .words(["open"]),
+            text: "A tool that waits on a terminal opens the sign-in page at once"),
         .optional("display_name", text: "The app's name, to be shown beside the provider's host"),
         .optional("grant", "subject", "aal", "next_aal", "notice", "lost_scope"), .optional("user", as: .anyObject),
         .optional("migration", as: .migration), .optional("expires_at", as: .integer),
