@@ -25,7 +25,7 @@ from tools_packages import Server, authority, kubeconfig
 COUNT = 50
 # Seconds: fifty programs on a small machine, and a person who signs in meanwhile.
 PATIENCE = 180
-WAITING = "Waiting for the sign-in"
+WAITING = "is waiting for work"
 
 
 class BothHouse(ClockedHouse, NoticedHouse):

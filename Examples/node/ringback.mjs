@@ -86,6 +86,7 @@ export const ROUTES = {
   flow: ["GET /v1/flows/{flow}"],
   verify: ["POST /v1/flows/{flow}/verify"],
   resend: ["POST /v1/flows/{flow}/resend"],
+  openPage: ["POST /v1/flows/{flow}/open"],
   cancel: ["DELETE /v1/flows/{flow}"],
   complete: ["POST /v1/callbacks"],
   signOut: [`DELETE ${OWN}/session`],

@@ -109,7 +109,7 @@ public struct Broker: Sendable {
             flow = try await signIn(name, SignInRequest(), isInterested: false, waitingAtMost: end - .now).flow
         }
         // A program that asked for this sign-in has shown its page to the user, or will.
-        if await !flowRegistry.isAskedFor(flow.id) { record(.signInWanted(name)) }
+        if await !flowRegistry.isAskedFor(flow.id) { record(.signInWanted(name, by: query.program)) }
         var rest = query
         rest.timeout = max(end - .now, .zero)
         let status = try await flowRegistry.view(flow.id, waiting: rest.timeout).status

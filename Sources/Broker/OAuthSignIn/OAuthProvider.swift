@@ -40,10 +40,11 @@ struct OAuthProvider: SignInProvider {
         let metadata = try await provider.metadata()
         let registration = try await provider.registration(metadata)
         try provider.check(metadata, for: request.scopes ?? account.scopes, by: .browser)
+        let guidance = await UserGuidance(for: provider, request, in: context)
         let redirectURI = try await context.openRedirect(account.redirectURI, of: account.name)
         do throws(BrokerError) {
             var flow = try AuthorizationFlow(
-                at: provider, request: request, metadata: metadata, redirectURI: redirectURI)
+                at: provider, request: request, metadata: metadata, redirectURI: redirectURI, guidance: guidance)
             flow.pushed = try await provider.push(flow.authorization, metadata, registration)
             return flow
         } catch {
@@ -111,7 +112,8 @@ struct OAuthProvider: SignInProvider {
         _ awaited: AuthorizationFlow, _ request: SignInRequest
     ) async throws(BrokerError) -> AuthorizationFlow {
         var fresh = try AuthorizationFlow(
-            at: provider, request: request, metadata: awaited.metadata, redirectURI: awaited.redirectURI)
+            at: provider, request: request, metadata: awaited.metadata, redirectURI: awaited.redirectURI,
+            guidance: awaited.guidance)
         fresh.pushed = try await provider.push(
             fresh.authorization, awaited.metadata, try await provider.registration(awaited.metadata))
         return fresh
@@ -204,10 +206,6 @@ extension BrokerError {
         guard key == .own || isTransient else { return .requestOnly(isUnchanged: provesUnchanged) }
         return provesUnchanged ? .unchanged : .unknown
     }
-}
-
-extension Session {
-    fileprivate var loginName: String? { (user?["preferred_username"] ?? user?["email"])?.string }
 }
 
 extension Flow {

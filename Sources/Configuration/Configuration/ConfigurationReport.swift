@@ -23,8 +23,8 @@ public struct ConfigurationReport: Sendable, Equatable {
         }
     }
 
-    /// `{"valid","accounts":[{"name","provider","source","redirect_uri","registration","notes"}],"schemes":[{"name",
-    /// "source","command"?,"notes"}],"exposes":[{"name","accounts","mcp"?,"source","notes"}],"origins":[{"url",
+    /// `{"valid","accounts":[{"name","provider","source","redirect_uri","label"?,"registration","notes"}],"schemes":[
+    /// {"name","source","command"?,"notes"}],"exposes":[{"name","accounts","mcp"?,"source","notes"}],"origins":[{"url",
     /// "account","kind","headers","source"…}],"kept_files":[{"path","account","format","source"}],"errors":[…]}`. Each
     /// `source` is `{"file","line"}`.
     public var json: String {
@@ -33,6 +33,7 @@ public struct ConfigurationReport: Sendable, Equatable {
             [
                 "name": account.name, "provider": account.provider.word, "source": account.source.json,
                 "redirect_uri": account.redirectURIsToRegister.joined(separator: " "),
+                "label": account.label == account.name ? nil : account.label,
                 "registration": account.registration, "notes": account.notes,
             ]
         }

@@ -26,6 +26,7 @@ extension Account {
         route = account.route
         certificateFile = account.certificateFile
         postLogoutRedirectURI = account.postLogoutRedirectURI
+        page = account.page
         guard kind is OAuthAccount else { return }
         oauth.clientAuthentication = account.clientAuthentication
         oauth.clientSecret = SecretSource(account, secrets)

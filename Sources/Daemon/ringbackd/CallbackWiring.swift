@@ -117,7 +117,10 @@ extension FlowReason {
 }
 
 extension SignInLabel {
-    init(_ view: FlowView) { self.init(account: view.account.rawValue, providerHost: view.providerHost) }
+    init(_ view: FlowView) {
+        let name = view.providerHost == nil ? nil : view.displayName
+        self.init(account: name ?? view.account.rawValue, providerHost: view.providerHost)
+    }
 }
 
 /// Connects the listener, which must exist before the broker, with the broker, which must know the listener.

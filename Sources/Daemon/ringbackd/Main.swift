@@ -11,6 +11,7 @@ import Glibc
 import LocalHTTP
 import Logging
 import Records
+import RingbackBase
 import ServiceLifecycle
 import SessionVault
 import Synchronization
@@ -90,6 +91,7 @@ enum Main {
     private static func runHelper(_ place: ConfigurationPlace) -> Int32 {
         Helper.run(
             application: { (try? DaemonConfiguration.load(place))?.scheme($0)?.command },
+            browser: { (try? DaemonConfiguration.load(place))?[$0]?.page.browser },
             command: { (try? DaemonConfiguration.load(place))?[$0]?.clientSecretCommand })
     }
 
@@ -264,6 +266,9 @@ struct Daemon {
         daemon.exposedAt = exposed.places.place
         daemon.tellOfCallback = notices.tell
         daemon.tellOfRefusal = notices.tellOfRefusal
+        daemon.openPage = { [helper] url, account, token in
+            await helper.failure(ofOpening: url, account, token, logger)
+        }
         api = SocketAPI(
             broker: broker, policy: Policy(owner: getuid()), daemon: daemon, records: records, deepLinks: links)
         server = api.server {

@@ -27,7 +27,8 @@ final class Notices: Service, Sendable {
     func configure(_ configuration: DaemonConfiguration) {
         notices.value?.configure(
             isEnabled: configuration.showsNotices,
-            accounts: configuration.accounts.compactMap { AccountName($0.name) })
+            accounts: configuration.accounts.compactMap { AccountName($0.name) },
+            labels: configuration.accounts.reduce(into: [:]) { $0[$1.name] = $1.label })
     }
 
     /// True if a notice shows the result of the callback.
@@ -67,14 +68,8 @@ extension NoticeDesktop {
                 return nil
             },
             close: { try? await helper.closeNotice($0) },
-            open: { page, token in
-                do throws(HelperError) {
-                    try await helper.openPage(url: page, activationToken: token)
-                    return true
-                } catch {
-                    logger.warning("A sign-in page was not opened: \(error)")
-                    return false
-                }
+            open: { page, account, token in
+                await helper.failure(ofOpening: page, account, token, logger) == nil
             }, news: { helper.noticeEvents() })
     }
 
@@ -83,6 +78,21 @@ extension NoticeDesktop {
         if environment("DBUS_SESSION_BUS_ADDRESS") != nil { return true }
         guard let runtime = environment("XDG_RUNTIME_DIR") else { return false }
         return unsafe access("\(runtime)/bus", F_OK) == 0
+    }
+}
+
+extension HelperConnection {
+    /// Opens a page in the account's browser. Returns why it was not opened; nil if the browser was started.
+    func failure(
+        ofOpening page: String, _ account: AccountName, _ activationToken: String?, _ logger: Logger
+    ) async -> String? {
+        do throws(HelperError) {
+            try await openPage(url: page, of: account.rawValue, activationToken: activationToken)
+            return nil
+        } catch {
+            logger.warning("A sign-in page was not opened: \(error)")
+            return "\(error)"
+        }
     }
 }
 

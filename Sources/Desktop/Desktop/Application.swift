@@ -2,9 +2,9 @@ internal import CLinux
 internal import Glibc
 internal import RingbackBase
 
-/// A program that the user is to see: the app of a configured scheme, or the desktop's opener of web pages. It is
-/// started as a transient service of the user's service manager, so that it neither inherits the daemon's restrictions
-/// nor ends with the daemon. Without a service manager it is started as a detached process.
+/// A program that the user is to see: the app of a configured scheme, a browser, or the desktop's opener of web pages.
+/// It is started as a transient service of the user's service manager, so that it neither inherits the daemon's
+/// restrictions nor ends with the daemon. Without a service manager it is started as a detached process.
 struct Application {
     /// The argument vector. The first word is an absolute path or a name in PATH.
     let words: [String]
@@ -28,12 +28,13 @@ struct Application {
         description = "Link of \(scheme)"
     }
 
-    /// The desktop's opener with a web page. Nil for other URLs, for which the opener would start other programs.
-    init?(page url: String, activationToken: String? = nil) {
+    /// A configured browser, or else the desktop's opener, with a web page. Nil for other URLs, for which the opener
+    /// would start other programs.
+    init?(page url: String, browser: [String]? = nil, activationToken: String? = nil) {
         guard Application.isLink(url) else { return nil }
         let start = url.prefix(8).lowercased()
         guard start.hasPrefix("https://") || start.hasPrefix("http://") else { return nil }
-        words = ["xdg-open", url]
+        words = browser.map { PageSettings.command($0, opening: url) } ?? ["xdg-open", url]
         description = "Sign-in page"
         if let token = activationToken, Application.isActivationToken(token) { self.activationToken = token }
     }

@@ -13,6 +13,7 @@ struct HelperLoop {
     private let socket: Int32
     private let command: (String) -> [String]?
     private let application: (String) -> [String]?
+    private let browser: (String) -> [String]?
     private let environment: [String]
     private let applicationEnvironment: [String]
     private let bounds: RunningCommand.Bounds
@@ -27,9 +28,11 @@ struct HelperLoop {
     init(
         socket: Int32, environment: [String], bounds: RunningCommand.Bounds = .init(),
         places: BusRequests.Places = .init(), applicationEnvironment: [String]? = nil,
-        application: @escaping (String) -> [String]? = { _ in nil }, command: @escaping (String) -> [String]?
+        application: @escaping (String) -> [String]? = { _ in nil },
+        browser: @escaping (String) -> [String]? = { _ in nil }, command: @escaping (String) -> [String]?
     ) {
         self.application = application
+        self.browser = browser
         self.applicationEnvironment = applicationEnvironment ?? environment
         self.places = places
         self.socket = socket
@@ -146,12 +149,15 @@ struct HelperLoop {
         }
     }
 
-    /// The daemon names a scheme, and the configuration names the program. The desktop's opener gets web pages only.
+    /// The daemon names a scheme or an account, and the configuration names the program. Browsers and the desktop's
+    /// opener get web pages only.
     private mutating func startProgram(_ request: HelperMessage, id: Int) {
         let url = request.secret?.revealed() ?? ""
         let program: Application?
         if request.members["do"]?.string == "open_page" {
-            program = Application(page: url, activationToken: request.members["activation_token"]?.string)
+            program = Application(
+                page: url, browser: request.members["account"]?.string.flatMap(browser),
+                activationToken: request.members["activation_token"]?.string)
         } else {
             let scheme = request.members["scheme"]?.string ?? ""
             guard let words = application(scheme), !words.isEmpty else {

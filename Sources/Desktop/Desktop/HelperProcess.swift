@@ -106,10 +106,12 @@ public enum Helper {
     /// Serves until the daemon closes the socket; returns the exit status. Call it in `main`, before any thread is
     /// created. `command` returns an account's argument vector from the current configuration (its first word is an
     /// absolute path or a name in PATH), or nil if it has none. `application` does the same for a scheme; the word
-    /// `{url}` in it stands for a link. PR_SET_PDEATHSIG is not used: the closed socket is noticed at the same moment
-    /// and leaves time to kill the running commands, which no other process would do.
+    /// `{url}` in it stands for a link. `browser` returns the program that opens the account's sign-in page, if one is
+    /// configured. PR_SET_PDEATHSIG is not used: the closed socket is noticed at the same moment and leaves time to kill
+    /// the running commands, which no other process would do.
     public static func run(
         descriptor: Int32 = descriptor, application: @escaping (String) -> [String]? = { _ in nil },
+        browser: @escaping (String) -> [String]? = { _ in nil },
         command: @escaping (String) -> [String]?
     ) -> Int32 {
         var type: Int32 = 0
@@ -125,7 +127,7 @@ public enum Helper {
         var loop = HelperLoop(
             socket: descriptor, environment: CleanEnvironment.current(),
             applicationEnvironment: CleanEnvironment.current(forApplications: true), application: application,
-            command: command
+            browser: browser, command: command
         )
         loop.run()
         // `_exit`, because threads may still be using libsystemd, which `exit` would tear down under them.

@@ -133,12 +133,15 @@ extension HelperConnection {
         try await start(["do": "start_application", "scheme": scheme], url)
     }
 
-    /// Opens an `http` or `https` page with the desktop's opener (`xdg-open`). Returns when the opener runs; whether
-    /// the page was shown is unknown. Throws ``HelperError/programFailed(reason:)`` if it could not be started.
+    /// Opens an `http` or `https` page with the account's configured browser, or else with the desktop's opener
+    /// (`xdg-open`). Returns when the program runs; whether the page was shown is unknown. Throws
+    /// ``HelperError/programFailed(reason:)`` if it could not be started.
     ///
     /// - Parameter activationToken: lets the opened window come to the front; from an action of a notification.
-    public func openPage(url: String, activationToken: String? = nil) async throws(HelperError) {
-        try await start(["do": "open_page", "activation_token": activationToken], Secret(url))
+    public func openPage(
+        url: String, of account: String? = nil, activationToken: String? = nil
+    ) async throws(HelperError) {
+        try await start(["do": "open_page", "account": account, "activation_token": activationToken], Secret(url))
     }
 
     private func start(_ members: JSONObject, _ url: Secret) async throws(HelperError) {

@@ -5,8 +5,8 @@ public import RingbackBase
 internal import Terminal
 
 public enum NoticeSubject: Sendable, Equatable {
-    /// A program waits for the account, which needs a sign-in.
-    case signInWanted
+    /// A program waits for the account, which needs a sign-in; what the program calls itself, which is not checked.
+    case signInWanted(by: String?)
     /// The session ends at this time. Only a new sign-in prevents it.
     case sessionEnding(at: WallInstant)
     /// The provider ended the session.
@@ -53,10 +53,15 @@ public struct NoticeWords: Sendable {
         self.now = now
     }
 
-    /// The notification about a subject. `account` is nil for a link that belongs to no account.
-    func notice(_ subject: NoticeSubject, _ account: String?) -> Notice {
+    /// The notification about a subject.
+    ///
+    /// - Parameters:
+    ///   - account: nil for a link that belongs to no account.
+    ///   - label: what the account is called; nil for its name.
+    func notice(_ subject: NoticeSubject, _ account: String?, label: String? = nil) -> Notice {
         let name = account ?? ""
-        let (summary, body) = language == .russian ? russian(subject, name) : english(subject, name)
+        let (summary, body) =
+            language == .russian ? russian(subject, label ?? name, name) : english(subject, label ?? name, name)
         guard subject.isPrompt else {
             let urgency: Notice.Urgency = if case .signedIn = subject { .low } else { .normal }
             return Notice(summary: summary, body: body, urgency: urgency)
@@ -70,9 +75,12 @@ public struct NoticeWords: Sendable {
             staysUntilAnswered: true)
     }
 
-    private func english(_ subject: NoticeSubject, _ name: String) -> (summary: String, body: String) {
+    private func english(
+        _ subject: NoticeSubject, _ name: String, _ account: String
+    ) -> (summary: String, body: String) {
         switch subject {
-        case .signInWanted: ("Sign in to \(name)", "A program is waiting for this account.")
+        case .signInWanted(let program):
+            ("Sign in to \(name)", "\(program.map(NoticeWords.plain) ?? "A program") is waiting for this account.")
         case .sessionEnding(let end):
             ("The session of \(name) is ending", "It ends at \(time(end)). Sign in to continue.")
         case .sessionEnded: ("The session of \(name) has ended", "Sign in again to continue.")
@@ -83,7 +91,7 @@ public struct NoticeWords: Sendable {
         case .ownPage(let words):
             ("The sign-in page of \(name) shows: \(words)", "Enter nothing on a page that shows other words.")
         case .pageNotOpened:
-            ("The sign-in page of \(name) could not be opened", "Run: \(shown: "ringback login \(name)")")
+            ("The sign-in page of \(name) could not be opened", "Run: \(shown: "ringback login \(account)")")
         case .linkUnusable:
             (
                 "This link belongs to no sign-in",
@@ -97,9 +105,12 @@ public struct NoticeWords: Sendable {
         }
     }
 
-    private func russian(_ subject: NoticeSubject, _ name: String) -> (summary: String, body: String) {
+    private func russian(
+        _ subject: NoticeSubject, _ name: String, _ account: String
+    ) -> (summary: String, body: String) {
         switch subject {
-        case .signInWanted: ("Войдите в \(name)", "Этой учётной записи ждёт программа.")
+        case .signInWanted(let program):
+            ("Войдите в \(name)", "Этой учётной записи ждёт \(program.map(NoticeWords.plain) ?? "программа").")
         case .sessionEnding(let end):
             ("Сеанс \(name) заканчивается", "Он закончится в \(time(end)). Войдите, чтобы продолжить.")
         case .sessionEnded: ("Сеанс \(name) закончился", "Войдите снова, чтобы продолжить.")
@@ -111,7 +122,7 @@ public struct NoticeWords: Sendable {
         case .ownPage(let words):
             ("На странице входа в \(name) стоят слова: \(words)", "Ничего не вводите на странице с другими словами.")
         case .pageNotOpened:
-            ("Не удалось открыть страницу входа в \(name)", "Команда: \(shown: "ringback login \(name)")")
+            ("Не удалось открыть страницу входа в \(name)", "Команда: \(shown: "ringback login \(account)")")
         case .linkUnusable:
             ("Эта ссылка не завершает вход", "Она уже использована, или вход отменён. Войдите ещё раз.")
         case .tokensRefused(let server):

@@ -7,14 +7,14 @@ public struct NoticeDesktop: Sendable {
     /// Shows a notification and replaces another one if that is still shown; nil if it could not be shown.
     public var show: @Sendable (Notice, _ replacing: ShownNotice?) async -> ShownNotice?
     public var close: @Sendable (ShownNotice) async -> Void
-    /// Opens a page in the user's browser; false if it could not be opened.
-    public var open: @Sendable (_ page: String, _ activationToken: String?) async -> Bool
+    /// Opens a page in the account's browser; false if it could not be opened.
+    public var open: @Sendable (_ page: String, AccountName, _ activationToken: String?) async -> Bool
     public var news: @Sendable () -> AsyncStream<NoticeEvent>
 
     public init(
         show: @escaping @Sendable (Notice, _ replacing: ShownNotice?) async -> ShownNotice?,
         close: @escaping @Sendable (ShownNotice) async -> Void,
-        open: @escaping @Sendable (_ page: String, _ activationToken: String?) async -> Bool,
+        open: @escaping @Sendable (_ page: String, AccountName, _ activationToken: String?) async -> Bool,
         news: @escaping @Sendable () -> AsyncStream<NoticeEvent>
     ) {
         self.show = show

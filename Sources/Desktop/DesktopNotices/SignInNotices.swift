@@ -21,7 +21,7 @@ public actor SignInNotices {
         case news(NoticeEvent)
         /// A notification that asks for nothing; the promise says whether it was shown.
         case say(NoticeSubject, AccountName?, Promise<Bool>)
-        case configured(isEnabled: Bool, Set<AccountName>)
+        case configured(isEnabled: Bool, Set<AccountName>, labels: [String: String])
         case leave(Promise<Void>)
     }
 
@@ -49,6 +49,7 @@ public actor SignInNotices {
     /// When the user last asked for the account's sign-in page, which may still be open.
     private var answeredAt: [AccountName: BootInstant] = [:]
     private var isEnabled = true
+    private var labels: [String: String] = [:]
 
     public init(desktop: NoticeDesktop, signIns: SignIns, words: NoticeWords, clock: BrokerClock = .system) {
         self.desktop = desktop
@@ -61,7 +62,7 @@ public actor SignInNotices {
     /// Queues a fact of the broker. Does not block; the broker calls it from within its own methods.
     public nonisolated func note(_ fact: BrokerFact) {
         switch fact {
-        case .signInWanted(let account): if wanted.withLock({ $0.insert(account).inserted }) { put(.fact(fact)) }
+        case .signInWanted(let account, _): if wanted.withLock({ $0.insert(account).inserted }) { put(.fact(fact)) }
         case .sessionEnding, .sessionEnded, .sessionClosed, .sessionOpened, .signInEnded: put(.fact(fact))
         default: return
         }
@@ -72,15 +73,16 @@ public actor SignInNotices {
     private nonisolated func put(_ item: Item) {
         guard case .dropped(let lost) = callbackReceiver.yield(item) else { return }
         switch lost {
-        case .fact(.signInWanted(let account)): wanted.withLock { _ = $0.remove(account) }
+        case .fact(.signInWanted(let account, _)): wanted.withLock { _ = $0.remove(account) }
         case .say(_, _, let isShown): isShown.fulfil(false)
         case .leave(let done): done.fulfil(())
         case .fact, .news, .configured: return
         }
     }
 
-    public nonisolated func configure(isEnabled: Bool, accounts: [AccountName]) {
-        put(.configured(isEnabled: isEnabled, Set(accounts)))
+    /// - Parameter labels: what accounts are called, by their names, where they are not called by these.
+    public nonisolated func configure(isEnabled: Bool, accounts: [AccountName], labels: [String: String] = [:]) {
+        put(.configured(isEnabled: isEnabled, Set(accounts), labels: labels))
     }
 
     /// Notifies the user of the result of a callback that came as a link. True if a notification was shown.
@@ -129,8 +131,9 @@ public actor SignInNotices {
         case .fact(let fact): await take(fact)
         case .news(let event): return await hear(event)
         case .say(let subject, let account, let isShown): isShown.fulfil(await say(subject, account))
-        case .configured(let isEnabled, let accounts):
+        case .configured(let isEnabled, let accounts, let labels):
             self.isEnabled = isEnabled
+            self.labels = labels
             for account in standing.keys where account.map({ !accounts.contains($0) || !isEnabled }) ?? !isEnabled {
                 await takeDown(account)
             }
@@ -149,13 +152,13 @@ public actor SignInNotices {
         default: break
         }
         switch fact {
-        case .signInWanted(let account):
+        case .signInWanted(let account, let program):
             wanted.withLock { _ = $0.remove(account) }
             // The user has asked for the page already; a later program needs no further prompt.
             if let answer = answeredAt[account], clock.bootInstant - answer < SignInNotices.quietTime { return }
             // All prompts offer the same sign-in, so one that is shown is enough.
             if let notice = standing[account], notice.subject.isPrompt, notice.shown != nil { return }
-            await prompt(.signInWanted, account)
+            await prompt(.signInWanted(by: program), account)
         case .sessionEnding(let account, let end):
             let subject = NoticeSubject.sessionEnding(at: end)
             if let notice = standing[account], notice.subject == subject, notice.shown != nil { return }
@@ -205,7 +208,7 @@ public actor SignInNotices {
             }
             var again = notice
             again.attempts += 1
-            again.shown = await desktop.show(words.notice(notice.subject, account?.rawValue), nil)
+            again.shown = await desktop.show(worded(notice.subject, account), nil)
             standing[account] = again
         }
     }
@@ -239,11 +242,15 @@ public actor SignInNotices {
     private func place(_ subject: NoticeSubject, _ account: AccountName?) async -> Bool {
         guard isEnabled else { return false }
         let former = standing[account]?.shown
-        let shown = await desktop.show(words.notice(subject, account?.rawValue), former)
+        let shown = await desktop.show(worded(subject, account), former)
         standing[account] = NoticeState(subject: subject, shown: shown, since: clock.bootInstant)
         // A notification that asks for nothing is not shown later.
         if shown == nil, !subject.isPrompt { standing[account] = nil }
         return shown != nil
+    }
+
+    private func worded(_ subject: NoticeSubject, _ account: AccountName?) -> Notice {
+        words.notice(subject, account?.rawValue, label: account.flatMap { labels[$0.rawValue] })
     }
 
     private func takeDown(_ account: AccountName?) async {
@@ -259,7 +266,7 @@ public actor SignInNotices {
                 put(.say(.ownPage(words: words), account, isShown))
                 _ = await isShown.wait(atMost: SignInNotices.sayingTime)
             }
-            if await desktop.open(page.url, token) { return }
+            if await desktop.open(page.url, account, token) { return }
         }
         answeredAt[account] = nil
         put(.say(.pageNotOpened, account, Promise()))

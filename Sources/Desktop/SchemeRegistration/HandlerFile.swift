@@ -10,6 +10,9 @@ public struct HandlerFile: Equatable, Sendable {
     public let account: String?
     /// The handler before the registration, if there was one.
     public let former: String?
+    /// What the account is called in the browser's prompt; nil for its name. Not read back: each registration writes it
+    /// anew.
+    public var label: String?
 
     public init(scheme: URLScheme, program: String, account: String? = nil, former: String? = nil) {
         self.scheme = scheme
@@ -30,9 +33,10 @@ public struct HandlerFile: Equatable, Sendable {
     }
 
     public var text: String {
+        let shown = label.map(HandlerFile.escaped) ?? account
         var lines = [
             "# Written by Ringback's command line, which also removes it (scheme unregister \(scheme)).",
-            "[Desktop Entry]", "Type=Application", "Name=\(account.map { "Ringback (\($0))" } ?? "Ringback")",
+            "[Desktop Entry]", "Type=Application", "Name=\(shown.map { "Ringback (\($0))" } ?? "Ringback")",
             "Comment=Completes a sign-in that was started in the browser",
             "Comment[ru]=Завершает вход, начатый в браузере",
             "Exec=\(HandlerFile.quoted(program)) open %u", "TryExec=\(HandlerFile.escaped(program))",

@@ -38,9 +38,11 @@ public struct SchemeRegistry: Sendable {
     ///
     /// - Parameters:
     ///   - former: the handler that the desktop has used until now. It is recorded in our file.
+    ///   - label: what the account is called in the browser's prompt; nil for its name.
     ///   - isForced: replaces a file of the same name that we did not write.
     public func register(
-        _ scheme: URLScheme, program: String, account: String?, former: String?, isForced: Bool = false
+        _ scheme: URLScheme, program: String, account: String?, label: String? = nil, former: String?,
+        isForced: Bool = false
     ) throws(Failure) -> Registration {
         let path = path(of: scheme)
         let known = FileStore.text(of: path)
@@ -51,7 +53,8 @@ public struct SchemeRegistry: Sendable {
         let name = HandlerFile.name(for: scheme)
         // If the scheme is registered again, our own file must not be recorded as the former handler.
         let before = former == name ? own?.former : former ?? own?.former
-        let file = HandlerFile(scheme: scheme, program: program, account: account ?? own?.account, former: before)
+        var file = HandlerFile(scheme: scheme, program: program, account: account ?? own?.account, former: before)
+        file.label = label
         try FileStore.makeDirectory(places.applications)
         if known != file.text { try FileStore.write(file.text, to: path) }
         try change(listsFor: scheme) { $0.prefer(name, for: scheme) }

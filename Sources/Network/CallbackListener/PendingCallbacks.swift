@@ -196,7 +196,7 @@ public enum EntranceOutcome: Sendable, Equatable {
 
 /// What a page names. It escapes both names.
 public struct SignInLabel: Sendable, Hashable {
-    /// As configured.
+    /// The account's display name or name, as configured.
     public let account: String
     /// Nil if it is not known.
     public let providerHost: String?

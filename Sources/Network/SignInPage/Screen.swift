@@ -87,6 +87,7 @@ public struct ScreenContent: Sendable {
     }
 
     public let screen: Screen
+    /// Its display name or name. The host stands beside it.
     public let account: String
     public let host: String
     /// Two words, which the program that began the sign-in shows too.

@@ -44,6 +44,10 @@ public struct SocketAPI: Sendable {
         public var tellOfCallback: CallbackTeller = { _, _, _ in false }
         /// Shows on the user's desktop that a server (its host) refused two tokens of an account in a row.
         public var tellOfRefusal: @Sendable (_ server: String, AccountName) -> Void = { _, _ in }
+        /// Opens a page in the account's browser. Returns why it was not opened; nil if the browser was started.
+        public var openPage: @Sendable (_ url: String, AccountName, _ activationToken: String?) async -> String? = {
+            _, _, _ in "the program was not started: this daemon starts none"
+        }
 
         public init(
             version: String, build: String, clock: BrokerClock = .system,

@@ -8,9 +8,9 @@ public enum Endpoint: String, Sendable, CaseIterable {
         reauthenticate, refresh, callFunction, signOut, getSession, signIn, getUser, updateUser, getAudit,
         deliverCallback, streamDeepLinks, acknowledgeDeepLink, getDiagnostics, diagnoseAccount, makeDiagnosticLink,
         getDiagnosticLink, streamEvents, listExposedSockets, createExposedSocket, revokeExposedSocket, getExposedSocket,
-        listKeptFiles, listFlows, cancelFlow, getFlow, resendFlow, verifyFlow, lookup, getMetrics, getOpenAPI, getPeer,
-        register, deleteRegistration, reload, removeSealedSessions, getSessionByIssuer, getStatus, listVaultHosts,
-        inviteVaultHost, removeVaultHost, joinVault, lockVault, rekeyVault, shareVault, unlockVault
+        listKeptFiles, listFlows, cancelFlow, getFlow, openFlow, resendFlow, verifyFlow, lookup, getMetrics, getOpenAPI,
+        getPeer, register, deleteRegistration, reload, removeSealedSessions, getSessionByIssuer, getStatus,
+        listVaultHosts, inviteVaultHost, removeVaultHost, joinVault, lockVault, rekeyVault, shareVault, unlockVault
 
     public enum Method: String, Sendable, CaseIterable {
         case delete = "DELETE"
@@ -73,6 +73,7 @@ public enum Endpoint: String, Sendable, CaseIterable {
         case .listFlows: (.get, "/v1/flows", .readState)
         case .cancelFlow: (.delete, "/v1/flows/{flow}", .signIn)
         case .getFlow: (.get, "/v1/flows/{flow}", .readState)
+        case .openFlow: (.post, "/v1/flows/{flow}/open", .signIn)
         case .resendFlow: (.post, "/v1/flows/{flow}/resend", .signIn)
         case .verifyFlow: (.post, "/v1/flows/{flow}/verify", .signIn)
         case .lookup: (.post, "/v1/lookup", .token)

@@ -98,6 +98,8 @@ public enum ProblemCause: String, Sendable, CaseIterable {
     case notExposed = "not_exposed"
     case fileNotKept = "file_not_kept"
     case peersUnproved = "peers_unproved"
+    /// No program that shows the page could be started.
+    case browserNotStarted = "browser_not_started"
     case shuttingDown = "shutting_down"
 }
 

@@ -7,7 +7,7 @@ public struct BrokerClient: Sendable {
     public enum SignIn: Sendable {
         /// It fails with `sign_in_required`.
         case never
-        /// It starts or joins a browser flow, opens the user's browser and waits for the end. It fails with
+        /// It starts or joins a browser flow, opens the account's browser and waits for the end. It fails with
         /// ``Flow/openURLError`` if there is no address that a browser may be started with.
         case browser
         /// As ``browser``, but the app shows the URL itself.
@@ -55,11 +55,12 @@ public struct BrokerClient: Sendable {
             switch signIn {
             case .never: throw error
             case .browser:
+                let browser = (try? await self.account(account))?.browser
                 try await signInAndWait(account) { flow throws(RingbackError) in
                     // Never the page's own address: every user of the machine can read what a browser is started with.
                     guard let url = flow.openURL else { throw flow.openURLError ?? .missing("open_url", in: "flow") }
                     // The user's other tools see the flow too: it can be finished without this browser.
-                    _ = Browser.open(url)
+                    _ = Browser.open(url, in: browser)
                 }
             case .handler(let show): try await signInAndWait(account, show)
             }
@@ -98,6 +99,21 @@ public struct BrokerClient: Sendable {
     @discardableResult
     public func wait(for flow: Flow) async throws(RingbackError) -> Account {
         try await run { calls throws(RingbackError) in try calls.finish(flow) }
+    }
+
+    /// Opens the page of a pending sign-in in the account's browser, which the daemon starts. Use this where the app
+    /// cannot start a browser itself.
+    ///
+    /// - Parameter activationToken: the desktop's token by which the window comes to the front.
+    /// - Throws: `state_conflict` if the sign-in has no page, or no browser could be started (`browser_not_started`).
+    @discardableResult
+    public func openPage(of flow: Flow, activationToken: String? = nil) async throws(RingbackError) -> Flow {
+        try await run { calls throws(RingbackError) in
+            let body: JSONObject = ["activation_token": activationToken]
+            let answer = try calls.call(.openFlow, [flow.id], body: .object(body))
+            guard let opened = Flow(reading: answer) else { throw .missing("id", in: "flow") }
+            return opened
+        }
     }
 
     /// This caller no longer waits for the sign-in. If no other caller waits, the flow is cancelled.

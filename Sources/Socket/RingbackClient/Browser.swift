@@ -5,14 +5,20 @@ import RingbackBase
 /// a browser only shows (https, or http on loopback), and it is never passed to a shell.
 public enum Browser {
     /// Opens the URL by the programs named in `BROWSER`, or by `xdg-open`. False if it may not, or if none starts.
-    public static func open(_ url: String) -> Bool {
-        guard let pid = start(url) else { return false }
+    public static func open(_ url: String) -> Bool { open(url, in: nil) }
+
+    /// As ``open(_:)``, by the account's `browser` where it has one.
+    package static func open(_ url: String, in browser: [String]?) -> Bool {
+        guard let pid = start(url, in: browser) else { return false }
         return Subprocess.forget(pid)
     }
 
-    /// As ``open(_:)``. Returns the opener's pid, for a caller that waits for its exit status.
-    package static func start(_ url: String) -> Int32? {
+    /// As ``open(_:in:)``. Returns the opener's pid, for a caller that waits for its exit status.
+    package static func start(_ url: String, in browser: [String]? = nil) -> Int32? {
         guard LoopbackURL.isSafeToOpen(url) else { return nil }
+        if let browser {
+            return Subprocess.start(PageSettings.command(browser, opening: url), output: .nothing, errors: .nothing)
+        }
         // A loop, not a lazy map: reading `first` of a lazy collection calls its closure twice.
         for command in commands(for: url, SocketPlace.variable("BROWSER")) {
             if let pid = Subprocess.start(command, output: .nothing, errors: .nothing) { return pid }

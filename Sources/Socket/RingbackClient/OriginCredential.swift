@@ -47,7 +47,8 @@ extension OriginRequest {
 }
 
 extension BrokerCalls {
-    package func lookup(_ request: OriginRequest) throws(RingbackError) -> OriginCredential {
+    /// - Parameter onTick: called about once a second during a wait for a sign-in.
+    package func lookup(_ request: OriginRequest, onTick: (() -> Void)? = nil) throws(RingbackError) -> OriginCredential {
         var body = JSONObject([.init("url", .string(request.url))])
         body["username"] = request.username.map { .string($0) }
         body["rejected_sha256"] = request.rejected.map { .string($0) }
@@ -56,7 +57,7 @@ extension BrokerCalls {
         for setting in request.settings.members { body[setting.name] = setting.value }
         // The daemon limits the wait itself. The seconds beyond that are for a daemon that hangs.
         let limit: Duration = request.isInteractive ? .seconds(125) : .seconds(35)
-        return try OriginCredential(reading: try call(.lookup, body: .object(body), timeout: limit))
+        return try OriginCredential(reading: try call(.lookup, body: .object(body), timeout: limit, onTick: onTick))
     }
 }
 
@@ -105,7 +106,8 @@ extension SessionRequest {
 }
 
 extension BrokerCalls {
-    package func session(_ request: SessionRequest) throws(RingbackError) -> JSON {
+    /// - Parameter onTick: as of ``lookup(_:onTick:)``.
+    package func session(_ request: SessionRequest, onTick: (() -> Void)? = nil) throws(RingbackError) -> JSON {
         let endpoint: Endpoint = request.account == nil ? .getSessionByIssuer : .getSession
         var target = try RequestTarget(endpoint, request.account.map { [$0] } ?? [])
         target.add("issuer", request.issuer)
@@ -120,7 +122,8 @@ extension BrokerCalls {
         if request.waitsForSignIn { target.add("sign_in", "wait") }
         do throws(RingbackError) {
             // The daemon limits the wait itself (600 s at most). The seconds beyond that are for a daemon that hangs.
-            return try call(endpoint, at: target, timeout: .seconds(min(max(request.timeout ?? 30, 0), 600) + 5))
+            let limit: Duration = .seconds(min(max(request.timeout ?? 30, 0), 600) + 5)
+            return try call(endpoint, at: target, timeout: limit, onTick: onTick)
         } catch {
             // A restricted socket serves the token without the user, so the user is read from the account.
             guard error.kind == .policyDenied, request.include == "user" else { throw error }

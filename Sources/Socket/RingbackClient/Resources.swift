@@ -85,6 +85,9 @@ public struct Account: Sendable, Equatable {
     public var state: State
     /// True for the one account that commands use if they name none: `default` in the configuration.
     public var isDefault: Bool
+    /// The program that opens the account's sign-in page, and its arguments; `{url}` stands for the address, which is
+    /// otherwise the last argument. Nil for the user's default browser.
+    public var browser: [String]?
     /// False for a service, which has a grant of its own, and for an MCP server that takes requests without a token.
     public var needsSignIn: Bool
     /// True if the access token has expired while the provider cannot be reached.
@@ -104,6 +107,7 @@ public struct Account: Sendable, Equatable {
         provider = json["provider"]?.string ?? ""
         state = State(rawValue: json["state"]?.string ?? "")
         isDefault = json["default"]?.bool ?? false
+        browser = json["browser"]?.array?.compactMap(\.string)
         needsSignIn = json["grant"] == nil && json["sign_in"]?.bool ?? true
         isStale = json["stale"]?.bool ?? false
         subject = json["subject"]?.string

@@ -8,8 +8,8 @@ import Testing
 
 @Suite struct `The words of notices` {
     private static let all: [NoticeSubject] = [
-        .signInWanted, .sessionEnding(at: WallInstant(seconds: 1_800_003_600)), .sessionEnded, .signedIn(as: "ada"),
-        .signedIn(as: nil),
+        .signInWanted(by: nil), .signInWanted(by: "git"), .sessionEnding(at: WallInstant(seconds: 1_800_003_600)),
+        .sessionEnded, .signedIn(as: "ada"), .signedIn(as: nil),
         .signInFailed(message: "No."), .signInFailed(message: nil), .pageNotOpened, .linkUnusable,
         .changeConfirmed(message: "Check."), .changeConfirmed(message: nil), .tokensRefused(by: "git.example.org"),
     ]
@@ -36,10 +36,26 @@ import Testing
         #expect(Language(environment: environment) == (isRussian ? .russian : .english))
     }
 
+    @Test func `name the program that waits, if it has told its name`() {
+        #expect(words(.english).notice(.signInWanted(by: "git"), "work").body == "git is waiting for this account.")
+        #expect(words(.english).notice(.signInWanted(by: nil), "work").body == "A program is waiting for this account.")
+        #expect(words(.russian).notice(.signInWanted(by: "git"), "work").body == "Этой учётной записи ждёт git.")
+    }
+
     @Test func `SC-11: hold a person's name as one line that stays where it is`() {
         #expect(NoticeWords.plain("Ada\u{202E}\u{1B}[31m\n\u{2028}Lovelace\u{200B}") == "Ada[31mLovelace")
         #expect(NoticeWords.plain("Ада Лавлейс 👩‍💻").hasPrefix("Ада Лавлейс 👩"))
         #expect(NoticeWords.plain(String(repeating: "x", count: 500)) == String(repeating: "x", count: 80) + "…")
+    }
+
+    @Test(arguments: all) func `call an account by its label, and name it in commands`(subject: NoticeSubject) {
+        let label = "Swisscoin (id.example.org)"
+        for words in [words(.english), words(.russian)] {
+            let notice = words.notice(subject, "work", label: label)
+            if subject != .linkUnusable { #expect(notice.summary.contains(label)) }
+            let body = notice.bodyWithoutActions ?? notice.body
+            #expect(!body.contains("ringback login") || body.contains("ringback login work"))
+        }
     }
 
     @Test func `say when a session ends by the clock on the wall`() {

@@ -28,6 +28,7 @@ import Testing
         #expect(await hall.next() == .closed(id))
         #expect(await hall.next() == .askedForPage("work"))
         #expect(await hall.next() == .opened("https://id.example.org/authorize", "token"))
+        #expect(hall.openedFor.withLock { $0 } == [Hall.work])
         // A program that comes late has nothing new to ask of somebody who looks at the page.
         hall.note(.signInWanted(Hall.work))
         try await hall.expectNothing()
@@ -35,6 +36,14 @@ import Testing
         hall.note(ended(.expired))
         hall.note(.signInWanted(Hall.work))
         _ = try await hall.nextNotice()
+    }
+
+    @Test func `calls an account by its label`() async throws {
+        hall.snapshot.configure(isEnabled: true, accounts: [Hall.work], labels: ["work": "Swisscoin (id.example.org)"])
+        hall.note(.signInWanted(Hall.work))
+        let (_, notice) = try await hall.nextNotice()
+        #expect(notice.summary == "Sign in to Swisscoin (id.example.org)")
+        #expect(notice.bodyWithoutActions?.hasSuffix("Run: ringback login work") == true)
     }
 
     @Test func `opens nothing by itself`() async throws {

@@ -29,6 +29,8 @@ final class Hall: Sendable {
     }
 
     let state = Mutex(State())
+    /// The accounts in whose browsers pages were opened.
+    let openedFor = Mutex<[AccountName]>([])
     let snapshot: SignInNotices
     private let news: AsyncStream<NoticeEvent>.Continuation
     private let work: Task<Void, Never>
@@ -49,7 +51,8 @@ final class Hall: Sendable {
         snapshot = SignInNotices(
             desktop: NoticeDesktop(
                 show: { hall.value?.show($0, $1) }, close: { hall.value?.do(.closed($0.id)) },
-                open: { page, token in
+                open: { page, account, token in
+                    hall.value?.openedFor.withLock { $0.append(account) }
                     hall.value?.do(.opened(page, token))
                     return hall.value?.state.withLock { $0.opens } ?? false
                 }, news: { stream }),

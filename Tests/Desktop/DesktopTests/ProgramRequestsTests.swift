@@ -121,6 +121,29 @@ import Testing
         #expect(lines.contains("XDG_ACTIVATION_TOKEN=from-the-compositor"))
     }
 
+    @Test func `open a page in the account's browser, and in the desktop's where it has none`() async throws {
+        let page = "http://127.0.0.1:4711/start/x"
+        for (account, words) in [("work", ["-P", "work", page]), ("mail", ["--new=\(page)", "--x"]), ("a", [page])] {
+            let place = try Place()
+            let helper = try InnerHelper(
+                environment: ["PATH=\(place.path):/usr/bin:/bin"],
+                places: .init(session: "unix:path=/nonexistent/bus"),
+                browsers: ["work": ["fox", "-P", "work"], "mail": [try place.program("fox"), "--new={url}", "--x"]])
+            _ = try place.program("xdg-open")
+            try await helper.connection.openPage(url: page, of: account)
+            #expect(Array(try await place.lines()[1...words.count]) == words)
+            await #expect(throws: HelperError.self) {
+                try await helper.connection.openPage(url: "file:///etc/passwd", of: account)
+            }
+        }
+        let helper = try InnerHelper(
+            places: .init(session: "unix:path=/nonexistent/bus"), browsers: ["work": ["/nonexistent/fox"]])
+        let reason = "was not started: there is no program /nonexistent/fox"
+        await #expect(throws: HelperError.programFailed(reason: reason)) {
+            try await helper.connection.openPage(url: page, of: "work")
+        }
+    }
+
     @Test func `are the service manager's to start where there is one`() async throws {
         let bus = try PrivateBus()
         let fake = try bus.fake("systemd1")

@@ -38,6 +38,14 @@ import Testing
         #expect(HandlerFile.isPlain(path) == isPlain)
     }
 
+    @Test func `the browser's prompt names the account by its label`() throws {
+        var file = HandlerFile(scheme: try scheme(), program: "/usr/bin/ringback", account: "work")
+        #expect(file.text.contains("\nName=Ringback (work)\n"))
+        file.label = #"Swiss\coin (id.example.org)"#
+        #expect(file.text.contains("\nName=Ringback (Swiss\\\\coin (id.example.org))\n"))
+        #expect(HandlerFile(reading: file.text)?.account == "work")
+    }
+
     @Test func `is told from the files of others`() throws {
         let other = "[Desktop Entry]\nType=Application\nExec=/usr/bin/app %u\nMimeType=x-scheme-handler/app;\n"
         #expect(HandlerFile(reading: other) == nil)

@@ -103,6 +103,34 @@ import Testing
         }
     }
 
+    @Test(.enabled(if: isInstalled, "git is not installed"), arguments: [false, true])
+    func `git-credential waits on a terminal, and opens the page at Enter or at once`(isAtOnce: Bool) async throws {
+        let accounts =
+            isAtOnce
+            ? Stage.twoAccounts.replacing("[accounts.work]", with: "[accounts.work]\ninteractive = \"open\"")
+            : Stage.twoAccounts
+        try await Stage.play(
+            accounts + Self.origin, sandboxArguments: ["--user", "alice", "--auto-approve", "alice"]
+        ) { stage in
+            let browser = "\(stage.directory)/bin/xdg-open"
+            let log = "\(stage.directory)/opened.log"
+            try stage.write(
+                "#!/bin/sh\nprintf '%s\\n' \"$1\" >>'\(log)'\nexec curl -sSL -o /dev/null \"$1\"\n", to: browser,
+                mode: 0o700)
+            let waiting = try TerminalProgram(
+                ["git-credential", "get"], environment: stage.environment.merging(["DISPLAY": ":0"]) { _, new in new })
+            waiting.type("protocol=https")
+            waiting.type("host=git.example.org")
+            waiting.press([0x04])
+            try await waiting.shows("git is waiting for work.")
+            if !isAtOnce { waiting.type("") }
+            #expect(try await waiting.end().status == 0, "\(waiting.text)")
+            #expect(waiting.text.contains("password=\(try #require(try await stage.token()))"), "\(waiting.text)")
+            let opened = (FileTree.text(of: log) ?? "").split(separator: "\n")
+            #expect(opened.count == 1 && opened.allSatisfy { $0.contains("/start/") }, "\(opened)")
+        }
+    }
+
     @Test(.enabled(if: hasServer, "git-http-backend is not installed"))
     func `git clones and pushes with the token, also after it was revoked`() async throws {
         try await Stage.play { stage in

@@ -148,12 +148,12 @@ import Testing
                 let refused = try await stage.run(
                     "ringback", ["kubectl-credential"] + arguments, environment: environment, status: 3, out: "",
                     says: "ringback login work")
-                #expect(!refused.err.contains("Waiting"), "\(refused)")
+                #expect(!refused.err.contains("is waiting"), "\(refused)")
             }
             let alone = try TerminalProgram(
                 ["kubectl-credential"], environment: stage.environment.merging(info(server: server)) { _, new in new })
             #expect(try await alone.end().status == 3)
-            #expect(alone.text.contains("ringback login work") && !alone.text.contains("Waiting"), "\(alone.text)")
+            #expect(alone.text.contains("ringback login work") && !alone.text.contains("is waiting"), "\(alone.text)")
             #expect(try await stage.api("GET", "/v1/flows")["flows"]?.array?.isEmpty == true)
 
             for arguments in [[], ["--account", "work"]] {
@@ -161,7 +161,7 @@ import Testing
                 let waiting = try TerminalProgram(
                     ["kubectl-credential"] + arguments,
                     environment: stage.environment.merging(environment) { _, new in new })
-                try await waiting.shows("Waiting for the sign-in")
+                try await waiting.shows("kubectl is waiting for work.")
                 try await stage.signIn()
                 #expect(try await waiting.end().status == 0, "\(waiting.text)")
                 #expect(waiting.text.contains("\"token\":\"\(try await idToken(stage))\""), "\(waiting.text)")

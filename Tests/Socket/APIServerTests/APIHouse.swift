@@ -33,9 +33,12 @@ struct APIHouse: Sendable {
 
     static let version = "1.2.3"
 
-    /// - Parameter http: who is asked in the provider's place.
+    /// - Parameters:
+    ///   - http: who is asked in the provider's place.
+    ///   - openPage: opens pages in place of the helper process; without it flows have no `open_url`.
     init(
-        vault: any Vault = MemoryVault(), http: (any HTTPClient)? = nil, hosts: (any VaultHosts)? = nil
+        vault: any Vault = MemoryVault(), http: (any HTTPClient)? = nil, hosts: (any VaultHosts)? = nil,
+        openPage: (@Sendable (_ url: String, AccountName, _ token: String?) async -> String?)? = nil
     ) async throws {
         provider = try CanaryProvider(clock: clock)
         let callbackReceiver = CallbackReceiver(
@@ -46,7 +49,8 @@ struct APIHouse: Sendable {
                             .portTaken(by: 1_001), host: "127.0.0.1", port: 1, setting: "redirect_uri"))
                 }
                 return template ?? "http://127.0.0.1:4711/callback/\(account)"
-            }, close: { _, _ in }, listeners: { ["127.0.0.1:4711"] })
+            }, openEntrance: { key, _, _ in openPage.map { _ in "http://127.0.0.1:4711/start/\(key)" } },
+            close: { _, _ in }, listeners: { ["127.0.0.1:4711"] })
         folder = try AuditFolder()
         let now = clock.clockWithoutWaking.now
         records = RecordKeeper(
@@ -80,6 +84,7 @@ struct APIHouse: Sendable {
         origins = OriginRegistry(broker)
         daemon.origins = origins
         daemon.tellOfCallback = told.tell
+        if let openPage { daemon.openPage = openPage }
         daemon.exposedAt = {
             ExposedPlace(socket: "/x/\($0.name).sock", directory: "/x/\($0.name)", flatpakSocket: nil)
         }

@@ -1,3 +1,4 @@
+import RingbackBase
 import Testing
 
 @testable import RingbackClient
@@ -18,6 +19,12 @@ import Testing
     @Test func `PR-01, NAT-39, ADV-03, ADV-04, ADV-16: no shell reads the URL`() {
         let hostile = "https://x.example/$(id)';`id`"
         #expect(Browser.commands(for: hostile, "sh-like '%s'") == [["sh-like", "'\(hostile)'"]])
+    }
+
+    @Test func `an account's browser gets the address as one argument, once`() {
+        #expect(PageSettings.command(["firefox", "-P", "work"], opening: url) == ["firefox", "-P", "work", url])
+        #expect(PageSettings.command(["b", "--app={url}", "-x"], opening: url) == ["b", "--app=\(url)", "-x"])
+        #expect(Browser.start("http://example.org/", in: ["/bin/true"]) == nil)
     }
 
     @Test(arguments: [

@@ -73,6 +73,10 @@ class Account(TypedDict, total=False):
     lost_scope: str
     revocation: str
     default: bool
+    browser: list[str]
+    display_name: str
+    interactive: str
+    same_user_as: list[str]
     stale: bool
     grant: str
     sign_in: bool

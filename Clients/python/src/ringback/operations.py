@@ -157,6 +157,10 @@ class Operations:
     def resend(self, flow: Flow | str, *, captcha_token: str | None = None) -> Flow:
         """Sends the message with the code again; not before `resend_after` of the flow."""
 
+    @route("POST /v1/flows/{flow}/open")
+    def open_page(self, flow: Flow | str, *, activation_token: str | None = None) -> Flow:
+        """Lets the daemon open the page of a pending flow in the account's browser."""
+
     @route("DELETE /v1/flows/{flow}")
     def cancel(self, flow: Flow | str, *, all: bool | None = None) -> Flow:
         """Takes back one sign-in call; the flow is cancelled when none is left. `all`: for every caller."""

@@ -74,6 +74,8 @@ public struct Account: Sendable {
     public var certificateFile: String?
     /// Where the provider sends the browser after a sign-out there.
     public var postLogoutRedirectURI: String?
+    /// How the sign-in page is opened.
+    public var page = PageSettings()
     /// True for the one account that commands use if they name none.
     public var isDefault = false
 

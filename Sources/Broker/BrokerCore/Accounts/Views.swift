@@ -16,6 +16,10 @@ public struct AccountView: Sendable {
     public let source: String
     /// True for the one account that commands use if they name none.
     public let isDefault: Bool
+    /// How the sign-in page is opened.
+    public let page: PageSettings
+    /// Other accounts that hold a session of the same user at the same provider.
+    public let sameUser: [AccountName]
     /// The token has expired and cannot be renewed for now.
     public let isStale: Bool
     public let subject: String?
@@ -44,6 +48,8 @@ public struct SessionQuery: Sendable {
     public var minValid: Duration?
     public var timeout: Duration = .seconds(30)
     public var subject: String?
+    /// What the caller calls itself, for the user; it is not checked.
+    public var program: String?
     /// Limits the requests to the provider that this caller may cause; nil at the daemon's own socket.
     public var allowance: Allowance?
 
@@ -69,7 +75,7 @@ extension AccountView {
     /// - Parameter lockError: why no session can be read, if the vault is locked.
     init(
         _ lane: SessionManager.Lane, lockError: BrokerError?, flow: FlowView?, _ revocation: RevocationState?,
-        by clock: BrokerClock
+        sameUser: [AccountName], by clock: BrokerClock
     ) {
         let account = lane.account
         let shown = account.kind.needsSignIn ? lane.state.visible : lane.state.session
@@ -83,7 +89,7 @@ extension AccountView {
         let ranOut = hasExpired && session?.isRefreshable == false
         self.init(
             name: account.name, provider: account.provider, state: state, source: account.source,
-            isDefault: account.isDefault, isStale: hasExpired,
+            isDefault: account.isDefault, page: account.page, sameUser: sameUser, isStale: hasExpired,
             subject: session?.subject, user: session?.user, expiresAt: token?.expiry?.wall(by: clock),
             shown: session.flatMap { account.kind.shown(of: $0) }, kind: account.kind, flow: flow,
             error: lane.state.error(of: account.name) ?? lockError
@@ -106,13 +112,26 @@ extension SessionManager {
         _ name: AccountName, flow: FlowView?, _ revocation: RevocationState? = nil
     ) throws(BrokerError) -> AccountView {
         guard let lane = lanes[name] else { throw .accountNotFound(name.rawValue) }
-        return AccountView(lane, lockError: lockError, flow: flow, revocation, by: clock)
+        let subject = lockError == nil ? lane.state.visible?.subject : nil
+        let sameUser = subject.map { subject in neighbours(of: lane.account) { $0.subject == subject } } ?? []
+        return AccountView(lane, lockError: lockError, flow: flow, revocation, sameUser: sameUser, by: clock)
     }
 
     func views(
         with flows: [AccountName: FlowView], _ revocations: [AccountName: RevocationState] = [:]
     ) -> [AccountView] {
         names.compactMap { try? view($0, flow: flows[$0], revocations[$0]) }
+    }
+
+    /// The other accounts of the account's provider that hold a session for which `isMeant` is true, sorted. Services
+    /// have no users.
+    func neighbours(of account: Account, where isMeant: (Session) -> Bool) -> [AccountName] {
+        guard account.kind.needsSignIn else { return [] }
+        let provider = account.binding.provider
+        return lanes.values.filter { lane in
+            guard lane.account.name != account.name, let session = lane.state.visible else { return false }
+            return isMeant(session) && lane.account.kind.needsSignIn && lane.account.binding.provider == provider
+        }.map(\.account.name).sorted()
     }
 
     /// The accounts whose problem is a setting that could not be used.

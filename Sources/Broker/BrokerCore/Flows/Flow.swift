@@ -111,6 +111,8 @@ public struct FlowView: Sendable {
     public var refusal: BrokerError?
     /// The host of the page where the user signs in, otherwise of the issuer or the endpoints; nil if there is none.
     public var providerHost: String?
+    /// The account's display name, which is shown only beside ``providerHost``; nil without one.
+    public var displayName: String?
 }
 
 public enum CallbackVerdict: Sendable, Equatable {

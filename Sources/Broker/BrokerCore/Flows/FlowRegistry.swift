@@ -1,3 +1,5 @@
+internal import RingbackBase
+
 /// The pending sign-ins.
 actor FlowRegistry {
     struct Entry {
@@ -366,6 +368,7 @@ actor FlowRegistry {
         view.changesUser = flow.request.changesUser
         if entry.status == .pending { view.refusal = entry.refusal.map { .invalidCallback($0) } }
         view.providerHost = flow.providerHost
+        view.displayName = flow.account.page.displayName
         return view
     }
 }

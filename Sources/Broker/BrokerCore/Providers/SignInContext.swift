@@ -65,6 +65,11 @@ public struct SignInContext: Sendable {
 
     // MARK: Other accounts
 
+    /// The other accounts of the account's provider that users are signed in to.
+    public func signedInNeighbours(of account: Account) async -> [AccountName] {
+        await broker.sessionManager.neighbours(of: account) { _ in true }
+    }
+
     public func require(_ query: SessionQuery, of account: AccountName) async throws(BrokerError) {
         _ = try await broker.session(account, query)
     }

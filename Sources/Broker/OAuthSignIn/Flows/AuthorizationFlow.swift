@@ -15,6 +15,8 @@ struct AuthorizationFlow: Sendable {
     let nonceSource: Secret?
     /// Who issues the tokens, for an account at an MCP server.
     let mcp: MCPConnection?
+    /// For which user the page is meant.
+    let guidance: UserGuidance
     /// The pushed request, if it was pushed (RFC 9126).
     var pushed: PushedPage?
 
@@ -25,7 +27,8 @@ struct AuthorizationFlow: Sendable {
     var authorizationURL: String { pushed.map { authorization.url(of: $0.reference) } ?? authorization.url() }
 
     init(
-        at provider: Provider, request: SignInRequest, metadata: ProviderMetadata, redirectURI: String
+        at provider: Provider, request: SignInRequest, metadata: ProviderMetadata, redirectURI: String,
+        guidance: UserGuidance = UserGuidance()
     ) throws(BrokerError) {
         let (account, rules) = (provider.account, provider.rules)
         let pkce = PKCE()
@@ -37,13 +40,14 @@ struct AuthorizationFlow: Sendable {
                 endpoint: metadata.authorizationEndpoint, clientID: account.clientID, redirectURI: redirectURI,
                 scopes: scopes, state: RandomToken.base64URL(bits: 256), nonce: source.map(AuthorizationFlow.digest),
                 codeChallenge: pkce.challenge, responseMode: rules.responseMode, resource: rules.mcp?.resource,
-                additionalParameters: rules.parameters(of: request, for: scopes, at: account)))
+                additionalParameters: rules.parameters(of: request, for: scopes, guidance, metadata, at: account)))
         self.metadata = metadata
         self.redirectURI = redirectURI
         requiresIssuer = rules.requiresIssuerInResponse
         self.pkce = pkce
         nonceSource = source
         mcp = rules.mcp
+        self.guidance = guidance
     }
 
     static func digest(of source: Secret) -> Secret { Secret(Digest.hex(Digest.sha256(source.revealedBytes()))) }
@@ -90,12 +94,16 @@ extension OAuthAccount {
     /// The additional parameters of an authorization request. OpenID Connect Core section 11 requires consent for
     /// `offline_access`: without `prompt=consent` some providers ignore this scope, and others reject the request.
     fileprivate func parameters(
-        of request: SignInRequest, for scopes: [String], at account: Account
+        of request: SignInRequest, for scopes: [String], _ guidance: UserGuidance, _ metadata: ProviderMetadata,
+        at account: Account
     ) -> [(String, String)] {
         let parameters = account.authorizationParameters + request.parameters
-        guard asksConsentForOfflineAccess, scopes.contains("openid"), scopes.contains("offline_access"),
-            !parameters.contains(where: { $0.0 == "prompt" })
-        else { return parameters }
-        return parameters + [("prompt", "consent")]
+        let asksForConsent =
+            asksConsentForOfflineAccess && scopes.contains("openid") && scopes.contains("offline_access")
+        let prompt = guidance.prompt(asksForConsent: asksForConsent, metadata, at: account).map { ("prompt", $0) }
+        return parameters
+            + [prompt, guidance.hint(at: metadata)].compactMap(\.self).filter { added in
+                !parameters.contains { $0.0 == added.0 }
+            }
     }
 }

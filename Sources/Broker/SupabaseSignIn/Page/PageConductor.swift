@@ -118,8 +118,8 @@ struct PageConductor: Sendable {
 
     private func content(of screen: Screen, in language: PageLanguage) -> ScreenContent {
         var content = ScreenContent(
-            screen, account: account.name.rawValue, host: provider.host, words: session.words,
-            token: session.secrets.token.revealed())
+            screen, account: account.page.displayName ?? account.name.rawValue, host: provider.host,
+            words: session.words, token: session.secrets.token.revealed())
         // A browser without the cookie must not see data of the sign-in.
         guard screen != .elsewhere else { return content }
         let state = session.snapshot

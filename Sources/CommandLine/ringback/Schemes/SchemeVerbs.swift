@@ -80,7 +80,7 @@ struct SchemeRegister: ParsableCommand {
 
     func run() throws {
         let scheme = try argument.value()
-        try check(scheme)
+        let label = try check(scheme)
         let desktop = try SchemeDesktop()
         // If the program's file was replaced while it ran, /proc names a file that does not exist.
         guard let program = Programs.own, Tool.isInstalled(program) else {
@@ -88,19 +88,21 @@ struct SchemeRegister: ParsableCommand {
         }
         let former = desktop.handler(of: scheme)?.name
         let done = try SchemeDesktop.changed(
-            try desktop.registry.register(scheme, program: program, account: account, former: former, isForced: force))
+            try desktop.registry.register(
+                scheme, program: program, account: account, label: label, former: former, isForced: force))
         show(done, desktop.handler(of: scheme))
     }
 
-    /// The account's redirect URI must have the scheme. Without an account, an unused scheme only gives a note.
-    private func check(_ scheme: URLScheme) throws(RingbackError) {
+    /// The account's redirect URI must have the scheme. Without an account, an unused scheme only gives a note. Returns
+    /// what the account, or the only one with the scheme, is called.
+    private func check(_ scheme: URLScheme) throws(RingbackError) -> String? {
         if let warning = SchemeArgument.warning(scheme) { Output.note(warning) }
         let report: JSON
         do throws(RingbackError) {
             report = try ConfigurationCheck.run(config: nil)
         } catch {
             guard account == nil else { throw error }
-            return
+            return nil
         }
         let use = SchemeUse.all(report, []).first { $0.scheme == scheme }
         if let account {
@@ -118,6 +120,9 @@ struct SchemeRegister: ParsableCommand {
                 "note: no account uses the scheme \(scheme) yet. Set in one's configuration: "
                     + "redirect_uri = \"\(SchemeRegister.example(scheme))\"")
         }
+        let owners = account.map { [$0] } ?? use?.accounts ?? []
+        guard owners.count == 1 else { return nil }
+        return ConfigurationCheck.account(owners[0], in: report)?["label"]?.string
     }
 
     /// RFC 8252 section 7.1: one slash, since there is no authority; apps with short schemes write two.

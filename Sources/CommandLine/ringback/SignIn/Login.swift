@@ -67,6 +67,7 @@ struct Login: DaemonVerb, AccountNaming {
             let signedIn = try finish(signIn(name, interruption, known), calls)
             json.print(signedIn, or: SignInRun.result(name, signedIn))
             showHints(name, signedIn)
+            if !json.isWanted { SameUser.warn(name, signedIn) }
         } catch {
             guard error.kind == .accountNotFound else { throw error }
             throw explained(error, name, calls)
@@ -271,7 +272,7 @@ struct Logout: DaemonVerb, AccountNaming {
             let text = Sanitizer.line(reason ?? "The daemon has no address for a browser to open.", limit: 400)
             Output.note("No browser was started. \(text)")
         }
-        guard let openURL, Browser.open(openURL) else {
+        guard let openURL, AccountBrowser(of: answer).open(openURL) else {
             return Output.note("Open this page in a browser:\n  \(Sanitizer.line(url, limit: 16_384))")
         }
     }

@@ -162,12 +162,14 @@ struct SignInRun {
     }
 
     private func wait(for flow: Flow, opensBrowser mayOpen: Bool, _ calls: BrokerCalls) throws(RingbackError) -> Flow {
+        let starts = opensBrowser && mayOpen
+        let program = AccountBrowser(of: starts ? known ?? (try? calls.patient.account(account)) : nil)
         var browser: Int32?
         if flow.userCode != nil {
             DeviceDisplay.show(flow, hasQR: showsQR)
         } else if !opensBrowser || flow.pageURL != nil {
             flow.words.map { Output.note(SignInAdvice.words($0)) }
-            if opensBrowser, mayOpen { browser = startBrowser(for: flow) }
+            if opensBrowser, mayOpen { browser = startBrowser(program, for: flow) }
             if browser == nil { showPage(flow, takesPaste: PasteEntry.isPossible) }
         }
         let progress = ProgressLine()
@@ -200,7 +202,7 @@ struct SignInRun {
         if browser == nil, let paste { return try paste.finish(flow, onTick: show) }
         show()
         guard let browser else { return try calls.wait(forFlow: flow.id, until: bound, onTick: show).0 }
-        return try wait(for: flow, in: browser, calls, paste, until: bound, progress, show)
+        return try wait(for: flow, in: program, browser, calls, paste, until: bound, progress, show)
     }
 
     /// Takes a pasted callback URL; nil if the flow awaits none, or the user cannot paste here.
@@ -215,13 +217,13 @@ struct SignInRun {
 
     /// Nil if no browser was started. It is never started with the page's own address, which every user of the machine
     /// could read then.
-    private func startBrowser(for flow: Flow) -> Int32? {
+    private func startBrowser(_ browser: AccountBrowser, for flow: Flow) -> Int32? {
         guard let url = flow.openURL else {
             Output.note(PageOpening.noAddress(flow.openURLError))
             return nil
         }
-        let started = Browser.start(url)
-        if started == nil { Output.note(BrowserFailure.notStarted(url)) }
+        let started = browser.start(url)
+        if started == nil { Output.note(browser.notStarted(url)) }
         return started
     }
 
@@ -237,10 +239,10 @@ struct SignInRun {
 
     /// The wait after a browser was started. The user is told if the page does not open; then its address is shown.
     private func wait(
-        for flow: Flow, in browser: Int32, _ calls: BrokerCalls, _ paste: PasteEntry?,
+        for flow: Flow, in browser: AccountBrowser, _ process: Int32, _ calls: BrokerCalls, _ paste: PasteEntry?,
         until end: ContinuousClock.Instant?, _ progress: ProgressLine, _ show: @escaping () -> Void
     ) throws(RingbackError) -> Flow {
-        var opener: Int32? = browser
+        var opener: Int32? = process
         var hasFailed = false
         var isShown = false
         var opening = PageOpening(of: flow)
@@ -257,7 +259,7 @@ struct SignInRun {
                 if status != 0 {
                     hasFailed = true
                     progress.clear()
-                    Output.note(BrowserFailure.ended(status))
+                    Output.note(browser.ended(status))
                     if paste == nil || opening.isSettled { showPageOnce(takesPaste: false) }
                 }
             }

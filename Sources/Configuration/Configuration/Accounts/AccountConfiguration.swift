@@ -48,6 +48,8 @@ public struct AccountConfiguration: Sendable, Equatable {
     public let route: HTTPRoute
     /// Additional header fields of all requests to the provider.
     public let headers: [FormEncoding.Pair]
+    /// How the sign-in page is opened.
+    public let page: PageSettings
     public let policy: AccountPolicy
     public internal(set) var source: ConfigurationSource
     /// The line of each key in the table.

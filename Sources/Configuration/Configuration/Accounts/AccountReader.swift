@@ -34,7 +34,8 @@ struct AccountReader {
                 refreshMargin: table.integer("refresh_margin"), sessionWarnings: warnings,
                 callbackPeerUIDs: table.uids("callback_peer_uids"), trust: trust,
                 certificateFile: trust.certificateAuthorities == nil ? nil : table.filePath("ca_file"), route: route,
-                headers: readHeaders(), policy: table.word("policy") ?? .sameUID, source: table.source,
+                headers: readHeaders(), page: PageSettings(reading: table), policy: table.word("policy") ?? .sameUID,
+                source: table.source,
                 lines: Dictionary(table.members.map { ($0.key, $0.node.line) }, uniquingKeysWith: { first, _ in first })
             )
         }

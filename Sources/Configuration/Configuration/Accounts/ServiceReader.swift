@@ -8,7 +8,7 @@ struct ServiceReader {
     /// Keys that only make sense with a sign-in in a browser.
     private static let browserKeys = [
         "redirect_uri", "response_mode", "post_logout_redirect_uri", "authorization_params", "flow_timeout",
-        "callback_peer_uids", "session_warnings",
+        "callback_peer_uids", "session_warnings", "browser", "login_hint", "interactive",
     ]
 
     /// Nil for an account without `grant`, or with an error in it.

@@ -150,6 +150,12 @@ struct Key {
         Key(.account, "flow_timeout", .integer(10...3_600), "seconds that a sign-in may take"),
         Key(.account, "refresh_margin", .integer(0...3_600), "seconds before expiry to refresh at"),
         Key(.account, "session_warnings", .integers(1...2_592_000), "seconds before a session's end to warn"),
+        Key(.account, "login_hint", .boolean, "false: a new sign-in does not tell the provider who is signed in"),
+        Key(
+            .account, "interactive", .word(["ask", "open"]),
+            "open: a tool that waits on a terminal opens the sign-in page at once"),
+        Key(.account, "display_name", .string, "the app's name on the sign-in page and in notices; one line"),
+        Key(.account, "browser", .strings, "the program that opens the sign-in page; {url}: the page's address"),
         Key(.account, "callback_peer_uids", .integers(0...4_294_967_294), "other users whose callbacks are accepted"),
         Key(.account, "proxy", .string, "an HTTP proxy for this account instead: http://HOST:PORT, or none"),
         Key(.account, "no_proxy", .strings, "hosts that are reached without that proxy"),

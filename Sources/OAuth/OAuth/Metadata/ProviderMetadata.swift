@@ -40,6 +40,8 @@ public struct ProviderMetadata: Sendable, Equatable {
     public internal(set) var idTokenSigningAlgorithms: [String]?
     public internal(set) var userinfoSigningAlgorithms: [String]?
     public internal(set) var scopesSupported: [String]?
+    /// The values of `prompt` (OpenID Connect Prompt Create section 4.1); nil if the metadata do not say.
+    public internal(set) var promptValues: [String]?
     public internal(set) var grantTypes: [String]?
     /// A client id may be the URL of a document that describes the client.
     public internal(set) var supportsClientMetadataDocuments = false
@@ -100,6 +102,7 @@ public struct ProviderMetadata: Sendable, Equatable {
         idTokenSigningAlgorithms = document.texts("id_token_signing_alg_values_supported")
         userinfoSigningAlgorithms = document.texts("userinfo_signing_alg_values_supported")
         scopesSupported = document.texts("scopes_supported")
+        promptValues = document.texts("prompt_values_supported")
         grantTypes = document.texts("grant_types_supported")
         supportsClientMetadataDocuments = document.flag("client_id_metadata_document_supported")
         unusableMembers = document.unusable
@@ -192,6 +195,7 @@ extension ProviderMetadata {
         for list in [
             \.codeChallengeMethods, \.tokenEndpointAuthenticationMethods, \.tokenEndpointSigningAlgorithms,
             \.responseModes, \.idTokenSigningAlgorithms, \.userinfoSigningAlgorithms, \.scopesSupported, \.grantTypes,
+            \.promptValues,
         ] as [WritableKeyPath<ProviderMetadata, [String]?>] {
             whole[keyPath: list] = self[keyPath: list] ?? other[keyPath: list]
         }

@@ -82,6 +82,10 @@ public enum ProviderPreset: Sendable, Equatable {
         }
     }
 
+    /// True for a preset whose page lets the user choose an account with `prompt=select_account`. Their metadata do not
+    /// say so.
+    public static func hasAccountChooser(_ name: String) -> Bool { ["github", "google", "microsoft"].contains(name) }
+
     /// A redirect URI other than the usual loopback address. Microsoft ignores the port of `http://localhost` only, not
     /// that of an IP address.
     public var redirectURI: String? {

@@ -24,9 +24,11 @@ extension AccountView {
     func json(in language: Language) -> JSONObject {
         [
             "name": name.rawValue, "provider": provider, "state": state.rawValue, "source": source,
-            "default": isDefault ? true : nil, "stale": isStale ? true : nil, "grant": grant,
+            "default": isDefault ? true : nil, "browser": page.browser,
+            "display_name": page.displayName, "interactive": page.opensAtOnce ? "open" : nil,
+            "stale": isStale ? true : nil, "grant": grant,
             "sign_in": grant == nil && !kind.needsSignIn ? false : nil, "subject": subject,
-            "user": user, "aal": assurance,
+            "same_user_as": sameUser.isEmpty ? nil : sameUser.map(\.rawValue), "user": user, "aal": assurance,
             "migration": migratesFrom.map { ["from": $0, "to": subject ?? ""] as JSONObject },
             "next_aal": nextAssurance, "expires_at": expiresAt?.seconds,
             "flow": flow.map { ["id": $0.id, "method": $0.method.rawValue] as JSONObject },
@@ -49,7 +51,15 @@ extension Component {
     static let accountMembers: [Member] = .members(
         .required("name", "provider", "source"), .required("state", as: .oneOf(AccountState.self)),
         .optional("default", "stale", as: .boolean),
+        .optional(
+            "same_user_as", as: .array(.string),
+            text: "Other accounts that hold a session of the same user at the same provider"),
+        .optional("browser", as: .array(.string), text: "The program that opens the sign-in page; {url}: the address"),
         .optional("sign_in", as: .boolean, text: "false: the MCP server takes requests without a token"),
+        .optional(
+            "interactive", as: .words(["open"]),
+            text: "A tool that waits on a terminal opens the sign-in page at once"),
+        .optional("display_name", text: "The app's name, to be shown beside the provider's host"),
         .optional("grant", "subject", "aal", "next_aal", "notice", "lost_scope"), .optional("user", as: .anyObject),
         .optional("migration", as: .migration), .optional("expires_at", as: .integer),
         .optional("flow", as: .object([.required("id", .string), .required("method", .string)])),

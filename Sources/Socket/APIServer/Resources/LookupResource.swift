@@ -57,6 +57,7 @@ struct LookupResource: Resource {
             issue: { () throws(Problem) in
                 var query = origin.query
                 if lookup.isInteractive { query.timeout = OriginLookup.signInWait }
+                query.program = lookup.tool
                 let issuedToken = try await call.ask { () throws(BrokerError) in
                     lookup.isInteractive
                         ? try await broker.sessionAfterSignIn(origin.account, query)
@@ -129,7 +130,7 @@ struct OriginLookup: Sendable {
         rejected = try call.digest("rejected_sha256")
         isGuess = try call.truth("rejected_is_guess")
         isInteractive = try call.truth("interactive")
-        tool = call.request.fields["Ringback-Application"].map(OriginLookup.printable)
+        tool = call.program
         let refusing = rejected.flatMap { registry?.origin(of: url, refusing: $0, at: call.facts.exposedSocket) }
         guard let origin = refusing ?? registry?.origin(of: url, username: username) else {
             let user = username == nil ? "this URL" : "this URL and user name"
@@ -172,10 +173,6 @@ struct OriginLookup: Sendable {
         return name
     }
 
-    private static func printable(_ text: String) -> String {
-        String(text.unicodeScalars.prefix(64).map { (0x20..<0x7F).contains($0.value) ? Character($0) : "?" })
-    }
-
     /// The response with a token. Throws `invalid_provider_response` for a token with other bytes than 0x21 to 0x7E: in
     /// a header field or a line of a protocol they would add something to it.
     func response(_ credential: OriginRegistry.Credential, expiresAt: WallInstant?) throws(Problem) -> JSON {
@@ -211,6 +208,14 @@ struct OriginLookup: Sendable {
 }
 
 extension Call {
+    /// What the caller calls itself, as printable ASCII; nil if it does not say. It is not checked.
+    var program: String? {
+        request.fields["Ringback-Application"].flatMap { text in
+            let name = text.unicodeScalars.prefix(64).map { (0x20..<0x7F).contains($0.value) ? Character($0) : "?" }
+            return name.isEmpty ? nil : String(name)
+        }
+    }
+
     func digest(_ name: String) throws(Problem) -> [UInt8]? {
         guard let text = try text(name) else { return nil }
         let digits = text.utf8.compactMap(\.hexValue)

@@ -277,6 +277,7 @@ extension Call {
         query.minValid = try duration("min_valid")
         if let timeout = try duration("timeout") { query.timeout = timeout }
         query.subject = self.query("subject")
+        query.program = program
         query.kind = try self.query("kind", as: TokenKind.self) == .idToken ? .idToken : .accessToken
         query.key = try tokenKey()
         return query

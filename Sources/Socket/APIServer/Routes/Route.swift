@@ -159,10 +159,11 @@ struct Router: Sendable {
 
     static let shared = Router([
         DescriptionResource.self, StatusResource.self, AccountResource.self, SignInResource.self, FlowResource.self,
-        CallbackResource.self, SessionResource.self, UserResource.self, IdentityResource.self, FactorResource.self,
-        PasskeyResource.self, EventResource.self, DeepLinkResource.self, RecordResource.self, VaultResource.self,
-        RegistrationResource.self, SealedSessionResource.self, DiagnosticsResource.self, ExposedSocketResource.self,
-        KeptFileResource.self, HostResource.self, LookupResource.self, MCPServerResource.self,
+        FlowPageResource.self, CallbackResource.self, SessionResource.self, UserResource.self, IdentityResource.self,
+        FactorResource.self, PasskeyResource.self, EventResource.self, DeepLinkResource.self, RecordResource.self,
+        VaultResource.self, RegistrationResource.self, SealedSessionResource.self, DiagnosticsResource.self,
+        ExposedSocketResource.self, KeptFileResource.self, HostResource.self, LookupResource.self,
+        MCPServerResource.self,
     ])
 }
 

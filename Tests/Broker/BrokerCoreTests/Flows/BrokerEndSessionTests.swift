@@ -99,6 +99,21 @@ import Testing
         #expect(await [first, second] == [nil, nil])
     }
 
+    @Test func `who waits, as the program calls itself, and what the account is called`() async throws {
+        let house = try await House()
+        var account = House.account()
+        account.page.displayName = "Swisscoin"
+        await house.broker.configure([account])
+        let query = SessionQuery { ($0.timeout, $0.program) = (.milliseconds(10), "git") }
+        #expect(await error { try await house.broker.sessionAfterSignIn(House.name, query) } == .timedOut)
+        let told = house.facts.all.contains { fact in
+            if case .signInWanted(House.name, by: "git") = fact { true } else { false }
+        }
+        #expect(told)
+        let flow = try #require(await house.broker.flows().first)
+        #expect(flow.displayName == "Swisscoin" && flow.providerHost == "id.example")
+    }
+
     @Test func `nothing while somebody has asked for the sign-in and shows its page`() async throws {
         let house = try await House()
         let flow = try await house.broker.signIn(House.name, SignInRequest()).flow

@@ -130,6 +130,33 @@ import Testing
         #expect(account.headers == [FormEncoding.Pair("X-Tenant", "a b"), FormEncoding.Pair("x_y", "")])
     }
 
+    @Test func `reads the browser that opens the sign-in page`() throws {
+        let browser = #"browser = ["firefox", "-P", "work", "{url}"]"#
+        #expect(try account(Self.oidc + browser)?.page.browser == ["firefox", "-P", "work", "{url}"])
+        #expect(try account(Self.oidc)?.page == PageSettings())
+        let folder = try Folder()
+        try folder.write("[accounts.mail]\n\(Self.oidc)browser = [\"~/bin/browser\"]\n")
+        #expect(try folder.load()["mail"]?.page.browser == ["\(folder.path)/bin/browser"])
+    }
+
+    @Test func `is called by its display name beside the provider's host`() throws {
+        let name = "display_name = \"Swisscoin\"\n"
+        #expect(try account(name + Self.oidc)?.label == "Swisscoin (id.example.org)")
+        let project = "provider = \"supabase\"\nurl = \"https://a.supabase.co\"\napi_key = \"k\"\n"
+        #expect(try account(name + project)?.label == "Swisscoin (a.supabase.co)")
+        #expect(try account(name + "provider = \"github\"\nclient_id = \"c\"")?.label == "Swisscoin (github.com)")
+        #expect(try account(name + "mcp = \"https://mcp.example.org/mcp\"")?.label == "Swisscoin (mcp.example.org)")
+        #expect(try account(Self.oidc)?.label == "mail")
+    }
+
+    @Test(arguments: [
+        "", " x", "x ", "a\\nb", "a\\u001bb", "a\\u202eb", "a\\u200bb", "a\\u2066b", String(repeating: "x", count: 65),
+    ])
+    func `has a display name of one visible line`(text: String) throws {
+        let found = try mistakes(Self.oidc + "display_name = \"\(text)\"")
+        #expect(found.count == 1 && found[0].hasPrefix("display_name: is one line of"), "\(found)")
+    }
+
     @Test func `reads its certificates when the configuration is read`() throws {
         let folder = try Folder()
         let pem = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"

@@ -26,6 +26,7 @@ import Testing
     @Test(arguments: [
         "redirect_uri = \"http://127.0.0.1:1/c\"", "response_mode = \"query\"", "flow_timeout = 60",
         "authorization_params = { prompt = \"login\" }", "callback_peer_uids = [5]", "session_warnings = [60]",
+        "browser = [\"firefox\"]",
         "assertion_file = \"/dev/null\"", "subject_token_type = \"jwt\"",
         "resource = \"no-uri\"", "resource = \"https://a.example#x\"",
     ])

@@ -1,0 +1,74 @@
+import Glibc
+import RingbackAPI
+import RingbackBase
+import RingbackClient
+import Terminal
+
+/// While a tool waits on a terminal for a sign-in: Enter opens the sign-in page, or it is opened at once if the
+/// account's configuration says so (`interactive = "open"`).
+final class SignInPrompt {
+    private let tool: String
+    /// Nil if the daemon did not name it. Then no page can be opened from here.
+    private let account: String?
+    private let calls: BrokerCalls
+    private let opensAtOnce: Bool
+    private var hasOpened = false
+
+    init(tool: String, account: String?, _ calls: BrokerCalls) {
+        self.tool = tool
+        self.account = account
+        self.calls = calls
+        let known = account.flatMap { try? calls.account($0) }
+        opensAtOnce = Display.hasBrowser && known?["interactive"] == "open"
+    }
+
+    /// The line that says who waits, and what the user can do.
+    var line: String {
+        let waiting = "\(Sanitizer.line(tool)) is waiting for \(account.map { Sanitizer.line($0) } ?? "a sign-in")"
+        let action =
+            if account == nil || !Display.hasBrowser {
+                ""
+            } else {
+                opensAtOnce ? " The sign-in page is opened." : " Press Enter to open the sign-in page."
+            }
+        return "\(waiting).\(action) Two minutes at most; Ctrl-C ends this."
+    }
+
+    /// To be called about once a second during the wait.
+    func tick() {
+        guard let account, !hasOpened, Display.hasBrowser else { return }
+        // The user who has just declined is not asked again: the daemon begins no sign-in then. Enter asks for one.
+        let isAsked = SignInPrompt.hasEnter
+        guard isAsked || opensAtOnce && hasFlow(account) else { return }
+        hasOpened = true
+        do throws(RingbackError) {
+            try open(account, isAsked: isAsked)
+        } catch {
+            Output.note("The sign-in page was not opened. \(Sanitizer.line(error.detail, limit: 400))")
+        }
+    }
+
+    private func hasFlow(_ account: String) -> Bool { (try? calls.account(account))?["flow"] != nil }
+
+    /// Joins the sign-in that the wait has begun. The browser gets an address that works once. Of many tools that wait at
+    /// the same time, the first one opens the page, unless the user asks for it.
+    private func open(_ account: String, isAsked: Bool) throws(RingbackError) {
+        guard case .flow(let flow, _) = try calls.signIn(account, ["method": "browser"]) else { return }
+        guard let url = flow.openURL else { return Output.note(PageOpening.noAddress(flow.openURLError)) }
+        guard isAsked || flow.openAddresses.first?.url == url else { return }
+        let browser = AccountBrowser(of: try? calls.account(account))
+        if !browser.open(url) { Output.note(browser.notStarted(url)) }
+    }
+
+    /// True if the user has pressed Enter. The tool's own input is not read, but the terminal of standard error. A
+    /// process in the background must not read it: the kernel would stop it (SIGTTIN).
+    private static var hasEnter: Bool {
+        let foreground = tcgetpgrp(STDERR_FILENO)
+        guard foreground < 0 || foreground == getpgrp() else { return false }
+        var waiting = pollfd(fd: STDERR_FILENO, events: Int16(POLLIN), revents: 0)
+        guard unsafe poll(&waiting, 1, 0) == 1, waiting.revents & Int16(POLLIN) != 0 else { return false }
+        var typed = [UInt8](repeating: 0, count: 256)
+        let count = unsafe read(STDERR_FILENO, &typed, typed.count)
+        return count > 0 && typed[..<count].contains(0x0A)
+    }
+}
