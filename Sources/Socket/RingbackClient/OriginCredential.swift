@@ -48,7 +48,9 @@ extension OriginRequest {
 
 extension BrokerCalls {
     /// - Parameter onTick: called about once a second during a wait for a sign-in.
-    package func lookup(_ request: OriginRequest, onTick: (() -> Void)? = nil) throws(RingbackError) -> OriginCredential {
+    package func lookup(
+        _ request: OriginRequest, onTick: (() -> Void)? = nil
+    ) throws(RingbackError) -> OriginCredential {
         var body = JSONObject([.init("url", .string(request.url))])
         body["username"] = request.username.map { .string($0) }
         body["rejected_sha256"] = request.rejected.map { .string($0) }

@@ -41,8 +41,8 @@ public enum BrokerFact: Sendable {
     /// The session of a sign-in was taken over. `replacing` is the subject of the former session, if there was one.
     case sessionOpened(AccountName, subject: String?, replacing: String??)
     case sessionClosed(AccountName, subject: String?)
-    /// A program waits for a sign-in that the user was not offered: a program that can show its page should. `by` is what
-    /// the waiting program calls itself, which is not checked.
+    /// A program waits for a sign-in that the user was not offered: a program that can show its page should. `by` is
+    /// what the waiting program calls itself, which is not checked.
     case signInWanted(AccountName, by: String? = nil)
     /// The session itself ends at this time. Only a sign-in brings another.
     case sessionEnding(AccountName, at: WallInstant)

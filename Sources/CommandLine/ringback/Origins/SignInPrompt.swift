@@ -50,8 +50,8 @@ final class SignInPrompt {
 
     private func hasFlow(_ account: String) -> Bool { (try? calls.account(account))?["flow"] != nil }
 
-    /// Joins the sign-in that the wait has begun. The browser gets an address that works once. Of many tools that wait at
-    /// the same time, the first one opens the page, unless the user asks for it.
+    /// Joins the sign-in that the wait has begun. The browser gets an address that works once. Of many tools that wait
+    /// at the same time, the first one opens the page, unless the user asks for it.
     private func open(_ account: String, isAsked: Bool) throws(RingbackError) {
         guard case .flow(let flow, _) = try calls.signIn(account, ["method": "browser"]) else { return }
         guard let url = flow.openURL else { return Output.note(PageOpening.noAddress(flow.openURLError)) }
