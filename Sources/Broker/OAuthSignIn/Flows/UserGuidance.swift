@@ -58,6 +58,5 @@ extension OAuthAccount {
 }
 
 extension Session {
-    /// The user's login name at the provider, if the claims have it.
     var loginName: String? { (user?["preferred_username"] ?? user?["email"])?.string }
 }
