@@ -7,6 +7,6 @@ enum LayoutDebts {
     /// Types with more lines of code than a type may have, over all their extensions, and how many (to the next 50).
     static let types = [
         // The routes of the imitation, an extension for each subject.
-        "Sandbox.SupabaseProject": 1_300,
+        "Sandbox.SupabaseProject": 1_300
     ]
 }

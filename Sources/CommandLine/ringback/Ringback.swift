@@ -63,7 +63,8 @@ struct Ringback: ParsableCommand {
 /// What `ringback --help` prints: one screen of what people type. `--help-all` lists every verb.
 enum ShortHelp {
     private static let explained: [any ParsableCommand.Type] = [
-        Demo.self, AccountVerbs.self, Login.self, Logout.self, ShowAccounts.self, Token.self, Exec.self, Run.self, Setup.self,
+        Demo.self, AccountVerbs.self, Login.self, Logout.self, ShowAccounts.self, Token.self, Exec.self, Run.self,
+        Setup.self,
         OriginVerbs.self, Doctor.self,
     ]
     private static let named: [any ParsableCommand.Type] = [

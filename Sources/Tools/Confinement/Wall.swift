@@ -88,7 +88,8 @@ public struct Wall: Sendable {
 
     /// What bubblewrap reads by its number, and so has to inherit.
     public var descriptors: [Int32] {
-        [filter] + (resolver.map { [$0.descriptor] } ?? []) + (workFolder.fixed + workFolder.protected).map(\.descriptor)
+        [filter] + (resolver.map { [$0.descriptor] } ?? [])
+            + (workFolder.fixed + workFolder.protected).map(\.descriptor)
     }
 
     public var runtimeDirectory: String { "/run/user/\(getuid())" }

@@ -78,7 +78,9 @@ public struct Pinned: Sendable, Equatable {
         guard Path(path).kind == .file || Path(path).kind == .folder else { return nil }
         descriptor = unsafe open(path, Pinned.pathOnly | O_NOFOLLOW)
         var facts = stat()
-        guard descriptor >= 0, unsafe fstat(descriptor, &facts) == 0, facts.st_mode & S_IFMT != S_IFLNK else { return nil }
+        guard descriptor >= 0, unsafe fstat(descriptor, &facts) == 0, facts.st_mode & S_IFMT != S_IFLNK else {
+            return nil
+        }
         self.path = path
     }
 

@@ -57,7 +57,9 @@ import Testing
         }
     }
 
-    @Test func `until a disconnect ends with the connection that made it, and is not there after a restart`() async throws {
+    @Test func `until a disconnect ends with the connection that made it, and is not there after a restart`()
+        async throws
+    {
         try await Stage.play(Self.accounts) { stage in
             try await stage.signIn("mail")
             func made(_ name: String) async throws -> Connection {

@@ -86,7 +86,8 @@ private let commandsForPeople = [
     "ringback vault remove-host old-laptop": "the same", "ringback vault status": "the same",
     "ringback vault status postgresql://postgres@db.example.org/ringback": "the same",
     "ringback vault migrate postgresql://postgres@db.example.org/ringback": "the same",
-    "ringback run -- python3 -m http.server": "needs bubblewrap and a person who is not root; run by make test-confined",
+    "ringback run -- python3 -m http.server":
+        "needs bubblewrap and a person who is not root; run by make test-confined",
     "ringback run --account work --scope email -- ./report": "the same",
     "ringback run --explain --read ~/data -- ./train": "the same",
     "ringback run --home claude --env ANTHROPIC_API_KEY -- claude": "the same, for a program that is not there",

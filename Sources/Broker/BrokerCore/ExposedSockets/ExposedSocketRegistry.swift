@@ -240,7 +240,8 @@ public actor ExposedSocketRegistry {
     /// The sockets of calls that the file stores, also those that could not be opened: the next start tries again.
     private var keptOfCalls: [ExposedSocket] {
         let waiting = closed.filter { $0.reason == .failed && $0.exposedSocket.isOfCall }.map(\.exposedSocket)
-        return all.filter { $0.isOfCall && !$0.order.isTransient } + waiting.filter { !$0.hasExpired(at: clock.bootInstant) }
+        return all.filter { $0.isOfCall && !$0.order.isTransient }
+            + waiting.filter { !$0.hasExpired(at: clock.bootInstant) }
     }
 
     /// The file that shows that the record existed, in case the record is lost.

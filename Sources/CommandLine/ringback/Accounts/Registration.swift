@@ -32,7 +32,8 @@ struct FormerClient {
 
     /// Nil if the file, which `account add` wrote, has no client of an issuer.
     init?(in path: String) {
-        let lines = String(decoding: ((try? Files.contents(of: path)) ?? nil) ?? [], as: UTF8.self).split(separator: "\n")
+        let lines = String(decoding: ((try? Files.contents(of: path)) ?? nil) ?? [], as: UTF8.self).split(
+            separator: "\n")
         func value(_ key: String) -> String? {
             let line = lines.first { $0.hasPrefix(key + " = ") }
             return line.flatMap { try? JSON(parsing: Array($0.dropFirst(key.count + 3).utf8)).string }
@@ -50,7 +51,8 @@ struct FormerClient {
             if let deleted { Output.note(AccountHoldings.text(ofDeleted: deleted)) }
         } catch {
             Output.note(
-                "The former client \(Sanitizer.line(clientID)) stays registered: \(Sanitizer.line(error.detail, limit: 400))")
+                "The former client \(Sanitizer.line(clientID)) stays registered: \(Sanitizer.line(error.detail, limit: 400))"
+            )
         }
     }
 }

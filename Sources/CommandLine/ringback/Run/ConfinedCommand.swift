@@ -59,7 +59,9 @@ struct ConfinedCommand {
         var rows = [["change", wall.workFolder.path], ["change", "\(wall.home), which is \(wall.keptHome)"]]
         rows += wall.writable.map { ["change", $0] }
         rows += wall.workFolder.fixed.map { ["change", $0.path] }
-        rows += (wall.workFolder.protected.map(\.path) + wall.readable + wall.displayFiles + ["/usr", "/etc"]).map { ["read", $0] }
+        rows += (wall.workFolder.protected.map(\.path) + wall.readable + wall.displayFiles + ["/usr", "/etc"]).map {
+            ["read", $0]
+        }
         rows += accounts.map { ["ask", "for tokens of \($0)\(scope.map { ", for at most “\($0)”" } ?? "")"] }
         rows.append(["network", network.rawValue])
         rows.append(["variables", wall.environment.map(\.name).joined(separator: " ")])
@@ -149,7 +151,9 @@ struct ConfinedCommand {
         let file = wall.keptHome + "/.gitconfig"
         guard !Files.exists(file) else { return }
         let names = ["user.name", "user.email"].compactMap { key in
-            Tool.run(["git", "-C", "/", "config", "--global", "--get", key])?.line.map { (key.dropFirst("user.".count), $0) }
+            Tool.run(["git", "-C", "/", "config", "--global", "--get", key])?.line.map {
+                (key.dropFirst("user.".count), $0)
+            }
         }
         guard !names.isEmpty else { return }
         let lines = names.map { name, value in

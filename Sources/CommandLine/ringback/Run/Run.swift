@@ -65,7 +65,8 @@ struct Run: ParsableCommand {
         try require(scope == nil || !account.isEmpty, "--scope is for the accounts of --account.")
         try require(command.first?.isEmpty == false, "Name the command after --: \(shown: "ringback run -- CMD").")
         try require(
-            home.map { $0.utf8.count <= 64 && !$0.hasPrefix(".") && $0.allSatisfy(Run.isPlain) } ?? true, "A home's name has letters, digits, \".\", \"-\" and \"_\" only.")
+            home.map { $0.utf8.count <= 64 && !$0.hasPrefix(".") && $0.allSatisfy(Run.isPlain) } ?? true,
+            "A home's name has letters, digits, \".\", \"-\" and \"_\" only.")
         try require(variables.allSatisfy(ExecToken.isVariable), "--env must be a variable's name.")
     }
 
@@ -86,7 +87,8 @@ struct Run: ParsableCommand {
             let confined = try ConfinedCommand(wall: wall, network: network, place: place, command: command)
             let status = try withExtendedLifetime(exposed) { try confined.run() }
             for path in wall.workFolder.changes() {
-                Output.note("note: \(Sanitizer.line(path, limit: 1_000)) was made or changed. It may run outside: look at it.")
+                Output.note(
+                    "note: \(Sanitizer.line(path, limit: 1_000)) was made or changed. It may run outside: look at it.")
             }
             throw ExitCode(status)
         } catch let failure as Failed {
@@ -119,7 +121,8 @@ struct Run: ParsableCommand {
     private func exposed() throws(RingbackError) -> (directory: String, connection: SocketConnection)? {
         guard !account.isEmpty else { return nil }
         if scope == nil {
-            Output.note("note: without --scope the command gets the whole access token of \(account.joined(separator: ", ")).")
+            Output.note(
+                "note: without --scope the command gets the whole access token of \(account.joined(separator: ", ")).")
         }
         let (socket, connection) = try daemon.calls().exposeWhileConnected([
             "name": "run-\(getpid())", "accounts": account, "scope": scope,
@@ -173,7 +176,9 @@ struct Run: ParsableCommand {
         var next = unsafe environ
         while let entry = unsafe next.pointee {
             let text = unsafe String(cString: entry)
-            if let mark = text.firstIndex(of: "=") { all[String(text[..<mark])] = String(text[text.index(after: mark)...]) }
+            if let mark = text.firstIndex(of: "=") {
+                all[String(text[..<mark])] = String(text[text.index(after: mark)...])
+            }
             unsafe next += 1
         }
         return all

@@ -179,7 +179,7 @@ import Testing
         guard
             case .provider(.refused("interaction_required", let message?)) = await house.failure(
                 of: answer, after: 4_000)
-       
+
         else { throw Unexpected() }
         #expect(message.hasPrefix("AADSTS"))
         #expect(try await house.view.state == .authenticated)
