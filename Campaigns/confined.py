@@ -117,16 +117,18 @@ class Person:
                                                        "--client", "probe:hush"], places)
         issuer = sandbox.stdout.readline().decode().split()[-1]
         place = f"{self.home}/daemon"
-        os.makedirs(place)
+        os.makedirs(f"{place}/run/ringback")
         write(f"{place}/secret", "hush\n")
         write(f"{place}/config.toml", "".join(
             f'[accounts.{name}]\nissuer = "{issuer}"\nclient_id = "probe"\n'
             f'client_secret_file = "{place}/secret"\ngrant = "client_credentials"\nscopes = ["openid"]\n'
             for name in ("given", "other")))
         subprocess.run(["chown", "-R", f"{UID}:{UID}", place], check=True)
-        os.chmod(place, 0o700)
-        socket = f"{place}/run/ringback.sock"
-        self.started(self.network.near, [*self.as_user(), f"XDG_STATE_HOME={place}/state", f"{self.directory}/ringbackd",
+        for folder in (place, f"{place}/run", f"{place}/run/ringback"):
+            os.chmod(folder, 0o700)
+        socket = f"{place}/run/ringback/ringback.sock"
+        self.started(self.network.near, [*self.as_user(), f"XDG_STATE_HOME={place}/state",
+                                         f"XDG_RUNTIME_DIR={place}/run", f"{self.directory}/ringbackd",
                                          "--config", f"{place}/config.toml", "--socket", socket], places)
         until("the daemon", lambda: os.path.exists(socket))
         return socket
@@ -245,11 +247,12 @@ def work(person, report):
 def terminal(person, report):
     """Job control: of the whole by a shell outside, and of a shell inside."""
     run = f"{person.ringback} run --network none -- "
+    waiting = 'trap "echo res\"\"umed" CONT; echo st""arted; while :; do sleep 0.2; done'
     shell = ["env", "PS1=$ ", "bash", "--norc", "--noprofile", "-i"]
     steps = [(b"$ ", f"{run}python3 -q\n".encode()), (b">>> ", b"import time; time.sleep(60)\n"), (b"\n", b"\x03"),
-             (b"KeyboardInterrupt", b"\x1a"), (b"Stopped", b"fg\n"), (b"python3 -q", b"print(6 * 7)\n"), (b"42", b"\x04"),
-             (b"$ ", f"{run}bash --norc -i\n".encode()), (b"bash-", b"sh -c 'echo st\"\"arted; exec sleep 60'\n"),
-             (b"started", b"\x1a"), (b"Stopped", b""), (b"bash-", b"fg\n"), (b"exec sleep 60", b"\x03"), (b"$ ", b"stty size; exit 3\n"), (b"$ ", b"echo was $?\n"),
+             (b"KeyboardInterrupt", b"\x1a"), (b"Stopped", b"fg\n"), (b"python3 -q", b"print(6 * 7)\n"), (b"42", b""), (b">>> ", b"exit()\n"),
+             (b"$ ", f"{run}bash --norc -i\n".encode()), (b"bash-", f"sh -c '{waiting}'\n".encode()),
+             (b"started", b"\x1a"), (b"Stopped", b""), (b"bash-", b"fg\n"), (b"resumed", b"\x03"), (b"$ ", b"stty size; exit 3\n"), (b"$ ", b"echo was $?\n"),
              (b"was 3", b"exit\n")]
     try:
         person.on_terminal(person.session(*shell), steps)
@@ -281,7 +284,8 @@ def accounts(person, report, places, binaries):
     """A token of what was given, and of nothing else; the socket ends with the command."""
     socket = person.daemon(binaries, places)
     exposed = os.path.join(os.path.dirname(socket), "exposed")
-    inside = "/run/ringback/launcher"
+    # Ringback as it is inside, where the person's own is not.
+    inside = ["sh", "-c", '/run/ringback/launcher "$@"', "ringback"]
 
     def left():
         return [name for name in os.listdir(exposed) if name.startswith("run-")] if os.path.isdir(exposed) else []
@@ -289,10 +293,10 @@ def accounts(person, report, places, binaries):
     def said(words, *more):
         return person.on_terminal(person.run(["--socket", socket, "--account", "given", *more, "--network", "none"], *words))
 
-    text, status = said([inside, "token", "given"])
+    text, status = said([*inside, "token", "given"])
     report.note(status == 0 and "note: without --scope" in text and len(text.split()[-1]) > 20, "a token", f"{status}: {text[-300:]}")
-    for words in ([inside, "token", "other"], [inside, "vault", "hosts"], [inside, "reload"],
-                  [inside, "login", "given"], [inside, "expose", "more", "--account", "given"], ["ls", socket]):
+    for words in ([*inside, "token", "other"], [*inside, "vault", "hosts"], [*inside, "reload"],
+                  [*inside, "login", "given"], [*inside, "expose", "more", "--account", "given"], ["ls", socket]):
         text, status = said(words, "--scope", "openid")
         report.note(status != 0 and "eyJ" not in text, " ".join(words), f"{status}: {text[-300:]}")
     until("the end of the sockets", lambda: not left())

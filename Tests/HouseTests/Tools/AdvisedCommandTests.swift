@@ -26,7 +26,7 @@ import Testing
         for case let file as URL in files ?? .init() where file.pathExtension == "swift" {
             let lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n")
             // No comments, and no labels of keys.
-            for line in lines where !line.drop(while: { $0 == " " }).hasPrefix("//") && !line.contains("purpose: ") {
+            for line in lines where !line.drop(while: { $0 == " " }).hasPrefix("//") && !line.contains("purpose") {
                 for rest in commands(in: String(line)) {
                     found.insert(Advice(words: rest, place: file.lastPathComponent))
                 }
@@ -68,7 +68,7 @@ import Testing
             }
             var path = [verb]
             var text = try await help(path)
-            if let second = advice.words.dropFirst().first, Self.hasVerbs(text) {
+            if let second = advice.words.dropFirst().first, !second.hasPrefix("\\("), Self.hasVerbs(text) {
                 #expect(Self.names(text).contains(second) || text.contains("(default)"), "\(place)")
                 path.append(second)
                 text = try await help(path)

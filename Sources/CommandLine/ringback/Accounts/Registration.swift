@@ -48,7 +48,7 @@ struct FormerClient {
             // Nothing is found if Ringback did not register it.
             let deleted = try ignoring(
                 .notFound, call: calls.call(.deleteRegistration, [name], query: query, timeout: .seconds(60)))
-            if let deleted { Output.note(AccountHoldings.text(ofDeleted: deleted)) }
+            if let deleted { Output.note(AccountHoldings.text(ofDeleted: deleted, "former client")) }
         } catch {
             Output.note(
                 "The former client \(Sanitizer.line(clientID)) stays registered: \(Sanitizer.line(error.detail, limit: 400))"

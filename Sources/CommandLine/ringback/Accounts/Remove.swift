@@ -195,12 +195,12 @@ struct AccountHoldings {
     let name: String
     let calls: BrokerCalls
 
-    static func text(ofDeleted registration: JSON) -> String {
+    static func text(ofDeleted registration: JSON, _ what: String = "client") -> String {
         let client = registration.shown("client_id", limit: 1_100)
         let issuer = registration.shown("issuer", limit: 2_000)
         return registration.isTrue("deleted_at_provider")
-            ? "Deleted its client \(client) at \(issuer)"
-            : "Its client \(client) stays registered at \(issuer), which gave no token to delete it with."
+            ? "Deleted its \(what) \(client) at \(issuer)"
+            : "Its \(what) \(client) stays registered at \(issuer), which gave no token to delete it with."
     }
 
     /// The restricted sockets that `ringback expose` made for the account.
@@ -235,7 +235,7 @@ struct AccountHoldings {
                 call: calls.call(
                     .deleteRegistration, [name], query: [("issuer", issuer), ("client_id", clientID)],
                     timeout: .seconds(60))
-            ).map(AccountHoldings.text(ofDeleted:))
+            ).map { AccountHoldings.text(ofDeleted: $0) }
         } catch {
             return "Its client \(Sanitizer.line(clientID, limit: 1_100)) stays registered: "
                 + Sanitizer.line(error.detail, limit: 400)
