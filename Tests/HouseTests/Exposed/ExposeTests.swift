@@ -66,7 +66,7 @@ import Testing
                 await connection.send(Stage.request("POST", "/v1/exposed-sockets", order))
                 let answer = try await connection.answer()
                 #expect(answer.status == 201, "\(answer)")
-                #expect(try answer.json["until"] == "disconnect")
+                #expect(answer.json["until"] == "disconnect")
                 return connection
             }
             let first = try await made("one")
