@@ -125,7 +125,8 @@ import Testing
             try await waiting.shows("git is waiting for work.")
             if !isAtOnce { waiting.type("") }
             #expect(try await waiting.end().status == 0, "\(waiting.text)")
-            #expect(waiting.text.contains("password=\(try #require(try await stage.token()))"), "\(waiting.text)")
+            let token = try #require(try await stage.token())
+            #expect(waiting.text.contains("password=\(token)"), "\(waiting.text)")
             let opened = (FileTree.text(of: log) ?? "").split(separator: "\n")
             #expect(opened.count == 1 && opened.allSatisfy { $0.contains("/start/") }, "\(opened)")
         }
