@@ -162,7 +162,7 @@ import Testing
             try stage.write("#!/bin/sh\n", to: "\(stage.directory)/bin/docker", mode: 0o700)
             try await setUp(stage, "docker", "--yes").expect(1, says: "ringback origin add URL")
             try await setUp(stage, "docker", "--account", "wrok", "--yes").expect(64, says: "Did you mean work")
-            #expect(try await setUp(stage, "--undo").status == 64)
+            #expect(try await setUp(stage, "--yes").status == 64)
             #expect(try await setUp(stage, "npm").status == 64)
             let empty = ["PATH": "\(stage.directory)/home"]
             try await setUp(stage, "git", "--yes", added: empty).expect(1, says: "git: not installed")
