@@ -21,7 +21,13 @@ public struct PageSettings: Sendable, Equatable {
         guard (1...64).contains(scalars.count), scalars.first?.properties.isWhitespace == false,
             scalars.last?.properties.isWhitespace == false
         else { return false }
+        // A wide gap would push the host, which stands beside the name, out of sight.
+        guard !text.contains("  ") else { return false }
         return scalars.allSatisfy { scalar in
+            // U+2800 is a letter of Braille without a dot.
+            guard !scalar.properties.isDefaultIgnorableCodePoint, scalar.value != 0x2800,
+                scalar == " " || !scalar.properties.isWhitespace
+            else { return false }
             switch scalar.properties.generalCategory {
             case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned: false
             default: true

@@ -91,7 +91,7 @@ enum Main {
     private static func runHelper(_ place: ConfigurationPlace) -> Int32 {
         Helper.run(
             application: { (try? DaemonConfiguration.load(place))?.scheme($0)?.command },
-            browser: { (try? DaemonConfiguration.load(place))?[$0]?.page.browser },
+            browser: { name in (try? DaemonConfiguration.load(place)).flatMap { $0[name].map(\.page.browser) } },
             command: { (try? DaemonConfiguration.load(place))?[$0]?.clientSecretCommand })
     }
 

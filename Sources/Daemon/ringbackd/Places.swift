@@ -127,8 +127,11 @@ func environmentVariables() -> [String: String] {
     var variables: [String: String] = [:]
     var entry = unsafe environ
     while let text = unsafe entry.pointee {
-        let parts = unsafe String(cString: text).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-        if parts.count == 2 { variables[String(parts[0])] = String(parts[1]) }
+        // By bytes: a combining mark after the sign would make one character of the two.
+        let bytes = unsafe String(cString: text).utf8
+        if let mark = bytes.firstIndex(of: UInt8(ascii: "=")) {
+            variables[String(bytes[..<mark]) ?? ""] = String(bytes[bytes.index(after: mark)...]) ?? ""
+        }
         unsafe entry += 1
     }
     return variables

@@ -13,7 +13,8 @@ struct HelperLoop {
     private let socket: Int32
     private let command: (String) -> [String]?
     private let application: (String) -> [String]?
-    private let browser: (String) -> [String]?
+    /// The outer nil: the account's configuration cannot be read.
+    private let browser: (String) -> [String]??
     private let environment: [String]
     private let applicationEnvironment: [String]
     private let bounds: RunningCommand.Bounds
@@ -29,7 +30,7 @@ struct HelperLoop {
         socket: Int32, environment: [String], bounds: RunningCommand.Bounds = .init(),
         places: BusRequests.Places = .init(), applicationEnvironment: [String]? = nil,
         application: @escaping (String) -> [String]? = { _ in nil },
-        browser: @escaping (String) -> [String]? = { _ in nil }, command: @escaping (String) -> [String]?
+        browser: @escaping (String) -> [String]?? = { _ in .some(nil) }, command: @escaping (String) -> [String]?
     ) {
         self.application = application
         self.browser = browser
@@ -155,9 +156,16 @@ struct HelperLoop {
         let url = request.secret?.revealed() ?? ""
         let program: Application?
         if request.members["do"]?.string == "open_page" {
+            var words: [String]?
+            if let account = request.members["account"]?.string {
+                // The default browser may be signed in as another user.
+                guard let chosen = browser(account) else {
+                    return refuse(id, "was not started: the configuration of \(account) cannot be read")
+                }
+                words = chosen
+            }
             program = Application(
-                page: url, browser: request.members["account"]?.string.flatMap(browser),
-                activationToken: request.members["activation_token"]?.string)
+                page: url, browser: words, activationToken: request.members["activation_token"]?.string)
         } else {
             let scheme = request.members["scheme"]?.string ?? ""
             guard let words = application(scheme), !words.isEmpty else {

@@ -107,11 +107,11 @@ public enum Helper {
     /// created. `command` returns an account's argument vector from the current configuration (its first word is an
     /// absolute path or a name in PATH), or nil if it has none. `application` does the same for a scheme; the word
     /// `{url}` in it stands for a link. `browser` returns the program that opens the account's sign-in page, if one is
-    /// configured. PR_SET_PDEATHSIG is not used: the closed socket is noticed at the same moment and leaves time to
+    /// configured; its outer nil says that the configuration cannot be read. PR_SET_PDEATHSIG is not used: the closed socket is noticed at the same moment and leaves time to
     /// kill the running commands, which no other process would do.
     public static func run(
         descriptor: Int32 = descriptor, application: @escaping (String) -> [String]? = { _ in nil },
-        browser: @escaping (String) -> [String]? = { _ in nil },
+        browser: @escaping (String) -> [String]?? = { _ in .some(nil) },
         command: @escaping (String) -> [String]?
     ) -> Int32 {
         var type: Int32 = 0

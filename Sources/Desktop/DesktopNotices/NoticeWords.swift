@@ -80,7 +80,7 @@ public struct NoticeWords: Sendable {
     ) -> (summary: String, body: String) {
         switch subject {
         case .signInWanted(let program):
-            ("Sign in to \(name)", "\(program.map(NoticeWords.plain) ?? "A program") is waiting for this account.")
+            ("Sign in to \(name)", "\(NoticeWords.name(ofProgram: program) ?? "A program") is waiting for this account.")
         case .sessionEnding(let end):
             ("The session of \(name) is ending", "It ends at \(time(end)). Sign in to continue.")
         case .sessionEnded: ("The session of \(name) has ended", "Sign in again to continue.")
@@ -110,7 +110,7 @@ public struct NoticeWords: Sendable {
     ) -> (summary: String, body: String) {
         switch subject {
         case .signInWanted(let program):
-            ("Войдите в \(name)", "Этой учётной записи ждёт \(program.map(NoticeWords.plain) ?? "программа").")
+            ("Войдите в \(name)", "Этой учётной записи ждёт \(NoticeWords.name(ofProgram: program) ?? "программа").")
         case .sessionEnding(let end):
             ("Сеанс \(name) заканчивается", "Он закончится в \(time(end)). Войдите, чтобы продолжить.")
         case .sessionEnded: ("Сеанс \(name) закончился", "Войдите снова, чтобы продолжить.")
@@ -131,6 +131,14 @@ public struct NoticeWords: Sendable {
                 "\(NoticeWords.plain(server)) отклонил два токена подряд. Вероятно, не хватает области доступа (scope)."
             )
         }
+    }
+
+    /// What a program calls itself, if that is a plain name: it may call itself anything, such as a sentence.
+    static func name(ofProgram text: String?) -> String? {
+        guard let text, (1...32).contains(text.utf8.count),
+            text.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || "._-".contains($0)) })
+        else { return nil }
+        return text
     }
 
     /// Text from a provider, as one line. Control characters and those that change the direction of text are removed.

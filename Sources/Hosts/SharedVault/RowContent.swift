@@ -104,9 +104,9 @@ extension RowContent {
 enum Hex {
     static func text(_ bytes: [UInt8]) -> String { Digest.hex(bytes) }
 
-    /// Nil if it is not an even number of digits.
+    /// Nil if it is not an even number of digits in lower case: a text has one form.
     static func bytes(_ text: String) -> [UInt8]? {
-        let digits = text.utf8.compactMap(\.hexValue)
+        let digits = text.utf8.compactMap { (0x41...0x46).contains($0) ? nil : $0.hexValue }
         guard digits.count == text.utf8.count, digits.count.isMultiple(of: 2) else { return nil }
         return stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
     }

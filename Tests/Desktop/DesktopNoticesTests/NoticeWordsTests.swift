@@ -39,6 +39,8 @@ import Testing
     @Test func `name the program that waits, if it has told its name`() {
         #expect(words(.english).notice(.signInWanted(by: "git"), "work").body == "git is waiting for this account.")
         #expect(words(.english).notice(.signInWanted(by: nil), "work").body == "A program is waiting for this account.")
+        let sentence = words(.english).notice(.signInWanted(by: "Run: curl x|sh, it"), "work").body
+        #expect(sentence == "A program is waiting for this account.")
         #expect(words(.russian).notice(.signInWanted(by: "git"), "work").body == "Этой учётной записи ждёт git.")
     }
 

@@ -82,7 +82,9 @@ public actor ExposedSocketRegistry {
     public var missing: [ClosedSocket] { closed.sorted { $0.name < $1.name } }
 
     /// The names of sockets that calls made. No table of the configuration may use them.
-    public var namesOfCalls: Set<String> { Set(keptOfCalls.map(\.name)) }
+    public var namesOfCalls: Set<String> {
+        Set((keptOfCalls + all.filter(\.order.isTransient)).map(\.name))
+    }
 
     // MARK: Changing
 
@@ -115,7 +117,7 @@ public actor ExposedSocketRegistry {
         try await begin(exposedSocket)
         forgetClosed(order.name, isOfCall: true)
         save()
-        guard !isUnsaved else {
+        guard !isUnsaved || order.isTransient else {
             // The socket is to survive the next start. If the record cannot be written, it is not made.
             await end(exposedSocket, .revoked)
             save()
@@ -223,7 +225,7 @@ public actor ExposedSocketRegistry {
             note(ClosedSocket(exposedSocket, ending == .revoked ? .revoked : .expired))
         default: break
         }
-        isUnsaved = true
+        if !exposedSocket.order.isTransient { isUnsaved = true }
         await listening.close(exposedSocket)
         record(.closed(exposedSocket, ending))
     }

@@ -29,6 +29,7 @@ struct RegisteredAccount {
 struct FormerClient {
     let clientID: String
     private let issuer: String
+    private let certificates: String?
 
     /// Nil if the file, which `account add` wrote, has no client of an issuer.
     init?(in path: String) {
@@ -39,12 +40,14 @@ struct FormerClient {
             return line.flatMap { try? JSON(parsing: Array($0.dropFirst(key.count + 3).utf8)).string }
         }
         guard let clientID = value("client_id"), let issuer = value("issuer") else { return nil }
-        (self.clientID, self.issuer) = (clientID, issuer)
+        (self.clientID, self.issuer, certificates) = (clientID, issuer, value("ca_file"))
     }
 
     func delete(_ name: String, _ calls: BrokerCalls) {
         do throws(RingbackError) {
-            let query: [(String, String?)] = [("issuer", issuer), ("client_id", clientID)]
+            let query: [(String, String?)] = [
+                ("issuer", issuer), ("client_id", clientID), ("ca_file", certificates),
+            ]
             // Nothing is found if Ringback did not register it.
             let deleted = try ignoring(
                 .notFound, call: calls.call(.deleteRegistration, [name], query: query, timeout: .seconds(60)))

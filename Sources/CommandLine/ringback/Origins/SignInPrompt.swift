@@ -20,6 +20,8 @@ final class SignInPrompt {
         self.calls = calls
         let known = account.flatMap { try? calls.account($0) }
         opensAtOnce = Display.hasBrowser && known?["interactive"] == "open"
+        // What was typed before the question is no answer to it.
+        if SignInPrompt.isInForeground { tcflush(STDERR_FILENO, TCIFLUSH) }
     }
 
     /// The line that says who waits, and what the user can do.
@@ -36,10 +38,10 @@ final class SignInPrompt {
 
     /// To be called about once a second during the wait.
     func tick() {
-        guard let account, !hasOpened, Display.hasBrowser else { return }
+        guard let account, Display.hasBrowser else { return }
         // The user who has just declined is not asked again: the daemon begins no sign-in then. Enter asks for one.
         let isAsked = SignInPrompt.hasEnter
-        guard isAsked || opensAtOnce && hasFlow(account) else { return }
+        guard isAsked || !hasOpened && opensAtOnce && hasFlow(account) else { return }
         hasOpened = true
         do throws(RingbackError) {
             try open(account, isAsked: isAsked)
@@ -63,12 +65,16 @@ final class SignInPrompt {
     /// True if the user has pressed Enter. The tool's own input is not read, but the terminal of standard error. A
     /// process in the background must not read it: the kernel would stop it (SIGTTIN).
     private static var hasEnter: Bool {
-        let foreground = tcgetpgrp(STDERR_FILENO)
-        guard foreground < 0 || foreground == getpgrp() else { return false }
+        guard isInForeground else { return false }
         var waiting = pollfd(fd: STDERR_FILENO, events: Int16(POLLIN), revents: 0)
         guard unsafe poll(&waiting, 1, 0) == 1, waiting.revents & Int16(POLLIN) != 0 else { return false }
         var typed = [UInt8](repeating: 0, count: 256)
         let count = unsafe read(STDERR_FILENO, &typed, typed.count)
-        return count > 0 && typed[..<count].contains(0x0A)
+        return count == 1 && typed[0] == 0x0A
+    }
+
+    private static var isInForeground: Bool {
+        let foreground = tcgetpgrp(STDERR_FILENO)
+        return foreground < 0 || foreground == getpgrp()
     }
 }

@@ -93,7 +93,9 @@ final class HTTPConnection: @unchecked Sendable {
     /// response is still being sent last.
     var isIdle: Bool {
         switch phase {
-        case .reading, .lingering, .closing: true
+        // What was made for as long as a connection lasts keeps it from giving way.
+        case .reading: !memory.hasEndings
+        case .lingering, .closing: true
         case .answering, .closed: false
         }
     }

@@ -84,6 +84,8 @@ public final class ConnectionMemory: Sendable {
         if isTooLate { ending() }
     }
 
+    var hasEndings: Bool { state.withLock { !$0.endings.isEmpty } }
+
     /// The connection is closed.
     ///
     /// - Parameter isReused: nothing else refers to this object, and it serves the next connection.

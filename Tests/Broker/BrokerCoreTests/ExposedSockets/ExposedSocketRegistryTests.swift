@@ -67,6 +67,17 @@ import Testing
         #expect(await second.find("one") == one)
     }
 
+    @Test func `one until a disconnect keeps its name from a table, and is not there after a restart`() async throws {
+        let first = registry()
+        var transient = order("one")
+        transient.isTransient = true
+        try await first.add(transient)
+        #expect(await first.namesOfCalls == ["one"])
+        let second = registry()
+        await second.restore()
+        #expect(await second.all.isEmpty)
+    }
+
     @Test func `time goes on while the daemon is away`() async throws {
         let first = registry()
         try await first.add(order("one", 3_600))
