@@ -121,7 +121,7 @@ let package = Package(
         library("SchemeRegistration", ["RingbackBase"]),
         library("Records", ["CLinux", "RingbackBase"]),
         library("Adapters", ["RingbackBase"]),
-        library("Confinement"),
+        library("Confinement", ["CLinux"]),
         // Level 2
         library("MCPBridge", ["RingbackClient", "RingbackBase", "Terminal"]),
         library("OAuth", ["Cryptography", "RingbackBase"]),

@@ -27,11 +27,14 @@ OTHER, PRIVATE, METADATA = "172.17.0.1", "10.9.0.1", "169.254.169.254"
 PORT = 8_123
 KILLS, SHORT_KILLS = 50, 6
 # What is not shut in a configuration, on purpose.
-OPEN = {"nested": {"a user namespace"}, "intranet": {"a service of the private network"}}
+OPEN = {"nested": {"a user namespace"},
+        "intranet": {"a service of the private network", "a device of this network"}}
+# What is not there unless it is given.
+GIVEN = {"hooks of a folder that was given"}
 CONFIGURATIONS = {"internet": [], "intranet": ["--network", "intranet"], "none": ["--network", "none"],
                   "nested": ["--nested"], "read and write": ["--read", "{data}", "--write", "{out}"]}
 # This kernel may not have them; the control tells.
-OPTIONAL = {"a line typed into the terminal", "a ring of io_uring", "userfaultfd", "a socket of AF_VSOCK",
+OPTIONAL = {"a service by multicast", "a line typed into the terminal", "a ring of io_uring", "userfaultfd", "a socket of AF_VSOCK",
             "a socket of AF_ALG", "the rules of the network", "a service at ::1", "the metadata of a cloud",
             "a service of the private network"}
 
@@ -91,13 +94,16 @@ class Person:
         for words in (["init", "--quiet"], ["add", "probe.py"], ["commit", "--quiet", "--message", "one"]):
             subprocess.run([*git, *words], check=True)
         subprocess.run(["git", "init", "--quiet", "--bare", f"{self.work}/.git/modules/lib"], check=True)
+        subprocess.run(["git", "init", "--quiet", self.out], check=True)
+        os.makedirs(f"{self.work}/.git/worktrees/side")
+        write(f"{self.work}/.git/worktrees/side/commondir", "../..\n")
         self.facts = f"{self.work}/facts.json"
         self.result = f"{self.work}/result.json"
         write(self.facts, json.dumps({
             "home": self.home, "work": self.work, "home_socket": f"{self.home}/agent.sock", "other": OTHER, "private": PRIVATE,
             "daemon_socket": f"{self.home}/run/ringback/ringback.sock", "bus_socket": f"{self.home}/run/bus", "any": PORT,
             "metadata": METADATA, "key": f"ringback-probe-{os.getpid()}", "temporary": f"{self.directory}/temporary",
-            "result": self.result}))
+            "result": self.result, "neighbour": FAR, "out": self.out}))
         subprocess.run(["chown", "-R", f"{UID}:{UID}", self.home, self.data, self.out, f"{self.directory}/temporary"], check=True)
         far = self.started(self.network.far, ["python3", os.path.join(HERE, "confined_probe.py"), "far", str(PORT)], places)
         far.stdout.readline()

@@ -6,6 +6,7 @@
     confined_probe.py far PORT          is what is beyond: a service at every address
 """
 
+import contextlib
 import ctypes
 import json
 import os
@@ -89,6 +90,19 @@ def route_deleted():
     return os.system("ip rule del pref 100 2>/dev/null") == 0 and os.system("ip route add 10.0.0.0/8 dev lo") == 0
 
 
+def multicast(port):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
+        channel.settimeout(2)
+        channel.sendto(b"?", ("224.0.0.251", port))
+        return channel.recv(16) == b"!"
+
+
+def environments():
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            yield content(f"/proc/{pid}/environ")
+
+
 def process(pid, name):
     return bool(content(f"/proc/{pid}/{name}"))
 
@@ -134,6 +148,13 @@ def ways(outside):
         "a folder behind a link of the repository": lambda: "secret" in os.listdir(outside["work"] + "/.claude"),
         "an agent's servers": lambda: written(outside["work"] + "/.mcp.json"),
         "a descriptor that was open": lambda: bool(os.pread(DESCRIPTOR, 16, 0)),
+        "a variable of any process": lambda: any(b"PROBE_TOKEN=" in each for each in environments()),
+        "the group of the caller": lambda: os.kill(0, 0) is None,
+        "a service by multicast": lambda: multicast(outside["multicast"]),
+        "a device of this network": lambda: connected(socket.AF_INET, (outside["neighbour"], outside["any"])),
+        "hooks of a folder that was given": lambda: made(outside["out"] + "/.git/hooks/pre-commit"),
+        "where git finds what work trees share": lambda: made(outside["work"] + "/.git/worktrees/side/commondir.new")
+            and written(outside["work"] + "/.git/worktrees/side/commondir"),
         "a variable": lambda: os.environ["PROBE_TOKEN"] == "a secret",
         "a line typed into the terminal": typed,
         "a ring of io_uring": lambda: call(IO_URING_SETUP, 1, ctypes.create_string_buffer(120)) >= 0,
@@ -181,6 +202,10 @@ def answering(family, address, kind=socket.SOCK_STREAM):
                     caller.sendall(b"!")
 
     def datagrams():
+        if family == socket.AF_INET:
+            with contextlib.suppress(OSError):
+                group = socket.inet_aton("224.0.0.251") + socket.inet_aton("0.0.0.0")
+                channel.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, group)
         while True:
             channel.sendto(b"!", channel.recvfrom(16)[1])
 
@@ -198,6 +223,7 @@ def serve(outside, path):
                 "udp": answering(socket.AF_INET, ("127.0.0.1", 0), socket.SOCK_DGRAM), "victim": os.getpid(),
                 "memory": 0x52420000 + os.getpid() % 0xFFFF}
     answering(socket.AF_INET, ("0.0.0.0", outside["any"]))
+    outside["multicast"] = answering(socket.AF_INET, ("0.0.0.0", 0), socket.SOCK_DGRAM)
     if C.shmget(outside["memory"], 4_096, 0o1600) < 0:
         raise OSError(ctypes.get_errno(), "shmget")
     with open(path + ".new", "w") as file:

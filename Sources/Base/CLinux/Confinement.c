@@ -7,12 +7,14 @@
 #include <linux/filter.h>
 #include <linux/keyctl.h>
 #include <linux/nsfs.h>
+#include <linux/openat2.h>
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -29,6 +31,12 @@
 
 int clinux_join_empty_keyring(void) {
     return syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 ? errno : 0;
+}
+
+int clinux_open_place(const char *path) {
+    struct open_how how = {.flags = O_PATH, .resolve = RESOLVE_NO_SYMLINKS};
+    int descriptor = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+    return descriptor < 0 ? -errno : descriptor;
 }
 
 int clinux_close_on_exec_from(int first) {
@@ -70,6 +78,24 @@ static const struct sock_filter filter[] = {
     DENY(SYS_finit_module, EPERM),
     DENY(SYS_delete_module, EPERM),
     DENY(SYS_open_by_handle_at, EPERM),
+    // The caller's process group has the program in it, so that the terminal's signals reach it: signals and priorities
+    // for the own group would reach the caller.
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_kill, 0, 4),
+    LOAD(args[0]),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1),
+    FAIL(EPERM),
+    LOAD(nr),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_setpriority, 0, 4),
+    LOAD(args[0]),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PRIO_PGRP, 0, 1),
+    FAIL(EPERM),
+    LOAD(nr),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioprio_set, 0, 4),
+    LOAD(args[0]),
+    // IOPRIO_WHO_PGRP
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 2, 0, 1),
+    FAIL(EPERM),
+    LOAD(nr),
     // TIOCSTI and TIOCLINUX put characters into the terminal that the caller reads. The kernel looks at 32 bits.
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 4),
     LOAD(args[1]),

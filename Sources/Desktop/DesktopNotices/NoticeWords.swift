@@ -80,7 +80,10 @@ public struct NoticeWords: Sendable {
     ) -> (summary: String, body: String) {
         switch subject {
         case .signInWanted(let program):
-            ("Sign in to \(name)", "\(NoticeWords.name(ofProgram: program) ?? "A program") is waiting for this account.")
+            (
+                "Sign in to \(name)",
+                "\(NoticeWords.name(ofProgram: program) ?? "A program") is waiting for this account."
+            )
         case .sessionEnding(let end):
             ("The session of \(name) is ending", "It ends at \(time(end)). Sign in to continue.")
         case .sessionEnded: ("The session of \(name) has ended", "Sign in again to continue.")

@@ -33,6 +33,11 @@ package struct BrokerCalls: Sendable {
         return try call(endpoint, at: target, body: body, timeout: timeout, onTick: onTick)
     }
 
+    /// True if the daemon runs on this machine. What another machine's says must not name a program to start here.
+    package var isServedHere: Bool {
+        (try? SocketConnection(unixPath: socket, deadline: .now + .seconds(1)))?.isServedHere == true
+    }
+
     /// Makes an exposed socket that ends with the connection, which is returned with it.
     package func exposeWhileConnected(_ order: JSONObject) throws(RingbackError) -> (JSON, SocketConnection) {
         var order = order

@@ -19,8 +19,11 @@ public struct Wall: Sendable {
     public var keptHome: String
     /// The home directory, by the same path on both sides.
     public var home: String
-    public var readable: [String] = []
-    public var writable: [String] = []
+    public var readable: [WorkFolder] = []
+    public var writable: [WorkFolder] = []
+    /// The files of the command, and links to them (path and target).
+    private var programs: [Pinned] = []
+    private var links: [(path: String, target: String)] = []
     /// The path of this program, which is ``launcher`` inside.
     public var program: String
     /// Where `/etc/resolv.conf` leads to, and the descriptor of what it has inside; nil without a network.
@@ -75,21 +78,51 @@ public struct Wall: Sendable {
         if let resolver { all += ["--ro-bind-data", "\(resolver.descriptor)", resolver.path] }
         all += ["--bind", keptHome, home]
         // A folder that lies in another one is mounted after it.
-        let folders = readable.map { ($0, "--ro-bind") } + writable.map { ($0, "--bind") }
-        for (path, option) in folders.sorted(by: { $0.0.utf8.count < $1.0.utf8.count }) { all += [option, path, path] }
-        all += ["--bind", workFolder.path, workFolder.path]
-        for pinned in workFolder.fixed { all += ["--bind", pinned.source, pinned.path] }
-        for pinned in workFolder.protected { all += ["--ro-bind", pinned.source, pinned.path] }
+        var folders = [(workFolder.own, "--bind-fd")]
+        folders += readable.map { ($0.own, "--ro-bind-fd") } + writable.map { ($0.own, "--bind-fd") }
+        folders += programs.map { ($0, "--ro-bind-fd") }
+        for (pinned, option) in folders.sorted(by: { $0.0.path.utf8.count < $1.0.path.utf8.count }) {
+            all += [option, "\(pinned.descriptor)", pinned.path]
+        }
+        for folder in changeable {
+            for pinned in folder.fixed { all += ["--bind-fd", "\(pinned.descriptor)", pinned.path] }
+            for pinned in folder.protected { all += ["--ro-bind-fd", "\(pinned.descriptor)", pinned.path] }
+        }
+        for link in links { all += ["--symlink", link.target, link.path] }
         for path in displayFiles { all += ["--ro-bind", path, path] }
-        all += ["--chdir", workFolder.path, "--clearenv"]
-        for (name, value) in environment { all += ["--setenv", name, value] }
-        return all
+        // The environment is that of bubblewrap itself: its memory can be read inside, and its arguments by every user.
+        return all + ["--chdir", workFolder.path]
+    }
+
+    /// The folders that the command may change.
+    public var changeable: [WorkFolder] { [workFolder] + writable }
+
+    /// What was made or changed in them that runs outside.
+    public func changes() -> [String] { changeable.flatMap { $0.changes() } }
+
+    /// A link in the kept home, which an earlier command may have made, would lead a mount elsewhere.
+    public func checkHome() throws(Failure) {
+        let places = descriptorsByPath.map(\.path) + links.map { Path.folder(of: $0.path) }
+        for place in places where place.hasPrefix(home + "/") {
+            var path = keptHome
+            for part in place.dropFirst(home.utf8.count + 1).split(separator: "/") {
+                path += "/" + part
+                if case .link? = Path(path).kind {
+                    throw Failure(
+                        "The home directory \(keptHome) has a link at \(path). Remove it, or choose --home NAME.")
+                }
+            }
+        }
+    }
+
+    private var descriptorsByPath: [Pinned] {
+        let folders = changeable.flatMap { [$0.own] + $0.fixed + $0.protected }
+        return folders + readable.map(\.own) + programs
     }
 
     /// What bubblewrap reads by its number, and so has to inherit.
     public var descriptors: [Int32] {
-        [filter] + (resolver.map { [$0.descriptor] } ?? [])
-            + (workFolder.fixed + workFolder.protected).map(\.descriptor)
+        [filter] + (resolver.map { [$0.descriptor] } ?? []) + descriptorsByPath.map(\.descriptor)
     }
 
     public var runtimeDirectory: String { "/run/user/\(getuid())" }
@@ -147,25 +180,31 @@ public struct Wall: Sendable {
 
     // MARK: The command
 
-    /// What has to be there for a program whose file is in the home directory: its own file by its real path, or the
-    /// folder of a version that it is a part of (`VERSION/bin/NAME`, `VERSION/lib/node_modules`). Nil for a program that
-    /// is there anyway.
+    /// Gives what a program needs whose file is in the home directory: its own file by its real path, or the folder of the
+    /// version that it is a part of (`VERSION/bin/NAME`, `VERSION/lib/node_modules/…`), and the link by which it was found.
+    /// A program of the work folder needs nothing, and a link there leads to nothing that is not there anyway: the
+    /// repository would choose what is shown.
     ///
     /// - Parameter place: the program's path, as it was found.
-    public func folders(of place: String) -> [String] {
-        guard let real = Path(place).real, real.hasPrefix(home + "/") else { return [] }
-        var found = [real]
+    public mutating func addProgram(at place: String) {
+        guard let real = Path(place).real, real.hasPrefix(home + "/"),
+            !changeable.contains(where: { "\(real)/".hasPrefix($0.path + "/") || place.hasPrefix($0.path + "/") })
+        else { return }
         let parts = real.split(separator: "/").map(String.init)
-        if let end = parts.firstIndex(where: { $0 == "bin" || $0 == "lib" }),
-            parts[..<end].count > home.split(separator: "/").count + 1
-        {
-            // `~/.local` and the like have everything else too, our own files among it.
-            let version = "/" + parts[..<end].joined(separator: "/")
-            if version != home + "/.local", !version.hasSuffix("/.local") { found = [version] }
+        let end = parts.firstIndex { $0 == "node_modules" }.map { $0 - 1 } ?? parts.count - 2
+        let version = "/" + parts[..<max(0, end)].joined(separator: "/")
+        let isVersion =
+            end > home.split(separator: "/").count + 1 && ["bin", "lib"].contains(parts[end])
+            && !version.hasSuffix("/.local") && !workFolder.reveals(version)
+        guard let pinned = Pinned(isVersion ? version : real), !workFolder.reveals(real) else { return }
+        programs.append(pinned)
+        if place != real, place.hasPrefix(home + "/"), !place.hasPrefix(pinned.path + "/") {
+            links.append((place, real))
         }
-        if place != real, place.hasPrefix(home + "/"), !place.hasPrefix(found[0] + "/") { found.append(place) }
-        return found
     }
+
+    /// What of the command's files is there.
+    public var programFiles: [String] { programs.map(\.path) + links.map(\.path) }
 }
 
 /// A path of the file system outside.
@@ -180,6 +219,8 @@ struct Path {
     init(_ text: String) { self.text = text }
 
     var exists: Bool { kind != nil }
+
+    static func folder(of path: String) -> String { String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]) }
 
     /// What is there; nil for nothing. A symbolic link is not followed.
     var kind: Kind? {

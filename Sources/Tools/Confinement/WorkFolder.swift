@@ -1,11 +1,13 @@
+internal import CLinux
 import Glibc
 
 /// The folder that a confined program may write to. What git and editors find there runs outside, with all rights of the
 /// user: such files are read-only inside, as far as they exist when the program starts, and what was made or changed all
 /// the same is named at the end.
 public struct WorkFolder: Sendable {
-    /// The real path.
-    public let path: String
+    /// The folder itself, by its real path.
+    public let own: Pinned
+    public var path: String { own.path }
     /// Mounted on themselves, so that they cannot be renamed out of the way: the folders of git.
     public let fixed: [Pinned]
     /// Read-only.
@@ -17,39 +19,55 @@ public struct WorkFolder: Sendable {
     /// are not among them: they are what the program works on, and run only if the user says so.
     private static let names = [".envrc", ".vscode", ".idea", ".mcp.json", ".claude", ".codex"]
     /// Looked at in the end only.
-    private static let watched = [".husky", ".pre-commit-config.yaml", ".gitmodules"]
+    private static let watched = [
+        ".husky", ".githooks", ".pre-commit-config.yaml", ".gitmodules", ".cursor", ".devcontainer", ".yarnrc.yml",
+        "mise.toml", ".mise.toml",
+    ]
+    /// Where other programs put their sockets and files: such a folder as a whole is no project.
+    private static let shared = ["/", "/tmp", "/var", "/var/tmp", "/dev/shm", "/home", "/srv", "/mnt", "/media"]
+    private let kept: [String]
 
     /// - Parameters:
-    ///   - path: an absolute path.
+    ///   - path: a path.
+    ///   - what: what it is, for messages.
     ///   - kept: folders of Ringback and of the user that may not be in it or above it.
-    public init(_ path: String, home: String, kept: [String]) throws(Wall.Failure) {
+    public init(
+        _ path: String, as what: String = "The work folder", home: String, kept: [String]
+    ) throws(Wall.Failure) {
         guard let real = Path(path).real, Path(real).kind == .folder else {
-            throw Wall.Failure("The work folder \(path) does not exist.")
+            throw Wall.Failure("\(what) \(path) does not exist.")
         }
         let homes = [home, Path(home).real ?? home]
-        guard real != "/", !homes.contains(where: { $0 == real || $0.hasPrefix(real + "/") }) else {
+        guard !WorkFolder.shared.contains(real), !homes.contains(where: { $0 == real || $0.hasPrefix(real + "/") })
+        else {
             throw Wall.Failure(
-                "The work folder would be \(real), which has your whole home directory in it. Change to the folder of a "
-                    + "project.")
+                "\(what) would be \(real), which has more in it than one project: your home directory, or what other "
+                    + "programs keep there. Choose the folder of a project.")
         }
         for folder in kept.flatMap({ [$0, Path($0).real ?? $0] }) {
             guard folder != real, !folder.hasPrefix(real + "/"), !real.hasPrefix(folder + "/") else {
                 throw Wall.Failure(
-                    "The work folder would be \(real), and \(folder) has Ringback's own files. Change to the folder of a "
-                        + "project.")
+                    "\(what) would be \(real), and \(folder) has Ringback's own files. Choose the folder of a project.")
             }
         }
         for folder in ["/usr", "/etc", "/proc", "/sys", "/dev", "/run", "/boot"] {
             guard real != folder, !real.hasPrefix(folder + "/") else {
-                throw Wall.Failure("The work folder would be \(real), a folder of the system.")
+                throw Wall.Failure("\(what) would be \(real), a folder of the system.")
             }
         }
-        self.path = real
+        guard let own = Pinned(real) else { throw Wall.Failure("\(what) \(real) cannot be opened.") }
+        self.own = own
+        self.kept = kept
         let git = GitFolders(of: real)
         fixed = git.folders.compactMap(Pinned.init)
-        let own = WorkFolder.names.map { "\(real)/\($0)" }
-        protected = (git.protected + own).compactMap(Pinned.init)
-        former = WorkFolder.marks(own + WorkFolder.watched.map { "\(real)/\($0)" } + git.watched)
+        let names = WorkFolder.names.map { "\(real)/\($0)" }
+        protected = (git.protected + names).compactMap(Pinned.init)
+        former = WorkFolder.marks(names + WorkFolder.watched.map { "\(real)/\($0)" } + git.watched)
+    }
+
+    /// True if the path is in one of the folders that nothing inside may see, or has one in it.
+    func reveals(_ path: String) -> Bool {
+        kept.contains { $0 == path || $0.hasPrefix(path + "/") || path.hasPrefix($0 + "/") }
     }
 
     private static func marks(_ paths: [String]) -> [String: String] {
@@ -71,21 +89,12 @@ public struct Pinned: Sendable, Equatable {
     /// Without close-on-exec, for bubblewrap.
     public let descriptor: Int32
 
-    /// O_PATH, which the C library's headers show to GNU programs only.
-    private static let pathOnly: Int32 = 0o10_000_000
-
     init?(_ path: String) {
         guard Path(path).kind == .file || Path(path).kind == .folder else { return nil }
-        descriptor = unsafe open(path, Pinned.pathOnly | O_NOFOLLOW)
-        var facts = stat()
-        guard descriptor >= 0, unsafe fstat(descriptor, &facts) == 0, facts.st_mode & S_IFMT != S_IFLNK else {
-            return nil
-        }
+        descriptor = unsafe clinux_open_place(path)
+        guard descriptor >= 0 else { return nil }
         self.path = path
     }
-
-    /// The source of the mount.
-    var source: String { "/proc/self/fd/\(descriptor)" }
 }
 
 /// The folders of git that belong to a work tree, found without git: its configuration could start programs.
@@ -145,10 +154,12 @@ struct GitFolders {
 
     private mutating func add(_ folder: String, depth: Int) {
         if depth == 0 { folders.append(folder) }
-        for name in ["hooks", "config", "config.worktree"] {
-            let path = "\(folder)/\(name)"
-            watched.append(path)
-            protected.append(path)
+        let trees = Path(folder + "/worktrees").names.flatMap {
+            ["worktrees/\($0)/commondir", "worktrees/\($0)/gitdir"]
+        }
+        for name in ["hooks", "config", "config.worktree", "commondir", "gitdir"] + trees {
+            watched.append("\(folder)/\(name)")
+            protected.append("\(folder)/\(name)")
         }
         guard depth < GitFolders.deepest else { return }
         addModules(in: folder + "/modules", depth: depth)

@@ -5,7 +5,7 @@ import Testing
 private let allowed: [String: Set<String>] = [
     "RingbackBase": [],
     "RingbackAPI": ["RingbackBase"], "Terminal": [],
-    "SchemeRegistration": ["RingbackBase"], "Adapters": ["RingbackBase"], "Confinement": [],
+    "SchemeRegistration": ["RingbackBase"], "Adapters": ["RingbackBase"], "Confinement": ["CLinux"],
     "Cryptography": ["COpenSSL", "RingbackBase"],
     "CurlTransport": ["CCurl", "RingbackBase"],
     "LocalHTTP": ["CLinux", "RingbackBase", "ServiceLifecycle"],

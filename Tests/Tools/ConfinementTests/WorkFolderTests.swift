@@ -68,6 +68,7 @@ final class Place {
     @Test func `is refused where it would have the home directory, Ringback's files or the system in it`() throws {
         let place = try Place()
         try place.link(place.home, at: "home/work/up")
+        #expect(throws: Wall.Failure.self) { try WorkFolder("/tmp", home: place.home, kept: []) }
         for name in ["home", ".", "home/.config", "home/.config/ringback", "home/work/up", "home/missing"] {
             #expect(throws: Wall.Failure.self, "\(name)") { try place.folder(name) }
         }
@@ -81,6 +82,7 @@ final class Place {
         let place = try Place()
         try place.repository("home/work/.git")
         try place.repository("home/work/.git/modules/lib/deep")
+        try place.write("../..", to: "home/work/.git/worktrees/side/commondir")
         try place.write("", to: "home/work/.envrc")
         try place.write("all:\n", to: "home/work/Makefile")
         let folder = try place.folder()
@@ -88,7 +90,8 @@ final class Place {
         #expect(folder.fixed.map(\.path) == [git])
         #expect(
             folder.protected.map(\.path) == [
-                git + "/hooks", git + "/config", git + "/modules/lib/deep/hooks", git + "/modules/lib/deep/config",
+                git + "/hooks", git + "/config", git + "/worktrees/side/commondir", git + "/modules/lib/deep/hooks",
+                git + "/modules/lib/deep/config",
                 folder.path + "/.envrc",
             ])
     }
@@ -106,7 +109,12 @@ final class Place {
         let folder = try place.folder()
         let common = try #require(Path(place.home + "/main/.git").real)
         #expect(folder.fixed.map(\.path) == [common + "/worktrees/work", common])
-        #expect(folder.protected.map(\.path) == [folder.path + "/.git", common + "/hooks", common + "/config"])
+        let tree = common + "/worktrees/work"
+        #expect(
+            folder.protected.map(\.path) == [
+                folder.path + "/.git", tree + "/commondir", tree + "/gitdir", common + "/hooks", common + "/config",
+                tree + "/commondir", tree + "/gitdir",
+            ])
     }
 
     @Test func `of a submodule has its git folder, if that names it in turn`() throws {
@@ -175,26 +183,37 @@ final class Place {
         #expect(inside.first { $0.name == "HOME" }?.value == place.home)
     }
 
-    @Test func `mounts an inner folder after the one that it lies in, and protected files last`() throws {
+    @Test func `mounts an inner folder after the one that it lies in, and what is protected last`() throws {
         let place = try Place()
         try place.repository("home/work/.git")
+        try place.repository("data/.git")
+        try place.folders("data/set")
         var wall = try wall(place)
-        wall.readable = ["/data/set/one"]
-        wall.writable = ["/data"]
+        wall.readable = [try place.folder("data/set")]
+        wall.writable = [try place.folder("data")]
         let words = wall.arguments
-        func position(_ path: String) throws -> Int { try #require(words.lastIndex(of: path), "\(path)") }
+        let data = try #require(Path(place.path + "/data").real)
         let order = [
-            place.home, "/data", "/data/set/one", wall.workFolder.path, wall.workFolder.path + "/.git",
-            wall.workFolder.path + "/.git/hooks",
+            place.home, data, data + "/set", data + "/.git", data + "/.git/hooks",
         ]
-        // The last word for the work folder is that of --chdir.
-        let places = try order.map { path in
-            try path == wall.workFolder.path ? #require(words.firstIndex(of: path)) : position(path)
-        }
+        let places = try order.map { path in try #require(words.firstIndex(of: path), "\(path)") }
         #expect(places == places.sorted())
-        #expect(words.contains("--disable-userns"))
+        #expect(words.contains(wall.workFolder.path + "/.git/hooks") && words.contains("--disable-userns"))
+        // Mounted by descriptors.
+        #expect(!words.contains("/proc/self/fd") && words.count { $0 == "--ro-bind-fd" } == 5)
         wall.isNested = true
         #expect(!wall.arguments.contains("--disable-userns"))
+        try place.write("x", to: "data/.envrc")
+        #expect(wall.changes() == [data + "/.envrc"])
+    }
+
+    @Test func `refuses a kept home in which a link would lead a mount elsewhere`() throws {
+        let place = try Place()
+        try place.folders("kept")
+        let wall = try wall(place)
+        try wall.checkHome()
+        try place.link("/oldroot/etc", at: "kept/work")
+        #expect(throws: Wall.Failure.self) { try wall.checkHome() }
     }
 
     @Test func `has a display only if it is given, by its sockets and variables`() throws {
@@ -210,19 +229,27 @@ final class Place {
         #expect(wall.arguments.contains(place.home + "/run/wayland-0"))
     }
 
-    @Test func `has the folder of a program's version, and never all of ~/.local`() throws {
+    @Test func `has the folder of a program's version, never all of ~/.local, and nothing that a project chooses`()
+        throws
+    {
         let place = try Place()
-        try place.write("", to: "home/.nvm/versions/v22/bin/node", mode: 0o700)
-        try place.write("", to: "home/.local/bin/tool", mode: 0o700)
-        try place.write("", to: "home/.local/share/claude/versions/2/claude", mode: 0o700)
+        for name in [
+            ".nvm/versions/v22/bin/node", ".nvm/versions/v22/lib/node_modules/x/cli.js", ".local/bin/tool",
+            ".local/share/claude/versions/2/claude", "acme/a/lib/p/run", "work/own", ".config/ringback/bin/tool",
+        ] { try place.write("", to: "home/" + name, mode: 0o700) }
         try place.link("../share/claude/versions/2/claude", at: "home/.local/bin/claude")
-        let wall = try wall(place)
-        #expect(wall.folders(of: "/usr/bin/git") == [])
-        #expect(wall.folders(of: place.home + "/.nvm/versions/v22/bin/node") == [place.home + "/.nvm/versions/v22"])
-        #expect(wall.folders(of: place.home + "/.local/bin/tool") == [place.home + "/.local/bin/tool"])
-        #expect(
-            wall.folders(of: place.home + "/.local/bin/claude") == [
-                place.home + "/.local/share/claude/versions/2/claude", place.home + "/.local/bin/claude",
-            ])
+        try place.link("../acme/a/lib/p/run", at: "home/work/linked")
+        func files(_ name: String) throws -> [String] {
+            var wall = try wall(place)
+            wall.addProgram(at: name.hasPrefix("/") ? name : "\(place.home)/\(name)")
+            return wall.programFiles.map { $0.replacing(place.home + "/", with: "") }
+        }
+        #expect(try files("/usr/bin/git") == [])
+        #expect(try files(".nvm/versions/v22/bin/node") == [".nvm/versions/v22"])
+        #expect(try files(".nvm/versions/v22/lib/node_modules/x/cli.js") == [".nvm/versions/v22"])
+        #expect(try files(".local/bin/tool") == [".local/bin/tool"])
+        #expect(try files(".local/bin/claude") == [".local/share/claude/versions/2/claude", ".local/bin/claude"])
+        #expect(try files("acme/a/lib/p/run") == ["acme/a/lib/p/run"])
+        #expect(try files("work/own") == [] && files("work/linked") == [] && files(".config/ringback/bin/tool") == [])
     }
 }

@@ -78,6 +78,10 @@ int clinux_rename_new(int directory, const char *name, const char *new_name);
 /// Returns 0 or an errno; ENOSYS where the kernel has no keyrings.
 int clinux_join_empty_keyring(void);
 
+/// Opens a path for its place alone (O_PATH), if no part of it is a symbolic link (openat2(2), RESOLVE_NO_SYMLINKS). The
+/// descriptor is inherited by programs. Returns it or a negative errno.
+int clinux_open_place(const char *path);
+
 /// Marks every descriptor from `first` on close-on-exec. Returns 0 or an errno.
 int clinux_close_on_exec_from(int first);
 

@@ -58,7 +58,7 @@ final class SignInPrompt {
         guard case .flow(let flow, _) = try calls.signIn(account, ["method": "browser"]) else { return }
         guard let url = flow.openURL else { return Output.note(PageOpening.noAddress(flow.openURLError)) }
         guard isAsked || flow.openAddresses.first?.url == url else { return }
-        let browser = AccountBrowser(of: try? calls.account(account))
+        let browser = AccountBrowser(of: try? calls.account(account), by: calls)
         if !browser.open(url) { Output.note(browser.notStarted(url)) }
     }
 

@@ -50,18 +50,20 @@ struct ConfinedCommand {
     /// The wall with the folders that the command's own file needs.
     private var whole: Wall {
         var wall = wall
-        wall.readable += wall.folders(of: place)
+        wall.addProgram(at: place)
         return wall
     }
 
     func explain(accounts: [String], scope: String?) {
         let wall = whole
         var rows = [["change", wall.workFolder.path], ["change", "\(wall.home), which is \(wall.keptHome)"]]
-        rows += wall.writable.map { ["change", $0] }
-        rows += wall.workFolder.fixed.map { ["change", $0.path] }
-        rows += (wall.workFolder.protected.map(\.path) + wall.readable + wall.displayFiles + ["/usr", "/etc"]).map {
-            ["read", $0]
-        }
+        rows += wall.writable.map { ["change", $0.path] }
+        rows += wall.changeable.flatMap(\.fixed).map { ["change", $0.path] }
+        rows +=
+            (wall.changeable.flatMap(\.protected).map(\.path) + wall.readable.map(\.path) + wall.programFiles
+            + wall.displayFiles + ["/usr", "/etc"]).map {
+                ["read", $0]
+            }
         rows += accounts.map { ["ask", "for tokens of \($0)\(scope.map { ", for at most “\($0)”" } ?? "")"] }
         rows.append(["network", network.rawValue])
         rows.append(["variables", wall.environment.map(\.name).joined(separator: " ")])
@@ -73,6 +75,7 @@ struct ConfinedCommand {
 
     func run() throws -> Int32 {
         try makeHome()
+        try whole.checkHome()
         let code = clinux_join_empty_keyring()
         guard code == 0 || code == ENOSYS else { throw Run.Failed("No session keyring can be made: \(reason(code)).") }
         // bubblewrap passes on every descriptor that is open.
@@ -87,7 +90,10 @@ struct ConfinedCommand {
         for descriptor in wall.descriptors + [ends[1]] { _ = fcntl(descriptor, F_SETFD, 0) }
         let signals = CommandSignals()
         let inside = [Wall.launcher, RunInside.name, "\(ends[1])", signals.ignored, place] + words
-        let child = try start([bubblewrap] + wall.arguments + ["--"] + inside)
+        let options = wall.arguments.reduce(into: [UInt8]()) { $0 += Array($1.utf8) + [0] }
+        let list = unsafe clinux_memory_file(options, options.count)
+        guard list >= 0, fcntl(list, F_SETFD, 0) == 0 else { throw Run.Failed("A file in memory cannot be made.") }
+        let child = try start([bubblewrap, "--args", "\(list)", "--"] + inside, wall.environment)
         close(ends[1])
         var descriptors = [Int32](repeating: -1, count: 8)
         let count = unsafe clinux_receive_descriptors(ends[0], &descriptors)
@@ -102,7 +108,7 @@ struct ConfinedCommand {
         return signals.wait(for: child, command: descriptors[1])
     }
 
-    private func start(_ arguments: [String]) throws -> Int32 {
+    private func start(_ arguments: [String], _ variables: [(name: String, value: String)]) throws -> Int32 {
         // Ctrl-C is for the command: bubblewrap, whose end would end the command, ignores it.
         for number in [SIGINT, SIGQUIT] { signal(number, SIG_IGN) }
         var attributes = posix_spawnattr_t()
@@ -114,8 +120,10 @@ struct ConfinedCommand {
         unsafe posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
         var vector = unsafe arguments.map { unsafe strdup($0) } + [nil]
         defer { unsafe vector.forEach { unsafe free($0) } }
+        var environment = unsafe variables.map { unsafe strdup("\($0.name)=\($0.value)") } + [nil]
+        defer { unsafe environment.forEach { unsafe free($0) } }
         var pid: Int32 = 0
-        let code = unsafe posix_spawn(&pid, bubblewrap, nil, &attributes, &vector, environ)
+        let code = unsafe posix_spawn(&pid, bubblewrap, nil, &attributes, &vector, &environment)
         guard code == 0 else { throw Run.Failed("\(bubblewrap) cannot be started: \(reason(code)).") }
         return pid
     }
@@ -129,7 +137,7 @@ struct ConfinedCommand {
             return "The wall could not be built: AppArmor restricts user namespaces here. An administrator allows them "
                 + "for bubblewrap with a profile of AppArmor for /usr/bin/bwrap that has \"userns,\"."
         }
-        return "The wall could not be built. In a container user namespaces are often not allowed."
+        return "The wall could not be built: bubblewrap said why."
     }
 
     /// What the name server's file has inside. Its place is where `/etc/resolv.conf` leads to.
@@ -191,8 +199,7 @@ struct CommandSignals {
     func wait(for child: Int32, command: Int32) -> Int32 {
         while true {
             var status: Int32 = 0
-            while case let ended = unsafe waitpid(-1, &status, WNOHANG), ended > 0 {
-                guard ended == child else { continue }
+            if unsafe waitpid(child, &status, WNOHANG) == child {
                 return status & 0x7F == 0 ? (status >> 8) & 0xFF : 128 + (status & 0x7F)
             }
             var set = awaited
@@ -209,13 +216,17 @@ struct CommandSignals {
 struct ConfinedNetwork {
     private let pasta: Int32
 
-    /// Never reached: the addresses of this machine's links, where clouds also have their metadata service.
+    /// Never reached: this machine's links, multicast, and where clouds have their metadata service.
     private static let never = (
-        four: ["0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16"], six: ["fe80::/10", "fec0::/10", "::ffff:0:0/96"]
+        four: [
+            "0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "168.63.129.16", "192.0.0.0/24", "224.0.0.0/4", "240.0.0.0/4",
+        ],
+        six: ["fe80::/10", "fec0::/10", "::ffff:0:0/96", "fd00:ec2::254", "fd20:ce::254", "ff00::/8"]
     )
-    /// Networks that are nobody's on the Internet (RFC 1918, 6598, 4193).
+    /// Networks that are nobody's on the Internet (RFC 1918, 2544, 4193, 6598).
     private static let intranet = (
-        four: ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"], six: ["fc00::/7"]
+        four: ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "198.18.0.0/15"],
+        six: ["fc00::/7"]
     )
 
     /// Nil without a network.
@@ -243,8 +254,9 @@ struct ConfinedNetwork {
                 "There is no network inside: pasta said “\(Sanitizer.line(String(text), limit: 200))”. If this machine is "
                     + "offline, use --network none.")
         }
-        let own = ConfinedNetwork.ownAddresses()
         let isInternet = network == .internet
+        // The networks that this machine is in, too: they may have addresses of the Internet.
+        let own = ConfinedNetwork.ownAddresses(withNetworks: isInternet)
         let four = ConfinedNetwork.never.four + (isInternet ? ConfinedNetwork.intranet.four : []) + own.four
         let six = ConfinedNetwork.never.six + (isInternet ? ConfinedNetwork.intranet.six : []) + own.six
         let hasSix = Files.exists("/proc/sys/net/ipv6")
@@ -261,7 +273,8 @@ struct ConfinedNetwork {
     private static func setRules(
         _ family: String, _ ranges: [String], _ namespace: Int32, _ owner: Int32
     ) throws -> Bool {
-        let text = Array(ranges.map { "rule add pref 100 to \($0) unreachable\n" }.joined().utf8)
+        let names = family == "-4" ? "rule add pref 50 to \(Wall.nameServer) lookup main\n" : ""
+        let text = Array((names + ranges.map { "rule add pref 100 to \($0) unreachable\n" }.joined()).utf8)
         let batch = unsafe clinux_memory_file(text, text.count)
         guard batch >= 0 else { return false }
         defer { close(batch) }
@@ -287,8 +300,8 @@ struct ConfinedNetwork {
         return pid
     }
 
-    /// The addresses of this machine, but for those that pasta gives to the inside too.
-    private static func ownAddresses() -> (four: [String], six: [String]) {
+    /// The addresses of this machine, those that pasta gives to the inside among them, which are the inside's own there.
+    private static func ownAddresses(withNetworks: Bool) -> (four: [String], six: [String]) {
         var (list, own) = (unsafe nil as UnsafeMutablePointer<ifaddrs>?, (four: [String](), six: [String]()))
         guard unsafe getifaddrs(&list) == 0 else { return own }
         defer { unsafe freeifaddrs(list) }
@@ -304,7 +317,16 @@ struct ConfinedNetwork {
             else { continue }
             let bytes = buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
             let text = String(decoding: bytes, as: UTF8.self).prefix { $0 != "%" }
-            if family == AF_INET { own.four.append("\(text)/32") } else { own.six.append("\(text)/128") }
+            let whole = family == AF_INET ? 32 : 128
+            var prefix = whole
+            if withNetworks, let mask = unsafe entry.pointee.ifa_netmask {
+                let start = family == AF_INET ? 4 : 8
+                let raw = unsafe UnsafeRawBufferPointer(start: mask, count: Int(length))
+                prefix = unsafe raw[start..<start + whole / 8].reduce(0) { $0 + $1.nonzeroBitCount }
+            }
+            // A network without a prefix would be everything.
+            let range = "\(text)/\(prefix < 8 ? whole : prefix)"
+            if family == AF_INET { own.four.append(range) } else { own.six.append(range) }
         }
         return own
     }

@@ -86,7 +86,7 @@ struct Run: ParsableCommand {
             if let exposed { wall.addSocket(in: exposed.directory) }
             let confined = try ConfinedCommand(wall: wall, network: network, place: place, command: command)
             let status = try withExtendedLifetime(exposed) { try confined.run() }
-            for path in wall.workFolder.changes() {
+            for path in wall.changes() {
                 Output.note(
                     "note: \(Sanitizer.line(path, limit: 1_000)) was made or changed. It may run outside: look at it.")
             }
@@ -125,7 +125,7 @@ struct Run: ParsableCommand {
                 "note: without --scope the command gets the whole access token of \(account.joined(separator: ", ")).")
         }
         let (socket, connection) = try daemon.calls().exposeWhileConnected([
-            "name": "run-\(getpid())", "accounts": account, "scope": scope,
+            "name": "run-\(getpid())-\(UInt32.random(in: 0 ... .max))", "accounts": account, "scope": scope,
         ])
         guard let directory = socket["directory"]?.string else {
             throw RingbackError(.badResponse, "The daemon's response names no directory of the restricted socket.")
@@ -150,18 +150,13 @@ struct Run: ParsableCommand {
         guard let program = Programs.own else { throw Failed("The path of ringback is not known.") }
         let name = try self.home ?? Run.homeName(for: folder.path)
         var wall = Wall(workFolder: folder, keptHome: "\(data)/ringback/homes/\(name)", home: home, program: program)
-        wall.readable = try Run.given(read, home: home, kept: kept)
-        wall.writable = try Run.given(write, home: home, kept: kept)
+        wall.readable = try read.map { try WorkFolder($0, as: "The folder of --read", home: home, kept: kept) }
+        wall.writable = try write.map { try WorkFolder($0, as: "The folder of --write", home: home, kept: kept) }
         wall.isNested = nested
         let own = Run.ownEnvironment()
         wall.environment = wall.environment(of: own, named: variables)
         if display { wall.addDisplay(of: own) }
         return wall
-    }
-
-    /// The folders that the user named, by their real paths.
-    private static func given(_ folders: [String], home: String, kept: [String]) throws -> [String] {
-        try folders.map { try WorkFolder($0, home: home, kept: kept).path }
     }
 
     /// A home for each work folder: its path, in which slashes are written in another way.

@@ -7,10 +7,12 @@ struct AccountBrowser {
     /// Nil for the default browser.
     let command: [String]?
 
-    /// - Parameter account: the account's JSON, if it is known.
-    init(of account: JSON?) {
+    /// - Parameters:
+    ///   - account: the account's JSON, if it is known.
+    ///   - calls: the daemon that said it. Only one of this machine may name a program.
+    init(of account: JSON?, by calls: BrokerCalls) {
         let words = account?["browser"]?.array?.compactMap(\.string) ?? []
-        command = words.isEmpty ? nil : words
+        command = words.isEmpty || !calls.isServedHere ? nil : words
     }
 
     /// Returns the pid; nil if no program was started.

@@ -272,7 +272,7 @@ struct Logout: DaemonVerb, AccountNaming {
             let text = Sanitizer.line(reason ?? "The daemon has no address for a browser to open.", limit: 400)
             Output.note("No browser was started. \(text)")
         }
-        guard let openURL, AccountBrowser(of: answer).open(openURL) else {
+        guard let openURL, let calls = try? daemon.calls(), AccountBrowser(of: answer, by: calls).open(openURL) else {
             return Output.note("Open this page in a browser:\n  \(Sanitizer.line(url, limit: 16_384))")
         }
     }

@@ -163,7 +163,7 @@ struct SignInRun {
 
     private func wait(for flow: Flow, opensBrowser mayOpen: Bool, _ calls: BrokerCalls) throws(RingbackError) -> Flow {
         let starts = opensBrowser && mayOpen
-        let program = AccountBrowser(of: starts ? known ?? (try? calls.patient.account(account)) : nil)
+        let program = AccountBrowser(of: starts ? known ?? (try? calls.patient.account(account)) : nil, by: calls)
         var browser: Int32?
         if flow.userCode != nil {
             DeviceDisplay.show(flow, hasQR: showsQR)

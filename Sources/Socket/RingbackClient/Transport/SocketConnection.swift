@@ -170,6 +170,19 @@ package final class SocketConnection {
         }
     }
 
+    /// True if a daemon of this machine serves the socket, or systemd, which listens for it: no program that carries the
+    /// connection to another machine, such as ssh.
+    var isServedHere: Bool {
+        var (pid, uid, gid): (pid_t, uid_t, gid_t) = (0, 0, 0)
+        guard unsafe clinux_peer_credentials(descriptor, &pid, &uid, &gid) == 0, pid > 0 else { return false }
+        let file = unsafe open("/proc/\(pid)/comm", O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return false }
+        defer { close(file) }
+        var name = [UInt8](repeating: 0, count: 32)
+        let count = unsafe read(file, &name, name.count)
+        return ["ringbackd\n", "systemd\n"].contains(String(decoding: name.prefix(max(0, count)), as: UTF8.self))
+    }
+
     /// In a user namespace the user's own daemon may have another uid, which only the container's maker knows.
     private static var expectedServer: uid_t? { SocketPlace.variable("RINGBACK_SERVER_UID").flatMap { uid_t($0) } }
     private func makeNonBlocking() { _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK) }

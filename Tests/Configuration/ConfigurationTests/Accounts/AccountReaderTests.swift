@@ -150,7 +150,9 @@ import Testing
     }
 
     @Test(arguments: [
-        "", " x", "x ", "a\\nb", "a\\u001bb", "a\\u202eb", "a\\u200bb", "a\\u2066b", String(repeating: "x", count: 65),
+        "", " x", "x ", "a\\nb", "a\\u001bb", "a\\u202eb", "a\\u200bb", "a\\u2066b", "a\\u3164b", "a\\u2800b",
+        "a\\u00a0b", "a  b",
+        String(repeating: "x", count: 65),
     ])
     func `has a display name of one visible line`(text: String) throws {
         let found = try mistakes(Self.oidc + "display_name = \"\(text)\"")
