@@ -109,7 +109,15 @@ struct Setup: ParsableCommand {
         guard !all.steps.isEmpty, !change.onlyPrints else { return }
         if !change.yes { try SetupPlan.confirm(change, ["ringback", "setup", "--undo"]) }
         // Each is made anew: two servers may stand in one file.
-        for written in usable { try written.removal().perform(change) }
+        var failure: RingbackError?
+        for written in usable {
+            do throws(RingbackError) {
+                try written.removal().perform(change)
+            } catch {
+                failure = failure ?? error
+            }
+        }
+        if let failure { throw failure }
         Output.note("Removed.")
     }
 
