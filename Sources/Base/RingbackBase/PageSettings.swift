@@ -28,7 +28,7 @@ public struct PageSettings: Sendable, Equatable {
             guard !scalar.properties.isDefaultIgnorableCodePoint, scalar.value != 0x2800,
                 scalar == " " || !scalar.properties.isWhitespace
             else { return false }
-            switch scalar.properties.generalCategory {
+            return switch scalar.properties.generalCategory {
             case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned: false
             default: true
             }
