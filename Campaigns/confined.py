@@ -193,14 +193,14 @@ class Person:
         return json.load(open(self.result))
 
     def processes(self):
-        """The person's processes of a confined command."""
-        found = []
+        """The processes of confined commands, by their ids: what this user of the machine has."""
+        found = {}
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
                 with open(f"/proc/{pid}/cmdline", "rb") as file:
                     words = file.read().split(b"\0")
                 if os.stat(f"/proc/{pid}").st_uid == UID and re.search(rb"bwrap|pasta|ringback|launcher|sleep", words[0]):
-                    found.append(b" ".join(words)[:80])
+                    found[pid] = b" ".join(words)[:80]
             except OSError:
                 continue
         return found
@@ -280,16 +280,22 @@ def signals(person, report, count):
     os.kill(process.pid, signal.SIGUSR1)
     report.note(process.wait(20) == 9 and process.stdout.read() == "got it\n", "a signal", process.returncode)
     chances = random.Random(38)
+    # Another campaign may run at the same time.
+    others = person.processes().keys()
+
+    def left():
+        return {pid: words for pid, words in person.processes().items() if pid not in others}
+
     for _ in range(count):
         process = subprocess.Popen(person.run([], "sleep", "60"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(chances.random() * 0.5)
         process.kill()
         process.wait()
         try:
-            until("nothing is left", lambda: not person.processes())
+            until("nothing is left", lambda: not left())
             report.note(True, "a kill")
         except Trouble:
-            report.note(False, "a kill", person.processes())
+            report.note(False, "a kill", left())
             break
 
 
