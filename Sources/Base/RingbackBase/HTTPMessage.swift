@@ -70,7 +70,7 @@ public struct HTTPLimits: Sendable, Equatable {
 public struct ServerTrust: Sendable, Equatable {
     /// PEM certificates that replace the system's certificate authorities.
     public var certificateAuthorities: [UInt8]?
-    /// Hashes of public keys as `sha256//BASE64`, of which the server's key must match one; an empty list allows any.
+    /// Hashes of public keys as `sha256//BASE64`. The server's key must match one of them; an empty list allows any key.
     public var pinnedPublicKeys: [String]
 
     public init(certificateAuthorities: [UInt8]? = nil, pinnedPublicKeys: [String] = []) {

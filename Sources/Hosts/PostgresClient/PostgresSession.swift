@@ -320,9 +320,9 @@ enum ServerState {
     }
 }
 
-/// What a server may send before a connection is ready. libpq would answer with the password in clear or as an MD5
-/// digest, which tells it to whoever listens in the server's place, and with as many rounds of a digest as the server
-/// names, which nothing can end. So what the server sends is read here before libpq gets it.
+/// What a server may send before a connection is ready. On request, libpq sends the password in clear text or as an MD5
+/// digest, which reveals it to an impostor that listens in the server's place. libpq also computes as many rounds of a
+/// digest as the server names, and cannot be interrupted. So this type reads what the server sends before libpq gets it.
 struct StartCheck: Sendable {
     /// The server has proved its name by a certificate. Then it may ask for any proof of the role.
     let isVerified: Bool

@@ -2,8 +2,8 @@ internal import BrokerCore
 internal import OAuth
 internal import RingbackBase
 
-/// Which user the provider's page is meant for (OpenID Connect Core section 3.1.2.1). A browser that is signed in at
-/// the provider would otherwise continue as whoever is signed in there.
+/// Which user the provider's page is meant for (OpenID Connect Core section 3.1.2.1). Without it, a browser that has a
+/// session at the provider continues as the user of that session.
 struct UserGuidance: Sendable, Equatable {
     /// The user of the current session.
     var loginHint: String?

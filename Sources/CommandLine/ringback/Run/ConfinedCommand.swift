@@ -223,7 +223,7 @@ struct ConfinedNetwork {
         ],
         six: ["fe80::/10", "fec0::/10", "::ffff:0:0/96", "fd00:ec2::254", "fd20:ce::254", "ff00::/8"]
     )
-    /// Networks that are nobody's on the Internet (RFC 1918, 2544, 4193, 6598).
+    /// Private networks, whose addresses are not routed on the Internet (RFC 1918, 2544, 4193, 6598).
     private static let intranet = (
         four: ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "198.18.0.0/15"],
         six: ["fc00::/7"]

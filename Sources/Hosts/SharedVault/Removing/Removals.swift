@@ -1,8 +1,8 @@
 internal import RingbackBase
 internal import SessionVault
 
-/// How a host is removed, in this order. Whoever removes it can be killed between any two steps; that host goes on when
-/// it is started again, and so does any other host that sees the record.
+/// How a host is removed, in this order. The removing host can be killed between any two steps. It goes on when it is
+/// started again, and so does any other host that sees the record.
 ///
 /// 1. The record in the database says that the removal has begun.
 /// 2. The database removes the host: from then on it reads nothing.

@@ -1,5 +1,5 @@
 // A page has no text from a request or a provider, except the names of a ``SignInLabel``. Clear-Site-Data is not sent:
-// browsers would delete what other programs store for 127.0.0.1, and with no-store nothing of ours is stored.
+// browsers would delete what other programs store for 127.0.0.1, and because of no-store they store none of these pages.
 
 internal import LocalHTTP
 internal import RingbackBase
