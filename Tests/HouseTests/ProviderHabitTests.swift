@@ -3,15 +3,6 @@ import Testing
 
 /// Providers as they are: what their metadata leave out, and what they do otherwise than the standards say.
 @Suite struct `A provider with habits of its own` {
-    @Test func `offline_access comes with prompt=consent, without which some give no refresh token`() async throws {
-        try await Stage.play { stage in
-            try await stage.sandbox.control(["refresh_tokens": "offline_consent"])
-            let flow = try await stage.signIn()
-            #expect(flow.authorizationURL.contains("prompt=consent"))
-            #expect(try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true]).status == 200)
-        }
-    }
-
     @Test func `offline_access of the configuration is requested though the provider does not list it`() async throws {
         try await Stage.play { stage in
             try await stage.sandbox.control([

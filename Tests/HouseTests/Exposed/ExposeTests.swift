@@ -1,6 +1,5 @@
 import Glibc
 import RingbackBase
-import RingbackClient
 import TestSupport
 import Testing
 
@@ -87,61 +86,6 @@ import Testing
             #expect(try await stage.api("GET", "/v1/exposed-sockets")["exposed_sockets"] == [])
             #expect(FileTree.mode(of: exposed("one", stage)) == nil)
             second.close()
-        }
-    }
-
-    @Test func `is what an app's library gets too`() async throws {
-        try await Stage.play(Self.accounts) { stage in
-            try await stage.signIn("mail")
-            try await stage.ringback("expose", "app", "--account", "mail")
-            let client = BrokerClient(application: "test", socket: exposed("app", stage))
-            let session = try await client.session("mail")
-            #expect(session.user?.email == "alice@example.org")
-            #expect(try await client.accounts().map(\.name) == ["mail"])
-            #expect(try await client.status().accounts[.authenticated] == 1)
-            await #expect(throws: RingbackError.self) { try await client.session("home") }
-        }
-    }
-
-    @Test func `is all that is served there`() async throws {
-        try await Stage.play(Self.accounts) { stage in
-            try await stage.signIn("mail")
-            try await stage.ringback("expose", "ci", "--account", "mail", "--scope", "openid")
-            let socket = exposed("ci", stage)
-            for (method, path, body) in [
-                ("GET", "/v1/accounts/home", nil), ("GET", "/v1/accounts/home/session", nil),
-                ("POST", "/v1/accounts/mail/sign-in", "{}"), ("POST", "/v1/accounts/mail/refresh", "{}"),
-                ("DELETE", "/v1/accounts/mail/session", nil), ("GET", "/v1/events", nil), ("GET", "/v1/flows", nil),
-                ("POST", "/v1/callbacks", #"{"url":"x"}"#), ("GET", "/v1/exposed-sockets", nil),
-                ("GET", "/v1/audit", nil),
-                ("POST", "/v1/exposed-sockets", #"{"name":"more","account":"mail"}"#), ("GET", "/v1/peer", nil),
-                ("GET", "/v1/openapi.json", nil), ("POST", "/v1/vault/lock", nil), ("POST", "/v1/reload", nil),
-                ("GET", "/v1/nothing", nil), ("GET", "/v1/accounts/mail/session?sign_in=wait", nil),
-                ("GET", "/v1/accounts/mail/session?include=id_token", nil),
-                ("GET", "/v1/accounts/mail/session?audience=x", nil),
-                ("GET", "/v1/accounts/mail/session?resource=https://x.example", nil),
-                ("GET", "/v1/accounts/mail/session?kind=id_token", nil),
-                ("GET", "/v1/accounts/mail/session?scope=openid%20email", nil),
-            ] as [(String, String, String?)] {
-                let answer = try await ask(socket, method, path, body)
-                #expect(answer.status == 403 && answer.code == "policy_denied", "\(method) \(path): \(answer)")
-            }
-            #expect(try await stage.sandbox.counters().tokenRequests("refresh_token") == 0)
-            for arguments in [
-                ["token", "home"], ["token", "mail", "--kind", "id_token"], ["login", "mail", "--again"], ["events"],
-            ] {
-                try await stage.run("ringback", arguments, environment: ["RINGBACK_SOCK": socket], status: 4)
-            }
-        }
-    }
-
-    @Test(arguments: ["token_no_scope", "token_whole_scope"])
-    func `gives no token of which the provider does not say that it is downscoped`(lie: String) async throws {
-        try await Stage.play(Self.accounts) { stage in
-            try await stage.signIn("mail")
-            try await stage.ringback("expose", "ci", "--account", "mail", "--scope", "openid")
-            try await stage.sandbox.control(["perturb": [.string(lie)]])
-            try await remote(stage, exposed("ci", stage), "token", "mail").expect(4, out: "")
         }
     }
 
@@ -268,6 +212,46 @@ import Testing
             }
             let list = try await stage.ringback("expose", "list")
             #expect(list.out.isEmpty)
+        }
+    }
+}
+
+@Suite struct `Behind a restricted socket` {
+    @Test func `the doctor says what is served, and nothing of the machine that it is asked on`() async throws {
+        try await Stage.play { stage in
+            try await stage.signIn("work")
+            try await stage.ringback("expose", "ci", "--account", "work", "--scope", "openid")
+            let socket = "\(stage.directory)/run/ringback/exposed/ci.sock"
+            // As at the far end: no configuration, no daemon's files.
+            let there = ["RINGBACK_SOCK": socket, "RINGBACK_CONFIG": "/nowhere/config.toml"]
+            let well = try await stage.ringback(
+                "doctor", environment: there, status: 0, prints: "ci: tokens of work for at most “openid”",
+                "session work: The account is authenticated.")
+            for word in ["pid", "home", "configuration:", "unit", "browser:", "discovery"] {
+                #expect(!well.out.contains(word), "\(word): \(well)")
+            }
+            let json = try await stage.ringback("doctor", "--json", environment: there)
+            let checks = try json.json["checks"]?.array ?? []
+            #expect(
+                checks.compactMap { $0["check"]?.string } == ["socket", "version", "session", "elsewhere"], "\(json)")
+            try await stage.ringback("doctor", "work", environment: there, status: 0)
+            try await stage.ringback("doctor", "home", environment: there, status: 4, says: "does not show home")
+            let status = try await stage.ringback("status", environment: there, status: 0)
+            #expect(!status.out.contains("pid"), "\(status)")
+        }
+    }
+
+    @Test func `what cannot be done there is said to be for the daemon's machine`() async throws {
+        try await Stage.play { stage in
+            try await stage.ringback("expose", "ci", "--account", "work")
+            let socket = "\(stage.directory)/run/ringback/exposed/ci.sock"
+            let token = try await stage.ringback(
+                "token", "work", environment: ["RINGBACK_SOCK": socket], status: 3,
+                says: "On the machine that runs the daemon: ringback login work")
+            #expect(!token.err.contains("Run: "), "\(token)")
+            try await stage.ringback(
+                "doctor", environment: ["RINGBACK_SOCK": socket], status: 0, prints: "1 warning.",
+                "On the machine that runs the daemon: ringback login work")
         }
     }
 }

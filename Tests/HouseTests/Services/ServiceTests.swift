@@ -50,8 +50,6 @@ extension Stage {
             let session = try await stage.api("GET", "/v1/accounts/build/session")
             #expect(session["scope"]?.string == "deploy" && session["subject"] == nil, "\(session)")
             #expect(session["issuer"]?.string == stage.sandbox.origin && session["token_type"]?.string == "Bearer")
-            let description = APIDescription(document: try await stage.api("GET", "/v1/openapi.json").json)
-            #expect(description.mistakes(of: session, to: "GET /v1/accounts/{account}/session") == [])
             #expect(try await stage.tokenForms().count == 1)
             try await stage.stopDaemon()
             try await stage.startDaemon()
@@ -80,62 +78,6 @@ extension Stage {
             // Nor does anybody come back to it.
             let doctor = try await stage.ringback("doctor", "build")
             #expect(doctor.out.contains("discovery build") && !doctor.out.contains("redirect"), "\(doctor)")
-        }
-    }
-
-    @Test func `a refused service account says what to mend and waits`() async throws {
-        try await Stage.playService(Self.plain) { stage in
-            try stage.write("wrong\n", to: "\(stage.directory)/secret")
-            for _ in 0..<5 {
-                let answer = try await stage.api(
-                    "GET", "/v1/accounts/build/session", status: 422, code: "provider_error")
-                #expect(answer["recovery"]?.string == "fix_configuration")
-                #expect(answer["provider_code"]?.string == "invalid_client")
-            }
-            #expect(try await stage.tokenForms().count == 1)
-            let account = try await stage.account("build")
-            #expect(
-                account["state"]?.string == "authenticated" && account["error"]?["code"]?.string == "provider_error")
-            let token = try await stage.ringback("token", "build", status: 1, out: "", says: "client's secret")
-            #expect(!token.err.contains("ringback login"))
-            // Mended on disk: an explicit refresh need not wait.
-            try stage.write("robot-hush\n", to: "\(stage.directory)/secret")
-            try await stage.ringback("refresh", "build", "--force", status: 0)
-            try await stage.ringback("token", "build", status: 0)
-        }
-    }
-
-    @Test(arguments: ["jwt_bearer", "token_exchange"])
-    func `a service account reads its assertion file for each request`(grant: String) async throws {
-        let configuration = """
-            [accounts.pod]
-            issuer = "{sandbox}"
-            grant = "\(grant)"
-            assertion_file = "{stage}/token"
-            scopes = ["read"]
-            """
-        try await Stage.play(configuration, startsDaemon: false) { stage in
-            // As a Kubernetes volume lays it out.
-            for name in ["..1", "..2"] { FileTree.makeDirectory("\(stage.directory)/\(name)") }
-            let (one, two) = (try await makeAssertion(stage), try await makeAssertion(stage))
-            try stage.write(one, to: "\(stage.directory)/..1/token")
-            try stage.write(two + "\n", to: "\(stage.directory)/..2/token")
-            unsafe symlink("..1", "\(stage.directory)/..data")
-            unsafe symlink("..data/token", "\(stage.directory)/token")
-            try await stage.startDaemon()
-            let first = try await stage.ringback("token", "pod", status: 0)
-            #expect(first.out.hasPrefix("at-"), "\(first)")
-            unsafe symlink("..2", "\(stage.directory)/..new")
-            unsafe rename("\(stage.directory)/..new", "\(stage.directory)/..data")
-            #expect(try await stage.api("POST", "/v1/accounts/pod/refresh", ["force": true]).status == 200)
-            let forms = try await stage.tokenForms()
-            let name = grant == "jwt_bearer" ? "assertion" : "subject_token"
-            #expect(forms.map { $0[name]?.string } == [one, two], "\(forms)")
-            #expect(forms.allSatisfy { $0["client_id"] == nil && $0["scope"]?.string == "read" })
-            if grant == "token_exchange" {
-                let type = forms[0]["subject_token_type"]?.string
-                #expect(type == "urn:ietf:params:oauth:token-type:jwt", "\(forms)")
-            }
         }
     }
 

@@ -3,14 +3,12 @@ import RingbackBase
 import Testing
 
 @Suite struct `The vault's key in a keyring` {
-    private static func configuration(_ vault: String = "") -> String {
-        "[vault]\n\(vault)\n[accounts.work]\nissuer = \"{sandbox}\"\nclient_id = \"ringback-demo\"\n"
-    }
+    private static let configuration = "[accounts.work]\nissuer = \"{sandbox}\"\nclient_id = \"ringback-demo\"\n"
 
     private func play(
         _ kind: KeyringKind, _ test: (Stage, Keyring, _ token: String) async throws -> Void
     ) async throws {
-        try await Stage.play(Self.configuration(), startsDaemon: false) { stage in
+        try await Stage.play(Self.configuration, startsDaemon: false) { stage in
             let keyring = try await Keyring(kind, stage)
             try await keyring.start()
             try await stage.startDaemon(environment: keyring.bus.session)
@@ -18,11 +16,6 @@ import Testing
             try await expectOpen(stage)
             try await test(stage, keyring, try #require(try await stage.token()))
         }
-    }
-
-    private func restart(_ stage: Stage, _ keyring: Keyring) async throws {
-        #expect(try await stage.stopDaemon().status == 0)
-        try await stage.startDaemon(environment: keyring.bus.session)
     }
 
     private func vault(_ stage: Stage) async throws -> JSON {
@@ -34,12 +27,12 @@ import Testing
     }
 
     private func expectOpen(
-        _ stage: Stage, _ source: String = "secret-service", sourceLocation: SourceLocation = #_sourceLocation
+        _ stage: Stage, sourceLocation: SourceLocation = #_sourceLocation
     ) async throws {
         let vault = try await vault(stage)
         #expect(vault["locked"]?.bool == false, "\(vault.text)", sourceLocation: sourceLocation)
-        #expect(vault["key_source"]?.string == source, "\(vault.text)", sourceLocation: sourceLocation)
-        #expect(keyFiles(stage).isEmpty == (source != "key-file"), sourceLocation: sourceLocation)
+        #expect(vault["key_source"] == "secret-service", "\(vault.text)", sourceLocation: sourceLocation)
+        #expect(keyFiles(stage).isEmpty, sourceLocation: sourceLocation)
     }
 
     /// 423 with the reason, everywhere, and nothing has been made in the key's place.
@@ -74,7 +67,7 @@ import Testing
     func `the vault's key is stored in the keyring once and never in clear on the bus`(
         kind: KeyringKind
     ) async throws {
-        try await Stage.play(Self.configuration(), startsDaemon: false) { stage in
+        try await Stage.play(Self.configuration, startsDaemon: false) { stage in
             let keyring = try await Keyring(kind, stage)
             try await keyring.start()
             let monitor = try await keyring.bus.monitor()
@@ -83,7 +76,8 @@ import Testing
             try await expectOpen(stage)
             let token = try #require(try await stage.token())
             let sealed = FileTree.text(of: "\(stage.state)/vault.key")
-            try await restart(stage, keyring)
+            #expect(try await stage.stopDaemon().status == 0)
+            try await stage.startDaemon(environment: keyring.bus.session)
             #expect(try await stage.token() == token)
             try await expectOpen(stage)
             #expect(FileTree.text(of: "\(stage.state)/vault.key") == sealed)
@@ -141,65 +135,6 @@ import Testing
             try await keyring.start()
             try await expectReturn(token, stage)
             expectNoRetry(since: start)
-        }
-    }
-
-    @Test(arguments: KeyringKind.all)
-    func `an emptied keyring keeps the vault locked and gets no new key`(kind: KeyringKind) async throws {
-        try await play(kind) { stage, keyring, _ in
-            try await keyring.empty()
-            try await restart(stage, keyring)
-            try await expectLocked(stage, "has no key for this vault")
-            #expect(try await keyring.key() == nil)
-            #expect(try await stage.api("POST", "/v1/vault/unlock", [:]).status == 423)
-            try await expectLocked(stage, "has no key for this vault")
-            #expect(try await keyring.key() == nil)
-        }
-    }
-
-    @Test(arguments: KeyringKind.all)
-    func `vault rekey moves the key from the keyring to a file and back`(kind: KeyringKind) async throws {
-        try await play(kind) { stage, keyring, token in
-            let first = try await keyring.key()
-            let away = try await stage.api("POST", "/v1/vault/rekey", ["key_source": "key-file"], status: 200)
-            #expect(away["key_source"]?.string == "key-file", "\(away)")
-            #expect(try await keyring.key() == nil)
-            try await expectOpen(stage, "key-file")
-            try await keyring.kill()
-            // The keyring is needed no more, for a restart neither; nor is it there to take the key.
-            try await restart(stage, keyring)
-            #expect(try await stage.token() == token)
-            let refused = try await stage.api("POST", "/v1/vault/rekey", ["key_source": "secret-service"])
-            #expect(refused.status >= 400 && refused.status != 423, "\(refused)")
-            try await expectOpen(stage, "key-file")
-            try await keyring.start()
-            let back = try await stage.api("POST", "/v1/vault/rekey", ["key_source": "secret-service"], status: 200)
-            #expect(back["key_source"]?.string == "secret-service", "\(back)")
-            try await expectOpen(stage)
-            let second = try await keyring.key()
-            #expect(second != nil && second != first)
-            try await restart(stage, keyring)
-            #expect(try await stage.token() == token)
-            try await expectOpen(stage)
-        }
-    }
-
-    @Test(arguments: KeyringKind.all)
-    func `key_source = secret-service waits for a keyring`(
-        kind: KeyringKind
-    ) async throws {
-        try await Stage.play(Self.configuration("key_source = \"secret-service\""), startsDaemon: false) { stage in
-            let keyring = try await Keyring(kind, stage)
-            let start = ContinuousClock.now
-            try await stage.startDaemon(environment: keyring.bus.session)
-            let session = try await stage.api("GET", "/v1/accounts/work/session", status: 423)
-            #expect(session["detail"]?.string?.contains("keyring") == true, "\(session)")
-            #expect(!FileTree.names(in: stage.state).contains("vault.key"))
-            try await keyring.start()
-            try await stage.eventually("an open vault") { try await vault(stage)["locked"]?.bool == false }
-            expectNoRetry(since: start)
-            try await expectOpen(stage)
-            try await stage.signIn()
         }
     }
 }

@@ -20,7 +20,7 @@ import Testing
     }
 
     /// Every route that needs a session says 423 and what to do, and nothing is changed.
-    private func expectLocked(_ stage: Stage, _ word: String, command: String? = nil) async throws {
+    private func expectLocked(_ stage: Stage, _ word: String, command: String) async throws {
         let session = try await stage.api("GET", "/v1/accounts/work/session", status: 423, code: "vault_locked")
         #expect(session["detail"]?.string?.contains(word) == true, "\(session)")
         #expect(try await stage.account()["state"]?.string == "loading")
@@ -31,7 +31,6 @@ import Testing
         #expect(status["locked"]?.bool == true)
         #expect(status["reason"]?.string?.contains(word) == true, "\(status.text)")
         let token = try await stage.ringback("token", "work", status: 1, says: word)
-        guard let command else { return }
         // The daemon says why; the command line says what to type.
         #expect(session["detail"]?.string?.contains(command) == false, "\(session)")
         #expect(token.err.contains(command), "\(token)")
@@ -129,32 +128,6 @@ import Testing
             try await stage.eventually("an open vault") { try await stage.token() == token }
             try await stage.ringback(
                 "vault", "rekey", "--key-source", "key-file", status: 0, says: "Set key_source = \"key-file\"")
-        }
-    }
-
-    @Test func `a vault without its key stays locked and makes no new key`() async throws {
-        try await Stage.play(Self.configuration("key_directory = \"{stage}/keys\"")) { stage in
-            try await stage.signIn()
-            let token = try await stage.token()
-            _ = try await stage.stopDaemon()
-            let name = try #require(FileTree.names(in: "\(stage.directory)/keys").first)
-            let file = "\(stage.directory)/keys/\(name)"
-            unsafe rename(file, "\(stage.directory)/away")
-            try await stage.startDaemon()
-            try await expectLocked(stage, file)
-            #expect(FileTree.names(in: "\(stage.directory)/keys").isEmpty)
-            unsafe rename("\(stage.directory)/away", file)
-            try await stage.ringback("unlock", status: 0)
-            #expect(try await stage.token() == token)
-            // The vault's own half is as needed as the other.
-            _ = try await stage.stopDaemon()
-            unsafe rename("\(stage.state)/vault.key", "\(stage.directory)/away")
-            try await stage.startDaemon()
-            try await expectLocked(stage, "vault.key")
-            #expect(!FileTree.names(in: stage.state).contains("vault.key"))
-            unsafe rename("\(stage.directory)/away", "\(stage.state)/vault.key")
-            try await stage.ringback("unlock", status: 0)
-            #expect(try await stage.token() == token)
         }
     }
 }

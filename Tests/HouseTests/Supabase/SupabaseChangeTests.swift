@@ -100,40 +100,6 @@ import Testing
         }
     }
 
-    @Test func `a pending address change can be left, and ends with the session`() async throws {
-        try await play { stage in
-            let update = try stage.terminal("supabase", "update-user", "app", "--email", "new@example.org")
-            try await update.shows("sends another): ")
-            update.press([0x04])
-            let ended = try await update.end()
-            #expect(ended.status == 4 && ended.text.contains("ringback verify app"), "\(ended)")
-            try await stage.ringback("resend", "app", status: 5)
-            // It stands in the way of no sign-in, and ends with the session.
-            try await stage.logIn()
-            try await stage.ringback("logout", "app", status: 0)
-            try await stage.ringback("verify", "app", stdin: "123456\n", status: 1, says: "is waiting for a code")
-        }
-    }
-
-    @Test func `an anonymous user gets an address and a password and keeps the subject`() async throws {
-        try await Stage.playProject(Self.strict) { stage in
-            try await stage.ringback("login", "app", "--method", "anonymous", status: 0)
-            let subject = try await stage.account("app")["subject"]
-            #expect(try await stage.ringback("supabase", "user", "app").out.contains("Anonymous  yes\n"))
-            try await stage.ringback(
-                "supabase", "update-user", "app", "--email", "mira@example.org", "--password", stdin: "secret12\n",
-                status: 0)
-            let code = try await codes(stage)["mira@example.org"] ?? ""
-            try await stage.ringback(
-                "verify", "app", stdin: "\(code)\n", status: 0, out: "Confirmed: app is mira@example.org\n")
-            let account = try await stage.account("app")
-            #expect(account["subject"] == subject && account["user"]?["is_anonymous"] == false)
-            try await stage.ringback("logout", "app", status: 0)
-            try await stage.logIn()
-            #expect(try await stage.account("app")["subject"] == subject)
-        }
-    }
-
     @Test func `an anonymous user gets a linked identity and keeps the subject`() async throws {
         try await Stage.playProject { stage in
             try await stage.ringback("login", "app", "--method", "anonymous", status: 0)
@@ -170,34 +136,6 @@ import Testing
             let asked = try await stage.sandbox.counters(issuer: "/supabase").requests("authorize")
             try await stage.run("ringback", arguments, environment: ["BROWSER": "false"], status: 0, out: login.out)
             #expect(try await stage.sandbox.counters(issuer: "/supabase").requests("authorize") == asked)
-        }
-    }
-
-    @Test func `a wrong id_token_account or token_issuer is rejected by config check`() async throws {
-        try await Stage.playProject { stage in
-            for (lines, words) in [
-                ("id_token_account = \"nobody\"\n", "there is no account of this name"),
-                ("id_token_account = \"app\"\n", "must name another account"),
-                ("token_issuer = \"http://auth.example.org\"\n", "must be an https URL"),
-            ] {
-                try stage.write(configuration: Stage.project + lines)
-                let check = try await stage.ringback("config", "check", status: 78)
-                #expect("\(check.out)\(check.err)".contains(words), "\(check)")
-            }
-        }
-    }
-
-    @Test func `token_issuer accepts the tokens of a project with its own domain, and no others`() async throws {
-        try await Stage.playProject(Self.strict) { stage in
-            let mira: JSON = ["email": "mira@example.org", "password": "secret12"]
-            try await stage.setProject(["users": [mira]])
-            let arguments = ["login", "app", "--method", "password", "--email", "mira@example.org"]
-            for (issuer, status) in [("https://auth.example.org/auth/v1", Int32(5)), ("{sandbox}/supabase/auth/v1", 0)]
-            {
-                try stage.write(configuration: Stage.project + "token_issuer = \"\(issuer)\"\n")
-                try await stage.ringback("reload", status: 0)
-                try await stage.run("ringback", arguments, stdin: "secret12\n", status: status)
-            }
         }
     }
 }

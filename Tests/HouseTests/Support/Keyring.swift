@@ -92,11 +92,6 @@ final class Keyring: Sendable {
         #expect(unlocker.status == 0, "\(unlocker)")
     }
 
-    func empty() async throws {
-        if let fake { return try await fake.order("empty") }
-        _ = try await stage.run("/usr/bin/secret-tool", ["clear", "application", "ringback"], environment: environment)
-    }
-
     /// The key that it keeps for the vault, as text; nil if there is none.
     func key() async throws -> String? {
         guard kind == .fake else {

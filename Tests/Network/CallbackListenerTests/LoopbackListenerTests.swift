@@ -8,7 +8,7 @@ import Testing
 @testable import CallbackListener
 
 @Suite(.timeLimit(.minutes(5))) struct `The loopback listener` {
-    @Test func `NAT-35: a callback is delivered and ends at the last page`() async throws {
+    @Test func `NAT-35, NAT-33, LB-25: a callback is delivered and ends at the last page`() async throws {
         try await withListener { listener, deliveries in
             let port = try listener.openPort()
             let answer = await Visitor.get("/callback/work?code=c%2B1&state=s", at: port)
@@ -111,14 +111,21 @@ import Testing
         }
     }
 
-    @Test func `LB-23: nothing that was sent comes back`() async throws {
+    @Test func `LB-23, LB-24, NAT-24: nothing that was sent comes back, as text or as an address`() async throws {
         try await withListener(.failed) { listener, _ in
             let port = try listener.openPort()
             let plain = await Visitor.get("/failed", at: port)
             #expect(await Visitor.get("/failed?error_description=%3Cscript%3E", at: port) == plain)
-            let answer = await Visitor.get("/callback/work?error=%3Cscript%3E&state=//evil.example", at: port)
-            #expect(answer.fields["location"] == "/failed#")
-            #expect(!answer.text.contains("script") && !answer.text.contains("evil"))
+            for query in [
+                "error=%3Cscript%3E&state=//evil.example", "state=s&redirect_uri=https://evil.example&next=//evil.example",
+                "state=s&url=%0d%0aLocation:%20https://evil.example&return_to=/%5Cevil.example",
+            ] {
+                let answer = await Visitor.get("/callback/work?\(query)", at: port)
+                #expect(answer.fields["location"] == "/failed#", "\(query)")
+                #expect(!answer.text.contains("script") && !answer.text.contains("evil"), "\(query)")
+                let page = await Visitor.get("/failed?\(query)", at: port)
+                #expect(page.fields["location"] == nil && page.fields["refresh"] == nil, "\(query)")
+            }
         }
     }
 

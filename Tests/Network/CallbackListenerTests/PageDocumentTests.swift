@@ -67,6 +67,9 @@ import Testing
             }
         }
         #expect(both[0].event.utf8.allSatisfy { $0 < 0x80 })
+        for word in ["answer", "callback", "redirect", "flow"] {
+            #expect(!(both[0].event + both[0].advice).contains(word), "a word of the protocol: \(word)")
+        }
         #expect(both[1].event.utf8.contains { $0 >= 0x80 })
         #expect(Set(Page.allCases.map { PageLanguage.russian.sentences(of: $0).heading }).count == Page.allCases.count)
     }

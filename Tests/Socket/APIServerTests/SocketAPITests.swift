@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test(arguments: ["Origin", "origin", "REFERER", "Sec-Fetch-Site", "sec-fetch-mode", "Sec-Fetch-Anything"])
-    func `a web page's request is refused on every way`(field: String) async throws {
+    func `ADV-01, ADV-06: a web page's request is refused on every way`(field: String) async throws {
         let house = try await APIHouse()
         try await house.signIn()
         for (method, target) in [("GET", "/v1/accounts/work/session"), ("GET", "/v1/status"), ("POST", "/v1/reload")] {

@@ -19,7 +19,7 @@ import Testing
     enum Forgery: String, CaseIterable {
         case noState, emptyState, otherState, doubledState, otherPath, otherPort, otherScheme, noIssuer, otherIssuer
         case emptyIssuer, doubledCode, codeAndError, neither, error, errorWithoutState, tokens, fragmentTokens, notURL
-        case longerPath, brokenEscape
+        case longerPath, brokenEscape, jwt
     }
 
     private func forge(_ callback: String, _ forgery: Forgery) throws -> String {
@@ -52,11 +52,14 @@ import Testing
         case .fragmentTokens: callback + "#access_token=x"
         case .notURL: "not a url"
         case .brokenEscape: callback.replacing("code=", with: "code=%zz")
+        case .jwt: without("code", [("response", "eyJhbGciOiJub25lIn0.eyJjb2RlIjoieCJ9.")])
         }
     }
 
     @Test(arguments: Forgery.allCases)
-    func `LB-03, LB-04, NAT-15: a callback that is not the genuine one changes nothing`(forgery: Forgery) async throws {
+    func `LB-03, LB-04, NAT-15, JARM-01: a callback that is not the genuine one changes nothing`(
+        forgery: Forgery
+    ) async throws {
         let house = try await House()
         let (flow, callback) = try await pending(house)
         guard case .ignored(let reason, let id) = await house.broker.receive(try forge(callback, forgery))

@@ -140,6 +140,10 @@ import Testing
         }
         #expect(try errors(app + mail).isEmpty)
         let key = "accounts.app.id_token_account"
+        let itself = app.replacing("\"mail\"", with: "\"app\"")
+        for (text, words) in [(app, "there is no account of this name"), (itself, "must name another account")] {
+            #expect(try errors(text).first?.contains(words) == true)
+        }
         #expect(
             try errors(app + mail + "scopes = [\"email\"]\n") == [
                 "\(key): has no ID tokens: the scope openid is not among its scopes"
