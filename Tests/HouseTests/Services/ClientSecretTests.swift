@@ -87,62 +87,6 @@ private struct Way: Sendable, CustomTestStringConvertible {
         }
     }
 
-    @Test func `line ends after a client secret are ignored, other control characters refused by place`() async throws {
-        let client = ["--client", "web client:\(Way.secret)"]
-        let line = "client_secret_credential = \"secret\""
-        try await Stage.play(configuration(line), sandboxArguments: client, startsDaemon: false) { stage in
-            let file = "\(stage.directory)/secret"
-            try stage.write(Way.secret + "\r\n", to: file)
-            try await stage.startDaemon(environment: ["CREDENTIALS_DIRECTORY": stage.directory])
-            try await stage.signIn()
-            for ends in ["\n\n", "\r\n\r\n", "\r", ""] {
-                try stage.write(Way.secret + ends, to: file)
-                try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true], status: 200)
-            }
-            let asked = try await stage.sandbox.counters().requests("token")
-            for (text, byte) in [
-                ("\n\(Way.secret)", "byte 0 is 0x0A"), ("s3cret\r\nurl: https://x\n", "byte 6 is 0x0D"),
-                ("s3\u{1}cret", "byte 2 is 0x01"),
-            ] {
-                try stage.write(text, to: file)
-                let answer = try await stage.api(
-                    "POST", "/v1/accounts/work/refresh", ["force": true], status: 400, code: "invalid_configuration")
-                #expect(answer["setting"] == "client_secret_credential", "\(answer)")
-                #expect(answer["detail"]?.string?.contains(byte) == true, "\(answer)")
-                #expect(!answer.text.contains("s3"), "\(answer)")
-            }
-            #expect(try await stage.sandbox.counters().requests("token") == asked)
-        }
-    }
-
-    @Test func `a client secret file that others can write is refused with the command to run`() async throws {
-        try await play("client_secret_file = \"{stage}/secret\"") { stage in
-            let file = "\(stage.directory)/secret"
-            // While the daemon runs: the next one who needs it is told.
-            let changes: [(String, () throws -> Void)] = [
-                ("chmod 600 \(file)", { FileTree.setMode(0o604, of: file) }),
-                ("chmod go-w \(file)", { FileTree.setMode(0o622, of: file) }),
-                ("does not exist", { FileTree.remove(file) }),
-                ("empty", { try stage.write("\n", to: file) }),
-            ]
-            for (advice, change) in changes {
-                try change()
-                let answer = try await stage.api("POST", "/v1/accounts/work/sign-in")
-                // Root's own files may be read by others if root wants it.
-                let isRoots = advice.hasPrefix("chmod 600") && Stranger.isPossible
-                #expect(isRoots || (answer.status == 400 && answer.code == "invalid_configuration"), "\(answer)")
-                // The daemon says what is wrong, and the command line what to type.
-                let login = try await stage.ringback("login", "work", "--no-browser", "--timeout", "1")
-                #expect(isRoots || login.err.contains(advice), "\(advice): \(login)")
-                #expect(answer["detail"]?.string?.contains("chmod") != true, "\(answer)")
-                if isRoots { _ = try await stage.api("DELETE", "/v1/flows/\(answer["id"]?.string ?? "")") }
-            }
-            try stage.write(Way.secret, to: file)
-            FileTree.setMode(0o600, of: file)
-            try await stage.signIn()
-        }
-    }
-
     @Test func `an unusable client secret file is the account's error until it is mended`() async throws {
         try await play("client_secret_file = \"{stage}/secret\"") { stage in
             try await stage.signIn()

@@ -8,33 +8,6 @@ import Testing
         return try #require(requests.last?["parameters"]?["client_id"]?.string)
     }
 
-    private func forget(_ stage: Stage) async throws {
-        try await stage.sandbox.control(["forget_clients": [.string(try await clientID(stage))]])
-    }
-
-    @Test func `an MCP account's client that its issuer forgot is replaced by the next sign-in`() async throws {
-        try await Stage.play("") { stage in
-            try stage.write(
-                #"{"issuers":["\#(stage.sandbox.origin)"],"scopes":["mcp:read"]}"#, to: "\(stage.directory)/mcp.json")
-            let program = try stage.start(
-                "/usr/bin/env", ["python3", "-B", "\(Document.root)/Tests/Programs/mcp_server.py", stage.directory])
-            let url = "http://127.0.0.1:\(try await program.line("the port of the MCP server"))/mcp"
-            try await stage.ringback("account", "add", "linear", "--mcp", url, status: 0)
-            try await stage.signIn("linear")
-            let first = try await clientID(stage)
-            try await forget(stage)
-            let doctor = try await stage.ringback("doctor", "linear")
-            #expect(doctor.out.contains("The next sign-in registers another one"), "\(doctor)")
-            let refused = try await stage.api("POST", "/v1/accounts/linear/refresh", ["force": true])
-            #expect(refused.code == "refresh_refused" && refused["recovery"] == "sign_in", "\(refused)")
-            try await stage.signIn("linear")
-            let second = try await clientID(stage)
-            #expect(second != first)
-            #expect(try await stage.api("POST", "/v1/accounts/linear/refresh", ["force": true]).status == 200)
-            #expect(try await stage.sandbox.counters()["registrations"] == 2)
-        }
-    }
-
     @Test func `a registered client that its provider forgot is replaced by the advised command`() async throws {
         try await Stage.play { stage in
             let scopes = ["--scope", "openid", "--scope", "offline_access"]
@@ -51,7 +24,7 @@ import Testing
             // It is forgotten between the page and the exchange of the code.
             let flow = try await stage.begin("play", ["switch_subject": true])
             let callback = try await Browser.signIn(at: flow.authorizationURL, as: "alice")
-            try await forget(stage)
+            try await stage.sandbox.control(["forget_clients": [.string(try await clientID(stage))]])
             _ = try await Browser.deliver(callback)
             let ended = try await stage.ended(flow)
             #expect(ended["error"]?["registration"]?["issuer"]?.string == stage.sandbox.origin, "\(ended.text)")

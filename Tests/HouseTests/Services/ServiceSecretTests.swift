@@ -12,36 +12,6 @@ import Testing
         return Subprocess.wait(pid) == 0
     }()
 
-    /// A Kubernetes volume is open to everybody (1777), root's, and mounted read-only: nobody can write there.
-    @Test(.enabled(if: canMount)) func `a service reads its assertion from a read-only mount of root`() async throws {
-        try await Stage.play("", startsDaemon: false) { stage in
-            FileTree.makeDirectory("\(stage.directory)/volume")
-            try stage.write(
-                """
-                [accounts.pod]
-                issuer = "http://127.0.0.1:1"
-                grant = "jwt_bearer"
-                assertion_file = "\(stage.directory)/volume/token"
-                """, to: stage.configuration)
-            let script = """
-                set -e
-                mount -t tmpfs -o mode=1777 none "$1/volume"
-                cd "$1/volume"
-                mkdir ..1
-                echo a.b.c > ..1/token
-                chmod 644 ..1/token
-                ln -s ..1 ..data
-                ln -s ..data/token token
-                "$0" --check-config && exit 1
-                mount -o remount,ro "$1/volume"
-                exec "$0" --check-config --json
-                """
-            try await stage.run(
-                "/usr/bin/unshare", ["-rm", "sh", "-c", script, Programs.path("ringbackd"), stage.directory], status: 0,
-                prints: #""registration":"no sign-in""#, says: "can be written by others")
-        }
-    }
-
     private static let lines = """
         [accounts.build]
         issuer = "{sandbox}"
@@ -49,50 +19,6 @@ import Testing
         grant = "client_credentials"
 
         """
-
-    @Test(arguments: [
-        ("client_secret_credential", "robot-secret"), ("client_secret_file", "$CREDENTIALS_DIRECTORY/robot-secret"),
-    ])
-    func `a missing credential is named with its line`(
-        key: String, value: String
-    ) async throws {
-        try await Stage.play(Self.lines + "\(key) = \"\(value)\"\n", startsDaemon: false) { stage in
-            try await stage.sandbox.control(["clients": [["id": "robot", "secret": "robot-hush"]]])
-            let place = "\(stage.configuration):5: accounts.build.\(key): "
-            let directory = "\(stage.directory)/credentials"
-            let file = "\(directory)/robot-secret"
-            FileTree.makeDirectory(directory)
-            func token() async throws -> Output {
-                let token = try await stage.ringback("token", "build")
-                try await stage.stopDaemon()
-                return token
-            }
-            func check() async throws -> Output {
-                try await stage.ringback("config", "check", environment: ["CREDENTIALS_DIRECTORY": directory])
-            }
-            // Nobody gave the daemon anything; and no check from elsewhere could find out.
-            try await stage.startDaemon()
-            let nothing = try await token().expect(
-                78, out: "", says: place, "the credential robot-secret was not given to the daemon",
-                "--credential-fd robot-secret=N", "LoadCredential=robot-secret:PATH")
-            #expect(!nothing.err.contains("ringback config check"), "\(nothing)")
-            try await stage.ringback("config", "check", status: 0, prints: "the credential robot-secret")
-            // The directory is there, the file is not, or can be written by others.
-            for mode in [nil, mode_t(0o622)] {
-                if let mode {
-                    try stage.write("robot-hush\n", to: file)
-                    FileTree.setMode(mode, of: file)
-                }
-                try await stage.startDaemon(environment: ["CREDENTIALS_DIRECTORY": directory])
-                try await token().expect(78, says: place, file)
-                try await check().expect(78, says: place, file)
-            }
-            FileTree.setMode(0o400, of: file)
-            #expect(try await check().status == 0)
-            try await stage.startDaemon(environment: ["CREDENTIALS_DIRECTORY": directory])
-            #expect(try await token().status == 0)
-        }
-    }
 
     @Test func `a service reads its secret from a descriptor that no child gets`() async throws {
         let configuration = Self.lines + "client_secret_credential = \"robot-secret\"\n"

@@ -111,21 +111,4 @@ import Testing
             #expect(account["state"] == "authenticated" && account["error"] == nil, "\(account.text)")
         }
     }
-
-    @Test func `a downscoped token is found by issuer and by account name`() async throws {
-        try await Stage.play(Self.account) { stage in
-            try await stage.signIn()
-            let named = try await answer(stage, "work", "--scope", "email")
-            let found = try await answer(stage, "--issuer", stage.sandbox.origin, "--scope", "email")
-            #expect(found["access_token"] == named["access_token"] && found["account"] == "work")
-            try await stage.ringback("token", "--issuer", "https://nobody.example", status: 64, out: "")
-            // The route itself, with everything that may stand beside it.
-            let route = "/v1/session?issuer=\(stage.sandbox.origin)"
-            let downscoped = try await stage.api("GET", "\(route)&scope=email&min_valid=30", status: 200)
-            #expect(downscoped["access_token"] == named["access_token"], "\(downscoped)")
-            let identity = try await stage.api("GET", "\(route)&kind=id_token")
-            #expect(identity["id_token"] != nil && identity["access_token"] == nil, "\(identity)")
-            #expect(try await stage.api("GET", "/v1/session").status == 400)
-        }
-    }
 }

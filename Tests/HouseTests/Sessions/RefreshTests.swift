@@ -45,4 +45,21 @@ private let refreshGate: JSON = [
             #expect(try await stage.account()["error"] == nil)
         }
     }
+
+    @Test func `a provider that is down is told once, in the language of the user`() async throws {
+        try await Stage.play { stage in
+            try await stage.signIn()
+            try await stage.sandbox.control([
+                "faults": [["endpoint": "token", "kind": "status", "status": 503]]
+            ])
+            for (language, message) in [
+                ("C.UTF-8", "Service temporarily unavailable. Please try again later."),
+                ("ru_RU.UTF-8", "Сервис временно недоступен. Попробуйте позже."),
+            ] {
+                let refresh = try await stage.ringback("refresh", "work", "--force", environment: ["LANG": language])
+                #expect(refresh.status != 0 && refresh.err.contains(message), "\(refresh)")
+                #expect(!refresh.err.contains("Try again later."), "\(refresh)")
+            }
+        }
+    }
 }

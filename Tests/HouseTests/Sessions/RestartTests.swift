@@ -20,20 +20,6 @@ import Testing
         }
     }
 
-    @Test func `an expired session is refreshed at the start of the daemon`() async throws {
-        try await Stage.play { stage in
-            try await stage.signInExpired()
-            #expect(try await stage.stopDaemon().status == 0)
-            try await stage.sandbox.control(["faults": [["endpoint": "token", "kind": "gate"]]])
-            try await stage.startDaemon()
-            try await stage.sandbox.wait("token")
-            try await stage.sandbox.control(["clear": true])
-            #expect(try await stage.token() != nil)
-            let counters = try await stage.sandbox.counters()
-            #expect(counters.tokenRequests("refresh_token") == 1 && counters["reuse_detections"] == 0, "\(counters)")
-        }
-    }
-
     @Test func `PR-17: a refresh that a kill interrupted is repeated at the start`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()

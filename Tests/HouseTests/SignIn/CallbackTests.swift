@@ -64,23 +64,4 @@ import Testing
             #expect(status["listeners"] == [.string("127.0.0.1:\(port)")])
         }
     }
-
-    @Test func `the callback page says that the user declined, or that the sign-in took too long`() async throws {
-        try await Stage.play { stage in
-            let flow = try await stage.begin()
-            let (answer, page) = try await Browser.deliver(Browser.deny(at: flow.authorizationURL))
-            #expect(
-                answer.location == "/failed" && page?.text.contains("<h1>Sign-in declined</h1>") == true, "\(answer)")
-            // The port stays open, since another sign-in waits there.
-            _ = try await stage.begin("home")
-            let short = try await stage.begin("work", ["timeout": 1])
-            let late = try await Browser.signIn(at: short.authorizationURL)
-            #expect(try await stage.ended(short)["status"]?.string == "expired")
-            let (expired, over) = try await Browser.deliver(late)
-            #expect(expired.location == "/failed", "\(expired)")
-            #expect(over?.text.contains("<h1>The sign-in took too long</h1>") == true, "\(over ?? .nothing)")
-            #expect(over?.text.contains("<bdi>work</bdi>") == true)
-            #expect(try await stage.sandbox.counters().requests("token") == 0)
-        }
-    }
 }

@@ -87,21 +87,6 @@ import Testing
         }
     }
 
-    @Test func `a provider without device codes gets the page instead`() async throws {
-        try await Stage.play { stage in
-            try await stage.sandbox.control(["device_grant": false])
-            try stage.write("#!/bin/sh\nexit 3\n", to: "\(stage.directory)/bin/xdg-open", mode: 0o700)
-            try await stage.ringback(
-                "login", "work", "--method", "device", status: 1, out: "", says: "ringback login work --no-browser")
-            try await stage.api(
-                "POST", "/v1/accounts/work/sign-in", ["method": "device"], status: 400, code: "method_unsupported")
-            let login = try stage.start("ringback", ["login", "work"])
-            _ = try await login.errorLine("the page") { $0.hasPrefix("  \(stage.sandbox.origin)/authorize") }
-            login.send(SIGINT)
-            #expect(try await login.end().status == 4)
-        }
-    }
-
     @Test func `a refused device code ends login with 4, an expired one with 6`() async throws {
         try await Stage.play { stage in
             let login = try stage.start("ringback", ["login", "work", "--method", "device"])
@@ -113,29 +98,6 @@ import Testing
             try await stage.ringback(
                 "login", "work", "--method", "device", status: 6, says: "was not finished within 3 seconds",
                 "\(stage.sandbox.origin)/device")
-        }
-    }
-
-    @Test func `an interrupted login --method device cancels its flow`() async throws {
-        try await Stage.play { stage in
-            let login = try stage.start("ringback", ["login", "work", "--method", "device"])
-            _ = try await printed(by: login)
-            login.send(SIGINT)
-            try await login.end().expect(4, says: "was cancelled")
-            try await stage.expectNothingHeld(error: nil)
-        }
-    }
-
-    @Test func `PR-22: a device response with an unsafe address or code is refused and not shown`() async throws {
-        try await Stage.play { stage in
-            let answers: [JSON] = [["verification_uri": "http://evil.example/device"], ["user_code": "A\u{1B}[31mB"]]
-            for answer in answers {
-                try await stage.sandbox.control(["device_answer": answer])
-                let login = try await stage.ringback("login", "work", "--method", "device", status: 5, out: "")
-                #expect(!login.err.contains("evil") && !login.err.contains("\u{1B}"), "\(login)")
-                let flows = try await stage.api("GET", "/v1/flows")["flows"]?.array
-                #expect(flows?.isEmpty == true)
-            }
         }
     }
 

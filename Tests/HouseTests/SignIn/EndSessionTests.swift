@@ -128,22 +128,4 @@ import Testing
             #expect(FileTree.text(of: "\(stage.directory)/starts") == nil)
         }
     }
-
-    @Test func `logout --browser at a provider without a logout page signs out`() async throws {
-        let byHand = """
-            [accounts.work]
-            client_id = "ringback-demo"
-            [accounts.work.endpoints]
-            authorization = "{sandbox}/authorize"
-            token = "{sandbox}/token"
-            revocation = "{sandbox}/revoke"
-
-            """
-        try await Stage.play(byHand) { stage in
-            try await stage.signIn()
-            try await stage.ringback(
-                "logout", "work", "--browser", status: 0, out: "Signed out of work\n", says: "no page to sign out")
-            try await stage.expectNothingHeld(error: nil)
-        }
-    }
 }

@@ -17,16 +17,6 @@ import Testing
         }
     }
 
-    @Test func `login shows the page's address if the browser fails`() async throws {
-        try await Stage.play { stage in
-            let login = try stage.start("ringback", ["login", "work"], environment: ["BROWSER": "/bin/false"])
-            let line = try await login.errorLine("the address") { $0.contains("http://") }
-            let url = line.split(separator: " ").last.map(String.init) ?? ""
-            _ = try await Browser.deliver(Browser.signIn(at: url))
-            #expect(try await login.end().out == "Signed in to work as alice@example.org\n")
-        }
-    }
-
     @Test func `login --json prints the flow, then the account`() async throws {
         try await Stage.play { stage in
             let login = try stage.start("ringback", ["login", "work", "--no-browser", "--json"])
@@ -99,20 +89,6 @@ import Testing
             #expect(try await Browser.load(callback).location == "/unknown")
             #expect(try await stage.api("POST", "/v1/callbacks", ["url": .string(callback.text)]).status == 410)
             try await stage.expectNothingHeld(error: nil)
-        }
-    }
-
-    @Test func `an interrupted login leaves the same flow of another login pending`() async throws {
-        try await Stage.play { stage in
-            let first = try stage.start("ringback", ["login", "work", "--no-browser"])
-            let second = try stage.start("ringback", ["login", "work", "--no-browser"])
-            let url = try await first.line()
-            #expect(try await second.line() == url)
-            first.send(SIGINT)
-            #expect(try await first.end().status == 4)
-            _ = try await Browser.deliver(Browser.signIn(at: url))
-            let ended = try await second.end().expect(0)
-            #expect(ended.lines.last == "Signed in to work as alice@example.org", "\(ended)")
         }
     }
 

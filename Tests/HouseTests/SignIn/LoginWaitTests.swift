@@ -81,17 +81,6 @@ import Testing
         }
     }
 
-    @Test func `login that joins a flow ends with it`() async throws {
-        try await Stage.play { stage in
-            let flow = try await stage.begin()
-            let login = try stage.start("ringback", ["login", "work", "--no-browser", "--timeout", "60"])
-            #expect(try await login.line() == flow.authorizationURL)
-            _ = try await Browser.deliver(Browser.signIn(at: flow.authorizationURL))
-            let ended = try await login.end().expect(0)
-            #expect(ended.lines.last == "Signed in to work as alice@example.org", "\(ended)")
-        }
-    }
-
     /// A login whose SIGHUP is as stated at its start, whatever the tests' own is.
     private func start(_ stage: Stage, hangup: String) throws -> Program {
         try stage.start(

@@ -76,16 +76,6 @@ import Testing
         }
     }
 
-    @Test func `login that waits for a paste ends when the browser comes back`() async throws {
-        try await Stage.play { stage in
-            let (login, flow) = try await begin(stage)
-            let (answer, _) = try await Browser.deliver(callback(flow))
-            #expect(answer.status == 303)
-            let (status, text) = try await login.end()
-            #expect(status == 0 && text.contains("Signed in to work as alice@example.org"), "\(text)")
-        }
-    }
-
     @Test func `ringback complete on a terminal names the account and asks`() async throws {
         try await Stage.play { stage in
             let (login, flow) = try await begin(stage)

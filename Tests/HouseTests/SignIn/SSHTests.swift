@@ -83,37 +83,4 @@ import Testing
                 code: "port_in_use")
         }
     }
-
-    @Test func `a port is fixed only where the configuration leaves it free`() async throws {
-        let configuration = """
-            [accounts.work]
-            issuer = "{sandbox}"
-            client_id = "ringback-demo"
-            scopes = ["openid"]
-            redirect_uri = "myapp://callback"
-
-            [accounts.home]
-            issuer = "{sandbox}/tenant-a"
-            client_id = "ringback-demo"
-            scopes = ["openid"]
-            redirect_uri = "http://127.0.0.1:18400/callback"
-
-            """
-        try await Stage.play(configuration) { stage in
-            for account in ["work", "home"] {
-                try await stage.api(
-                    "POST", "/v1/accounts/\(account)/sign-in", ["callback_port": 18_401], status: 400,
-                    code: "validation_failed")
-            }
-            for port in [JSON.integer(0), .integer(65_536), "x", .integer(-1)] {
-                try await stage.api(
-                    "POST", "/v1/accounts/work/sign-in", ["callback_port": port], status: 400, code: "validation_failed"
-                )
-            }
-            try await stage.api(
-                "POST", "/v1/accounts/home/sign-in", ["method": "device", "callback_port": 18_400], status: 400,
-                code: "validation_failed")
-            try await stage.ringback("login", "work", "--callback-port", "0", status: 64)
-        }
-    }
 }

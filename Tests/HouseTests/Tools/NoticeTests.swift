@@ -82,25 +82,6 @@ import Testing
         }
     }
 
-    @Test func `a notice in Russian says that a session has ended and starts a sign-in`() async throws {
-        try await play(environment: ["LANG": "ru_RU.UTF-8"]) { stage, desk in
-            try await stage.signIn()
-            #expect(try await desk.notice(1)["summary"]?.string == "Выполнен вход в work")
-            try await stage.sandbox.control([
-                "faults": [["endpoint": "token", "kind": "error", "error": "invalid_grant", "count": 1]]
-            ])
-            _ = try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true])
-            let notice = try await desk.notice(2)
-            #expect(notice["summary"]?.string == "Сеанс work закончился")
-            #expect(notice["replaces"] == notice["id"])
-            #expect(try await stage.account()["flow"] == nil)
-            try await desk.server.order("answer \(try await desk.id(2)) default")
-            let page = try await desk.opened.line().split(separator: " ").first.map(String.init)
-            _ = try await Browser.deliver(Browser.signIn(at: try #require(page)))
-            #expect(try await desk.notice(3)["summary"]?.string == "Выполнен вход в work")
-        }
-    }
-
     @Test func `a notice opens the device page without the code in an argument list`() async throws {
         try await play { stage, desk in
             try await stage.signIn()
@@ -150,16 +131,6 @@ import Testing
             // The daemon takes its question along when it ends.
             #expect(try await stage.stopDaemon().status == 0)
             _ = try await second.program.line("its end") { $0.hasPrefix("closed ") }
-        }
-    }
-
-    @Test func `a daemon without a session bus shows no notices and works`() async throws {
-        try await Stage.play(Self.configuration) { stage in
-            let answer = try await stage.api(
-                "POST", "/v1/callbacks", ["url": "swisscoin://auth-callback?state=x&code=y", "notify": true])
-            #expect(answer.code == "invalid_callback" && answer["notified"]?.bool == false)
-            try await stage.signIn()
-            #expect(stage.daemon?.errors.value.text.contains("otice") == false)
         }
     }
 }

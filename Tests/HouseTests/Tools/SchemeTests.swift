@@ -136,21 +136,6 @@ extension Stage {
         }
     }
 
-    @Test func `schemes of everybody's programs are refused, and what is none`() async throws {
-        try await Stage.play("", startsDaemon: false) { stage in
-            for scheme in [
-                "http", "HTTPS", "file", "mailto", "javascript", "data", "ftp", "about", "ssh", "sftp", "tel",
-            ] {
-                try await stage.ringback("scheme", "register", scheme, status: 64, out: "", says: "not for apps")
-            }
-            for scheme in ["", "a b", "a:", "1a", "org.example://", "a/b", "é"] {
-                try await stage.ringback("scheme", "register", scheme, status: 64, says: "is not a scheme")
-            }
-            try await stage.ringback("scheme", "register", status: 64)
-            #expect(FileTree.names(in: "\(stage.directory)/home") == [])
-        }
-    }
-
     @Test func `NAT-03: one without a dot is warned of, with the reason`() async throws {
         try await Stage.playSchemes { stage in
             try await stage.ringback(

@@ -190,19 +190,6 @@ import Testing
         }
     }
 
-    @Test func `complete and open refuse what is no callback`() async throws {
-        try await Stage.play { stage in
-            for verb in ["complete", "open"] {
-                try await stage.ringback(
-                    verb, "http://127.0.0.1:1/callback/work?code=a&state=b", status: 1, out: "", says: "ringback: ",
-                    "Sign in failed")
-                try await stage.ringback(verb, "nonsense", status: 64)
-                try await stage.ringback(verb, "a:b c", status: 64)
-            }
-            try await stage.ringback("complete", stdin: "", status: 64)
-        }
-    }
-
     @Test func `tells its version and its usage`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             for program in ["ringback", "ringbackd"] {
@@ -228,22 +215,6 @@ import Testing
             let explained = lines.filter { $0.hasPrefix("  ") }.compactMap { $0.split(separator: " ").first }
             #expect(named.count > 10 && Set(named).isSubset(of: verbs), "\(named)")
             #expect(explained.filter { verbs.contains(String($0)) }.count >= 10, "\(explained)")
-        }
-    }
-
-    @Test func `every verb explains itself`() async throws {
-        try await Stage.play(startsDaemon: false) { stage in
-            let verbs = [
-                ["account", "add"], ["login"], ["token"], ["session"], ["accounts"], ["status"], ["events"],
-                ["refresh"], ["logout"], ["complete"], ["open"], ["scheme", "register"], ["scheme", "list"], ["doctor"],
-                ["config", "check"], ["reload"], ["demo"],
-            ]
-            let overview = try await stage.ringback("--help-all")
-            for verb in verbs {
-                #expect(overview.out.contains(verb[0]))
-                try await stage.run(
-                    "ringback", verb + ["--help"], status: 0, prints: "USAGE: ringback \(verb.joined(separator: " "))")
-            }
         }
     }
 }

@@ -93,7 +93,8 @@ import Testing
         #"{"method":1}"#, #"{"scopes":["openid"]}"#, #"{"params":[]}"#, #"{"params":{"a":1}}"#, #"{"timeout":"30"}"#,
         #"{"timeout":0}"#, #"{"timeout":3601}"#, #"{"timeout":1.5}"#, #"{"timeout":-1}"#, #"{"switch_subject":"yes"}"#,
         #"{"params":{"state":"x"}}"#, #"{"params":{"redirect_uri":"x"}}"#, #"{"params":{"code_verifier":"x"}}"#,
-        #"{"params":{"":"x"}}"#,
+        #"{"params":{"":"x"}}"#, #"{"callback_port":0}"#, #"{"callback_port":65536}"#, #"{"callback_port":"x"}"#,
+        #"{"callback_port":-1}"#,
     ])
     func `a wrong field is named`(body: String) async throws {
         let house = try await APIHouse()
