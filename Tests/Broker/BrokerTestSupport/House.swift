@@ -64,9 +64,14 @@ struct House: Sendable {
         await broker.receive(try provider.consent(flow.authorizationURL))
     }
 
-    static func expired() async throws -> House {
+    static func signedIn() async throws -> House {
         let house = try await House()
         try await house.signIn()
+        return house
+    }
+
+    static func expired() async throws -> House {
+        let house = try await House.signedIn()
         house.clock.advance(by: 3_600)
         return house
     }

@@ -14,8 +14,7 @@ import Testing
     }
 
     @Test func `a function's call without a response delays neither a refresh nor a sign-out`() async throws {
-        let house = try await SupabaseHouse()
-        try await house.signIn()
+        let house = try await SupabaseHouse.signedIn()
         house.project.hold(touch)
         let calling = Task { try await call(house) }
         #expect(await house.project.arrived(touch))
@@ -31,8 +30,7 @@ import Testing
         async throws
     {
         for hasAnother in [false, true] {
-            let house = try await SupabaseHouse()
-            try await house.signIn()
+            let house = try await SupabaseHouse.signedIn()
             house.project.script(touch, .status(401, #"{"code":"session_not_found","message":"x"}"#))
             house.project.hold(touch)
             let calling = Task { await error { try await call(house) } }
@@ -49,8 +47,7 @@ import Testing
     }
 
     @Test func `what a caller gets names no refresh token`() async throws {
-        let house = try await SupabaseHouse()
-        try await house.signIn()
+        let house = try await SupabaseHouse.signedIn()
         let issued = try await house.broker.session(name, SessionQuery())
         let held = try #require(try await house.held)
         #expect(issued.token.value == held.tokens[.own]?.value && issued.user == held.user)

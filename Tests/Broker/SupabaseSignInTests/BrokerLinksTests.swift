@@ -10,12 +10,6 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct `Identities at a project` {
     private let name = SupabaseHouse.name
 
-    private func signedIn() async throws -> SupabaseHouse {
-        let house = try await SupabaseHouse()
-        try await house.signIn()
-        return house
-    }
-
     private func link(_ house: SupabaseHouse, _ provider: String = "apple") async throws -> FlowView {
         try #require(try await house.begin("link") { $0.oauthProvider = provider })
     }
@@ -25,7 +19,7 @@ import Testing
     }
 
     @Test func `are added in the browser, and the session before is ended at the server`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         let former = house.session
         let flow = try await link(house)
         let asked = try #require(house.project.last("GET /user/identities/authorize"))
@@ -46,7 +40,7 @@ import Testing
     }
 
     @Test func `leave no other session at the server if the vault is locked meanwhile`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         let former = house.session
         let flow = try await link(house)
         let callback = try house.project.consent(flow.authorizationURL)
@@ -61,7 +55,7 @@ import Testing
     }
 
     @Test func `are added by an ID token, with its nonce alone`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         let former = house.session
         guard
             case .invalid(field: "nonce", _) = await house.failure(
@@ -86,7 +80,7 @@ import Testing
     }
 
     @Test func `are refused with the server's word where they belong to somebody else`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         let before = try await house.held
         let flow = try await link(house)
         let tail = "?error=server_error&error_code=identity_already_exists&error_description=x"
@@ -110,7 +104,7 @@ import Testing
     }
 
     @Test func `sign nobody in again who has signed out meanwhile`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         let flow = try await link(house)
         let callback = try house.project.consent(flow.authorizationURL)
         _ = try await house.broker.signOut(name)
@@ -129,7 +123,7 @@ import Testing
     }
 
     @Test func `are taken away, but not the last one`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         let flow = try await link(house)
         _ = await house.broker.receive(try house.project.consent(flow.authorizationURL))
         let all = try await house.view.user?["identities"]?.array ?? []

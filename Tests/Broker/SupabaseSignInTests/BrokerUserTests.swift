@@ -9,12 +9,6 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct `A user of a project` {
     private let name = SupabaseHouse.name
 
-    private func signedIn() async throws -> SupabaseHouse {
-        let house = try await SupabaseHouse()
-        try await house.signIn()
-        return house
-    }
-
     private func update(
         _ house: SupabaseHouse, _ fill: (inout UserChanges) -> Void
     ) async throws(BrokerError) -> JSONObject {
@@ -28,7 +22,7 @@ import Testing
     }
 
     @Test func `is asked for and kept`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         house.project.behave { server in
             let id = server.user(email: SupabaseHouse.alice)?.id ?? ""
             server.users[id]?.phone = "4915112345678"
@@ -39,7 +33,7 @@ import Testing
     }
 
     @Test func `changes its metadata member by member, and its address when it is confirmed`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         let events = try await house.events {
             _ = try await update(house) { $0.data = JSONObject([.init("theme", "dark"), .init("size", 3)]) }
         }
@@ -57,7 +51,7 @@ import Testing
     }
 
     @Test func `that changes nothing sends no request`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         for fill in [{ _ in }, { $0.nonce = Secret("123456") }, { $0.password = Secret("abc") }]
             as [(inout UserChanges) -> Void]
         {
@@ -67,7 +61,7 @@ import Testing
     }
 
     @Test func `with another password ends its other sessions`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         let mine = house.session
         let now = house.clock.now
         house.project.behave { server in
@@ -83,7 +77,7 @@ import Testing
     }
 
     @Test func `with a second factor changes its password only at the second level`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         try await house.addFactor()
         try await house.signIn()
         let failure = await failure(house) { $0.password = Secret("another horse") }
@@ -92,7 +86,7 @@ import Testing
     }
 
     @Test func `is never shown the words of an error that repeat what was typed`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         let body = #"{"code":"hook_says_no","message":"another horse is too easy"}"#
         house.project.script("PUT /user", .answer(400, body, [("X-Supabase-Api-Version", "2024-01-01")]))
         guard case .problem(let problem) = await failure(house, { $0.password = Secret("another horse") })
@@ -108,7 +102,7 @@ import Testing
     }
 
     @Test func `is sent the code that a change may need`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         try await house.broker.supabase.reauthenticate(name)
         #expect(house.project.count("GET /reauthenticate") == 1)
         _ = try await update(house) { changes in
@@ -119,7 +113,7 @@ import Testing
     }
 
     @Test func `has factors with names of their own, and removes them`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         let factor = try await house.addFactor()
         let again = await error {
             try await house.broker.supabase.enroll(name, NewFactor(.totp(issuer: nil), name: "app"))
@@ -138,7 +132,7 @@ import Testing
     }
 
     @Test func `has removed a factor even while nothing can be refreshed`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         let factor = try await house.addFactor()
         house.project.script(FakeSupabase.refresh, .status(503))
         _ = try await house.broker.supabase.removeFactor(name, factor: factor)
@@ -147,7 +141,7 @@ import Testing
 
     @Test(arguments: ["", "..", "x/verify", "00000000-0000-4000-8000-00000000000g", "%2e%2e"])
     func `names factors and identities by UUIDs alone`(id: String) async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         for failure in [
             await error { try await house.broker.supabase.challenge(name, factor: id) },
             await error { try await house.broker.supabase.removeFactor(name, factor: id) },
@@ -163,7 +157,7 @@ import Testing
     }
 
     @Test func `calls the functions that are listed, and no other`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         let value = try await house.broker.supabase.call(
             name, function: "touch", arguments: JSONObject([.init("a", [1])]))
         #expect(value["called"] == ["a": [1]])

@@ -12,16 +12,14 @@ import Testing
     private func isUnproved(_ error: BrokerError?) -> Bool { error == .provider(.unproved(host: "ref.supabase.co")) }
 
     @Test func `is verified by a published key, and the server is not asked`() async throws {
-        let house = try await SupabaseHouse()
-        try await house.signIn()
+        let house = try await SupabaseHouse.signedIn()
         #expect(await house.refresh() == nil)
         #expect(house.project.count(user) == 0 && house.project.count(keys) == 1)
         #expect(try await house.held?.project?.isProved == true)
     }
 
     @Test func `is refused with a key that is not published, after the keys were fetched once more`() async throws {
-        let house = try await SupabaseHouse()
-        try await house.signIn()
+        let house = try await SupabaseHouse.signedIn()
         let held = try await house.token()
         // The project signs with another key, and still publishes the former one alone.
         let other = try TokenMint(kid: "another")
@@ -42,8 +40,7 @@ import Testing
     }
 
     @Test func `is verified although the project has changed its key twice within half a minute`() async throws {
-        let house = try await SupabaseHouse()
-        try await house.signIn()
+        let house = try await SupabaseHouse.signedIn()
         for kid in ["second", "third"] {
             let mint = try TokenMint(kid: kid)
             house.project.behave { $0.mint = mint }

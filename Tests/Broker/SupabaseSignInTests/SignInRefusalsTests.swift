@@ -57,8 +57,7 @@ import Testing
     }
 
     @Test func `is nothing of the kind where the person stays signed in`() async throws {
-        let house = try await SupabaseHouse()
-        try await house.signIn()
+        let house = try await SupabaseHouse.signedIn()
         house.project.script("GET /user/identities/authorize", .status(503))
         #expect(await house.failure("link") { $0.oauthProvider = "github" } != nil)
         #expect(try await house.view.error == nil)

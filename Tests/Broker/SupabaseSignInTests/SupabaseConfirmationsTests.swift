@@ -12,12 +12,6 @@ import Testing
     private let alice = SupabaseHouse.alice
     private let new = "new@example.org"
 
-    private func signedIn() async throws -> SupabaseHouse {
-        let house = try await SupabaseHouse()
-        try await house.signIn()
-        return house
-    }
-
     private func change(
         _ house: SupabaseHouse, email: String? = nil, phone: String? = nil,
         _ fill: (inout UserChanges) -> Void = { _ in }
@@ -37,7 +31,7 @@ import Testing
 
     @Test func `awaits the codes of both addresses, in either order, and says from where`() async throws {
         for first in [alice, new] {
-            let house = try await signedIn()
+            let house = try await SupabaseHouse.signedIn()
             let former = house.session
             let flow = try await change(house, email: " New@Example.org")
             #expect(flow.waitingFor == .code && flow.changesUser)
@@ -67,7 +61,7 @@ import Testing
     }
 
     @Test func `needs one code where the project asks the new address alone`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         house.project.behave { $0.securesEmailChange = false }
         let flow = try await change(house, email: new)
         #expect(try await verify(house, flow, house.project.code(for: new)).status == .completed)
@@ -75,7 +69,7 @@ import Testing
     }
 
     @Test func `ends the session before at the server once the new one is written, or after a restart`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         house.project.behave { $0.securesEmailChange = false }
         let former = house.session
         let flow = try await change(house, email: new)
@@ -88,7 +82,7 @@ import Testing
     }
 
     @Test func `takes a code from where it is said to be, and nothing for a wrong one`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         let flow = try await change(house, email: new)
         for (code, origin, word) in [
             ("999999", CodeOrigin(), "otp_expired"),
@@ -111,7 +105,7 @@ import Testing
     }
 
     @Test func `may be a number, and both at once are both awaited`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         house.project.behave { $0.securesEmailChange = false }
         let flow = try await change(house, email: new, phone: "+49 151234")
         #expect(flow.details.codes.compactMap(\.kind) == ["email_change", "email_change", "phone_change"])
@@ -125,7 +119,7 @@ import Testing
     }
 
     @Test func `is confirmed by the hash of a link too`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         let flow = try await change(house, email: new)
         for (address, status) in [(new, FlowView.Status.pending), (alice, .completed)] {
             let hash = Secret("hash-" + house.project.code(for: address))
@@ -134,7 +128,7 @@ import Testing
     }
 
     @Test func `is confirmed by the links, of which the first one says no more than that`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         let flow = try await change(house, email: new)
         #expect(await house.broker.receive(house.project.click(new)) == .noted(flow: flow.id))
         #expect(try await house.broker.flow(flow.id).status == .pending)
@@ -146,14 +140,14 @@ import Testing
     }
 
     @Test func `is confirmed by a link and a code`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         let flow = try await change(house, email: new)
         _ = await house.broker.receive(house.project.click(new))
         #expect(try await verify(house, flow, house.project.code(for: alice)).status == .completed)
     }
 
     @Test func `is sent again by the present address, and by asking anew where there is none`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         let flow = try await change(house, email: new)
         _ = try await verify(house, flow, house.project.code(for: alice))
         let early = await error { try await house.broker.resend(flow.id) }
@@ -177,7 +171,7 @@ import Testing
     }
 
     @Test func `joins the same change, and takes the place of another one`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         let flow = try await change(house, email: new)
         let same = try await change(house, email: new) { $0.data = JSONObject([.init("a", 1)]) }
         #expect(same.id == flow.id && house.project.count("PUT /user") == 2)
@@ -190,7 +184,7 @@ import Testing
     }
 
     @Test func `is no flow where nothing is awaited`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         var changes = UserChanges()
         changes.email = try EmailAddress(parsing: alice)
         #expect(try await house.broker.supabase.update(name, changes).flow == nil)
@@ -203,7 +197,7 @@ import Testing
     }
 
     @Test func `stands in the way of no sign-in, and is no sign-in to anybody`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         let flow = try await change(house, email: new)
         #expect(!house.facts.names.dropFirst(3).contains("signInStarted"))
         let browser = try #require(try await house.begin("browser"))
@@ -219,7 +213,7 @@ import Testing
     }
 
     @Test func `ends with a sign-out, which keeps nobody from being asked again`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         let flow = try await change(house, email: new)
         _ = try await house.broker.signOut(name)
         #expect(try await house.broker.flow(flow.id).status == .cancelled)
@@ -234,7 +228,7 @@ import Testing
     }
 
     @Test func `that nobody confirms ends without a word to the account`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         let flow = try await change(house, email: new)
         house.clock.advance(by: 3_601)
         #expect(await eventually { (try? await house.broker.flow(flow.id))?.status != .pending })
@@ -243,7 +237,7 @@ import Testing
     }
 
     @Test func `takes nothing from a session that proved a second factor`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         try await house.addFactor()
         house.project.behave { $0.securesEmailChange = false }
         let mine = house.session
@@ -269,7 +263,7 @@ import Testing
     }
 
     @Test func `keeps no password with its flow`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         let flow = try await change(house, email: new) { $0.password = Secret("another horse") }
         let kept = await house.broker.flowRegistry.entries[flow.id]?.flow.request.project?.changes
         #expect(kept?.password == nil && kept?.email?.text == new)

@@ -10,12 +10,6 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct `A project's session` {
     private let name = SupabaseHouse.name
 
-    private func signedIn(isPersistent: Bool = true) async throws -> SupabaseHouse {
-        let house = try await SupabaseHouse()
-        try await house.signIn(isPersistent: isPersistent)
-        return house
-    }
-
     @Test func `is in the vault with its facts`() async throws {
         let house = try await SupabaseHouse()
         try await house.walk { $0.keepsProviderToken = true }
@@ -45,7 +39,7 @@ import Testing
     }
 
     @Test func `that is not to be kept leaves nothing behind, whatever becomes of it`() async throws {
-        let house = try await signedIn(isPersistent: false)
+        let house = try await SupabaseHouse.signedIn(isPersistent: false)
         #expect(await house.refresh() == nil)
         try await house.addFactor()
         _ = try await house.broker.supabase.user(name)
@@ -69,7 +63,7 @@ import Testing
     }
 
     @Test func `that is not to be kept takes the place of one that was`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         #expect(await house.vault.sessions.count == 1)
         try await house.signIn(isPersistent: false)
         #expect(await house.vault.sessions.isEmpty)
@@ -79,7 +73,7 @@ import Testing
     }
 
     @Test func `that is not to be kept is set aside in memory, and comes back from there`() async throws {
-        let house = try await signedIn(isPersistent: false)
+        let house = try await SupabaseHouse.signedIn(isPersistent: false)
         let held = try await house.token()
         try await house.configure(try SupabaseHouse.account(at: "https://other.supabase.co"))
         #expect(try await house.view.state == .unauthenticated)
@@ -90,7 +84,7 @@ import Testing
     }
 
     @Test func `is set aside while its account is at another project`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         let held = try await house.token()
         for url in ["https://other.supabase.co", "https://ref.supabase.co/below"] {
             try await house.configure(try SupabaseHouse.account(at: url))
@@ -124,7 +118,7 @@ import Testing
     }
 
     @Test func `has one token for everything`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         for (key, kind) in [
             (TokenKey(scopes: ["read"]), SessionQuery.Kind.accessToken), (TokenKey(audience: "x"), .accessToken),
             (TokenKey(resource: "https://x"), .accessToken), (.own, .idToken),
@@ -140,7 +134,7 @@ import Testing
     }
 
     @Test func `without a refresh token does not take the one of a session before it`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         house.project.script("POST /token password", .setting("refresh_token", nil))
         try await house.signIn()
         #expect(try await house.refreshTokens == [])
@@ -160,7 +154,7 @@ import Testing
 
     @Test func `is ended at the server, alone or with all others`() async throws {
         for isForAll in [false, true] {
-            let house = try await signedIn()
+            let house = try await SupabaseHouse.signedIn()
             let other = addSession(house)
             let events = try await house.events { _ = try await house.broker.signOut(name, endingAll: isForAll) }
             #expect(events == [.signedOut])
@@ -172,7 +166,7 @@ import Testing
     }
 
     @Test func `outlives the user's other sessions`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         let mine = house.session
         _ = addSession(house)
         let view = try await house.broker.supabase.signOutOthers(name)
@@ -182,7 +176,7 @@ import Testing
     }
 
     @Test func `is ended by another token where its own has run out`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         let id = house.session
         house.clock.advance(by: 7_200)
         _ = try await house.broker.signOut(name)
@@ -191,7 +185,7 @@ import Testing
     }
 
     @Test func `that the server has ended needs no more words`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         house.project.behave { $0.sessions = [:] }
         _ = try await house.broker.signOut(name)
         #expect(await eventually { await house.broker.revocations.isIdle })
@@ -200,7 +194,7 @@ import Testing
     }
 
     @Test func `that was ended with all others is so told after a restart, too`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         _ = addSession(house)
         house.project.script("POST /logout global", .fail(.unreachable(host: "h", reason: "r")))
         house.project.script(FakeSupabase.refresh, .fail(.unreachable(host: "h", reason: "r")))
@@ -217,7 +211,7 @@ import Testing
     }
 
     @Test func `is not revoked again forever at a server that always rejects the revocation`() async throws {
-        let house = try await signedIn()
+        let house = try await SupabaseHouse.signedIn()
         for _ in 0..<20 {
             house.project.script(
                 "POST /logout local",

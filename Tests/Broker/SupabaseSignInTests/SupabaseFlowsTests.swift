@@ -68,8 +68,7 @@ import Testing
     }
 
     @Test func `that ends as somebody else fails, and the held session stays`() async throws {
-        let house = try await SupabaseHouse()
-        try await house.signIn()
+        let house = try await SupabaseHouse.signedIn()
         let before = try await house.held
         guard case .failed(let id, .conflict) = try await house.walk(as: "bob@example.org") else { throw Unexpected() }
         #expect(try await house.held == before)

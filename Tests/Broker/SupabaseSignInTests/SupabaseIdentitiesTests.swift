@@ -41,8 +41,7 @@ import Testing
     }
 
     @Test func `by a sign-in with the same address is seen, even for a new user`() async throws {
-        let house = try await SupabaseHouse()
-        try await house.signIn()
+        let house = try await SupabaseHouse.signedIn()
         #expect(told(house) == [])
         try await signOut(house)
         try await house.walk()
@@ -55,8 +54,7 @@ import Testing
     }
 
     @Test func `while the account is signed out is seen by the next daemon`() async throws {
-        let house = try await SupabaseHouse()
-        try await house.signIn()
+        let house = try await SupabaseHouse.signedIn()
         try await signOut(house)
         add(house, "i-1", "github", at: "2026-03-02T08:14:56Z")
         let reborn = try await house.rebirth()
@@ -76,8 +74,7 @@ import Testing
     }
 
     @Test func `and while a session is held, with its next refresh`() async throws {
-        let house = try await SupabaseHouse()
-        try await house.signIn()
+        let house = try await SupabaseHouse.signedIn()
         add(house, "i-1", "github", at: "2026-08-02T08:14:56Z")
         #expect(await house.refresh() == nil)
         #expect(told(house) == ["+github inferred"])
@@ -102,8 +99,7 @@ import Testing
     }
 
     @Test func `differs from a link that a caller requested`() async throws {
-        let house = try await SupabaseHouse()
-        try await house.signIn()
+        let house = try await SupabaseHouse.signedIn()
         let link = try #require(try await house.begin("link") { $0.oauthProvider = "apple" })
         _ = await house.broker.receive(try house.project.consent(link.authorizationURL))
         let apple = try await house.view.user?["identities"]?.array?.last?["identity_id"]?.string
@@ -131,8 +127,7 @@ import Testing
     }
 
     @Test func `of the user who was seen longest ago is forgotten first`() async throws {
-        let house = try await SupabaseHouse()
-        try await house.signIn()
+        let house = try await SupabaseHouse.signedIn()
         let alice = try #require(try await house.view.subject)
         // So many others have signed in since that one more would be too many.
         var users = try #require(try await known(house))

@@ -9,8 +9,7 @@ import Testing
     private let name = SupabaseHouse.name
 
     @Test func `is shown until it is acknowledged, across restarts and refreshes`() async throws {
-        let house = try await SupabaseHouse()
-        try await house.signIn()
+        let house = try await SupabaseHouse.signedIn()
         #expect(try await house.view.migratesFrom == nil)
         #expect(try await house.broker.supabase.migrate(name, from: "user 7").migratesFrom == "user 7")
         #expect(await house.refresh() == nil)
@@ -22,8 +21,7 @@ import Testing
     }
 
     @Test func `is noted once, however often it is told, and another has to wait`() async throws {
-        let house = try await SupabaseHouse()
-        try await house.signIn()
+        let house = try await SupabaseHouse.signedIn()
         _ = try await house.broker.supabase.migrate(name, from: "7")
         let stores = await house.vault.stores.count
         _ = try await house.broker.supabase.migrate(name, from: "7")
@@ -38,8 +36,7 @@ import Testing
 
     @Test(arguments: ["", "a\nb", "\u{7F}", String(repeating: "x", count: 256)])
     func `is refused where it is none`(identifier: String) async throws {
-        let house = try await SupabaseHouse()
-        try await house.signIn()
+        let house = try await SupabaseHouse.signedIn()
         let failure = await error {
             try await house.broker.supabase.migrate(name, from: identifier)
         }
@@ -59,8 +56,7 @@ import Testing
     }
 
     @Test func `does not follow the next person`() async throws {
-        let house = try await SupabaseHouse()
-        try await house.signIn()
+        let house = try await SupabaseHouse.signedIn()
         _ = try await house.broker.supabase.migrate(name, from: "7")
         house.project.behave { _ = $0.addUser(email: "bob@example.org", password: SupabaseHouse.secret.revealed()) }
         try await house.signIn(email: "bob@example.org", switching: true)

@@ -152,8 +152,7 @@ import Testing
     }
 
     @Test func `is nil if the account names no table`() async throws {
-        let house = try await SupabaseHouse()
-        try await house.signIn()
+        let house = try await SupabaseHouse.signedIn()
         #expect(try await profile(house) == nil)
         #expect(house.project.count(look) == 0)
     }

@@ -134,8 +134,7 @@ import Testing
     }
 
     @Test func `of another user is refused before its refresh token is used, unless with a switch`() async throws {
-        let house = try await SupabaseHouse()
-        try await house.signIn()
+        let house = try await SupabaseHouse.signedIn()
         let (access, refresh) = try foreign(house, "mallory@example.org")
         let refusal = await error { try await handIn(house, access, refresh) }
         guard case .conflict = refusal else { throw Unexpected() }

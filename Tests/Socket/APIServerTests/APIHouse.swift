@@ -94,6 +94,12 @@ struct APIHouse: Sendable {
         try await configure([account])
     }
 
+    static func signedIn() async throws -> APIHouse {
+        let house = try await APIHouse()
+        try await house.signIn()
+        return house
+    }
+
     func configure(_ accounts: [Account]) async throws {
         await broker.configure(accounts)
         broker.stopListening(try await broker.events(of: nil, after: nil).live)

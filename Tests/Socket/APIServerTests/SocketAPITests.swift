@@ -47,8 +47,7 @@ import Testing
 
     @Test(arguments: ["Origin", "origin", "REFERER", "Sec-Fetch-Site", "sec-fetch-mode", "Sec-Fetch-Anything"])
     func `ADV-01, ADV-06: a web page's request is refused on every way`(field: String) async throws {
-        let house = try await APIHouse()
-        try await house.signIn()
+        let house = try await APIHouse.signedIn()
         for (method, target) in [("GET", "/v1/accounts/work/session"), ("GET", "/v1/status"), ("POST", "/v1/reload")] {
             let answer = await house.ask(method, target, fields: [(field, "")])
             #expect(answer.status == 403)
@@ -63,8 +62,7 @@ import Testing
             .network(client: [127, 0, 0, 1], clientPort: 1, server: [127, 0, 0, 1], serverPort: 2),
         ] as [Peer])
     func `a peer that the policy does not know gets nothing`(peer: Peer) async throws {
-        let house = try await APIHouse()
-        try await house.signIn()
+        let house = try await APIHouse.signedIn()
         for target in [
             "/v1/accounts/work/session", "/v1/accounts/work/session?min_valid=1", "/v1/accounts", "/v1/peer",
         ] {
@@ -149,8 +147,7 @@ import Testing
     }
 
     @Test func `the words that every answer is searched for are the ones that went to the provider`() async throws {
-        let house = try await APIHouse()
-        try await house.signIn()
+        let house = try await APIHouse.signedIn()
         await house.ask("POST", "/v1/accounts/work/refresh")
         // Client secret, verifier, and the refresh tokens of two answers.
         #expect(house.provider.secrets.count == 4)
@@ -162,8 +159,7 @@ import Testing
     }
 
     @Test func `no answer may be kept`() async throws {
-        let house = try await APIHouse()
-        try await house.signIn()
+        let house = try await APIHouse.signedIn()
         for target in ["/v1/accounts/work/session", "/v1/accounts/work/session?min_valid=1", "/v1/accounts", "/v1/x"] {
             #expect(await house.ask("GET", target).response.fields["Cache-Control"] == "no-store")
         }

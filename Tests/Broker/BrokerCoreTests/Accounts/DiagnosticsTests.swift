@@ -219,8 +219,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct `Sessions of accounts that are not configured` {
     @Test func `a vault that does not answer holds up nobody who asks for them`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         await house.broker.configure([])
         let sealed = SealedSessions(of: house.broker)
         #expect(await sealed.list(atMost: .seconds(30))?.map(\.account) == ["work"])

@@ -149,8 +149,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct `What the records are told` {
     @Test func `comes in order`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         house.clock.advance(by: 3_600)
         house.provider.script(.token, .status(503))
         #expect(await house.failure() != nil)
@@ -177,8 +176,7 @@ import Testing
     }
 
     @Test func `names who came and who went`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         try await house.signIn(as: "bob", switching: true)
         _ = try await house.broker.signOut(House.name)
         var told: [String] = []
@@ -226,8 +224,7 @@ import Testing
     }
 
     @Test func `every refresh that starts ends, and nothing ends that did not start`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         let turns: [FakeProvider.Turn] = [
             .status(503), .fail(.unreachable(host: "h", reason: "r")), .status(200, "{}"), .status(429),
             .setting("access_token", nil), .setting("token_type", "DPoP"), .status(400, #"{"error":"invalid_client"}"#),

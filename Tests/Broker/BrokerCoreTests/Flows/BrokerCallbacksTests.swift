@@ -289,8 +289,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct `What a provider gave to a sign-in that comes to nothing` {
     @Test func `is revoked if another user is signed in`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         let held = try await house.token()
         guard case .failed(_, .conflict(let reason, _)) = try await house.signIn(as: "bob") else { throw Unexpected() }
         #expect(reason == .session(.otherUser(House.name, held: "alice@example.org", other: "bob@example.org")))
@@ -322,8 +321,7 @@ import Testing
 
     /// Some providers have one grant for all sessions of a user, and would end the one that is held.
     @Test func `is not revoked while the same user is signed in`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         try await cancel(house, as: "alice")
         #expect(await eventually { house.work.count == 0 })
         #expect(house.provider.revoked.isEmpty)

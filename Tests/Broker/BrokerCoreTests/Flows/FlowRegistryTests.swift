@@ -143,8 +143,7 @@ import Testing
     }
 
     @Test func `an ended flow stays readable for ten minutes, then it is forgotten`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         let flow = try #require(await house.broker.flows().first)
         house.clock.advance(by: 600)
         #expect(try await house.broker.flow(flow.id).status == .completed)

@@ -15,8 +15,7 @@ import Testing
     private func session(_ house: House) async throws -> Session { try #require(await house.vault.sessions.first) }
 
     @Test func `is kept beside the older one and presented for the whole scope at once`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         let token = try await house.broker.session(House.name, downscoped).token
         #expect(token.scope == "email")
         #expect(refreshes(house) == ["refresh-2 email", "refresh-3 email openid"])
@@ -52,8 +51,7 @@ import Testing
     }
 
     @Test func `is presented for the whole scope before another downscoped token is requested`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         house.provider.script(.token, .setting("scope", "email"), .status(503))
         _ = try await house.broker.session(House.name, downscoped)
         house.clock.advance(by: 600)
@@ -147,8 +145,7 @@ import Testing
     }
 
     @Test func `is requested for the owner who has joined an exposed socket's refresh that is refused`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         var asked = downscoped
         asked.allowance = Allowance()
         let (exposed, key) = (asked, downscoped.key)
@@ -231,8 +228,7 @@ import Testing
     }
 
     @Test func `is not doubted where the provider gave the whole scope`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         house.provider.script(.token, .setting("scope", "openid email"))
         let token = try await house.broker.session(House.name, downscoped).token
         #expect(refreshes(house) == ["refresh-2 email"])
@@ -245,8 +241,7 @@ import Testing
     private var downscoped: SessionQuery { SessionQuery { $0.key = TokenKey(scopes: ["mail"]) } }
 
     @Test func `that is refused ends no session that its provider honours`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         house.provider.script(.token, .invalidGrant)
         guard case .provider(.refused("invalid_grant", _)) = await house.failure(downscoped) else { throw Unexpected() }
         #expect(try await house.view.state == .authenticated)
@@ -259,8 +254,7 @@ import Testing
     }
 
     @Test func `that is refused ends a session that its provider has ended`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         house.provider.script(.token, .invalidGrant)
         _ = await house.failure(downscoped)
         house.provider.script(.token, .invalidGrant)
@@ -279,8 +273,7 @@ import Testing
     }
 
     @Test func `crowds out no bindingID, however many there are`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         for number in 0..<100 {
             let query = SessionQuery { $0.key = TokenKey(audience: "https://api.example/\(number)") }
             _ = try await house.broker.session(House.name, query)

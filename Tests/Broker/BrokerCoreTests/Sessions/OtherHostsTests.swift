@@ -63,8 +63,7 @@ import Testing
     func `a token for fewer scopes that another host got is served, and the provider is not asked`(
         isWaitedFor: Bool
     ) async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         let query = SessionQuery { $0.key = TokenKey(scopes: ["email"]) }
         let key = query.key
         let theirs = try await theirs(house, accessToken: "their narrow access", for: key)
@@ -117,8 +116,7 @@ import Testing
     }
 
     @Test func `a long wait is an error, and the token that is held is served while it is valid`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         house.clock.advance(by: 3_570)
         await house.vault.answer(.wait(.seconds(600)))
         #expect(try await house.token() == "access-2")
@@ -276,8 +274,7 @@ import Testing
     }
 
     @Test func `a change on another host is taken up and told to listeners`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         let keeping = Task { await house.broker.keepFresh() }
         defer { keeping.cancel() }
         let stream = try await stream(house)

@@ -41,8 +41,7 @@ import Testing
     func `PR-20, PR-21: costs it at most thirty requests an hour and session, metadata and all`(
         index: Int
     ) async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         house.clock.advance(by: 3_000)
         breakDown(house, Self.faults[index])
         let instants = await endure(house, hours: 6)

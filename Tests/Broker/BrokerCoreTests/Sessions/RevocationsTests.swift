@@ -27,8 +27,7 @@ import Testing
     }
 
     private func signedOut() async throws -> House {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         cut(house)
         _ = try await house.broker.signOut(House.name)
         #expect(await eventually { await house.broker.revocations.isIdle })
@@ -36,8 +35,7 @@ import Testing
     }
 
     @Test func `REV-02: the session leaves its slot before the provider is asked`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         house.provider.hold(.revocation)
         let closing = Task { try await house.broker.signOut(House.name) }
         #expect(await house.provider.arrived(.revocation, 1))
@@ -82,8 +80,7 @@ import Testing
     }
 
     @Test func `a sign-out says what the provider did with the revocation, and what stays valid there`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         let revoked = try await house.broker.signOut(House.name)
         #expect(revoked.revocation == .revoked && revoked.leftover == nil)
         #expect(try await house.broker.signOut(House.name).revocation == nil)
@@ -123,8 +120,7 @@ import Testing
     }
 
     @Test func `a provider that says no again and again is left alone at last`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         for _ in 0..<2_000 { house.provider.script(.revocation, .status(400, #"{"error":"invalid_client"}"#)) }
         _ = try await house.broker.signOut(House.name)
         #expect(await eventually { await house.broker.revocations.isIdle })
@@ -192,8 +188,7 @@ import Testing
     }
 
     @Test func `on a full disk the session stays, and goes when there is room`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         await house.vault.fail(with: .unwritable(.diskFull))
         for _ in 0..<3 {
             let failure = await error { try await house.broker.signOut(House.name) }

@@ -78,16 +78,14 @@ import Testing
     }
 
     @Test func `with switch, another subject replaces the session`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         guard case .completed = try await house.signIn(as: "bob", switching: true) else { throw Unexpected() }
         #expect(try await house.view.subject == "bob")
         #expect(await house.vault.sessions.map(\.subject) == ["bob"])
     }
 
     @Test func `signing in again replaces the session of the same person, and only after success`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         let token = try await house.token()
         // The code is sent once more after a failure that may pass.
         house.provider.script(.token, .status(500), .status(500))

@@ -46,8 +46,7 @@ import Testing
     }
 
     @Test func `hundreds of sessions are there after a start, each for its own account`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         let record = try #require(try await house.vault.load(House.account().slot)?.text.revealed())
         let accounts = (0..<300).map { House.account(House.named("user\($0)")) }
         for (index, account) in accounts.enumerated() where index % 10 != 0 {
@@ -66,8 +65,7 @@ import Testing
     }
 
     @Test func `a sign-out that begins while hundreds are read ends the session that is read`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         let broker = house.rebirth(facts: Facts())
         await house.vault.hold()
         await broker.configure([House.account(), House.account(House.named("other"))])
@@ -80,8 +78,7 @@ import Testing
     }
 
     @Test func `a damaged record gives way to a sign-in`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         let broker = try await reborn(house, failing: .damaged(.setAside))
         await house.vault.fail(with: nil)
         #expect(
@@ -95,8 +92,7 @@ import Testing
 
     @Test(arguments: [false, true])
     func `DU-09: a disk that cannot be read is asked again until it can`(isReloaded: Bool) async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         let token = try await house.token()
         let broker = try await reborn(house, failing: .unwritable(.diskBroken))
         let stream = try await broker.events(of: nil, after: nil)
@@ -121,8 +117,7 @@ import Testing
     }
 
     @Test func `a sign-in that ends before its account is loaded writes over nobody's session`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         let session = try #require(await house.vault.sessions.first)
         var foreign = session
         foreign.subject = "mallory"
@@ -137,8 +132,7 @@ import Testing
 
     @Test(arguments: ["restart", "lock"])
     func `PR-17: an interrupted session is refreshed at once, newest token first`(by way: String) async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         // The provider rotated, the answer was kept beside its predecessor, and the daemon died.
         house.provider.script(.token, .setting("access_token", nil))
         _ = await house.refreshFailure(isForced: true)
@@ -164,8 +158,7 @@ import Testing
     }
 
     @Test func `DU-06: a rotation that was never heard ends in session_expired, and in no loop`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         let slot = House.account().slot
         let text = try #require(try await house.vault.load(slot)?.text)
         _ = await house.refreshFailure(isForced: true)
@@ -181,8 +174,7 @@ import Testing
     }
 
     @Test func `a reader who waits while the account is bound anew waits for the new one`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         let token = try await house.token()
         let broker = house.rebirth()
         await house.vault.hold()

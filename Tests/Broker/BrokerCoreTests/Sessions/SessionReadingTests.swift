@@ -48,8 +48,7 @@ import Testing
     }
 
     @Test func `a caller who named no min_valid gets the current token while it is valid at all`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         house.clock.advance(by: 3_590)
         let held = try #require(try await house.view.expiresAt)
         house.provider.script(.token, .fail(.unreachable(host: "id.example", reason: "refused")))
@@ -63,8 +62,7 @@ import Testing
     }
 
     @Test func `a token that dies while its refresh is waited for is not served`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         house.clock.advance(by: 3_590)
         house.provider.hold(.token)
         house.provider.script(.token, .status(503))
@@ -89,8 +87,7 @@ import Testing
     }
 
     @Test func `another person's token is not handed out, even if the person changes during the wait`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         var query = SessionQuery()
         query.subject = "bob"
         guard case .conflict = await house.failure(query) else { throw Unexpected() }
@@ -196,8 +193,7 @@ import Testing
 
 extension `Reading a session` {
     @Test func `an explicit refresh takes the result of one of the last five seconds, unless forced`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         _ = try await house.broker.refresh(House.name)
         house.clock.advance(by: 4)
         _ = try await house.broker.refresh(House.name)
@@ -242,8 +238,7 @@ extension `Reading a session` {
     }
 
     @Test func `a rejected token that is no longer held costs no request`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         let held = try await house.token()
         _ = try await house.broker.refresh(House.name, rejected: Digest.sha256(Array("access-of-old".utf8)))
         #expect(house.provider.count(.token) == 1)
@@ -253,8 +248,7 @@ extension `Reading a session` {
     }
 
     @Test func `a token rejected right after its refresh is refreshed once more, not in a circle`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         _ = try await house.broker.refresh(House.name, isForced: true)
         #expect(house.provider.count(.token) == 2)
         for count in [3, 3, 3] {
@@ -269,8 +263,7 @@ extension `Reading a session` {
     }
 
     @Test func `FAPI-32: each token that a server rejects is replaced, by the newest refresh token`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         for count in 1...2 {
             house.clock.advance(by: 60)
             let rejected = try await house.token()
@@ -303,8 +296,7 @@ extension `Reading a session` {
     }
 
     @Test func `shows nothing from the first instant of a sign-out`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         await house.vault.hold()
         let closing = Task { _ = try await house.broker.signOut(House.name) }
         #expect(await eventually { await house.vault.log.contains("retire") })

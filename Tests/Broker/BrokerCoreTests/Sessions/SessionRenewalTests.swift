@@ -255,8 +255,7 @@ import Testing
     }
 
     @Test func `dead downscoped tokens are not kept`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         for scope in ["a", "b", "c"] {
             let query = SessionQuery { $0.key = TokenKey(scopes: [scope]) }
             _ = try await house.broker.session(House.name, query)

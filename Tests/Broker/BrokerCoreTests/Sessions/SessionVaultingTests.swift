@@ -26,8 +26,7 @@ import Testing
     }
 
     @Test func `locked at start, it refuses everything, and goes on when it is unlocked`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         let token = try await house.token()
         await house.vault.failOpening(with: Self.absent)
         let facts = Facts()
@@ -63,8 +62,7 @@ import Testing
 
     @Test(arguments: [true, false])
     func `a source that comes back by itself opens it`(isTold: Bool) async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         await house.vault.failOpening(with: Self.absent)
         let broker = house.rebirth()
         await broker.configure([House.account()])
@@ -76,8 +74,7 @@ import Testing
     }
 
     @Test func `a source that comes back while an attempt fails opens it at once`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         let before = await house.vault.openingCount
         await house.vault.failOpening(with: Self.absent)
         await house.vault.holdOpening()
@@ -105,8 +102,7 @@ import Testing
     }
 
     @Test func `after lock returns nothing is served, and unlock brings everything back`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         let token = try await house.token()
         #expect(house.broker.snapshot.current("work") != nil)
         try await house.broker.lockVault()
@@ -171,8 +167,7 @@ import Testing
     }
 
     @Test func `locking twice, and locking and unlocking at once, end in one of the two`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         let token = try await house.token()
         for _ in 0..<50 {
             await withTaskGroup(of: Void.self) { group in
@@ -229,8 +224,7 @@ import Testing
 
 extension `A vault that is locked and unlocked` {
     @Test func `five wrong passphrases a minute, and not one more`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         try await house.broker.lockVault()
         await house.vault.failOpening(with: .wrongPassphrase)
         let before = await house.vault.openingCount

@@ -88,8 +88,7 @@ private let refusals = [
     func `is replaced by the next sign-in after a refresh was refused, and the session is kept`(
         status: Int, body: String
     ) async throws {
-        let house = try await MCPHouse()
-        try await house.signIn()
+        let house = try await MCPHouse.signedIn()
         let held = await house.vault.sessions
         house.network.forget(["client-1"], saying: (status, body))
         house.clock.advance(by: 3_600)
@@ -120,8 +119,7 @@ private let refusals = [
     }
 
     @Test func `still refreshes its session while the issuer honours it and a new client is registered`() async throws {
-        let house = try await MCPHouse()
-        try await house.signIn()
+        let house = try await MCPHouse.signedIn()
         let flow = try await house.broker.signIn(House.name, SignInRequest()).flow
         #expect(await house.clock.flowTimersSleep(2))
         house.clock.advance(by: 601)
@@ -160,8 +158,7 @@ private let refusals = [
     }
 
     @Test func `is found by the diagnosis, and replaced by the next sign-in`() async throws {
-        let house = try await MCPHouse()
-        try await house.signIn()
+        let house = try await MCPHouse.signedIn()
         let finding = OAuthReason.mcpClientForgotten(House.name, host: "id.example")
         func found() async throws -> Bool {
             try await Diagnostics(of: house.broker).findings(of: House.name).contains {

@@ -41,8 +41,7 @@ import Testing
     }
 
     @Test func `says which scopes are new since the sign-in, unless the user chose them`() async throws {
-        let house = try await MCPHouse()
-        try await house.signIn()
+        let house = try await MCPHouse.signedIn()
         let more = OAuthReason.mcpNamesMoreScopes(House.name, scopes: ["mcp:admin"])
         #expect(try await findings(house).count == 4)
         house.network.announce { $0.challenge = #"Bearer scope="mcp:read mcp:admin""# }
@@ -54,8 +53,7 @@ import Testing
     }
 
     @Test func `says whether the server accepts the token, and sends it nowhere else`() async throws {
-        let house = try await MCPHouse()
-        try await house.signIn()
+        let house = try await MCPHouse.signedIn()
         #expect(try await findings(house).contains(.mcpAcceptsToken(host: "mcp.example")))
         house.network.announce { $0.tokenStatus = 401 }
         #expect(try await findings(house).contains(.mcpRefusesToken(House.name, host: "mcp.example")))

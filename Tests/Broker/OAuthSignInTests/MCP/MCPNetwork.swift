@@ -210,6 +210,12 @@ struct MCPHouse {
         broker.stopListening(try await broker.events(of: nil, after: nil).live)
     }
 
+    static func signedIn() async throws -> MCPHouse {
+        let house = try await MCPHouse()
+        try await house.signIn()
+        return house
+    }
+
     func configure(_ change: (inout Account, inout MCPAccount) -> Void) async throws {
         var kind = MCPAccount(
             server: try MCPServer(parsing: MCPNetwork.server),

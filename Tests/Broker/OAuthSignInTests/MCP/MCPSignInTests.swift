@@ -40,8 +40,7 @@ import Testing
     }
 
     @Test func `registers another client at another issuer, and shows neither to the other`() async throws {
-        let house = try await MCPHouse()
-        try await house.signIn()
+        let house = try await MCPHouse.signedIn()
         house.network.announce { announced in
             announced.documents["/.well-known/oauth-protected-resource/mcp"] = [
                 "resource": "https://mcp.example/mcp", "authorization_servers": ["https://other.example"],

@@ -11,8 +11,7 @@ import Testing
     }
 
     @Test func `requests the scopes of the session and the new ones, while the session goes on`() async throws {
-        let house = try await MCPHouse()
-        try await house.signIn()
+        let house = try await MCPHouse.signedIn()
         let token = try await house.token()
         let (url, query) = try await stepUp(house)
         #expect(query["scope"] == "mcp:read offline_access mcp:write" && query["client_id"] == "client-1")
@@ -28,8 +27,7 @@ import Testing
     }
 
     @Test func `leaves the session as it was if the user declines`() async throws {
-        let house = try await MCPHouse()
-        try await house.signIn()
+        let house = try await MCPHouse.signedIn()
         let token = try await house.token()
         let (_, query) = try await stepUp(house)
         let denial =
@@ -41,15 +39,13 @@ import Testing
     }
 
     @Test func `registers another client where the first one cannot have the scope`() async throws {
-        let house = try await MCPHouse()
-        try await house.signIn()
+        let house = try await MCPHouse.signedIn()
         let query = try await house.begin(SignInRequest(scopes: ["mcp:admin"])).query
         #expect(query["scope"] == "mcp:read offline_access mcp:admin" && query["client_id"] == "client-2")
     }
 
     @Test func `takes no scopes of another issuer along`() async throws {
-        let house = try await MCPHouse()
-        try await house.signIn()
+        let house = try await MCPHouse.signedIn()
         house.network.announce { announced in
             announced.documents["/.well-known/oauth-protected-resource/mcp"] = [
                 "resource": "https://mcp.example/mcp", "authorization_servers": ["https://other.example"],

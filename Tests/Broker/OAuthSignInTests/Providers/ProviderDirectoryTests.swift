@@ -88,8 +88,7 @@ import Testing
     }
 
     @Test func `a rotated key is fetched once, and unknown keys do not make us ask more often`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         #expect(house.provider.count(.keys) == 1)
         let rotated = try TokenMint(kid: "k2")
         house.provider.behave { $0.mint = rotated }
@@ -114,8 +113,7 @@ import Testing
     }
 
     @Test func `a key that is rotated right after the sign-in is found at once`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         let rotated = try TokenMint(kid: "k2")
         house.provider.behave { $0.mint = rotated }
         #expect(await house.refreshFailure(isForced: true) == nil)

@@ -61,8 +61,7 @@ import Testing
     }
 
     @Test func `a dead code is the provider's refusal, and harms no held session`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         house.provider.script(.token, .invalidGrant)
         let verdict = try await house.signIn()
         guard case .failed(_, .provider(.refused("invalid_grant", _))) = verdict else { throw Unexpected() }

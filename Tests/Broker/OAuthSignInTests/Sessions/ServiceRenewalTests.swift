@@ -232,8 +232,7 @@ extension House {
     }
 
     @Test func `that replaces a user's account does not remove the user's session`() async throws {
-        let house = try await House()
-        try await house.signIn()
+        let house = try await House.signedIn()
         let log = await house.vault.log
         var service = House.account()
         service.oauth.clientSecret = Account.SecretSource { () throws(BrokerError) in Secret("hush-secret") }

@@ -60,8 +60,7 @@ extension `A session of a project that no account has` {
     }
 
     @Test func `ends here at once where the server knows its person no more`() async throws {
-        let house = try await SupabaseHouse()
-        try await house.signIn()
+        let house = try await SupabaseHouse.signedIn()
         house.project.script(
             "GET /user",
             .answer(403, #"{"code":"user_not_found","message":"No."}"#, [("X-Supabase-Api-Version", "2024-01-01")]))

@@ -7,8 +7,7 @@ import Testing
 
 extension `Renewing a project's session` {
     @Test func `serves no tokens of another session, and presents its own refresh token again`() async throws {
-        let house = try await SupabaseHouse()
-        try await house.signIn()
+        let house = try await SupabaseHouse.signedIn()
         let before = try await house.token()
         let own = try await house.refreshTokens
         let now = house.clock.now
@@ -49,8 +48,7 @@ extension `Renewing a project's session` {
     }
 
     @Test func `takes a token that is signed with a key of after the sign-in, and none that is forged`() async throws {
-        let house = try await SupabaseHouse()
-        try await house.signIn()
+        let house = try await SupabaseHouse.signedIn()
         let keys = "GET /.well-known/jwks.json"
         #expect(house.project.count(keys) == 1)
         let next = try TokenMint(kid: "k2")

@@ -44,8 +44,7 @@ import Testing
     @Test(arguments: [false, true])
     func `is ended later where the project is away when it is replaced, and after a restart`(isKept: Bool) async throws
     {
-        let house = try await SupabaseHouse()
-        try await house.signIn()
+        let house = try await SupabaseHouse.signedIn()
         let first = house.session
         let logout = "POST /logout local"
         house.project.script(logout, .fail(.unreachable(host: "h", reason: "gone")))
@@ -121,8 +120,7 @@ import Testing
     }
 
     @Test func `is ended after a restart, if the vault had room for one of both only`() async throws {
-        let house = try await SupabaseHouse()
-        try await house.signIn()
+        let house = try await SupabaseHouse.signedIn()
         let first = house.session
         await house.vault.failOnceReplacing()
         house.project.script("POST /logout local", .fail(.unreachable(host: "h", reason: "gone")))
@@ -139,8 +137,7 @@ import Testing
     }
 
     @Test func `is ended, and not the one in use, if the write that failed had taken effect`() async throws {
-        let house = try await SupabaseHouse()
-        try await house.signIn()
+        let house = try await SupabaseHouse.signedIn()
         await house.vault.failOnceAfterReplacing()
         house.project.script("POST /logout local", .fail(.unreachable(host: "h", reason: "gone")))
         try await house.signIn()
@@ -155,8 +152,7 @@ import Testing
     /// A write that failed had taken effect. The repeated one retired the same session, and before that was discarded the
     /// daemon was killed.
     @Test func `is not ended if it is the one in use`() async throws {
-        let house = try await SupabaseHouse()
-        try await house.signIn()
+        let house = try await SupabaseHouse.signedIn()
         let first = house.session
         let account = try await house.broker.sessionManager.account(name)
         let session = try #require(try await house.held)
@@ -169,8 +165,7 @@ import Testing
     }
 
     @Test func `is ended by a sign-out too, with the one that could not be written`() async throws {
-        let house = try await SupabaseHouse()
-        try await house.signIn()
+        let house = try await SupabaseHouse.signedIn()
         await house.vault.failStoring(with: .unwritable(.diskFull))
         try await house.signIn()
         #expect(house.project.sessions.count == 2)
@@ -181,8 +176,7 @@ import Testing
     }
 
     @Test func `is not ended if it is held again before the vault is written`() async throws {
-        let house = try await SupabaseHouse()
-        try await house.signIn()
+        let house = try await SupabaseHouse.signedIn()
         let first = try #require(try await house.held)
         let family = try #require(first.project?.sessionID)
         await house.vault.fail(with: .unwritable(.diskFull))
@@ -201,8 +195,7 @@ import Testing
     }
 
     @Test func `that stays in the vault is not replaced by one that is to leave nothing behind`() async throws {
-        let house = try await SupabaseHouse()
-        try await house.signIn()
+        let house = try await SupabaseHouse.signedIn()
         let first = house.session
         await house.vault.fail(with: .unwritable(.readOnly))
         let failure = await error { try await house.signIn(isPersistent: false) }

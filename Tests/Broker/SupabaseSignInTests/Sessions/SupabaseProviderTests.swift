@@ -10,8 +10,7 @@ import Testing
     let refresh = FakeSupabase.refresh
 
     private func expired() async throws -> SupabaseHouse {
-        let house = try await SupabaseHouse()
-        try await house.signIn()
+        let house = try await SupabaseHouse.signedIn()
         house.clock.advance(by: 3_600)
         return house
     }
@@ -218,8 +217,7 @@ import Testing
     }
 
     @Test func `brings the user along`() async throws {
-        let house = try await SupabaseHouse()
-        try await house.signIn()
+        let house = try await SupabaseHouse.signedIn()
         house.project.behave { server in
             let id = server.user(email: SupabaseHouse.alice)?.id ?? ""
             server.users[id]?.data["full_name"] = "Alice"

@@ -65,6 +65,12 @@ struct SupabaseHouse: Sendable {
         return account
     }
 
+    static func signedIn(isPersistent: Bool = true) async throws -> SupabaseHouse {
+        let house = try await SupabaseHouse()
+        try await house.signIn(isPersistent: isPersistent)
+        return house
+    }
+
     static func withScheme(isKeyless: Bool = false) async throws -> SupabaseHouse {
         try await SupabaseHouse { account, rules in
             account.redirectURI = "swisscoin://auth-callback"

@@ -112,8 +112,7 @@ import Testing
     }
 
     @Test func `a Russian-speaking caller reads Russian`() async throws {
-        let house = try await APIHouse()
-        try await house.signIn()
+        let house = try await APIHouse.signedIn()
         house.clock.advance(by: 3_600)
         house.provider.goAway()
         let answer = await house.ask(

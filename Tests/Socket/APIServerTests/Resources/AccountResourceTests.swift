@@ -138,8 +138,7 @@ import Testing
     }
 
     @Test func `another person's sign-in changes nothing, unless a switch was asked for`() async throws {
-        let house = try await APIHouse()
-        try await house.signIn()
+        let house = try await APIHouse.signedIn()
         let refused = try await house.signIn(as: "bob")
         #expect(refused["status"] == "failed")
         #expect(refused["error"]?["code"] == "state_conflict")

@@ -10,8 +10,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct `Lookups of what a tool sends to a server` {
     private func house(_ origins: [Origin]? = nil) async throws -> APIHouse {
-        let house = try await APIHouse()
-        try await house.signIn()
+        let house = try await APIHouse.signedIn()
         house.origins.configure(try origins ?? [origin("https://git.example.org/*")])
         return house
     }

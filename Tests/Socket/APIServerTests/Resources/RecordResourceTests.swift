@@ -17,8 +17,7 @@ import Testing
     }
 
     @Test func `tell who took which token, on every way`() async throws {
-        let house = try await APIHouse()
-        try await house.signIn()
+        let house = try await APIHouse.signedIn()
         let peer = Peer.local(uid: 1_000, pid: getpid())
         for _ in 0..<3 { await house.ask("GET", session, peer: peer) }
         await house.ask("GET", session, peer: peer, immediate: false)
@@ -59,8 +58,7 @@ import Testing
     }
 
     @Test func `tell of sign-ins, sign-outs and changes of person, and of who asked`() async throws {
-        let house = try await APIHouse()
-        try await house.signIn()
+        let house = try await APIHouse.signedIn()
         try await house.signIn("work", as: "bob", #"{"switch_subject":true}"#)
         await house.ask("DELETE", session)
         let all = await events(house)
@@ -100,8 +98,7 @@ import Testing
     }
 
     @Test func `hold no secret`() async throws {
-        let house = try await APIHouse()
-        try await house.signIn()
+        let house = try await APIHouse.signedIn()
         await house.ask("GET", session + "?include=user,id_token")
         await house.ask("POST", "/v1/accounts/work/refresh", #"{"force":true}"#)
         house.provider.answerNext(.init(status: 400, body: #"{"error":"invalid_grant"}"#))
@@ -134,8 +131,7 @@ import Testing
     }
 
     @Test func `are numbers for a monitor`() async throws {
-        let house = try await APIHouse()
-        try await house.signIn()
+        let house = try await APIHouse.signedIn()
         await house.ask("GET", session)
         await house.ask("GET", session, immediate: false)
         await house.ask("POST", "/v1/accounts/work/refresh", #"{"force":true}"#)

@@ -109,8 +109,7 @@ import Testing
     }
 
     @Test func `is a sign-out all the same where there is no page, or nobody to ask`() async throws {
-        let house = try await APIHouse()
-        try await house.signIn()
+        let house = try await APIHouse.signedIn()
         let answer = await house.ask("DELETE", "/v1/accounts/work/session?end_session=true")
         #expect(answer.status == 200 && answer["state"] == "unauthenticated")
         #expect(answer["end_session_url"] == nil && answer["end_session_error"] == nil)

@@ -11,8 +11,7 @@ import Testing
     private let target = "/v1/accounts/work/session"
 
     private func house() async throws -> APIHouse {
-        let house = try await APIHouse()
-        try await house.signIn()
+        let house = try await APIHouse.signedIn()
         return house
     }
 

@@ -109,8 +109,7 @@ import Testing
     }
 
     @Test func `one that is in memory alone cannot be locked`() async throws {
-        let house = try await APIHouse()
-        try await house.signIn()
+        let house = try await APIHouse.signedIn()
         let answer = await house.ask("POST", "/v1/vault/lock")
         #expect(answer.status == 409 && answer.code == "state_conflict")
         #expect(await house.ask("GET", session).status == 200)
