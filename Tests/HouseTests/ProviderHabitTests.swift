@@ -22,8 +22,7 @@ import Testing
     }
 
     @Test func `logout says what the provider has not revoked, and until when it is valid`() async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn { stage in
             try await stage.sandbox.control([
                 "faults": [
                     [
@@ -171,8 +170,7 @@ import Testing
     }
 
     @Test func `a failure that says why is shown in the provider's words`() async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn { stage in
             try await stage.sandbox.control([
                 "faults": [
                     [

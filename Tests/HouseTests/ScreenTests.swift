@@ -104,8 +104,7 @@ import Testing
     }
 
     @Test func `the audit log has program and details below each entry`() async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn { stage in
             _ = try await stage.token()
             let audit = try start(stage, ["audit"])
             let ended = try await audit.end()

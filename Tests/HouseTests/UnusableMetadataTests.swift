@@ -51,8 +51,7 @@ extension `A provider with habits of its own` {
     }
 
     @Test func `unusable members of the metadata stop neither refreshes nor the sign-out`() async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn { stage in
             try await stage.stopDaemon()
             let before = try await stage.sandbox.counters()
             try await stage.sandbox.control(["perturb": ["metadata_unusable_members", "metadata_no_s256"]])

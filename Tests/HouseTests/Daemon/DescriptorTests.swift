@@ -45,8 +45,7 @@ import Testing
     }
 
     @Test func `closes the oldest idle connections without free descriptors, and still proves who asks`() async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn { stage in
             let pid = try #require(stage.daemon?.pid)
             let idle = try await connections(20, stage)
             try await takeFreeDescriptors(of: pid, stage)

@@ -65,8 +65,7 @@ import Testing
     }
 
     @Test func `SK-09: a second daemon on the same state names the holder and goes`() async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn { stage in
             let holder = try #require(stage.daemon)
             for socket in [stage.socket, "\(stage.directory)/run/other.sock"] {
                 try await stage.run(

@@ -5,8 +5,7 @@ import Testing
 /// Which program is at the other end of a connection.
 @Suite struct `The program of a caller` {
     @Test func `is verified in the audit log where the kernel proves which process has connected`() async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn { stage in
             let doctor = try await stage.ringback("doctor", "--json")
             let checks = try doctor.json["checks"]?.array ?? []
             let told = try #require(checks.first { $0["check"] == "peers" }, "\(doctor)")
@@ -49,8 +48,7 @@ import Testing
         """
 
     @Test func `is the one that it runs when it connects, though it was another one a moment ago`() async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn { stage in
             let python = try #require(Self.resolved("/usr/bin/python3"))
             let ringback = Programs.path("ringback")
             let isProved = try await stage.api("GET", "/v1/peer")["confidence"] == "verified"

@@ -15,8 +15,7 @@ import Testing
     private func give(_ path: String, to uid: UInt32) { unsafe chown(path, uid, uid) }
 
     @Test func `a socket that another daemon answers at is not taken from it`() async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn { stage in
             try await refused(stage, ["--state", "\(stage.directory)/other-state"]).expect(
                 1, says: stage.socket, "--socket PATH")
             // The first one's clients did not notice, and the second keeps nothing.

@@ -105,8 +105,7 @@ import Testing
     }
 
     @Test func `SK-14, ADV-08: a library that a request names is read as certificates, and not loaded`() async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn { stage in
             let daemon = try #require(stage.daemon)
             let places: [String] = ["x86_64", "aarch64"].map { "/lib/\($0)-linux-gnu/libBrokenLocale.so.1" }
             let library = try #require(places.first { FileTree.mode(of: $0) != nil })

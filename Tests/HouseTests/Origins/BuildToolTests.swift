@@ -35,8 +35,7 @@ import Testing
     }
 
     @Test func `cargo's provider answers a line each, and ends with its input`() async throws {
-        try await Stage.play(Stage.twoAccounts + Self.origins) { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn(Stage.twoAccounts + Self.origins) { stage in
             let token = try #require(try await stage.token())
             stage.link(ringbackAs: "cargo-credential-ringback")
             let requests =
@@ -70,8 +69,7 @@ import Testing
     }
 
     @Test func `go gets a token where a server asks for one, and a new one where it was refused`() async throws {
-        try await Stage.play(Stage.twoAccounts + Self.origins) { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn(Stage.twoAccounts + Self.origins) { stage in
             let token = try #require(try await stage.token())
             let first = try await stage.ringback("goauth", status: 0, out: "")
             #expect(first.err.isEmpty, "\(first)")
@@ -107,8 +105,7 @@ import Testing
     }
 
     @Test func `Bazel, Terraform and pnpm get the token of the origin, and none for another server`() async throws {
-        try await Stage.play(Stage.twoAccounts + Self.origins) { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn(Stage.twoAccounts + Self.origins) { stage in
             let token = try #require(try await stage.token())
             for name in [
                 "bazel-credential-ringback", "terraform-credentials-ringback", "pnpm-ringback-bare.example.org%2Fnpm",
@@ -158,8 +155,7 @@ import Testing
     }
 
     @Test func `keyring answers for its own indexes, and leaves the rest to the next program`() async throws {
-        try await Stage.play(Stage.twoAccounts + Self.origins) { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn(Stage.twoAccounts + Self.origins) { stage in
             let token = try #require(try await stage.token())
             let index = "https://tools.example.org/simple/"
             let own = "\(stage.directory)/own"
@@ -230,8 +226,7 @@ import Testing
             let refusal = try wrong.json
             #expect(wrong.status == 0 && refusal["success"] == false, "\(wrong)")
         }
-        try await Stage.play { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn { stage in
             let nowhere = try await stage.ringback("google-credential")
             let message = try nowhere.json["message"]?.string ?? ""
             #expect(message.contains("ringback origin add https://sts.googleapis.com"), "\(nowhere)")

@@ -26,8 +26,7 @@ import Testing
         """
 
     @Test func `docker-credential gives the token of the registry's origin only`() async throws {
-        try await Stage.play(Stage.twoAccounts + Self.origins) { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn(Stage.twoAccounts + Self.origins) { stage in
             let token = try #require(try await stage.token())
             stage.link(ringbackAs: "docker-credential-ringback")
             let helper = "\(stage.directory)/bin/docker-credential-ringback"

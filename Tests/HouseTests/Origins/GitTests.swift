@@ -25,8 +25,7 @@ import Testing
 
     @Test(.enabled(if: isInstalled, "git is not installed"))
     func `git gets the token from the helper and reports a refused one`() async throws {
-        try await Stage.play(Stage.twoAccounts + Self.origin) { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn(Stage.twoAccounts + Self.origin) { stage in
             let token = try #require(try await stage.token())
             let server = "protocol=https\nhost=git.example.org\n"
             let filled = try await runGit(stage, "credential", "fill", stdin: server).expect(0)
@@ -72,8 +71,7 @@ import Testing
 
     @Test(.enabled(if: isInstalled, "git is not installed"))
     func `ringback git-credential speaks git's helper protocol`() async throws {
-        try await Stage.play(Stage.twoAccounts + Self.origin) { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn(Stage.twoAccounts + Self.origin) { stage in
             let token = try #require(try await stage.token())
             let server = "protocol=https\nhost=git.example.org\n"
             let expected = "username=oauth2\npassword=\(token)\nephemeral=1\npassword_expiry_utc="
@@ -134,8 +132,7 @@ import Testing
 
     @Test(.enabled(if: hasServer, "git-http-backend is not installed"))
     func `git clones and pushes with the token, also after it was revoked`() async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn { stage in
             let root = "\(stage.directory)/repositories"
             #expect(unsafe mkdir(root, 0o700) == 0 && mkdir("\(root)/team", 0o700) == 0)
             try await runGit(stage, "init", "-q", "--bare", "\(root)/team/a.git").expect(0)

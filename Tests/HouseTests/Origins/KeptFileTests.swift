@@ -89,8 +89,7 @@ extension Stage {
     @Test func `a kept file with a scope has a downscoped token`() async throws {
         let memory = try MemoryDirectory()
         let path = "\(memory.path)/t"
-        try await Stage.play(Stage.twoAccounts + Self.table(path, "scope = \"email\"")) { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn(Stage.twoAccounts + Self.table(path, "scope = \"email\"")) { stage in
             try await stage.logged(Self.written(path))
             let downscoped = try await stage.api("GET", "/v1/accounts/work/session?scope=email")
             #expect(FileTree.text(of: path) == downscoped["access_token"]?.string)
@@ -102,8 +101,7 @@ extension Stage {
         let memory = try MemoryDirectory()
         let path = "\(memory.path)/t"
         let vault = "[vault]\nkey_source = \"key-file\"\n"
-        try await Stage.play(vault + Stage.twoAccounts + Self.table(path)) { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn(vault + Stage.twoAccounts + Self.table(path)) { stage in
             try await stage.logged(Self.written(path))
             try await stage.ringback("lock", status: 0)
             #expect(FileTree.names(in: memory.path) == [])
@@ -117,8 +115,7 @@ extension Stage {
     @Test func `a kept file is removed with the daemon, or by the next one after a kill`() async throws {
         let memory = try MemoryDirectory()
         let (path, other) = ("\(memory.path)/t", "\(memory.path)/u")
-        try await Stage.play(Stage.twoAccounts + Self.table(path) + Self.table(other)) { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn(Stage.twoAccounts + Self.table(path) + Self.table(other)) { stage in
             for path in [path, other] { try await stage.logged(Self.written(path)) }
             #expect(try await stage.stopDaemon().status == 0)
             #expect(FileTree.names(in: memory.path) == [])
@@ -191,8 +188,7 @@ extension Stage {
         let memory = try MemoryDirectory()
         let (folder, path) = ("\(memory.path)/f", "\(memory.path)/f/t")
         #expect(unsafe mkdir(folder, 0o700) == 0)
-        try await Stage.play(Stage.twoAccounts + Self.table(path)) { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn(Stage.twoAccounts + Self.table(path)) { stage in
             try await stage.logged(Self.written(path))
             let token = FileTree.text(of: path)
             // Others may write to the folder: nothing is written there.
@@ -211,8 +207,7 @@ extension Stage {
     @Test func `a reload adds and removes kept files`() async throws {
         let memory = try MemoryDirectory()
         let path = "\(memory.path)/t"
-        try await Stage.play { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn { stage in
             try stage.write(configuration: Stage.twoAccounts + Self.table(path))
             try await stage.ringback("reload", status: 0)
             try await stage.logged(Self.written(path))
@@ -226,8 +221,7 @@ extension Stage {
     @Test func `a kept file is removed after its ttl, which a restart does not extend`() async throws {
         let memory = try MemoryDirectory()
         let path = "\(memory.path)/t"
-        try await Stage.play(Stage.twoAccounts + Self.table(path, "ttl = 1")) { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn(Stage.twoAccounts + Self.table(path, "ttl = 1")) { stage in
             try await stage.logged(Self.written(path))
             try await stage.logged("The ttl of \(path) is over")
             #expect(FileTree.names(in: memory.path) == [])

@@ -35,8 +35,7 @@ import Testing
     }
 
     @Test func `kubectl-credential gives the token of the cluster's origin or of --account`() async throws {
-        try await Stage.play(Stage.twoAccounts + Self.origin) { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn(Stage.twoAccounts + Self.origin) { stage in
             let idToken = try await idToken(stage)
             let token = try #require(try await stage.token())
             stage.link(ringbackAs: "kubectl-ringback")
@@ -69,8 +68,7 @@ import Testing
     }
 
     @Test func `kubectl-credential gives no token for another cluster`() async throws {
-        try await Stage.play(Stage.twoAccounts + Self.origin) { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn(Stage.twoAccounts + Self.origin) { stage in
             for (environment, arguments, words) in [
                 (info(server: "https://k8s.example.org"), [], "ringback origin add URL"),
                 (info(server: "https://evil.example.org:6443"), [], "ringback origin add URL"),
@@ -89,8 +87,7 @@ import Testing
 
     @Test func `kubectl-credential gives no token for TLS settings that the origin does not allow`() async throws {
         let server = "https://k8s.example.org:6443"
-        try await Stage.play(Stage.twoAccounts + Self.origin) { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn(Stage.twoAccounts + Self.origin) { stage in
             let insecure = info(server: server, settings: #","insecure-skip-tls-verify":true"#)
             let renamed = info(server: server, settings: #","tls-server-name":"k8s""#)
             for (environment, line) in [(insecure, "insecure_skip_tls_verify = true"), (renamed, "tls_server_name")] {

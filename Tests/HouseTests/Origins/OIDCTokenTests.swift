@@ -8,8 +8,7 @@ import Testing
     }
 
     @Test func `oidc-token prints a token by account and issuer`() async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn { stage in
             let token = try #require(try await stage.token())
             try await stage.ringback("oidc-token", "work", status: 0)
             let audit = try await stage.ringback("audit", "--account", "work")

@@ -32,8 +32,7 @@ import Testing
         """
 
     @Test func `token --origin prints every format`() async throws {
-        try await Stage.play(Stage.twoAccounts + Self.origins) { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn(Stage.twoAccounts + Self.origins) { stage in
             let token = try #require(try await stage.token())
             let session = try await stage.api("GET", "/v1/accounts/work/session?include=id_token")
             let idToken = try #require(session["id_token"]?.string)
@@ -88,8 +87,7 @@ import Testing
     }
 
     @Test func `token --origin prints nothing without an origin or with contradicting options`() async throws {
-        try await Stage.play(Stage.twoAccounts + Self.origins) { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn(Stage.twoAccounts + Self.origins) { stage in
             for (arguments, status, words) in [
                 (["--origin", "https://api.example.org/v2"], 1, "No origin"),
                 (["--origin", "https://api.example.org.evil.org/v1"], 1, "No origin"),
@@ -112,8 +110,7 @@ import Testing
     }
 
     @Test func `shells and netrc readers get the token as it is`() async throws {
-        try await Stage.play(Stage.twoAccounts + Self.origins) { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn(Stage.twoAccounts + Self.origins) { stage in
             let token = try #require(try await stage.token())
             try await stage.run(
                 "/bin/sh",

@@ -8,8 +8,7 @@ import Testing
     }
 
     @Test func `origin add and remove edit the configuration of a running daemon`() async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn { stage in
             let before = try text(of: stage.configuration)
             try await stage.ringback(
                 "origin", "add", "https://git.example.org", "--account", "work", "--username", "oauth2", status: 0,

@@ -40,8 +40,7 @@ import Testing
 
     @Test(.enabled(if: hasGit, "git is not installed"))
     func `setup git makes git ask Ringback only, and --undo restores the file`() async throws {
-        try await Stage.play(Stage.twoAccounts + Self.origins) { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn(Stage.twoAccounts + Self.origins) { stage in
             let file = try linkedFile(stage, ".gitconfig", Self.dotfiles)
             let server = "protocol=https\nhost=git.example.org\n"
 
@@ -189,8 +188,7 @@ import Testing
             account = "work"
 
             """
-        try await Stage.play(Stage.twoAccounts + origins) { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn(Stage.twoAccounts + origins) { stage in
             let home = "\(stage.directory)/home"
             try stage.write("#!/bin/sh\n", to: "\(stage.directory)/bin/docker", mode: 0o700)
             FileTree.makeDirectory("\(home)/.docker")

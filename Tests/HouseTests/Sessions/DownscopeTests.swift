@@ -63,8 +63,7 @@ import Testing
     }
 
     @Test func `a token with more scope than requested is warned of`() async throws {
-        try await Stage.play(Self.account) { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn(Self.account) { stage in
             try await stage.sandbox.control(["perturb": ["token_whole_scope"]])
             let token = try await stage.ringback(
                 "token", "work", "--scope", "email", status: 0, says: "more scope", "openid profile")

@@ -23,8 +23,7 @@ import Testing
     }
 
     @Test func `NAT-28: each downscoped token is requested once and kept over a restart`() async throws {
-        try await Stage.play(Self.account) { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn(Self.account) { stage in
             let own = try await answer(stage, "work")
             let scope = try await answer(stage, "work", "--scope", "email")
             #expect(scope["scope"] == "email" && scope["access_token"] != own["access_token"])
@@ -58,8 +57,7 @@ import Testing
     }
 
     @Test func `scopes, resources and audiences that no provider can read are usage errors`() async throws {
-        try await Stage.play(Self.account) { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn(Self.account) { stage in
             for arguments in [
                 ["--scope", ""], ["--scope", "a\"b"], ["--resource", "/v1"],
                 ["--resource", "https://api.example/#part"], ["--audience", ""],
@@ -72,8 +70,7 @@ import Testing
     }
 
     @Test func `ringback session shows the downscoped token that ringback token prints`() async throws {
-        try await Stage.play(Self.account) { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn(Self.account) { stage in
             for options in [["--scope", "email"], ["--audience", "a"], ["--resource", "urn:example:b"]] {
                 let token = try await stage.run("ringback", ["token", "work"] + options)
                 let shown = try await stage.run("ringback", ["session", "work", "--json", "--show-token"] + options)
@@ -87,8 +84,7 @@ import Testing
     }
 
     @Test func `a refused one is no refresh failure in the audit log`() async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn { stage in
             let exposed = try await stage.ringback("expose", "ci", "--account", "work", "--json")
             let socket = try #require(try exposed.json["socket"]?.string, "\(exposed)")
             try await stage.sandbox.control([

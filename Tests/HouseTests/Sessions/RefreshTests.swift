@@ -47,8 +47,7 @@ private let refreshGate: JSON = [
     }
 
     @Test func `a provider that is down is told once, in the language of the user`() async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn { stage in
             try await stage.sandbox.control([
                 "faults": [["endpoint": "token", "kind": "status", "status": 503]]
             ])

@@ -5,8 +5,7 @@ import Testing
 @Suite struct `A session and a restart` {
     @Test(arguments: [SIGTERM, SIGKILL])
     func `a valid session is served after a restart without the network`(signal: Int32) async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn { stage in
             let token = try await stage.token()
             stage.daemon?.send(signal)
             _ = try await stage.daemon?.end()
@@ -21,8 +20,7 @@ import Testing
     }
 
     @Test func `PR-17: a refresh that a kill interrupted is repeated at the start`() async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn { stage in
             try await stage.sandbox.control(["reuse_grace": 60])
             // The provider rotates, and its answer is never heard.
             try await stage.sandbox.control([
@@ -48,8 +46,7 @@ import Testing
     }
 
     @Test func `REV-06: a sign-out deletes everything here although the provider is unreachable`() async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn { stage in
             _ = await stage.sandbox.stop()
             try await stage.ringback("logout", "work", status: 0, out: "Signed out of work\n")
             try await stage.expectNothingHeld(error: nil)

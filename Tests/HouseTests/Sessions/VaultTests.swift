@@ -38,8 +38,7 @@ import Testing
     }
 
     @Test func `ringback lock and unlock lock and unlock the vault of a running daemon`() async throws {
-        try await Stage.play(Self.configuration("")) { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn(Self.configuration("")) { stage in
             let token = try await stage.token()
             try await stage.ringback("lock", status: 0)
             try await expectLocked(stage, "vault", command: "ringback unlock")
@@ -79,8 +78,7 @@ import Testing
     }
 
     @Test func `the vault's key moves only by vault rekey`() async throws {
-        try await Stage.play(Self.configuration("")) { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn(Self.configuration("")) { stage in
             let token = try await stage.token()
             #expect(try await status(stage)["key_source"]?.string == "key-file")
             let keys = "\(stage.directory)/home/.local/share/ringback/keys"
@@ -105,8 +103,7 @@ import Testing
     }
 
     @Test func `the advised vault rekey moves the key and names the setting to change`() async throws {
-        try await Stage.play(Self.configuration("")) { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn(Self.configuration("")) { stage in
             let token = try await stage.token()
             // A running daemon keeps the vault that it has, and does not pretend otherwise.
             try stage.write(configuration: Self.configuration("key_source = \"passphrase\""))

@@ -3,8 +3,7 @@ import Testing
 
 @Suite struct `ringback login of an account that is signed in` {
     @Test func `login of a signed-in account starts no browser`() async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn { stage in
             let requests = try await stage.sandbox.counters().requests("token")
             let again = try await stage.ringback(
                 "login", "work", environment: ["BROWSER": "/bin/false"], status: 0,
@@ -21,8 +20,7 @@ import Testing
     }
 
     @Test func `login of a signed-in account signs in again with --again and the like`() async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn { stage in
             let ways = [
                 ["--again"], ["--switch"], ["--replace"], ["--method", "browser"], ["--scopes", "openid email"],
             ]
@@ -36,8 +34,7 @@ import Testing
     }
 
     @Test func `login of an account with an error or an ended session starts a sign-in`() async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn { stage in
             // Another user's sign-in fails, and is the account's error until the next one starts.
             let other = try stage.start("ringback", ["login", "work", "--no-browser", "--again"])
             _ = try await Browser.deliver(Browser.signIn(at: other.line(), as: "bob"))
@@ -54,8 +51,7 @@ import Testing
     }
 
     @Test func `token --sign-in of a signed-in account prints its token`() async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn { stage in
             let token = try await stage.ringback("token", "work", "--sign-in", status: 0)
             #expect(token.err.isEmpty, "\(token)")
             #expect(token.out == "\(try await stage.token() ?? "")\n")

@@ -16,8 +16,7 @@ import Testing
     }
 
     @Test func `OIDF-40: logout --browser opens the provider's page with the ID token as hint`() async throws {
-        try await Stage.play(account) { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn(account) { stage in
             let idToken = try await stage.api("GET", "/v1/accounts/work/session?kind=id_token")["id_token"]?.string
             let (browser, opened) = try stage.recordingBrowser()
             try await stage.ringback(
@@ -46,8 +45,7 @@ import Testing
 
     @Test func `LOGOUT-02, OIDF-41, OIDF-42: the state that comes back from a logout page is ignored`() async throws {
         let configured = account + "post_logout_redirect_uri = \"http://127.0.0.1:9/bye\"\n"
-        try await Stage.play(configured) { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn(configured) { stage in
             let logout = try await stage.ringback("logout", "work", "--no-browser", status: 0)
             #expect(logout.lines.count == 2, "\(logout)")
             let page = try await Browser.load(LocalURL(String(logout.lines[1])))
@@ -63,8 +61,7 @@ import Testing
     }
 
     @Test func `logout ends the session before it asks the provider for the page`() async throws {
-        try await Stage.play(account) { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn(account) { stage in
             // A daemon that has just started has asked its provider for nothing.
             _ = try await stage.stopDaemon()
             try await stage.startDaemon()
@@ -80,8 +77,7 @@ import Testing
     }
 
     @Test func `logout --no-browser and --json print the page`() async throws {
-        try await Stage.play(account) { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn(account) { stage in
             let (browser, _) = try stage.recordingBrowser()
             let json = try await stage.ringback(
                 "logout", "work", "--browser", "--hint", "--json", environment: ["BROWSER": browser])

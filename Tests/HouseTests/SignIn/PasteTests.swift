@@ -98,8 +98,7 @@ import Testing
     }
 
     @Test func `ringback complete names the commands that work after a refusal`() async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn { stage in
             let flow = try await stage.begin()
             let other = try await Browser.signIn(at: flow.authorizationURL, as: "bob")
             try await stage.ringback("complete", other.text, status: 1, out: "", says: "ringback login work --switch")

@@ -19,8 +19,7 @@ import Testing
     }
 
     @Test func `supabase consents lists the allowed clients, and revoke-consent revokes one`() async throws {
-        try await Stage.playProject { stage in
-            try await stage.signUp()
+        try await Stage.playSignedUp { stage in
             try await allow(stage)
             let list = try await stage.ringback(
                 "supabase", "consents", "app", status: 0, prints: "openid email", Self.notes)

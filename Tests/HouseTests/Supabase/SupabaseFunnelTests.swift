@@ -10,8 +10,7 @@ import Testing
     }
 
     @Test func `migrate-user shows the former identifier with the session until --done`() async throws {
-        try await Stage.playProject { stage in
-            try await stage.signUp()
+        try await Stage.playSignedUp { stage in
             let subject = try #require(try await stage.account("app")["subject"]?.string)
             // Twice: the same again changes nothing.
             for _ in 0..<2 {
@@ -52,8 +51,7 @@ import Testing
     }
 
     @Test func `a wrong identifier names the list to see, a missing second factor the commands`() async throws {
-        try await Stage.playProject { stage in
-            try await stage.signUp()
+        try await Stage.playSignedUp { stage in
             for (verb, list) in [("unlink", "identities"), ("remove-factor", "factors")] {
                 try await stage.ringback(
                     "supabase", verb, "app", "x", status: 64, says: ". See: ringback supabase \(list) app")

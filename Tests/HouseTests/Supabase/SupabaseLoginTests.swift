@@ -4,8 +4,7 @@ import Testing
 
 @Suite struct `ringback login at a Supabase project` {
     @Test func `login by password reads it from standard input or a descriptor alone`() async throws {
-        try await Stage.playProject { stage in
-            try await stage.signUp()
+        try await Stage.playSignedUp { stage in
             try await stage.ringback("logout", "app", out: "Signed out of app\n")
             try await stage.logIn(
                 password: "secret13", status: 1, out: "", says: "Wrong email, phone number or password.")
@@ -101,8 +100,7 @@ import Testing
     }
 
     @Test func `login takes the session of another program, and anonymous with --switch`() async throws {
-        try await Stage.playProject { stage in
-            try await stage.signUp()
+        try await Stage.playSignedUp { stage in
             try await stage.ringback("logout", "app")
             let grant = try await stage.run(
                 "/usr/bin/curl",

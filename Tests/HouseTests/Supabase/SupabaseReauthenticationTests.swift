@@ -3,8 +3,7 @@ import Testing
 
 @Suite struct `A new password of an old session` {
     @Test func `a new password of an old session needs the code that the project sends`() async throws {
-        try await Stage.playProject(["secure_password_change": true]) { stage in
-            try await stage.signUp()
+        try await Stage.playSignedUp(["secure_password_change": true]) { stage in
             try await stage.sandbox.control(["advance_clock": 90_000], issuer: "/supabase")
             try await stage.ringback(
                 "supabase", "update-user", "app", "--password", stdin: "longer12\n", status: 1,

@@ -6,8 +6,7 @@ import Testing
 @Suite struct `Refresh of a Supabase session` {
     /// Plays with a session of the first kind of refresh tokens.
     private func play(_ reuseInterval: Int, _ test: (Stage) async throws -> Void) async throws {
-        try await Stage.playProject(["refresh_tokens": "v1", "reuse_interval": .integer(reuseInterval)]) { stage in
-            try await stage.signUp()
+        try await Stage.playSignedUp(["refresh_tokens": "v1", "reuse_interval": .integer(reuseInterval)]) { stage in
             try await test(stage)
         }
     }

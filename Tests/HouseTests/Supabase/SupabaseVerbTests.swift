@@ -3,8 +3,7 @@ import Testing
 
 @Suite struct `ringback supabase` {
     @Test func `supabase user shows, and update-user changes, the user`() async throws {
-        try await Stage.playProject { stage in
-            try await stage.signUp()
+        try await Stage.playSignedUp { stage in
             try await stage.ringback("supabase", "user", "app", status: 0, prints: "E-mail     mira@example.org\n")
             try await stage.ringback(
                 "supabase", "update-user", "app", "--data", #"{"color":"blue"}"#, status: 0, prints: #""color":"blue""#)
@@ -19,8 +18,7 @@ import Testing
     }
 
     @Test func `SK-27: terminal control characters in metadata are escaped in text and JSON`() async throws {
-        try await Stage.playProject { stage in
-            try await stage.signUp()
+        try await Stage.playSignedUp { stage in
             let name = "A\u{9B}31mB\u{202E}C\u{85}D\u{200B}Я"
             let data = (["name": .string(name)] as JSON).text
             let verbs = [
@@ -39,8 +37,7 @@ import Testing
     }
 
     @Test func `reset-password sets a new password on the terminal`() async throws {
-        try await Stage.playProject { stage in
-            try await stage.signUp()
+        try await Stage.playSignedUp { stage in
             try await stage.ringback("logout", "app")
             let reset = try stage.terminal("supabase", "reset-password", "app", "--email", "mira@example.org")
             try await reset.shows("sends another): ")
@@ -126,8 +123,7 @@ import Testing
     }
 
     @Test func `ringback verify after a recovery names the command that sets the password`() async throws {
-        try await Stage.playProject { stage in
-            try await stage.signUp()
+        try await Stage.playSignedUp { stage in
             try await stage.ringback("logout", "app")
             try await stage.ringback(
                 "supabase", "reset-password", "app", "--email", "mira@example.org", stdin: "", status: 4)
@@ -142,8 +138,7 @@ import Testing
     }
 
     @Test func `supabase link adds an identity, and unlink removes it`() async throws {
-        try await Stage.playProject { stage in
-            try await stage.signUp()
+        try await Stage.playSignedUp { stage in
             try await stage.ringback(
                 "supabase", "link", "app", "--with", "github", environment: Browser.environment, status: 0,
                 out: "Linked github to app\n")
@@ -159,8 +154,7 @@ import Testing
     }
 
     @Test func `supabase enroll adds a second factor, and a sign-in without it is shown as incomplete`() async throws {
-        try await Stage.playProject { stage in
-            try await stage.signUp()
+        try await Stage.playSignedUp { stage in
             let enroll = try stage.terminal("supabase", "enroll", "app", "--name", "My phone")
             try await enroll.shows("Read this with the authenticator app:")
             try await enroll.shows("To type it instead:  ")
@@ -195,8 +189,7 @@ import Testing
     }
 
     @Test func `supabase enroll --phone adds a phone, and a narrow terminal shows no QR code`() async throws {
-        try await Stage.playProject { stage in
-            try await stage.signUp()
+        try await Stage.playSignedUp { stage in
             let narrow = try stage.terminal("supabase", "enroll", "app", "--no-verify", "--name", "one", columns: 30)
             let shown = try await narrow.end()
             #expect(
@@ -216,8 +209,7 @@ import Testing
     }
 
     @Test func `supabase rpc calls only the functions that the account lists`() async throws {
-        try await Stage.playProject { stage in
-            try await stage.signUp()
+        try await Stage.playSignedUp { stage in
             try await stage.ringback(
                 "supabase", "rpc", "app", "echo", #"{"a":1}"#, status: 0, out: "{\"a\":1}\n")
             let piped = try await stage.ringback("supabase", "rpc", "app", "echo", "-", "--json", stdin: #"{"b":[2]}"#)
@@ -229,8 +221,7 @@ import Testing
     }
 
     @Test func `NAT-29: supabase verbs and methods are refused for an OpenID Connect account`() async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn { stage in
             try await stage.ringback("supabase", "user", "work", status: 1, out: "", says: "work")
             try await stage.ringback(
                 "login", "work", "--method", "password", "--email", "alice@example.org", stdin: "x\n", status: 1,

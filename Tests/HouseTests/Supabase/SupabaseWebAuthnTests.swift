@@ -35,8 +35,7 @@ extension Stage {
     }
 
     @Test func `enroll --webauthn names a project without WebAuthn and a wrong credential`() async throws {
-        try await Stage.playProject { stage in
-            try await stage.signUp()
+        try await Stage.playSignedUp { stage in
             try await stage.ringback(
                 "supabase", "enroll", "app", "--webauthn", stdin: "{}\n", status: 1,
                 says: "mfa_webauthn_enroll_not_enabled")

@@ -3,6 +3,14 @@ import TestSupport
 import Testing
 
 extension Stage {
+    /// Plays a stage on which alice is signed in to the account `work`.
+    static func playSignedIn(_ configuration: String = twoAccounts, _ test: (Stage) async throws -> Void) async throws {
+        try await play(configuration) { stage in
+            try await stage.signIn()
+            try await test(stage)
+        }
+    }
+
     func connect() throws -> Connection { try Connection(to: .unix(socket)) }
 
     /// A request to the socket API over a connection of its own. The status of the answer and the code of its problem are

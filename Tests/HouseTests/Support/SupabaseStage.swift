@@ -22,6 +22,16 @@ extension Stage {
         }
     }
 
+    /// The same with mira signed up, and so signed in.
+    static func playSignedUp(
+        _ settings: JSON = [:], configuration: String = project, _ test: (Stage) async throws -> Void
+    ) async throws {
+        try await playProject(settings, configuration: configuration) { stage in
+            try await stage.signUp()
+            try await test(stage)
+        }
+    }
+
     /// A project's refresh tokens have no mark of their own: those that were presented are looked for by their text.
     private func expectNoRefreshToken() async throws {
         let log = try await sandbox.log(issuer: "/supabase")

@@ -106,8 +106,7 @@ import Testing
     }
 
     @Test func `account add asks no provider through a restricted socket`() async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn { stage in
             let exposed = try await stage.ringback("expose", "guest", "--account", "work", "--json")
             let socket = try #require(try exposed.json["socket"]?.string, "\(exposed)")
             let requests = try await stage.sandbox.counters().requests("discovery")

@@ -132,8 +132,7 @@ import Testing
     }
 
     @Test func `the session of another provider under the same name is removed, the held one is kept`() async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn { stage in
             try stage.write(configuration: Stage.twoAccounts.replacing("{sandbox}\"", with: "{sandbox}/tenant-b\""))
             try await stage.ringback("reload", status: 0)
             try await stage.signIn()
@@ -146,8 +145,7 @@ import Testing
     }
 
     @Test func `no session of an account that is gone is removed through a restricted socket`() async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn { stage in
             let exposed = try await stage.ringback("expose", "guest", "--account", "work", "--json")
             let socket = try #require(try exposed.json["socket"]?.string, "\(exposed)")
             try await stage.ringback("logout", "work", "--sealed", "--socket", socket, status: 4)

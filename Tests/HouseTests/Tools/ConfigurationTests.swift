@@ -97,8 +97,7 @@ import Testing
     }
 
     @Test func `reload takes a good file and leaves everything as it was for a bad one`() async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn { stage in
             let token = try await stage.token()
             try stage.write(configuration: Stage.twoAccounts.replacing("accounts.home", with: "accounts.attic"))
             let good = try await stage.ringback("reload", status: 0)
@@ -117,8 +116,7 @@ import Testing
     }
 
     @Test func `SIGHUP reloads, and a bad file changes nothing`() async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn { stage in
             let token = try await stage.token()
             for (text, expected) in [
                 (Stage.twoAccounts.replacing("accounts.home", with: "accounts.attic"), ["attic", "work"]),

@@ -4,8 +4,7 @@ import Testing
 
 @Suite struct `ringback exec` {
     @Test func `ringback exec gives the command the token on a descriptor only`() async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn { stage in
             let token = try await stage.token() ?? ""
             let script = """
                 cat <&"$RINGBACK_TOKEN_FD"; echo; cat "/dev/fd/$RINGBACK_TOKEN_FD"; echo
@@ -24,8 +23,7 @@ import Testing
     }
 
     @Test func `exec --fd and --env choose where the token is`() async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn { stage in
             let token = try await stage.token() ?? ""
             let expected: [([String], String, String)] = [
                 (["--fd", "7"], "cat <&7; echo \" $RINGBACK_TOKEN_FD\"", "\(token) 7"),
@@ -41,8 +39,7 @@ import Testing
     }
 
     @Test func `exec becomes the command with its pid and status`() async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn { stage in
             let program = try stage.start("ringback", ["exec", "work", "--", "sh", "-c", "echo $$; kill -TERM $$"])
             try await program.end().expect(128 + SIGTERM, out: "\(program.pid)\n")
             let expected: [([String], Int32)] = [
@@ -56,8 +53,7 @@ import Testing
     }
 
     @Test func `exec --scope gives a downscoped token`() async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn { stage in
             let script = "cat <&$RINGBACK_TOKEN_FD"
             let downscoped = try await stage.ringback(
                 "exec", "work", "--scope", "openid", "--min-valid", "10", "--", "sh", "-c", script, status: 0)

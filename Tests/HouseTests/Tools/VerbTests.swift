@@ -4,8 +4,7 @@ import Testing
 
 @Suite struct `ringback's verbs` {
     @Test func `token prints the token in every format`() async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn { stage in
             let session = try await stage.api("GET", "/v1/accounts/work/session?include=id_token")
             let token = try #require(session["access_token"]?.string)
             let expected = [
@@ -118,8 +117,7 @@ import Testing
     }
 
     @Test func `audit leaves out what ringback itself asked for`() async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
+        try await Stage.playSignedIn { stage in
             _ = try await stage.token()
             try await stage.ringback("reload", status: 0)
             #expect(try await stage.api("POST", "/v1/reload").status == 200)
