@@ -47,3 +47,8 @@ struct VectorFile: Sendable, CustomTestStringConvertible {
         return (try? Data(contentsOf: path)).map { Array($0) }
     }
 }
+
+struct Unexpected: Error {
+    let what: String
+    init<Value>(_ what: Value) { self.what = "\(what)" }
+}

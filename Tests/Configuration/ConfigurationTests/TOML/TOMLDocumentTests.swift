@@ -141,19 +141,4 @@ import Testing
     ]) func `that follows the grammar is read`(text: String) throws {
         _ = try Self.parse(text)
     }
-
-    @Test func `of any bytes at all is read or refused`() {
-        var generator = SystemRandomNumberGenerator()
-        let alphabet = Array("[]{}\"'=.,#\n\r \tab\\u0".utf8)
-        for _ in 0..<5_000 {
-            let bytes = (0..<Int.random(in: 0...40, using: &generator)).map { _ in
-                alphabet[Int.random(in: 0..<alphabet.count, using: &generator)]
-            }
-            do throws(TOMLDocument.SyntaxError) {
-                _ = try TOMLDocument(parsing: bytes)
-            } catch {
-                #expect((1...1 + bytes.count { $0 == 0x0A }).contains(error.line ?? 0))
-            }
-        }
-    }
 }

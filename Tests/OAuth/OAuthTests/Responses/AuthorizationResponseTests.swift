@@ -1,5 +1,4 @@
 import RingbackBase
-import TestSupport
 import Testing
 
 @testable import OAuth
@@ -111,18 +110,5 @@ private let vectors = VectorFile.all(in: "callbacks")
         var text = ""
         dump(response, to: &text)
         #expect(!(text + "\(response)").contains("hunter"))
-    }
-
-    @Test(arguments: vectors.filter { $0.content.count < 1_000 }) func `no mutation of a callback traps`(
-        vector: VectorFile
-    ) throws {
-        var generator = SeededGenerator(seed: UInt64(vector.content.count))
-        for _ in 0..<60 {
-            let bytes = vector.content.mutated(using: &generator)
-            _ = try? AuthorizationResponse(parsingForm: bytes)
-            if let url = try? WebURL(parsing: String(decoding: bytes, as: UTF8.self)) {
-                _ = try? AuthorizationResponse(parsing: url)
-            }
-        }
     }
 }
