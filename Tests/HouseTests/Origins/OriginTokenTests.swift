@@ -185,4 +185,25 @@ import Testing
             }
         }
     }
+
+    @Test func `a header with the project's api_key is given to tools that send several fields`() async throws {
+        let origin = """
+            [[origin]]
+            url = "https://project.example.org/rest/*"
+            account = "app"
+            header = ["apikey: {api_key}", "Authorization: Bearer {token}"]
+
+            """
+        try await Stage.playSignedUp(["autoconfirm": true], configuration: Stage.project + origin) { stage in
+            let token = try #require(try await stage.token("app"))
+            let url = "https://project.example.org/rest/v1/rows"
+            let printed = try await stage.ringback("token", "--origin", url, "--format", "header")
+            #expect(printed.out == "apikey: sb_publishable_sandbox\nAuthorization: Bearer \(token)\n", "\(printed)")
+            let fields = try await stage.ringback("bazel-credential", "get", stdin: "{\"uri\":\"\(url)\"}")
+            let headers = try fields.json["headers"]
+            #expect(
+                headers == ["apikey": ["sb_publishable_sandbox"], "Authorization": [.string("Bearer \(token)")]],
+                "\(fields)")
+        }
+    }
 }

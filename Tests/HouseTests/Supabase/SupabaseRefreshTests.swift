@@ -6,9 +6,7 @@ import Testing
 @Suite struct `Refresh of a Supabase session` {
     /// Plays with a session of the first kind of refresh tokens.
     private func play(_ reuseInterval: Int, _ test: (Stage) async throws -> Void) async throws {
-        try await Stage.playSignedUp(["refresh_tokens": "v1", "reuse_interval": .integer(reuseInterval)]) { stage in
-            try await test(stage)
-        }
+        try await Stage.playSignedUp(["refresh_tokens": "v1", "reuse_interval": .integer(reuseInterval)], test)
     }
 
     private func refresh(_ stage: Stage, status: Int = 200) async throws {

@@ -117,6 +117,8 @@ import Testing
         ("token_issuer = \"\"", "token_issuer: must be an https URL"),
         ("id_token_account = \"mail\"", "id_token_account: must name another account"),
         ("id_token_account = \"nobody\"", "id_token_account: there is no account of this name"),
+        ("gateway = false\nrpc = [\"echo\"]", "rpc: needs the project's tables"),
+        ("gateway = false\nprofile = { table = \"profiles\" }", "profile: needs the project's tables"),
     ])
     func `with a mistake says which`(line: String, start: String) throws {
         let found = try mistakes(Self.lines + Self.url + line)
@@ -140,10 +142,6 @@ import Testing
         }
         #expect(try errors(app + mail).isEmpty)
         let key = "accounts.app.id_token_account"
-        let itself = app.replacing("\"mail\"", with: "\"app\"")
-        for (text, words) in [(app, "there is no account of this name"), (itself, "must name another account")] {
-            #expect(try errors(text).first?.contains(words) == true)
-        }
         #expect(
             try errors(app + mail + "scopes = [\"email\"]\n") == [
                 "\(key): has no ID tokens: the scope openid is not among its scopes"

@@ -193,6 +193,18 @@ import Testing
         #expect(refused.map { $0["reason"]?.string } == ["The callback has both a code and an error."])
     }
 
+    @Test func `tell how an identity was linked`() async throws {
+        let house = try await APIHouse()
+        let name = try #require(AccountName("work"))
+        for sight in [.asked, .inferred, .former(at: WallInstant(seconds: 7))] as [BrokerFact.IdentitySight] {
+            house.records.note(.identityLinked(name, provider: "github", sight))
+        }
+        let linked = try await lines(house, "identity_linked")
+        #expect(linked.map { $0["identity_provider"]?.string } == ["github", "github", "github"])
+        #expect(linked.map { $0["inferred"]?.bool } == [nil, true, true])
+        #expect(linked.map { $0["linked_at"]?.integer } == [nil, nil, 7])
+    }
+
     @Test func `are one line in five minutes if they are equal, with their number`() async throws {
         let house = try await APIHouse()
         let name = try #require(AccountName("work"))
