@@ -13,7 +13,6 @@ on standard input are orders, lines on standard output say what happened:
     secrets:  lock, unlock       the collection; said as a signal
               prompt yes|no|never  what the person will answer (default yes)
               forget             the default collection
-              empty              every item
               garble             the next secrets are kept wrongly
     login1:   signal PATH        Lock of that session
               hint PATH          LockedHint of that session becomes true
@@ -235,9 +234,6 @@ class Secrets:
             self.has_default = False
         elif words[0] == "garble":
             self.garbles = True
-        elif words[0] == "empty":
-            self.items.clear()
-            self.keep()
 
     def keep(self):
         if self.file:
