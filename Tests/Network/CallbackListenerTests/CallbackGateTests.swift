@@ -83,7 +83,9 @@ private let host = ("Host", "127.0.0.1:5000")
         [("Host", "127.0.0.1:05000")], [("Host", "[::1]:5000")], [host, host], [host, ("Host", "evil")], [],
         [("Host", "")],
     ])
-    func `LB-01, ADV-01, ADV-02, ADV-07: a name that was not in the redirect URI is misdirected`(fields: [(String, String)]) {
+    func `LB-01, ADV-01, ADV-02, ADV-07: a name that was not in the redirect URI is misdirected`(
+        fields: [(String, String)]
+    ) {
         #expect(verdict(gate(), request(fields)) == "421")
     }
 
@@ -129,7 +131,8 @@ private let host = ("Host", "127.0.0.1:5000")
         ("Sec-Fetch-Dest", "image"), ("Sec-Fetch-Dest", "iframe"), ("Sec-Fetch-Dest", "empty"),
         ("Sec-Fetch-Dest", "script"), ("Sec-Fetch-Dest", "style"), ("Sec-Fetch-Dest", "frame"),
         ("Sec-Fetch-Dest", "object"), ("Sec-Fetch-Dest", "embed"), ("Sec-Fetch-Dest", "worker"),
-        ("Sec-Fetch-Mode", "same-origin"), ("Sec-Fetch-Mode", ""), ("Sec-Purpose", "prefetch"), ("Sec-Purpose", "prefetch;prerender"),
+        ("Sec-Fetch-Mode", "same-origin"), ("Sec-Fetch-Mode", ""), ("Sec-Purpose", "prefetch"),
+        ("Sec-Purpose", "prefetch;prerender"),
         ("Purpose", "prefetch"), ("X-Moz", "prefetch"), ("X-Purpose", "preview"), ("Service-Worker", "script"),
     ])
     func `LB-02, LB-26, LB-29, NAT-56: what is no visit of a person changes nothing`(name: String, value: String) {

@@ -117,7 +117,8 @@ import Testing
             let plain = await Visitor.get("/failed", at: port)
             #expect(await Visitor.get("/failed?error_description=%3Cscript%3E", at: port) == plain)
             for query in [
-                "error=%3Cscript%3E&state=//evil.example", "state=s&redirect_uri=https://evil.example&next=//evil.example",
+                "error=%3Cscript%3E&state=//evil.example",
+                "state=s&redirect_uri=https://evil.example&next=//evil.example",
                 "state=s&url=%0d%0aLocation:%20https://evil.example&return_to=/%5Cevil.example",
             ] {
                 let answer = await Visitor.get("/callback/work?\(query)", at: port)
