@@ -83,7 +83,7 @@ private let host = ("Host", "127.0.0.1:5000")
         [("Host", "127.0.0.1:05000")], [("Host", "[::1]:5000")], [host, host], [host, ("Host", "evil")], [],
         [("Host", "")],
     ])
-    func `LB-01, ADV-01, ADV-02, ADV-07: a name that was not in the redirect URI is misdirected`(
+    func `LB-01, ADV-01, ADV-02, ADV-05, ADV-07: a name that was not in the redirect URI is misdirected`(
         fields: [(String, String)]
     ) {
         #expect(verdict(gate(), request(fields)) == "421")

@@ -56,6 +56,7 @@ import Testing
         }
     }
 
+    /// FAPI-16, FAPI-17, FAPI-18, FAPI-19.
     @Test(arguments: Forgery.allCases)
     func `LB-03, LB-04, NAT-15, JARM-01: a callback that is not the genuine one changes nothing`(
         forgery: Forgery
