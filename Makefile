@@ -103,10 +103,9 @@ test-real: ## sign in at canaille and, by device, django-oauth-toolkit (PyPI) th
 	@Scripts/release >/dev/null
 	@Campaigns/real/run --bin "$(RELEASE)"
 
-test-mcp: ## MCP servers: scenarios, real servers and clients (PyPI: mcp, fastmcp), busy bridges; SECONDS=600
+test-mcp: ## MCP servers: every way to one, real servers and clients (PyPI: mcp, fastmcp), busy bridges; SECONDS=600
 	@Scripts/needs api
 	@Scripts/release >/dev/null
-	@Campaigns/mcp_scenarios.py --bin "$(RELEASE)"
 	@Campaigns/mcp_routes.py --bin "$(RELEASE)"
 	@Campaigns/mcp_bridge.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 	@Campaigns/mcp.py --bin "$(RELEASE)"

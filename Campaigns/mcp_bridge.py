@@ -145,59 +145,9 @@ class Run:
         seen = [request for request in self.server.requests if request.path == "/mcp" and request.method == "POST"]
         return [request for request in seen if method in (None, request.json.get("method"))]
 
-    def without_sign_in(self):
-        client = Client(self.house)
-        found = client.begin()
-        text = json.dumps(found.get("error", {}))
-        self.note("error" in found and f"ringback login {ACCOUNT}" in text, "nobody signed in: an error with the command", found)
-        self.note(f"ringback login {ACCOUNT}" in client.said, "standard error has the command", client.said)
-        self.note(not client.strays, "nothing but messages is on standard output", client.strays)
-        client.close()
-
-    def begin(self, client, what):
-        found = client.begin()
-        self.note(found.get("result", {}).get("protocolVersion") == "2025-06-18", what, found)
-
-    def stream(self, client, what):
-        found = client.ask("tools/call", modern=False, name="slow", arguments={"a": 1, "b": 2})
-        told = [seen.get("method") for seen in client.before]
-        self.note("result" in found and told == ["notifications/progress"], what, (client.before, found))
-
-    def older(self):
-        self.server.has_sessions = True
-        client = Client(self.house)
-        self.begin(client, "initialize")
-        found = client.ask("tools/list", modern=False)
-        self.note("result" in found, "a request of the session", found)
-        sent = self.messages("tools/list")[-1]
-        self.note(sent.headers.get("Mcp-Session-Id") in self.server.sessions, "it has the session's id", sent.headers)
-        before = len(self.messages("initialize"))
-        self.server.sessions.clear()
-        found = client.ask("tools/list", modern=False)
-        self.note("result" in found and not client.before, "a forgotten session is begun again", (found, client.before))
-        self.note(len(self.messages("initialize")) == before + 1, "with one initialize")
-        self.stream(client, "a stream is passed on in order")
-        found = client.ask("tools/call", modern=False, name="cut", arguments={"a": 1, "b": 2})
-        resumed = [seen.headers.get("Last-Event-ID") for seen in self.server.requests if seen.method == "GET"]
-        self.note("result" in found and "e1" in resumed, "a stream that broke is resumed", (found, resumed))
-        client.close()
-        self.note(self.server.count("/mcp", "DELETE") == 1, "the session is ended")
-        self.server.has_sessions = False
-
     def restart(self):
         """A daemon that has refreshed nothing yet: a token that is only seconds old is not refreshed again."""
         self.house.restart()
-
-    def refused_token(self):
-        self.restart()
-        before = self.refreshes
-        client = Client(self.house)
-        self.issuer.tokens.clear()
-        self.server.mistakes.clear()
-        found = client.ask("tools/list")
-        self.note("result" in found, "a refused token: the message is sent again", found)
-        self.note(self.refreshes == before + 1, "after one refresh", self.refreshes - before)
-        client.close()
 
     def many(self):
         count = 10 if self.is_short else BRIDGES
@@ -252,10 +202,8 @@ class Run:
         self.note(self.relay_memory() <= 64 * 1024, "the relay's memory is bounded", self.relay_memory())
         return memory
 
-    def hostile(self):
+    def endless(self):
         client = Client(self.house)
-        found = client.ask("tools/call", name="elsewhere", arguments={})
-        self.note("error" in found and self.server.count("/stolen") == 0, "no redirect to another path", found)
         client.write(client.message("tools/call", name="endless", arguments={}))
         first = client.read()
         self.note((first or {}).get("method") == "notifications/progress", "an endless stream begins", first)
@@ -267,30 +215,17 @@ class Run:
         client.close()
 
     def exposed(self):
-        """A socket of the configuration that serves two tools of the server, and no token."""
+        """A socket of the configuration whose relay is killed, and which is revoked."""
         with open(self.house.configuration, "a") as file:
-            file.write(
-                f'\n[[expose]]\nname = "agent"\naccount = "{ACCOUNT}"\nmcp = true\ntools = ["slow", "tell_token"]\n')
+            file.write(f'\n[[expose]]\nname = "agent"\naccount = "{ACCOUNT}"\nmcp = true\n')
         ringback(self.house, "reload")
         found = self.house.api("GET", "/v1/exposed-sockets/agent")[1]
-        socket = os.path.join(found.get("directory", ""), "socket")
         self.server.has_sessions = True
-        client = Client(self.house, socket=socket)
-        self.begin(client, "an exposed socket: initialize")
+        client = Client(self.house, socket=os.path.join(found.get("directory", ""), "socket"))
+        found = client.begin()
+        self.note(found.get("result", {}).get("protocolVersion") == "2025-06-18", "an exposed socket: initialize", found)
         found = client.ask("tools/list", modern=False)
-        self.note(found.get("result", {}).get("tools") == [], "a tool that is not allowed is not listed", found)
-        before = len(self.messages("tools/call"))
-        found = client.ask("tools/call", modern=False, name="add_numbers", arguments={"a": 1, "b": 2})
-        self.note(
-            found.get("error", {}).get("data", {}).get("code") == "policy_denied", "nor can it be called", found)
-        found = client.ask("resources/read", modern=False, uri="file:///")
-        self.note("error" in found, "a method that is not allowed is an error", found)
-        self.note(len(self.messages("tools/call")) == before, "neither was sent")
-        self.stream(client, "a stream of an allowed tool is passed on")
-        found = client.ask("tools/call", modern=False, name="tell_token", arguments={})
-        self.note(
-            found.get("error", {}).get("data", {}).get("code") == "response_withheld", "the token does not come back",
-            found)
+        self.note("result" in found, "a request of its session", found)
         before = len(self.messages("initialize"))
         for relay in relays(self.house, "--exposed"):
             os.kill(relay, signal.SIGKILL)
@@ -298,10 +233,6 @@ class Run:
         self.note(
             "result" in found and len(self.messages("initialize")) == before + 1,
             "its relay is killed: the next one begins the session again", found)
-        denied = [
-            entry for entry in self.house.api("GET", "/v1/audit")[1].get("entries", [])
-            if entry.get("event") == "mcp_message_denied" and entry.get("exposed_socket") == "agent"]
-        self.note(len(denied) == 2, "the audit log has both denials, with the socket's name", denied)
         ringback(self.house, "expose", "revoke", "agent")
         found = client.ask("tools/list", modern=False)
         self.note("error" in found, "a revoked socket serves nothing", found)
@@ -336,8 +267,7 @@ class Run:
         client.close()
 
     def all(self):
-        for step in [self.without_sign_in, self.sign_in, self.older, self.refused_token, self.many, self.more_scopes, self.sizes,
-                     self.hostile, self.exposed, self.killed]:
+        for step in [self.sign_in, self.many, self.more_scopes, self.sizes, self.endless, self.exposed, self.killed]:
             progress(step.__name__.replace("_", " "))
             step()
         self.note(not [line for line in self.server.mistakes if "token" not in line], "no mistake at the server", self.server.mistakes)
