@@ -153,7 +153,7 @@ test-tools: ## git, kubectl, skopeo, curl and package managers get their tokens 
 	@Campaigns/tools.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 	@Campaigns/tools_at_once.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 
-test-desktop: ## hand links to ringback by xdg-open, gio and headless Chromium, in a clean home; Chromium as root only
+test-desktop: ## hand links to ringback by xdg-open and gio, in a clean home
 	@Scripts/needs desktop
 	@Scripts/release >/dev/null
 	@Campaigns/desktop.py --bin "$(RELEASE)"
