@@ -10,10 +10,9 @@ in what was kept, in a temporary file or in what a crash left.
 
 import base64
 import re
-import sys
 
 from canary_walk import Walk, Watcher, files
-from harness import Trouble, play, progress, read, table
+from harness import Trouble, played, progress, read, table
 from house import House
 
 # What the sandbox's secrets look like: at-, rt- and code- with 256 random bits.
@@ -71,6 +70,7 @@ def search(report, house, walk, watcher):
     return looked, rows
 
 
+@played()
 def campaign(chosen, report, places):
     watcher = Watcher()
     house = places.add(House(chosen.bin, shimmed=False, log_level="trace"), chosen.keep)
@@ -96,7 +96,3 @@ def campaign(chosen, report, places):
     print(f"core files would go to: {read('/proc/sys/kernel/core_pattern').strip()}")
     if watcher.unreadable:
         print(f"of processes, not readable without being root: {len(watcher.unreadable)}")
-
-
-if __name__ == "__main__":
-    sys.exit(play(__doc__, campaign))

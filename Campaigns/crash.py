@@ -9,10 +9,9 @@ that know of lost answers: then nothing may be lost. In the second it forgives n
 provider had rotated and the answer was never stored, if the account says so.
 """
 
-import sys
 
 from attrition import attrition, count_files
-from harness import Trouble, play, progress, table, within
+from harness import Trouble, played, progress, table, within
 from house import House
 from kind_operations import chosen_operations
 from kinds import OPENID, SUPABASE_V1, SUPABASE_V2
@@ -131,6 +130,7 @@ def some_points(house, report, rows, operations):
         point(house, report, rows[operation.name], operation, mode, target, grace)
 
 
+@played(only=("", "only the operation of this name, or all that begin with it and a colon"))
 def campaign(chosen, report, places):
     operations = chosen_operations(chosen.only, chosen.short)
     house = places.add(House(chosen.bin), chosen.keep)
@@ -165,8 +165,3 @@ def campaign(chosen, report, places):
         print(f"stopped with a refresh that was answered {HELD} s later: in {stopped:.1f} s")
         print(f"power cuts: {cuts}, sessions lost: {forgotten}")
     print(f"points tried: {points + rounds}, sessions lost: {lost + worn}")
-
-
-if __name__ == "__main__":
-    sys.exit(play(
-        __doc__, campaign, only=("", "only the operation of this name, or all that begin with it and a colon")))

@@ -8,10 +8,9 @@ silence is found by `ringback doctor`. browser.py has the links that browsers op
 import json
 import os
 import shutil
-import sys
 import time
 
-from harness import Trouble, play, progress, read, run, soon, table, write
+from harness import Trouble, played, progress, read, run, soon, table, write
 from house import House
 from kinds import openid_account, supabase_account
 
@@ -206,6 +205,7 @@ def restore(desktop, report):
     report.note(not left and not os.path.exists(os.path.join(desktop.home, ".config/mimeapps.list")), "what is left", str(left))
 
 
+@played(only=("", "only parts with this in their names"))
 def campaign(chosen, report, places):
     desktop = places.add(Desktop(chosen.bin, chosen.short), chosen.keep)
     files(desktop, report)
@@ -215,7 +215,3 @@ def campaign(chosen, report, places):
             progress(part.__name__.replace("_", " "))
             part(desktop, report)
     restore(desktop, report)
-
-
-if __name__ == "__main__":
-    sys.exit(play(__doc__, campaign, only=("", "only parts with this in their names")))

@@ -13,10 +13,9 @@ the new token could not be read in what arrived, if the account says so; and wit
 former token at any time: there nothing may be lost.
 """
 
-import sys
 
 from answers import CASES, unprocessed, unreadable
-from harness import Trouble, must, play, progress, table, within
+from harness import Trouble, must, played, progress, table, within
 from house import House
 from kind_operations import chosen_operations
 from kinds import OPENID, SUPABASE_V1, Supabase
@@ -229,13 +228,10 @@ def answers(house, report, chosen):
     )
 
 
+@played(only=("", "only this part: " + ", ".join(PARTS)),
+         operation=("", "of the disk's faults only those of this operation, or all that begin with it and a colon"))
 def campaign(chosen, report, places):
     for name, part in [("disk", disk), ("cuts", cuts), ("answers", answers)]:
         if chosen.only in ("", name):
             progress(name)
             part(places.add(House(chosen.bin, shimmed=name == "disk"), chosen.keep), report, chosen)
-
-
-if __name__ == "__main__":
-    sys.exit(play(__doc__, campaign, only=("", "only this part: " + ", ".join(PARTS)), operation=(
-        "", "of the disk's faults only those of this operation, or all that begin with it and a colon")))

@@ -97,6 +97,17 @@ def play(document, campaign, root="", **more):
     return report.finish()
 
 
+def played(root="", **more):
+    """Makes a function the campaign of its file, which is played when the file is run as a program."""
+
+    def made(campaign):
+        if campaign.__module__ == "__main__":
+            sys.exit(play(sys.modules["__main__"].__doc__, campaign, root, **more))
+        return campaign
+
+    return made
+
+
 class Report:
     """Counts what passed and what did not; the same complaint is shown a few times only."""
 

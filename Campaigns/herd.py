@@ -13,11 +13,10 @@ import mmap
 import os
 import resource
 import struct
-import sys
 import time
 import urllib.parse
 
-from harness import Died, Trouble, must, play, progress, table, tcp_request, unix_connection
+from harness import Died, Trouble, must, played, progress, table, tcp_request, unix_connection
 from house import House
 from kinds import CLIENT
 from shim import build
@@ -150,6 +149,7 @@ def judge_expiry(report, number, answers, made, former):
     return next(iter(tokens), former)
 
 
+@played(clients=(CLIENTS, "connections"), expiries=(EXPIRIES, "rounds"))
 def campaign(chosen, report, places):
     expiries = min(chosen.expiries, 20) if chosen.short else chosen.expiries
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -178,7 +178,3 @@ def campaign(chosen, report, places):
         ["until the last client had it, median", f"{1_000 * spans[len(spans) // 2]:.0f} ms"],
         ["until the last client had it, worst", f"{1_000 * spans[-1]:.0f} ms"],
     ])
-
-
-if __name__ == "__main__":
-    sys.exit(play(__doc__, campaign, clients=(CLIENTS, "connections"), expiries=(EXPIRIES, "rounds")))

@@ -10,10 +10,9 @@ import http.client
 import json
 import os
 import subprocess
-import sys
 import urllib.parse
 
-from harness import HERE, ROOT, Trouble, free_ports, play, read, run, stop, tcp_request, until
+from harness import HERE, ROOT, Trouble, free_ports, played, read, run, stop, tcp_request, until
 from house import House
 from venv_programs import installed
 
@@ -162,12 +161,9 @@ def walk(house, report, kind):
         stop(server.process)
 
 
+@played()
 def campaign(chosen, report, places):
     prepare()
     house = mcp_house(chosen, places)
     for kind in ["mcp", "fastmcp"]:
         walk(house, report, kind)
-
-
-if __name__ == "__main__":
-    sys.exit(play(__doc__, campaign))

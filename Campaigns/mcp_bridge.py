@@ -9,10 +9,9 @@ import os
 import queue
 import signal
 import subprocess
-import sys
 import threading
 
-from harness import memory, play, progress, stop, table, until
+from harness import memory, played, progress, stop, table, until
 from mcp import mcp_house, ringback, sign_in
 from mcp_parties import REVISION, Issuer, MCPServer
 
@@ -279,9 +278,6 @@ class Run:
         self.server.close()
 
 
+@played()
 def campaign(chosen, report, places):
     places.add(Run(mcp_house(chosen, places), report, chosen.short)).all()
-
-
-if __name__ == "__main__":
-    sys.exit(play(__doc__, campaign))

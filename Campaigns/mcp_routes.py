@@ -11,9 +11,8 @@ import os
 import socket
 import socketserver
 import struct
-import sys
 
-from harness import Trouble, carry, certificate, play, progress, read, write
+from harness import Trouble, carry, certificate, played, progress, read, write
 from mcp import mcp_house, ringback, sign_in
 from mcp_bridge import Client, end_relays
 from mcp_parties import Issuer, MCPServer
@@ -341,11 +340,8 @@ class Routes:
         self.refused_after_refresh()
 
 
+@played()
 def campaign(chosen, report, places):
     house = mcp_house(chosen, places)
     places.callback(end_relays, house)
     Routes(house, report, places).all()
-
-
-if __name__ == "__main__":
-    sys.exit(play(__doc__, campaign))

@@ -8,11 +8,10 @@ nothing (Benchmarks/floor.c): what the machine's processors alone make of it.
 
 import os
 import subprocess
-import sys
 import threading
 import time
 
-from harness import ROOT, begun, compiled, memory, play, progress, stop, table, until
+from harness import ROOT, begun, compiled, memory, played, progress, stop, table, until
 from mcp import mcp_house
 from mcp_bridge import ACCOUNT, Client, Run, relays
 
@@ -61,7 +60,8 @@ class HandOuts:
     def measure(self, seconds):
         """By server: median and 99th percentile in milliseconds, and how many requests went wrong."""
         processes = [
-            subprocess.Popen([self.load, *server, "1", "connect", str(seconds), str(BETWEEN)], stdout=subprocess.PIPE, text=True)
+            subprocess.Popen(
+                [self.load, *server, "1", "connect", str(seconds), str(BETWEEN)], stdout=subprocess.PIPE, text=True)
             for server in self.servers]
         found = []
         for process in processes:
@@ -140,10 +140,7 @@ def look(house, run, workers):
         "largest bridge": max(worker.client.memory() for worker in workers)}
 
 
+@played(seconds=(600, "how long"))
 def campaign(chosen, report, places):
     house = mcp_house(chosen, places)
     soak(house, places.add(Run(house, report, chosen.short)), report, chosen.seconds)
-
-
-if __name__ == "__main__":
-    sys.exit(play(__doc__, campaign, seconds=(600, "how long")))

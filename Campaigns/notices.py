@@ -10,10 +10,8 @@ import resource
 import shutil
 import signal
 import subprocess
-import sys
 
-from harness import (
-    ROOT, Trouble, begun, play, progress, read, stop, tcp_request, unix_connection, until, write)
+from harness import ROOT, Trouble, begun, played, progress, read, stop, tcp_request, unix_connection, until, write
 from house import House
 from user_manager import UserManager
 
@@ -267,6 +265,7 @@ def apps(chosen, report, places):
     report.note(True, "nothing of it remains")
 
 
+@played()
 def campaign(chosen, report, places):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 4_096)), hard))
@@ -277,7 +276,3 @@ def campaign(chosen, report, places):
         apps(chosen, report, places)
     else:
         print("not root: apps of links were not started under a user manager")
-
-
-if __name__ == "__main__":
-    sys.exit(play(__doc__, campaign))

@@ -5,9 +5,8 @@ The database is a Supabase project in miniature (project.py). The same walk (pro
 reserved words, have capital letters or take all 63 bytes, with and without profiles-full.sql.
 """
 
-import sys
 
-from harness import play, progress
+from harness import played, progress
 from profile_walk import Walk
 from project import Project
 
@@ -91,6 +90,7 @@ class Cases:
             self.expect(not answer.state and indexes == "4", f"{name[-3:]} has its four indexes", f"{answer} {indexes}")
 
 
+@played(only=("", "only tables with this in their names"))
 def campaign(chosen, report, places):
     project = places.add(Project(), chosen.keep)
     project.start()
@@ -107,7 +107,3 @@ def campaign(chosen, report, places):
     report.note(not strange, "the server's log", "; ".join(strange[:5]))
     listening = project.psql("supabase_admin", "show listen_addresses").out
     report.note(listening == "", "the server", f"listens at {listening}")
-
-
-if __name__ == "__main__":
-    sys.exit(play(__doc__, campaign, only=("", "only tables with this in their names")))

@@ -3,10 +3,9 @@
 
 import os
 import subprocess
-import sys
 import xml.etree.ElementTree as XML
 
-from harness import Trouble, play, table
+from harness import Trouble, played, table
 from qr_login import screens
 
 BLOCKS = {"█": (1, 1), "▀": (1, 0), "▄": (0, 1), " ": (0, 0)}
@@ -40,6 +39,7 @@ def read(directory, pictures, inverted):
     return [found.get(name) for name in names]
 
 
+@played()
 def campaign(chosen, report, places):
     directory, counts = places.directory("qr", chosen.keep), []
     for what, text, screen, themes in screens(chosen.bin):
@@ -49,7 +49,3 @@ def campaign(chosen, report, places):
             report.note(answer == text, f"{what}, {theme} terminal", f"read as {answer!r:.80}, not {text!r:.80}")
         counts.append((what, len(pictures), sum(answer == text for answer in answers)))
     table("read by zbar", ["what", "drawn", "read"], counts)
-
-
-if __name__ == "__main__":
-    sys.exit(play(__doc__, campaign))

@@ -11,14 +11,13 @@ account was refreshed more often than its tokens needed.
 import json
 import os
 import random
-import sys
 import threading
 import time
 import urllib.parse
 from statistics import mean
 
 from answers import HTML
-from harness import Died, Trouble, memory, must, play, progress, table
+from harness import Died, Trouble, memory, must, played, progress, table
 from house import House
 from kinds import OPENID, PASSWORD, SERVICE, SERVICE_ACCOUNT, OpenID, Supabase
 from proxy import Answer, Cut, Instead, Plan, Proxy, compose
@@ -250,6 +249,7 @@ def bursts(seen):
     )
 
 
+@played(seconds=(600, "how long (default 600)"))
 def campaign(chosen, report, places):
     seconds = 60 if chosen.short else chosen.seconds
     house = places.add(House(chosen.bin, ACCOUNTS, shimmed=False), chosen.keep)
@@ -292,7 +292,3 @@ def campaign(chosen, report, places):
         ["sessions", len(ACCOUNTS)], ["sessions lost", lost],
     ]
     table(f"Soak, {elapsed:.0f} s", ["what", "measured"], rows)
-
-
-if __name__ == "__main__":
-    sys.exit(play(__doc__, campaign, seconds=(600, "how long (default 600)")))

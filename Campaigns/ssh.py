@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 
-from harness import Relay, Trouble, free_ports, play, read, run, stop, table, until, write
+from harness import Relay, Trouble, free_ports, played, read, run, stop, table, until, write
 from house import House
 
 EXPOSE = '[[expose]]\nname = "durable"\naccount = "work"\nscope = "openid"\n'
@@ -262,6 +262,7 @@ def callback(house, report, rows):
         server.close()
 
 
+@played()
 def campaign(chosen, report, places):
     rows, house = [], places.add(House(chosen.bin, accounts=("work", "other"), shimmed=False), chosen.keep)
     house.fresh()
@@ -271,7 +272,3 @@ def campaign(chosen, report, places):
     forwarding(house, report, rows)
     callback(house, report, rows)
     table("over a real sshd", ["what", "looked at"], rows)
-
-
-if __name__ == "__main__":
-    sys.exit(play(__doc__, campaign))

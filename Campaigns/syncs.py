@@ -10,11 +10,10 @@ Each sync is also left out in turn, in the log, and all of files or of directori
 """
 
 import os
-import sys
 import time
 
 from disk import Disk
-from harness import Trouble, must, play, progress, table
+from harness import Trouble, must, played, progress, table
 from house import House
 from operations import OPERATIONS, SESSION, attempt, ending, is_revoked, settle
 from order import SEQUENCES, SYNCS, complaints
@@ -202,9 +201,6 @@ def syncs(house, report, is_short):
     return cuts + again, lost
 
 
+@played()
 def campaign(chosen, report, places):
     syncs(places.add(House(chosen.bin), chosen.keep), report, chosen.short)
-
-
-if __name__ == "__main__":
-    sys.exit(play(__doc__, campaign))

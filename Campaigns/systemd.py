@@ -7,10 +7,9 @@ installed is taken away again. Needs root (user_manager.py says why); no manager
 """
 
 import os
-import sys
 import tempfile
 
-from harness import ROOT, output, play, read, run, write
+from harness import ROOT, output, played, read, run, write
 from house import Sandbox
 from package_contents import make
 from unit_claims import Claims
@@ -58,6 +57,7 @@ def unpacked(binaries, directory):
     return top
 
 
+@played()
 def campaign(chosen, report, places):
     binaries = os.path.abspath(chosen.bin)
     directory = places.directory("units", chosen.keep)
@@ -73,7 +73,3 @@ def campaign(chosen, report, places):
     walk.go(tarball)
     Claims(report, manager).go()
     walk.undo()
-
-
-if __name__ == "__main__":
-    sys.exit(play(__doc__, campaign))

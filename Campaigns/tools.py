@@ -11,9 +11,8 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 
-from harness import ROOT, Trouble, play, progress, read, table, write
+from harness import ROOT, Trouble, played, progress, read, table, write
 from herd import STEP, ClockedHouse, requests, revoke
 from tools_packages import Packages, Server, authority, kubeconfig
 from tools_readers import Readers
@@ -209,6 +208,7 @@ def try_skopeo(tools, server):
     tools.tried("skopeo", "--version")
 
 
+@played()
 def campaign(chosen, report, places):
     house = places.add(ClockedHouse(chosen.bin), chosen.keep)
     tools = Tools(house, report)
@@ -239,7 +239,3 @@ def campaign(chosen, report, places):
     readers.run(configuration)
     tools.ringback("logout", "work")
     table("The tools", ["tool", "version"], tools.rows)
-
-
-if __name__ == "__main__":
-    sys.exit(play(__doc__, campaign))

@@ -12,11 +12,10 @@ import os
 import shutil
 import struct
 import subprocess
-import sys
 import termios
 import threading
 
-from harness import Trouble, play, progress, table, tcp_request, until, write
+from harness import Trouble, played, progress, table, tcp_request, until, write
 from herd import STEP, ClockedHouse, requests
 from notices import Desktop, NoticedHouse, flows
 from tools import Tools, repositories
@@ -231,6 +230,7 @@ class Walk:
                 self.somebody(crowd, desktop)
 
 
+@played()
 def campaign(chosen, report, places):
     house = places.add(BothHouse(chosen.bin), chosen.keep)
     house.desktop = places.add(Desktop(house))
@@ -238,7 +238,3 @@ def campaign(chosen, report, places):
     walk = places.add(Walk(house, report, chosen.short))
     walk.run(house.desktop)
     table("At once", ["tool", "runs", "refresh requests"], walk.rows)
-
-
-if __name__ == "__main__":
-    sys.exit(play(__doc__, campaign))

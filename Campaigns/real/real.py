@@ -9,7 +9,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
-from harness import Refuted, Trouble, free_ports, play, progress, write  # noqa: E402
+from harness import Refuted, Trouble, free_ports, played, progress, write  # noqa: E402
 from house import House  # noqa: E402
 from kinds import openid_account  # noqa: E402
 
@@ -82,6 +82,7 @@ class Stage:
         self.person = chromium.person()
 
 
+@played(only=("", "only walks with this in their titles"))
 def campaign(chosen, report, places):
     house = places.add(House(chosen.bin, shimmed=False), chosen.keep)
     port, callbacks = free_ports(2)
@@ -95,7 +96,3 @@ def campaign(chosen, report, places):
     for title, name, walk in walks:
         if chosen.only in title:
             attempt(report, title, walk, Stage(house, chromium, canaille, name))
-
-
-if __name__ == "__main__":
-    sys.exit(play(__doc__, campaign, only=("", "only walks with this in their titles")))
