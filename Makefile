@@ -131,7 +131,7 @@ test-hosts: ## daemons in networks of their own share a vault on a real PostgreS
 	@Scripts/release >/dev/null
 	@Campaigns/hosts.py --bin "$(RELEASE)" $(if $(SHORT),--short) $(if $(ONLY),--only "$(ONLY)")
 
-pictures: ## the demo on a terminal, from a real run, the sequence of a sign-in, the sign-in page in Chromium: in .build/pictures
+pictures: ## the demo on a terminal, from a real run, the sequence of a sign-in: in .build/pictures
 	@Scripts/needs pictures
 	@Scripts/release >/dev/null
 	@Campaigns/pictures.py --bin "$(RELEASE)"

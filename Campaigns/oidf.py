@@ -5,12 +5,10 @@ The sandbox is the provider and tells the lie of each module; what the relying p
 suite sees it, and closer: what is held afterwards, and what is said. A module that cannot run has failed.
 """
 
-import sys
 import traceback
 
-import oidf_beyond  # noqa: F401
 import oidf_renewal  # noqa: F401
-from harness import Died, Refuted, Trouble, play, table
+from harness import Died, Refuted, Trouble, played, table
 from oidf_modules import BASIC, BEYOND, CONFIG, FORM_POST, MODULES, REFRESH
 from oidf_party import Party
 
@@ -69,6 +67,7 @@ def honest(party):
         party.end()
 
 
+@played(only=("", "only modules with this in their names"), plan=("", "only this profile: " + ", ".join(PLANS)))
 def campaign(chosen, report, places):
     party = places.add(Party(chosen.bin), chosen.keep)
     rows = []
@@ -92,8 +91,3 @@ def campaign(chosen, report, places):
             report.note(not why, f"{plan}: {module.name}", f"{why[:LONGEST]} ({module.text})")
             rows.append([module.name, plan, "failed" if why else "passed"])
     table("OpenID relying party", ["module", "profile", "result"], rows)
-
-
-if __name__ == "__main__":
-    sys.exit(play(__doc__, campaign, only=("", "only modules with this in their names"),
-                  plan=("", "only this profile: " + ", ".join(PLANS))))

@@ -48,11 +48,6 @@ MODULES = [Module("oidcc-client-test-" + name, plans, text, refuses(lie, part)) 
      "id_token_wrong_signature", "(signature)"),
     ("nonce-invalid", (BASIC, FORM_POST), "The ID token's nonce is the right one and a 1.",
      "id_token_wrong_nonce", "(nonce)"),
-    ("missing-aud", (BEYOND,), "The ID token has no aud.",
-     "id_token_no_audience", "(aud)"),
-    # In the suite for other flows; ours checks it wherever it stands.
-    ("invalid-athash", (BEYOND,), "The ID token's at_hash is another token's.",
-     "id_token_wrong_at_hash", "(at_hash)"),
 ]]
 
 
@@ -185,3 +180,29 @@ def oidcc_client_test_client_secret_basic(party):
     request = party.log("token")[-1]
     expect(request["headers"].get("authorization", "").startswith("Basic "), "no Basic in the token request")
     expect("client_secret" not in request["parameters"], "the secret is in the form too")
+
+
+# Of none of the four profiles. Ours never fetches claims from an address in an answer.
+CLAIMS = {"_claim_names": {"address": "src"}}
+
+
+@module(BEYOND)
+def oidcc_client_test_aggregated_claims(party):
+    """The userinfo brings claims of somebody else in a JWT.
+    Completes, and does not take those claims for the provider's."""
+    party.begin()
+    party.front(userinfo=lambda honest: honest | CLAIMS | {"_claim_sources": {"src": {"JWT": "e30.e30.e30"}}})
+    party.accepts()
+    expect(set(party.account()["user"]) <= {"sub", "email", "email_verified"}, "foreign claims are shown")
+
+
+@module(BEYOND)
+def oidcc_client_test_distributed_claims(party):
+    """The userinfo names an address with more claims, and a token for it.
+    May go there. Ours never does: a provider's answer sends no request anywhere."""
+    party.begin()
+    front = party.front("token")
+    sources = {"_claim_sources": {"src": {"endpoint": front.origin + "/claims", "access_token": "at-for-the-claims"}}}
+    party.front(token=lambda honest: honest, userinfo=lambda honest: honest | CLAIMS | sources)
+    party.accepts()
+    expect(not front.requests, "the address was asked")

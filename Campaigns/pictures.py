@@ -1,6 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Makes pictures: what the demo shows on a terminal, from a real run of it (SVG, as docs/demo.svg), and the sign-in page in
-Chromium (PNG, which is kept out of the repository).
+"""Makes the picture of what the demo shows on a terminal, from a real run of it (SVG, as docs/demo.svg).
 
     Campaigns/pictures.py --bin DIRECTORY [--out DIRECTORY]
 
@@ -21,11 +20,6 @@ import sys
 import tempfile
 import termios
 import time
-
-from harness import write
-from house import House
-from kinds import supabase_account
-from pages import Headless
 
 COLUMNS, ROWS = 100, 60
 LIMIT = 120  # seconds
@@ -116,33 +110,6 @@ def picture(lines):
     return "\n".join(out + ["</svg>", ""])
 
 
-def photographs(binaries, out):
-    """The sign-in page that the daemon serves for an account at a Supabase project, light and dark; their paths."""
-    house, browser, paths = House(binaries, shimmed=False), None, []
-    try:
-        write(house.configuration, supabase_account("app", house.sandbox.issuer))
-        house.start()
-        status, flow = house.api("POST", "/v1/accounts/app/sign-in", {"method": "page"})[:2]
-        if status != 201:
-            raise SystemExit(f"pictures: no sign-in page: {flow}")
-        browser = Headless(house, "chromium")
-        browser.begin()
-        browser.wear(900, 1150, "light", "en")
-        # The start address works once, and leads to the page.
-        seen = browser.visit(flow["open_url"])
-        if "Sign in" not in seen["text"]:
-            raise SystemExit(f"pictures: this is no sign-in page: {seen}")
-        for scheme in ["light", "dark"]:
-            browser.wear(900, 1150, scheme, "en")
-            paths.append(os.path.join(out, f"sign-in-page-{scheme}.png"))
-            browser.photograph(paths[-1])
-        return paths
-    finally:
-        if browser is not None:
-            browser.quit()
-        house.close(False)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--bin", required=True, help="where the executables are")
@@ -157,7 +124,7 @@ def main():
     path = os.path.join(options.out, "demo.svg")
     with open(path, "w", encoding="utf-8") as file:
         file.write(picture(lines))
-    print("\n".join([path, *photographs(options.bin, options.out)]))
+    print(path)
 
 
 if __name__ == "__main__":
