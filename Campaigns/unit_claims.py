@@ -15,6 +15,14 @@ WALKED = {"Type", "ExecStart", "ExecReload", "Restart", "RestartPreventExitStatu
 UNDERSTOOD = {
     "RestartSec": ("RestartUSec", "1s"), "TimeoutStopSec": ("TimeoutStopUSec", "10s"), "OOMPolicy": ("OOMPolicy", "continue"),
 }
+# What the probe finds with the directive, and otherwise without.
+FOUND = {"UMask": ("umask", "0077"), "LimitCORE": ("core", [0, 0]), "NoNewPrivileges": ("no_new_privileges", "1")}
+# What the directive refuses with EPERM.
+REFUSED = {
+    "SystemCallErrorNumber": ["traceme"], "RestrictNamespaces": ["user_namespace", "network_namespace"],
+    "RestrictRealtime": ["realtime"], "RestrictSUIDSGID": ["suid"], "LockPersonality": ["personality"],
+    "MemoryDenyWriteExecute": ["writable_code", "made_executable"],
+}
 ALLOWED_FAMILIES = {"AF_UNIX", "AF_INET", "AF_INET6", "AF_NETLINK"}
 
 
@@ -36,11 +44,12 @@ class Claims:
         self.free = self.probe("ringback-control", [])
         self.manager.systemctl("unset-environment", *hostile)
         for name in dict.fromkeys(name for name, _ in same):
-            claim = getattr(self, name, None)
-            if claim is None:
+            wanted = [(probe, "EPERM") for probe in REFUSED.get(name, [])] + [FOUND[name]] * (name in FOUND)
+            if not wanted and not hasattr(self, name):
                 self.report.note(False, name, "no probe shows that it holds")
                 continue
-            value = claim()
+            shown = [self.held[probe] == found != self.free[probe] for probe, found in wanted]
+            value = all(shown) if shown else getattr(self, name)()
             if value is None:
                 progress(f"{name} cannot be shown on this machine")
             else:
@@ -68,11 +77,7 @@ class Claims:
             os.unlink(path)
         return found
 
-    def refused(self, name, error="EPERM"):
-        """The unit is refused what the other one may."""
-        return self.held[name] == error and self.free[name] != error
-
-    # One for each directive: true or false, or None where this machine cannot show it.
+    # One for each other directive: true or false, or None where this machine cannot show it.
 
     def Environment(self):
         return self.held["environment"].get("SWIFT_BACKTRACE") == "enable=no"
@@ -81,25 +86,13 @@ class Claims:
         return (all(name in self.free["environment"] for name in self.removed)
                 and not any(name in self.held["environment"] for name in self.removed))
 
-    def UMask(self):
-        return self.held["umask"] == "0077" and self.free["umask"] != "0077"
-
-    def LimitCORE(self):
-        return self.held["core"] == [0, 0] and self.free["core"] != [0, 0]
-
     def KeyringMode(self):
         if "not for" in self.held["keyring"]:
             return None
         return self.held["keyring"] == "_ses" and self.free["keyring"].startswith("_uid_ses")
 
-    def NoNewPrivileges(self):
-        return self.held["no_new_privileges"] == "1" and self.free["no_new_privileges"] == "0"
-
     def SystemCallFilter(self):
         return self.held["traceme"] != "ok" and self.free["traceme"] == "ok"
-
-    def SystemCallErrorNumber(self):
-        return self.refused("traceme", "EPERM")
 
     def SystemCallArchitectures(self):
         if self.free["foreign_code"] != "status 42":
@@ -111,21 +104,6 @@ class Claims:
         others = [name for name in self.held["families"] if name not in ALLOWED_FAMILIES]
         telling = [name for name in others if self.free["families"][name] != "EAFNOSUPPORT"]
         return allowed and telling and all(self.held["families"][name] == "EAFNOSUPPORT" for name in others)
-
-    def RestrictNamespaces(self):
-        return self.refused("user_namespace") and self.refused("network_namespace")
-
-    def RestrictRealtime(self):
-        return self.refused("realtime")
-
-    def RestrictSUIDSGID(self):
-        return self.refused("suid")
-
-    def LockPersonality(self):
-        return self.refused("personality")
-
-    def MemoryDenyWriteExecute(self):
-        return self.refused("writable_code") and self.refused("made_executable")
 
     def MemoryMax(self):
         value = self.held["limits"].get("memory.max", self.held["limits"].get("memory.limit_in_bytes"))
