@@ -13,8 +13,8 @@ from browsers.desk import Desk
 from browsers.driving import walks
 from browsers.elsewhere import WALKS, Elsewhere, missing
 from browsers.entrances import ATTACKS, Attacks
+from browsers.everyday import SETTINGS, Settings
 from browsers.firefox import Firefox
-from browsers.settings import SETTINGS, Settings
 from harness import played, table
 
 

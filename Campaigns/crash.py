@@ -9,15 +9,15 @@ that know of lost answers: then nothing may be lost. In the second it forgives n
 provider had rotated and the answer was never stored, if the account says so.
 """
 
+import time
 
 from attrition import attrition, count_files
 from harness import Trouble, played, progress, table, within
 from house import House
 from kind_operations import chosen_operations
 from kinds import OPENID, SUPABASE_V1, SUPABASE_V2
-from operations import attempt, ending, examiner_sees_losses, is_revoked, reconnoitre
+from operations import attempt, ending, examiner_sees_losses, is_revoked, reconnoitre, refreshing, stop
 from shim import EVERYTHING, KILL_AFTER, KILL_BEFORE, MODES
-from stops import HELD, stops
 from syncs import syncs
 
 GRACE = 10
@@ -128,6 +128,32 @@ def some_points(house, report, rows, operations):
     points.sort(key=lambda point: point[0])
     for target, operation, mode, grace in within(SHORT_SECONDS, points, "points"):
         point(house, report, rows[operation.name], operation, mode, target, grace)
+
+
+# Seconds until the provider answers.
+HELD = 3
+
+
+def stops(house, report, held=HELD):
+    """With a provider that forgives no reuse: only the token in that answer goes on. Returns the seconds it took."""
+    where = f"SIGTERM, and a refresh answered {held} s later"
+    try:
+        house.kind = OPENID
+        house.fresh(reuse_grace=0)
+        connection = refreshing(house)
+        started = time.monotonic()
+        status, document = stop(house, held)
+        # The provider's answer came before: `stop` returns no sooner.
+        took = time.monotonic() - started
+        connection.close()
+        house.restart()
+        end = ending(house)
+    except Trouble as trouble:
+        report.note(False, where, str(trouble))
+        return 0
+    report.note(status == 200, where, document.get("detail", ""))
+    report.note(end == "session", where, f"after the restart the session ended as: {end}")
+    return took
 
 
 @played(only=("", "only the operation of this name, or all that begin with it and a colon"))

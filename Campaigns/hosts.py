@@ -28,13 +28,11 @@ import hosts_network
 from harness import Places, Trouble, played, progress
 from hosts_commands import commands
 from hosts_compose import compose
-from hosts_cost import cost
 from hosts_crash import crash, move
-from hosts_crowd import crowd
+from hosts_crowd import cost, crowd
 from hosts_dead import dead
 from hosts_herd import herd, pooler, sign_out
-from hosts_loss import loss
-from hosts_outage import outage
+from hosts_outage import loss, outage
 from hosts_points import points
 from hosts_rows import rows
 from hosts_standby import failover, standby

@@ -7,7 +7,6 @@ suite sees it, and closer: what is held afterwards, and what is said. A module t
 
 import traceback
 
-import oidf_renewal  # noqa: F401
 from harness import Died, Refuted, Trouble, played, table
 from oidf_modules import BASIC, BEYOND, CONFIG, FORM_POST, MODULES, REFRESH
 from oidf_party import Party

@@ -1,12 +1,24 @@
 #!/usr/bin/env -S python3 -B
-"""Reads the QR codes that `ringback login` prints on a terminal, dark and light, with a real reader: zbar."""
+"""Reads the QR codes that `ringback login` prints on a terminal, dark and light, with a real reader: zbar.
 
+A terminal's stream is played into a grid of cells, as a terminal does, and rendered as terminals of all colours show it; letters
+become grey specks, since only their places matter.
+"""
+
+import fcntl
 import os
+import pty
+import re
+import select
+import signal
+import struct
 import subprocess
+import termios
+import time
 import xml.etree.ElementTree as XML
 
 from harness import Trouble, played, table
-from qr_login import screens
+from house import House
 
 BLOCKS = {"█": (1, 1), "▀": (1, 0), "▄": (0, 1), " ": (0, 0)}
 # How a terminal's own colours are: (text, background), as grey.
@@ -37,6 +49,123 @@ def read(directory, pictures, inverted):
             for data in (one for one in source.iter() if one.tag.endswith("data")):
                 found[source.get("href")] = data.text or ""
     return [found.get(name) for name in names]
+
+
+BOUND = 60
+# What the person has: (name, environment, the themes it is looked at in). Where nothing tells how the terminal looks,
+# light text is drawn for; on a light one it is then inverted, and readers that take this, as many cameras do, read it.
+TERMINALS = [
+    ("colour", {"TERM": "xterm-256color"}, ["dark", "light", "black", "white"]),
+    ("no colour, dark", {"TERM": "xterm", "NO_COLOR": "1", "COLORFGBG": "15;0"}, ["dark", "black"]),
+    ("no colour, light", {"TERM": "xterm", "NO_COLOR": "1", "COLORFGBG": "0;15"}, ["light", "white"]),
+    ("no colour, not told", {"TERM": "xterm", "NO_COLOR": "1"}, ["dark", "black"]),
+    ("dumb, not told", {"TERM": "dumb"}, ["dark", "black"]),
+    ("dumb, dark", {"TERM": "dumb", "COLORFGBG": "15;0"}, ["dark", "black"]),
+    ("dumb, light", {"TERM": "dumb", "COLORFGBG": "0;15"}, ["light", "white"]),
+    ("ASCII", {"TERM": "xterm-256color", "LC_ALL": "C"}, ["dark", "light", "black", "white"]),
+    ("ASCII, no colour, dark", {"TERM": "xterm", "NO_COLOR": "1", "LC_ALL": "C", "COLORFGBG": "15;0"}, ["dark", "black"]),
+    ("ASCII, no colour, light", {"TERM": "xterm", "NO_COLOR": "1", "LC_ALL": "C", "COLORFGBG": "0;15"}, ["light", "white"]),
+    ("no colour, inverted", {"TERM": "xterm", "NO_COLOR": "1"}, ["light", "white"]),
+    ("dumb, inverted", {"TERM": "dumb"}, ["light", "white"]),
+]
+# What it is asked for: arguments, what the flow says that is to be read, what comes after the drawing, columns.
+VERBS = [
+    (["login", "work", "--method", "device"], "verification_uri_complete", "Enter no code", 80),
+    (["login", "work", "--no-browser"], "authorization_url", "Paste the callback URL", 120),
+]
+SHADES = {"16": 0, "231": 255}
+
+
+class Screen:
+    """A terminal that remembers everything, as wide as it says."""
+
+    def __init__(self, columns):
+        self.columns = columns
+        self.rows = [{}]
+        self.column = 0
+        self.colors = (None, None)
+
+    def play(self, text):
+        """SGR in the few forms that are used, carriage return, line feed, erase to the end of the line."""
+        for escape, character in re.findall("\x1b\\[([0-9;]*[A-Za-z])|(.)", text, re.DOTALL):
+            if escape.endswith("m"):
+                words = escape[:-1].split(";")
+                if words[:2] == ["38", "5"] and words[3:5] == ["48", "5"]:
+                    self.colors = (SHADES[words[2]], SHADES[words[5]])
+                elif words in (["0"], [""]):
+                    self.colors = (None, None)
+            elif escape == "K":
+                self.rows[-1] = {place: cell for place, cell in self.rows[-1].items() if place < self.column}
+            elif character == "\r":
+                self.column = 0
+            elif character == "\n":
+                self.rows.append({})
+            elif character:
+                if self.column == self.columns:
+                    self.rows.append({})
+                    self.column = 0
+                self.rows[-1][self.column] = (character, self.colors)
+                self.column += 1
+
+    def picture(self, theme, blocks):
+        """Rows of grey values, two for a line."""
+        text, ground = theme
+        rows = []
+        for cells in self.rows:
+            for half in range(2):
+                row = []
+                for place in range(self.columns):
+                    character, (ink, paper) = cells.get(place, (" ", (None, None)))
+                    ink, paper = text if ink is None else ink, ground if paper is None else paper
+                    mark = blocks.get(character)
+                    row.append((ink + paper) // 2 if mark is None else ink if mark[half] else paper)
+                rows.append(row)
+        edge = [[ground] * self.columns] * 2
+        return edge + rows + edge
+
+
+def shown(house, arguments, environment, columns, last):
+    """What a terminal was sent, until `last` stood there; the program is then interrupted."""
+    primary, secondary = pty.openpty()
+    fcntl.ioctl(secondary, termios.TIOCSWINSZ, struct.pack("HHHH", 60 if columns < 240 else 120, columns, 0, 0))
+    program = subprocess.Popen([house.program(), *arguments], stdin=secondary,
+                               stdout=secondary, stderr=secondary, env=house.environment | {"LANG": "C.UTF-8"} | environment)
+    os.close(secondary)
+    text = b""
+    deadline = time.monotonic() + BOUND
+    try:
+        while last.encode() not in text and time.monotonic() < deadline:
+            if select.select([primary], [], [], 1)[0]:
+                text += os.read(primary, 65536)
+        if last.encode() not in text:
+            raise Trouble(f"{arguments} showed {text[-300:]!r}")
+        flows = house.api("GET", "/v1/flows")[1]["flows"]
+        program.send_signal(signal.SIGINT)
+        program.wait(BOUND)
+    finally:
+        if program.poll() is None:
+            program.kill()
+            program.wait()
+        os.close(primary)
+    return text.decode(), next(flow for flow in flows if flow["status"] == "pending")
+
+
+def screens(binaries):
+    """(what, the text that a camera is to read, the screen, the themes) for every terminal and verb."""
+    house = House(binaries, shimmed=False)
+    try:
+        house.configure()
+        house.start()
+        for arguments, member, last, columns in VERBS:
+            for name, environment, themes in TERMINALS:
+                # A character is a module, and not two of them.
+                width = 240 if "ASCII" in name else columns
+                text, flow = shown(house, arguments, environment, width, last)
+                screen = Screen(width)
+                screen.play(text)
+                yield f"{' '.join(arguments)} ({name})", flow[member], screen, themes
+    finally:
+        house.close()
 
 
 @played()

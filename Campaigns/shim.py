@@ -56,7 +56,7 @@ class Shim:
         struct.pack_into("=I", self.memory, 4 * FIELDS.index(name), value)
 
     def mirror(self, path):
-        """Where what is synced is copied to (disk.py); "": nowhere."""
+        """Where what is synced is copied to (syncs.py); "": nowhere."""
         self.memory[MIRROR:RECORDS] = os.fsencode(path).ljust(RECORDS - MIRROR, b"\0")
 
     def arm(self, mode=COUNT, target=0, scope=EVERYTHING, error=0, sticky=False, swallow=0):

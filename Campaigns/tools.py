@@ -1,6 +1,6 @@
 #!/usr/bin/env -S python3 -B
 """Real tools get their tokens from Ringback, each in its own way, at servers on loopback: git, kubectl, skopeo and curl,
-and what tools_packages.py and tools_readers.py name.
+and what tools_packages.py names.
 
 git fetches from git-http-backend, fifty at once, at the moment the token has expired, and after the provider has revoked
 it: each time the provider may see one refresh request. The token expires by the campaign's clock (herd.py).
@@ -14,8 +14,7 @@ import subprocess
 
 from harness import ROOT, Trouble, played, progress, read, table, write
 from herd import STEP, ClockedHouse, requests, revoke
-from tools_packages import Packages, Server, authority, kubeconfig
-from tools_readers import Readers
+from tools_packages import Packages, Readers, Server, authority, kubeconfig
 
 GITS = 50
 NAMES = ["ringback", "git-credential-ringback", "kubectl-ringback", "docker-credential-ringback", "cargo-credential-ringback"]

@@ -44,7 +44,7 @@ class Claims:
         self.free = self.probe("ringback-control", [])
         self.manager.systemctl("unset-environment", *hostile)
         for name in dict.fromkeys(name for name, _ in same):
-            wanted = [(probe, "EPERM") for probe in REFUSED.get(name, [])] + [FOUND[name]] * (name in FOUND)
+            wanted = [FOUND[name]] if name in FOUND else [(probe, "EPERM") for probe in REFUSED.get(name, [])]
             if not wanted and not hasattr(self, name):
                 self.report.note(False, name, "no probe shows that it holds")
                 continue
