@@ -27,7 +27,6 @@ GRACE = 10
 # At accounts of other kinds: which error it is makes no difference that those at an OpenID provider do not show.
 SOME_ERRORS = {name: ERRORS[name] for name in ["ENOSPC", "EIO"]}
 IN_MEMORY = "in memory"
-PARTS = ["disk", "cuts", "answers"]
 # Behind the proxy: the kind of the provider (of a Supabase project its refresh tokens) and its grace.
 PROVIDERS = [("OpenID", GRACE), ("OpenID", 0), ("v2", 0), ("v1", 0)]
 # Of each part in the short campaign.
@@ -99,12 +98,12 @@ def disk(house, report, chosen):
             report.note(False, operation.name, str(trouble))
             continue
         row["calls"] = len(calls)
-        for number, (text, _) in enumerate(calls, 1):
+        for number, call in enumerate(calls, 1):
             for name, code in (ERRORS if operation.kind is OPENID else SOME_ERRORS).items():
                 for sticky in [False, True]:
                     for is_killed in [False, True]:
                         points.append((number, operation, FAIL, name, code, sticky, is_killed))
-            if text.split()[0] in ("write", "pwrite", "writev"):
+            if call.text.split()[0] in ("write", "pwrite", "writev"):
                 points.append((number, operation, SHORT, "short write", 0, False, False))
     if chosen.short:
         # A stride that shares no factor with the variants, so that each of them comes.
@@ -228,10 +227,10 @@ def answers(house, report, chosen):
     )
 
 
-@played(only=("", "only this part: " + ", ".join(PARTS)),
+@played(only=("", "only this part: disk, cuts or answers"),
          operation=("", "of the disk's faults only those of this operation, or all that begin with it and a colon"))
 def campaign(chosen, report, places):
-    for name, part in [("disk", disk), ("cuts", cuts), ("answers", answers)]:
-        if chosen.only in ("", name):
-            progress(name)
-            part(places.add(House(chosen.bin, shimmed=name == "disk"), chosen.keep), report, chosen)
+    for part in [disk, cuts, answers]:
+        if chosen.only in ("", part.__name__):
+            progress(part.__name__)
+            part(places.add(House(chosen.bin, shimmed=part is disk), chosen.keep), report, chosen)

@@ -26,8 +26,7 @@ move      a host with sessions of its own gets a database, killed at each call t
 import hosts_database
 import hosts_network
 from harness import Places, Trouble, played, progress
-from hosts_commands import commands
-from hosts_compose import compose
+from hosts_commands import commands, compose
 from hosts_crash import crash, move
 from hosts_crowd import cost, crowd
 from hosts_dead import dead

@@ -37,6 +37,16 @@ class Issuer:
     def counters(self):
         return self.look("counters")
 
+    def hold(self, endpoint="token"):
+        """The next request there takes effect, and its answer is held back until `release`."""
+        self.control(faults=[{"endpoint": endpoint, "kind": "gate", "processed": True, "count": 1}])
+
+    def await_held(self, endpoint="token"):
+        self.look(f"wait?endpoint={endpoint}&count=1")
+
+    def release(self):
+        self.control(release=True)
+
 
 class Sandbox(Issuer):
     """One provider for many daemons: its switches are set back for each. `project` is its Supabase project."""

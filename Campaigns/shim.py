@@ -91,7 +91,3 @@ class Shim:
             text = self.memory[start + HEAD:start + RECORD].split(b"\0", 1)[0].decode(errors="replace")
             seen.append(Call(text, is_kept, begin, end))
         return seen
-
-    def calls(self):
-        """The same, as (what and where, whether it is a file that is kept)."""
-        return [(call.text, call.is_kept) for call in self.log()]

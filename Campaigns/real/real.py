@@ -13,12 +13,11 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
 from harness import Refuted, Trouble, expect, free_ports, played, progress, write  # noqa: E402
 from house import House  # noqa: E402
-from kinds import openid_account  # noqa: E402
+from kinds import account, openid_account  # noqa: E402
 
-from pages import Chromium  # noqa: E402
 from playwright.sync_api import Error as BrowserError  # noqa: E402
 from providers import Canaille  # noqa: E402
-from walks import CANAILLE, CLIENTS, SERVICE  # noqa: E402
+from walks import CANAILLE, CLIENTS, SERVICE, Chromium  # noqa: E402
 
 # Of a verb, in seconds; a sign-in waits for the pages.
 VERB_SECONDS = 60
@@ -71,22 +70,16 @@ class Ringback:
 
 def accounts(house, canaille, port):
     """The configuration's accounts: the clients at canaille. The house learns the client ids."""
-    text = ""
-    house.clients = {}
+    text, house.clients = "", {}
     for name, algorithm in CLIENTS.items():
-        redirect_uri = f"http://127.0.0.1:{port}/callback/{name}"
-        method = "client_secret_basic" if name == "secret" else "none"
-        registered = canaille.client(redirect_uri, algorithm, method)
-        house.clients[name] = registered["client_id"]
-        secret = registered["client_secret"] if name == "secret" else None
-        text += account(name, canaille.issuer, registered["client_id"], redirect_uri, secret)
+        keys = {"redirect_uri": f"http://127.0.0.1:{port}/callback/{name}"}
+        registered = canaille.client(keys["redirect_uri"], algorithm, "client_secret_basic" if name == "secret" else "none")
+        house.clients[name] = keys["client_id"] = registered["client_id"]
+        if name == "secret":
+            # How it is sent is left to the metadata: canaille lists four ways.
+            keys["client_secret"] = registered["client_secret"]
+        text += openid_account(name, canaille.issuer, ["openid", "email"], **keys)
     return text
-
-
-def account(name, issuer, client, redirect_uri, secret=None):
-    # How the secret is sent is left to the metadata: canaille lists four ways.
-    more = {"client_secret": secret} if secret else {}
-    return openid_account(name, issuer, ["openid", "email"], client_id=client, redirect_uri=redirect_uri, **more)
 
 
 def services(house, canaille):
@@ -97,12 +90,11 @@ def services(house, canaille):
     house.assertion_file = os.path.join(house.directory, "assertion")
     write(house.secret_file, house.services["service"][1] + "\n")
     write(house.assertion_file, "none.yet.there\n")
-    return (
-        f'[accounts.service]\nissuer = "{canaille.issuer}"\nclient_id = "{house.services["service"][0]}"\n'
-        f'client_secret_file = "{house.secret_file}"\ngrant = "client_credentials"\n'
-        f'[accounts.pod]\nissuer = "{canaille.issuer}"\ngrant = "jwt_bearer"\n'
-        # openid is what the userinfo endpoint asks for; there is no ID token here.
-        f'assertion_file = "{house.assertion_file}"\nscopes = ["openid", "profile"]\n')
+    service = account("service", issuer=canaille.issuer, client_id=house.services["service"][0],
+                      client_secret_file=house.secret_file, grant="client_credentials")
+    # openid is what the userinfo endpoint asks for; there is no ID token here.
+    return service + account("pod", issuer=canaille.issuer, grant="jwt_bearer", assertion_file=house.assertion_file,
+                             scopes=["openid", "profile"])
 
 
 def attempt(report, title, walk, stage):
