@@ -1,12 +1,13 @@
-"""Very many accounts in one database, all of them signed in: what a start, a hand-out, a refresh and a status take; and a hand-out
-and a refresh beside those of a vault of one host.
+"""Very many accounts in one database, all of them signed in: what a start, a hand-out, a refresh and a status take; and a
+hand-out and a refresh beside those of a vault of one host.
 """
 
+import contextlib
 import os
 import random
 import re
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from statistics import median
 
 from harness import Kept, Trouble, memory, progress, table, until
@@ -51,26 +52,21 @@ class Crowd(Fleet):
         self.join(host, invitation, more, by)
         return host
 
-    def fill(self, host, count, wrong):
-        """Signs in to every account of a host. Returns the threads that do it."""
-        left = names(count)
+    def fill(self, count, wrong):
+        """Signs in to every account of each host."""
 
-        def work():
-            while not wrong:
-                try:
-                    # An atomic operation.
-                    name = left.pop()
-                except IndexError:
-                    return
-                try:
+        def sign_in(host, name):
+            try:
+                # What follows a mistake would only take time.
+                if not wrong:
                     host.sign_in(name)
-                except Exception as trouble:  # Any of them is told.
-                    wrong.append(f"{host.name} {name}: {type(trouble).__name__} {trouble}")
+            except Exception as trouble:  # Any of them is told.
+                wrong.append(f"{host.name} {name}: {type(trouble).__name__} {trouble}")
 
-        threads = [threading.Thread(target=work) for _ in range(WORKERS)]
-        for thread in threads:
-            thread.start()
-        return threads
+        with contextlib.ExitStack() as stack:
+            for host in self.hosts:
+                pool = stack.enter_context(ThreadPoolExecutor(WORKERS))
+                pool.map(sign_in, [host] * count, names(count))
 
     def quiet(self, first):
         """Until no request has come to the provider for some seconds. Returns how many came since there were `first`."""
@@ -175,8 +171,7 @@ def crowd(chosen, report, places):
     try:
         ada, bob = [fleet.add(owner, count, fleet.prepare(fleet.through, owner)) for owner in OWNERS]
         began = time.monotonic()
-        for thread in [*fleet.fill(ada, count, wrong), *fleet.fill(bob, count, wrong)]:
-            thread.join()
+        fleet.fill(count, wrong)
         report.note(not wrong, "sign-ins", wrong[:3])
         took = time.monotonic() - began
         there = int(fleet.database.sql("select count(*) from ringback.rows where version > 0")) - len(OWNERS)
@@ -207,7 +202,7 @@ def crowd(chosen, report, places):
             status = connection.getresponse().status
             connection.close()
             report.note(status == 200, f"a refresh on {host.name}", f"{status} {host.held()}")
-        reuses = fleet.sandbox.counters["reuse_detections"]
+        reuses = fleet.reuses
         report.note(reuses == 0, "accounts", f"{reuses} tokens were presented again")
     finally:
         table("Accounts that are signed in, in one database", ["what", "measured"], rows)

@@ -4,8 +4,8 @@ import shutil
 import signal
 import time
 
-from harness import Trouble, progress, table, until
-from herd import Client, ask_all
+from harness import Kept, Trouble, progress, table, until
+from herd import PATIENCE, ask_all
 from hosts_database import PORT
 from hosts_place import SESSION, STEP, Fleet, measured
 
@@ -17,20 +17,11 @@ ALONE, BACK = 15, 60
 HOUR = 3_600
 
 
-def gate(fleet):
-    """The next refresh takes effect at the provider, and its answer is held back until `release`."""
-    fleet.sandbox.control(faults=[{"endpoint": "token", "kind": "gate", "processed": True, "count": 1}])
-
-
-def release(fleet):
-    fleet.sandbox.control(release=True)
-
-
 def held_refresh(fleet, host):
-    """A refresh that the provider has done, and does not answer until `release`. Returns the caller's connection."""
-    gate(fleet)
+    """A refresh that the provider has done, and does not answer until the sandbox is told to. Returns the caller's connection."""
+    fleet.sandbox.hold()
     waits = host.refresh_in_background()
-    fleet.sandbox.look("wait?endpoint=token&count=1")
+    fleet.sandbox.await_held()
     return waits
 
 
@@ -184,7 +175,7 @@ def cut_off(fleet, report, rows):
     waits = held_refresh(fleet, host)
     fleet.hub.cut(host.wire)
     former = other.token
-    release(fleet)
+    fleet.sandbox.release()
     until("its own new token", lambda: host.token not in (None, former), 30)
     token = host.token
     report.note(fleet.is_honoured(token), where, "the provider does not honour what the host serves")
@@ -217,7 +208,7 @@ def stopped(fleet, report, rows):
     host, other = fleet.hosts[:2]
     waits = held_refresh(fleet, host)
     host.daemon.send_signal(signal.SIGSTOP)
-    release(fleet)
+    fleet.sandbox.release()
     asks = asks_meanwhile(fleet, report, where, other)
     host.daemon.send_signal(signal.SIGCONT)
     _, took = measured(lambda: until_sent(fleet, host))
@@ -294,7 +285,7 @@ def loss(chosen, report, places):
     first, attempts = fleet.requests, fleet.attempts
     for host in fleet.hosts:
         drop(host)
-    clients = [places.add(Client(host.socket)) for host in fleet.hosts for _ in range(callers)]
+    clients = [places.add(Kept(host.socket, PATIENCE)) for host in fleet.hosts for _ in range(callers)]
     for number in range(1, expiries + 1):
         before = fleet.requests
         fleet.clock.advance(STEP)
@@ -311,7 +302,7 @@ def loss(chosen, report, places):
             progress(f"{number} expiries, {fleet.requests - first} refresh requests")
     where = "dropped packets"
     made = fleet.requests - first
-    report.note(fleet.sandbox.counters["reuse_detections"] == 0, where, "a token was presented again")
+    report.note(fleet.reuses == 0, where, "a token was presented again")
     report.note(made == fleet.attempts - attempts, where, f"{made} requests, hosts know {fleet.attempts - attempts}")
     lost = sum(map(dropped, fleet.hosts))
     report.note(lost > 0, where, "no packet was dropped")

@@ -10,7 +10,7 @@ import tempfile
 import time
 import uuid
 
-from harness import Daemon, Died, Kept, Relay, Trouble, must, put_away, read, until, write
+from harness import Daemon, Died, Kept, Relay, Trouble, must, put_away, read, started, until, write
 from herd import Clock
 from hosts_database import ADDRESSES, POOLER, PRIMARY, Database
 from hosts_network import Hub, Namespace
@@ -76,9 +76,7 @@ class Host(Daemon):
         return [*self.prefix, "env", "-i", *(f"{name}={value}" for name, value in stated.items()), *super().command]
 
     def launch(self):
-        with open(self.log_path, "ab") as log:
-            self.daemon = subprocess.Popen(
-                self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.place("tmp"))
+        self.daemon = started(self.command, self.log_path, cwd=self.place("tmp"))
 
     def type(self, *words, given="", status=0):
         """A command on this host: its output."""
@@ -209,6 +207,11 @@ class Fleet:
     @property
     def rotations(self):
         return self.sandbox.counters["rotations"]
+
+    @property
+    def reuses(self):
+        """How often a replaced refresh token came back."""
+        return self.sandbox.counters["reuse_detections"]
 
     @property
     def attempts(self):

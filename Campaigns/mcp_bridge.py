@@ -11,7 +11,7 @@ import signal
 import subprocess
 import threading
 
-from harness import memory, played, progress, stop, table, until
+from harness import memory, played, progress, read, stop, table, until
 from mcp import mcp_house, ringback, sign_in
 from mcp_parties import REVISION, Issuer, MCPServer
 
@@ -101,16 +101,10 @@ class Client:
 def relays(house, word="--socket"):
     """The process numbers of a house's relays: those of its bridges, or of its exposed sockets (`--exposed`)."""
     found = []
-    for name in os.listdir("/proc"):
-        if not name.isdigit():
-            continue
-        try:
-            with open(f"/proc/{name}/cmdline", "rb") as file:
-                words = file.read().split(b"\0")
-        except OSError:
-            continue
-        is_ours = any(path.startswith(house.directory.encode() + b"/") for path in words)
-        if words[0].endswith(b"ringback-relay") and is_ours and word.encode() in words:
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        words = read(f"/proc/{name}/cmdline").split("\0")
+        is_ours = any(path.startswith(house.directory + "/") for path in words)
+        if words[0].endswith("ringback-relay") and is_ours and word in words:
             found.append(int(name))
     return found
 
@@ -144,13 +138,10 @@ class Run:
         seen = [request for request in self.server.requests if request.path == "/mcp" and request.method == "POST"]
         return [request for request in seen if method in (None, request.json.get("method"))]
 
-    def restart(self):
-        """A daemon that has refreshed nothing yet: a token that is only seconds old is not refreshed again."""
-        self.house.restart()
-
     def many(self):
         count = 10 if self.is_short else BRIDGES
-        self.restart()
+        # A token that is only seconds old is not refreshed again: the daemon forgets when it was made.
+        self.house.restart()
         clients = [Client(self.house) for _ in range(count)]
         for client in clients:
             client.ask("tools/list")
@@ -164,9 +155,8 @@ class Run:
         self.note(answered == count, f"{count} bridges with one refused token: all answered", answered)
         self.note(self.refreshes == before + 1, "one refresh for all of them", self.refreshes - before)
         self.note(self.pages == pages, "no page", self.pages - pages)
-        memory = max(client.memory() for client in clients)
-        self.note(memory <= 6 * 1024, "a bridge has 6 MB at most", f"{memory} kB")
-        self.memory = memory
+        self.memory = max(client.memory() for client in clients)
+        self.note(self.memory <= 6 * 1024, "a bridge has 6 MB at most", f"{self.memory} kB")
         for client in clients:
             client.close()
 
@@ -196,10 +186,9 @@ class Run:
         found = client.read(60) or {}
         self.note("error" in found, "a message beyond 16 MiB is an error", str(found)[:200])
         self.note("result" in client.ask("tools/list"), "and the bridge goes on")
-        memory = client.memory()
         client.close()
-        self.note(self.relay_memory() <= 64 * 1024, "the relay's memory is bounded", self.relay_memory())
-        return memory
+        held = memory(relays(self.house)[0])
+        self.note(held <= 64 * 1024, "the relay's memory is bounded", held)
 
     def endless(self):
         client = Client(self.house)
@@ -237,9 +226,6 @@ class Run:
         self.note("error" in found, "a revoked socket serves nothing", found)
         client.close()
         self.server.has_sessions = False
-
-    def relay_memory(self):
-        return memory(relays(self.house)[0])
 
     def killed(self):
         client = Client(self.house)

@@ -1,7 +1,7 @@
 #!/usr/bin/env -S python3 -B
 """The ways to an MCP server: what `ringback mcp` and `ringback-relay` do behind a private certificate authority, over HTTP/2,
-through a proxy, on IPv6, at a server that closes its connections, that needs no sign-in or whose issuer refuses the parameter
-`resource`, and with a token that is refused right after its refresh. Each step says what must have happened at the server.
+through a proxy, on IPv6, at a server that closes its connections, that needs no sign-in or whose issuer refuses the
+parameter `resource`, and with a token that is refused right after its refresh. Each step says what must have happened at the server.
 """
 
 import base64
@@ -12,7 +12,7 @@ import socket
 import socketserver
 import struct
 
-from harness import Trouble, carry, certificate, played, progress, read, write
+from harness import Trouble, carry, certificate, exactly, played, progress, read, write
 from mcp import mcp_house, ringback, sign_in
 from mcp_bridge import Client, end_relays
 from mcp_parties import Issuer, MCPServer
@@ -30,32 +30,23 @@ class SecondGeneration:
     PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
     def __init__(self, server, connection):
-        self.server, self.connection = server, connection
+        self.server, self.connection, self.source = server, connection, connection.makefile("rb")
         server.connections += 1
         self.bodies = {}
 
     def frame(self, kind, flags, stream, payload=b""):
         self.connection.sendall(struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload)
 
-    def read(self, count):
-        found = b""
-        while len(found) < count:
-            piece = self.connection.recv(count - len(found))
-            if not piece:
-                raise EOFError
-            found += piece
-        return found
-
     def serve(self):
         try:
-            if self.read(len(self.PREFACE)) != self.PREFACE:
+            if exactly(self.source, len(self.PREFACE)) != self.PREFACE:
                 return
             self.frame(4, 0, 0)
             while True:
-                head = self.read(9)
+                head = exactly(self.source, 9)
                 length = int.from_bytes(head[:3], "big")
                 kind, flags, stream = head[3], head[4], int.from_bytes(head[5:], "big")
-                payload = self.read(length)
+                payload = exactly(self.source, length)
                 if kind == 4 and not flags & 1:
                     self.frame(4, 1, 0)
                 elif kind == 6 and not flags & 1:

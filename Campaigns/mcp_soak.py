@@ -86,7 +86,7 @@ def soak(house, run, report, seconds):
     run.sign_in()
     hand_outs = HandOuts(house)
     quiet = hand_outs.measure(max(5, min(seconds / 4, 30)))
-    run.restart()
+    house.restart()
     ends = threading.Event()
     workers = [Worker(house, number, ends) for number in range(BRIDGES)]
     for worker in workers:

@@ -10,7 +10,7 @@ part, as it is, decoded, in hexadecimal, Base64 or UTF-16. Before that they must
 """
 
 
-from harness import Kept, Trouble, children, must, played, progress, table
+from harness import Kept, Places, Trouble, children, must, played, progress, table
 from house import PASSPHRASE
 from kinds import SERVICE_SECRET
 from memory_relay import Relays
@@ -172,15 +172,12 @@ class Walk:
 
 
 def walk_relays(chosen, report):
-    house = None
     try:
-        house = Relays(chosen.bin, report)
-        table("Copies in memory of relays and bridges", ["when", "processes", "copies", "s"], house.walk())
+        with Places() as own:
+            house = own.add(Relays(chosen.bin, report), chosen.keep)
+            table("Copies in memory of relays and bridges", ["when", "processes", "copies", "s"], house.walk())
     except (Trouble, OSError) as trouble:
         report.note(False, "the relays", f"it broke off: {type(trouble).__name__} {trouble}")
-    finally:
-        if house:
-            house.close(chosen.keep)
 
 
 def show(walk):

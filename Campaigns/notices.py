@@ -4,14 +4,14 @@
 As root, also the apps of links under a real systemd user manager, beside a daemon that is held back as by its unit.
 """
 
+import collections
 import json
 import os
 import resource
 import shutil
 import signal
-import subprocess
 
-from harness import ROOT, Trouble, begun, played, progress, read, stop, tcp_request, unix_connection, until, write
+from harness import ROOT, Kept, Trouble, begun, played, progress, read, run, started, stop, tcp_request, until, write
 from house import House
 from user_manager import UserManager
 
@@ -28,7 +28,6 @@ class Desktop:
         self.place = house.place("desktop")
         for name in ["desktop", "desktop/bin", "desktop/runtime"]:
             os.mkdir(house.place(name), 0o700)
-        self.log = open(self.path("desktop.log"), "ab")
         self.pages = self.path("pages")
         self.dunst = None
         script = f"#!/bin/sh\nprintf '%s\\n' \"$1\" >>'{self.pages}'\n"
@@ -47,14 +46,11 @@ class Desktop:
         return os.path.join(self.place, name)
 
     def start(self):
-        self.dunst = subprocess.Popen(["dunst", "-conf", "/dev/null"], stdin=subprocess.DEVNULL, stdout=self.log,
-                                      stderr=self.log, env=self.environment)
+        self.dunst = started(["dunst", "-conf", "/dev/null"], self.path("desktop.log"), env=self.environment)
         until("dunst", lambda: self.control("is-paused").startswith("false"))
 
     def control(self, *words):
-        result = subprocess.run(["dunstctl", *words], env=self.environment, stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=self.log, text=True, timeout=20)
-        return result.stdout.strip()
+        return run("dunstctl", *words, env=self.environment, timeout=20).stdout.strip()
 
     @property
     def displayed(self):
@@ -80,7 +76,6 @@ class Desktop:
         for process in [self.dunst, self.bus, self.screen]:
             if process:
                 stop(process)
-        self.log.close()
 
 
 class NoticedHouse(House):
@@ -98,22 +93,13 @@ class Callers:
     """Programs that wait for a session, each over a connection of its own."""
 
     def __init__(self, house, count, account="work"):
-        request = (f"GET /v1/accounts/{account}/session?sign_in=wait&timeout=120 HTTP/1.1\r\nHost: ringback\r\n"
-                   "Connection: close\r\n\r\n").encode()
-        self.connections = []
-        for _ in range(count):
-            connection = unix_connection(house.socket, 60)
-            connection.sendall(request)
-            self.connections.append(connection)
+        self.clients = [Kept(house.socket, 60) for _ in range(count)]
+        for client in self.clients:
+            client.ask(f"/v1/accounts/{account}/session?sign_in=wait&timeout=120")
 
     def statuses(self):
         """How often each status came."""
-        found = {}
-        for connection in self.connections:
-            with connection, connection.makefile("rb") as file:
-                status = int(file.readline().split()[1])
-                found[status] = found.get(status, 0) + 1
-        return found
+        return collections.Counter(client.read()[0] for client in self.clients)
 
 
 def flows(house):

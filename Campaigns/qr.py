@@ -1,10 +1,11 @@
 #!/usr/bin/env -S python3 -B
 """Reads the QR codes that `ringback login` prints on a terminal, dark and light, with a real reader: zbar.
 
-A terminal's stream is played into a grid of cells, as a terminal does, and rendered as terminals of all colours show it; letters
-become grey specks, since only their places matter.
+A terminal's stream is played into a grid of cells, as a terminal does, and rendered as terminals of all colours show it;
+letters become grey specks, since only their places matter.
 """
 
+import contextlib
 import fcntl
 import os
 import pty
@@ -17,7 +18,7 @@ import termios
 import time
 import xml.etree.ElementTree as XML
 
-from harness import Trouble, played, table
+from harness import Trouble, played, table, write
 from house import House
 
 BLOCKS = {"█": (1, 1), "▀": (1, 0), "▄": (0, 1), " ": (0, 0)}
@@ -35,8 +36,7 @@ def read(directory, pictures, inverted):
     """What zbar reads in each of the pictures; None for nothing."""
     names = [os.path.join(directory, f"{index}.pgm") for index in range(len(pictures))]
     for name, content in zip(names, pictures):
-        with open(name, "wb") as file:
-            file.write(content)
+        write(name, content)
     more = ["-Stest-inverted"] if inverted else []
     done = subprocess.run(["zbarimg", "--quiet", "--xml", "-Sdisable", "-Sqrcode.enable", *more, *names],
                           capture_output=True, stdin=subprocess.DEVNULL)
@@ -124,29 +124,46 @@ class Screen:
         return edge + rows + edge
 
 
+@contextlib.contextmanager
+def on_terminal(words, rows, columns, **more):
+    """A program on a terminal of this size, which is killed at the end: the program, and what its screen is read from."""
+    screen, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    program = subprocess.Popen(words, stdin=terminal, stdout=terminal, stderr=terminal, **more)
+    os.close(terminal)
+    try:
+        yield program, screen
+    finally:
+        program.kill()
+        program.wait()
+        os.close(screen)
+
+
+def pieces(screen, seconds):
+    """What a terminal is sent, until its last program has ended or the time is up."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if select.select([screen], [], [], 1)[0]:
+            try:
+                yield os.read(screen, 65_536)
+            except OSError:
+                return
+
+
 def shown(house, arguments, environment, columns, last):
     """What a terminal was sent, until `last` stood there; the program is then interrupted."""
-    primary, secondary = pty.openpty()
-    fcntl.ioctl(secondary, termios.TIOCSWINSZ, struct.pack("HHHH", 60 if columns < 240 else 120, columns, 0, 0))
-    program = subprocess.Popen([house.program(), *arguments], stdin=secondary,
-                               stdout=secondary, stderr=secondary, env=house.environment | {"LANG": "C.UTF-8"} | environment)
-    os.close(secondary)
-    text = b""
-    deadline = time.monotonic() + BOUND
-    try:
-        while last.encode() not in text and time.monotonic() < deadline:
-            if select.select([primary], [], [], 1)[0]:
-                text += os.read(primary, 65536)
-        if last.encode() not in text:
+    environment = house.environment | {"LANG": "C.UTF-8"} | environment
+    text, rows = b"", 60 if columns < 240 else 120
+    with on_terminal([house.program(), *arguments], rows, columns, env=environment) as (program, screen):
+        for piece in pieces(screen, BOUND):
+            text += piece
+            if last.encode() in text:
+                break
+        else:
             raise Trouble(f"{arguments} showed {text[-300:]!r}")
         flows = house.api("GET", "/v1/flows")[1]["flows"]
         program.send_signal(signal.SIGINT)
         program.wait(BOUND)
-    finally:
-        if program.poll() is None:
-            program.kill()
-            program.wait()
-        os.close(primary)
     return text.decode(), next(flow for flow in flows if flow["status"] == "pending")
 
 

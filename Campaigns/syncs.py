@@ -13,7 +13,7 @@ import os
 import shutil
 import time
 
-from harness import Trouble, must, played, progress, table
+from harness import Trouble, must, played, progress, table, write
 from house import House
 from operations import OPERATIONS, SESSION, attempt, ending, is_revoked, settle
 from order import SEQUENCES, SYNCS, complaints
@@ -58,8 +58,7 @@ class Disk:
         self.shim.mirror(self.mirror)
 
     def put(self, kind, inode, content):
-        with open(os.path.join(self.mirror, f"{kind}-{inode}"), "wb") as file:
-            file.write(content)
+        write(os.path.join(self.mirror, f"{kind}-{inode}"), content)
 
     def get(self, kind, inode):
         """None if it was never synced."""
@@ -86,9 +85,7 @@ class Disk:
             if int(number) in is_directory:
                 self.make(place, int(number), is_directory)
                 continue
-            descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(self.get("file", number) or b"")
+            write(place, self.get("file", number) or b"")
 
     def end(self):
         self.shim.mirror("")

@@ -49,6 +49,11 @@ class Tools:
         said = process.communicate(timeout=60)[0]
         return process.returncode, said
 
+    def works(self, what, says, *command, **environment):
+        """Runs a program, which must succeed and print this text."""
+        status, said = self.run(*command, **environment)
+        self.note(status == 0 and says in said, what, said)
+
     def run_traced(self, where, *command, **environment):
         """Runs a program that must succeed, and looks at the arguments of every program that is started: none has the token."""
         if not shutil.which("strace"):
@@ -159,14 +164,13 @@ def try_git_bearer(tools, server):
     """A server that takes Bearer only."""
     url = f"http://127.0.0.1:{server.port}/team/a.git"
     field = tools.ringback("token", "--origin", url, "--format", "header")
-    status, said = tools.run("git", "--config-env=http.extraHeader=FIELD", "ls-remote", url, FIELD=field)
-    tools.note(status == 0 and "refs/heads/main" in said, "git sends the line of --format header", said)
+    tools.works("git sends the line of --format header", "refs/heads/main",
+                "git", "--config-env=http.extraHeader=FIELD", "ls-remote", url, FIELD=field)
     version = tuple(int(part) for part in tools.run("git", "--version")[1].split()[2].split(".")[:2])
     if version < BEARER_GIT:
         tools.report.skip("git asks its helper for a Bearer token", "that needs git 2.46")
         return
-    status, said = tools.run("git", "ls-remote", url)
-    tools.note(status == 0 and "refs/heads/main" in said, "git asks its helper for a Bearer token", said)
+    tools.works("git asks its helper for a Bearer token", "refs/heads/main", "git", "ls-remote", url)
 
 
 def try_curl(tools, server):

@@ -1,5 +1,5 @@
-"""Package managers get their tokens from Ringback: cargo, go, Terraform, pip and twine; and programs read a file that Ringback keeps:
-curl, git and pip a netrc file, kubectl the `tokenFile` of a kubeconfig. Part of tools.py, which runs it. A tool that is not
+"""Package managers get their tokens from Ringback: cargo, go, Terraform, pip and twine; and programs read a file that Ringback
+keeps: curl, git and pip a netrc file, kubectl the `tokenFile` of a kubeconfig. Part of tools.py, which runs it. A tool that is not
 installed and not on PyPI is left out, and so is everything of PyPI in the short form."""
 
 import base64
@@ -265,8 +265,8 @@ class Readers:
 
     def try_git(self):
         """Without any helper, after `ringback setup git --undo`."""
-        status, said = self.tools.run("git", "ls-remote", f"http://127.0.0.1:{self.git.port}/team/a.git")
-        self.note(status == 0 and "refs/heads/main" in said, "git reads a kept netrc file", said)
+        url = f"http://127.0.0.1:{self.git.port}/team/a.git"
+        self.tools.works("git reads a kept netrc file", "refs/heads/main", "git", "ls-remote", url)
 
     def try_pip(self):
         status, said = self.tools.run(
@@ -280,13 +280,11 @@ class Readers:
         path = kubeconfig(
             self.house.place("tokenfile.json"), self.packages.registry.port, self.packages.certificate,
             {"tokenFile": self.token})
-        status, said = self.tools.run("kubectl", "get", "--raw", "/version", KUBECONFIG=path)
-        self.note(status == 0 and VERSION in said, "kubectl reads a kept file", said)
+        self.tools.works("kubectl reads a kept file", VERSION, "kubectl", "get", "--raw", "/version", KUBECONFIG=path)
         # The file is written anew before the token in it expires, and kubectl reads it again.
         former = read(self.token)
         self.house.clock.advance(STEP)
         self.tools.ringback("token", "work")
         until("a new kept file", lambda: read(self.token) != former)
         revoke(self.house, former)
-        status, said = self.tools.run("kubectl", "get", "--raw", "/version", KUBECONFIG=path)
-        self.note(status == 0 and VERSION in said, "kubectl reads the renewed file", said)
+        self.tools.works("kubectl reads the renewed file", VERSION, "kubectl", "get", "--raw", "/version", KUBECONFIG=path)

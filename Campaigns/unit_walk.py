@@ -22,9 +22,8 @@ libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_
 def freeze(pid, begins):
     """Stops the thread whose name begins so, until its process ends. Returns the thread."""
     for thread in map(int, os.listdir(f"/proc/{pid}/task")):
-        with open(f"/proc/{pid}/task/{thread}/comm") as name:
-            if not name.read().startswith(begins):
-                continue
+        if not read(f"/proc/{pid}/task/{thread}/comm").startswith(begins):
+            continue
         for request in [PTRACE_SEIZE, PTRACE_INTERRUPT]:
             if libc.ptrace(request, thread, None, None) < 0:
                 raise Trouble(f"the thread {thread} cannot be stopped: {os.strerror(ctypes.get_errno())}")

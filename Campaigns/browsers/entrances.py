@@ -46,7 +46,6 @@ while not select.select([0], [], [], 0.002)[0]:
                 print(json.dumps({"url": url, "status": 0, "location": str(error)}), flush=True)
 """
 
-
 POLICY = "/etc/chromium/policies/managed/ringback-browsers.json"
 
 
@@ -199,7 +198,7 @@ class Attacks(Walk):
     def led_ahead(self):
         """A page that knows the address makes the person's browser spend it: the person signs in as themselves, or again."""
         self.clear("work")
-        flow = self.desk.begin("work")
+        flow = self.desk.house.new_flow()
         tab = self.lure(flow["open_url"])
         self.note("Sign in as" in tab.text, "the address as a link", str(tab))
         self.browser.approve(tab)

@@ -1,5 +1,5 @@
-"""What people do every day with a sign-in page: cold and running browsers, private windows, tabs, back, reload; and browsers as
-desktops and people set them: opened by xdg-open, and as strict as their settings let them be.
+"""What people do every day with a sign-in page: cold and running browsers, private windows, tabs, back, reload; and browsers
+as desktops and people set them: opened by xdg-open, and as strict as their settings let them be.
 """
 
 import os
@@ -209,7 +209,7 @@ class Walk:
         """What stands behind `#` in a callback's address is told to no server, but a redirect hands it on to the next page,
         and the history keeps it: a project that is set up badly puts tokens there."""
         self.clear("work")
-        flow = self.desk.begin("work")
+        flow = self.desk.house.new_flow()
         redirect_uri = flow["redirect_uri"]
         for where, url in [("alone", redirect_uri), ("with a query", redirect_uri + "?a=b")]:
             handle = self.browser.open_tab("about:blank")
@@ -226,7 +226,7 @@ class Walk:
     def looking_ahead(self):
         """A web page that knows the address makes the browser load it in every way but one: nothing is spent."""
         self.clear("work")
-        flow, site = self.desk.begin("work"), Website()
+        flow, site = self.desk.house.new_flow(), Website()
         url = flow["open_url"]
         own = site.origin + "/own"
         ways = """<img src="{0}"><iframe src="{0}"></iframe><object data="{0}"></object><link rel="stylesheet" href="{0}">
@@ -323,7 +323,7 @@ class Settings(Walk):
     def container_tabs(self):
         """A container of Firefox's, which has cookies of its own: the sign-in is the same."""
         self.clear("work")
-        flow = self.desk.begin("work")
+        flow = self.desk.house.new_flow()
         handle = self.browser.open_container_tab(flow["open_url"])
         self.browser.approve(self.browser.find("the provider's page", lambda tab: tab.handle == handle and "Sign in as" in tab.text))
         last = self.browser.find("the last page", lambda tab: tab.handle == handle and "Signed in" in tab.text)
