@@ -559,6 +559,4 @@ class Daemon:
 
     def ringback(self, *words, given="", timeout=60, **environment):
         """The command line: what became of it, with its exit status and both outputs as text."""
-        return subprocess.run(
-            [self.program(), *words], env=self.environment | environment, input=given, capture_output=True, text=True,
-            timeout=timeout)
+        return run(self.program(), *words, env=self.environment | environment, input=given, timeout=timeout)

@@ -223,10 +223,6 @@ class Database(PostgreSQL):
             stop(self.pooler)
         for address in list(self.servers):
             self.signal(signal.SIGCONT, address)
-            self.servers[address].send_signal(signal.SIGINT)
-            try:
-                self.servers[address].wait(10)
-            except subprocess.TimeoutExpired:
-                self.kill(address)
+            stop(self.servers[address], signal.SIGINT)
         if not keep:
             shutil.rmtree(self.directory, ignore_errors=True)

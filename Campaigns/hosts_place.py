@@ -5,12 +5,11 @@ import contextlib
 import json
 import os
 import re
-import subprocess
 import tempfile
 import time
 import uuid
 
-from harness import Daemon, Died, Kept, Relay, Trouble, must, put_away, read, started, until, write
+from harness import Daemon, Died, Kept, Relay, Trouble, must, put_away, read, run, started, until, write
 from herd import Clock
 from hosts_database import ADDRESSES, POOLER, PRIMARY, Database
 from hosts_network import Hub, Namespace
@@ -181,9 +180,8 @@ class Fleet:
 
     def administrate(self, verb, *words, given="", status=0):
         """`ringback vault …` of an administrator, in the hub. Without a status any will do."""
-        done = subprocess.run(
-            [*self.hub.prefix, os.path.join(self.binaries, "ringback"), "vault", verb, *words],
-            env={"PATH": "/usr/bin:/bin", "HOME": self.directory}, input=given, capture_output=True, text=True, timeout=120)
+        done = run(*self.hub.prefix, os.path.join(self.binaries, "ringback"), "vault", verb, *words,
+                   env={"PATH": "/usr/bin:/bin", "HOME": self.directory}, input=given, timeout=120)
         if status is not None and done.returncode != status:
             raise Trouble(f"ringback vault {verb} ended with {done.returncode}: {done.stdout} {done.stderr}")
         return done.stdout if status == 0 else done.stdout + done.stderr

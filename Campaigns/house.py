@@ -6,7 +6,7 @@ import os
 import tempfile
 import urllib.parse
 
-from harness import Daemon, Died, Trouble, begun, put_away, tcp_request, write
+from harness import Daemon, Died, Trouble, begun, put_away, stop, tcp_request, write
 from kinds import CLIENT, OPENID
 from shim import Shim, build
 
@@ -79,9 +79,7 @@ class Sandbox(Issuer):
         raise Trouble("the sandbox redirects to itself for ever")
 
     def close(self):
-        self.process.kill()
-        self.process.wait()
-        self.process.stdout.close()
+        stop(self.process)
 
 
 class House(Daemon):

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import tempfile
 
-from harness import ROOT, Trouble, output, read, started, stop, until
+from harness import ROOT, Trouble, output, read, run, started, stop, until
 
 # Who the server runs as when this is root's: PostgreSQL refuses root.
 SERVERS = ["postgres", "nobody"]
@@ -79,8 +79,8 @@ class Answer:
     """What psql said: rows as they are printed, and the SQLSTATE of what failed."""
 
     def __init__(self, done):
-        self.out = done.stdout.decode(errors="replace").strip()
-        self.err = done.stderr.decode(errors="replace").strip()
+        self.out = done.stdout.strip()
+        self.err = done.stderr.strip()
         self.state = ""
         for line in self.err.splitlines():
             if "ERROR:" in line:
@@ -175,8 +175,7 @@ class Project(PostgreSQL):
         """Runs the text as a role that signs in itself."""
         command = [self.program("psql"), "-XAtq", "-v", "ON_ERROR_STOP=1", "-v", "VERBOSITY=verbose",
                    "-U", role, "-d", database or self.database, *more]
-        answer = Answer(subprocess.run(command, env=self.environment, cwd=self.directory, input=text.encode(),
-                                       capture_output=True, timeout=60))
+        answer = Answer(run(*command, env=self.environment, cwd=self.directory, input=text, errors="replace", timeout=60))
         if answer.state and not may_fail:
             raise Trouble(f"{role}: {answer}")
         return answer
