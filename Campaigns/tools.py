@@ -219,10 +219,8 @@ def campaign(chosen, report, places):
     basic, bearer, web = (places.add(Server(house, *arguments)) for arguments in [
         ("git_server.py", root, userinfo, "basic"), ("git_server.py", root, userinfo, "bearer"),
         ("tool_server.py", house.directory)])
-    packages = Packages(tools, userinfo, chosen.short)
+    packages = Packages(tools, places, userinfo, chosen.short)
     readers = Readers(tools, packages, basic, web)
-    for server in packages.servers:
-        places.add(server)
     configuration = "".join(
         f'[[origin]]\nurl = "{scheme}://127.0.0.1:{server.port}/*"\naccount = "work"\n'
         for scheme, server in [("http", basic), ("http", bearer), ("https", web)])

@@ -60,14 +60,14 @@ class Server:
 class Packages:
     """The servers, and the tools that get something from them."""
 
-    def __init__(self, tools, userinfo, is_short):
+    def __init__(self, tools, places, userinfo, is_short):
         self.tools, self.house, self.note = tools, tools.house, tools.note
         # A certificate of its own, beside that of the other server.
         self.directory = self.house.place("registry")
         os.makedirs(os.path.join(self.directory, "packages"))
-        self.registry = Server(self.house, "registry_server.py", self.directory, userinfo)
+        self.registry = places.add(Server(self.house, "registry_server.py", self.directory, userinfo))
         self.certificate = os.path.join(self.directory, "server.pem")
-        self.servers, self.index, self.venv = [self.registry], None, None
+        self.index, self.venv = None, None
         if is_short:
             tools.report.skip("tools of PyPI", "they are no part of the short form")
             return
@@ -76,9 +76,8 @@ class Packages:
         except subprocess.CalledProcessError:
             tools.report.skip("tools of PyPI", "they cannot be installed")
         else:
-            self.index = Server(self.house, "package_index.py", os.path.join(self.directory, "packages"), userinfo,
-                                python=os.path.join(self.venv, "python"))
-            self.servers.append(self.index)
+            self.index = places.add(Server(self.house, "package_index.py", os.path.join(self.directory, "packages"), userinfo,
+                                           python=os.path.join(self.venv, "python")))
 
     def configuration(self):
         """The origins of these servers."""
