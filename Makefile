@@ -103,10 +103,9 @@ test-real: ## sign in at canaille and, by device, django-oauth-toolkit (PyPI) th
 	@Scripts/release >/dev/null
 	@Campaigns/real/run --bin "$(RELEASE)"
 
-test-mcp: ## MCP servers: scenarios, real servers and clients (PyPI: mcp, fastmcp), busy bridges; SECONDS=600
+test-mcp: ## MCP servers: every way to one, real servers and clients (PyPI: mcp, fastmcp), busy bridges; SECONDS=600
 	@Scripts/needs api
 	@Scripts/release >/dev/null
-	@Campaigns/mcp_scenarios.py --bin "$(RELEASE)"
 	@Campaigns/mcp_routes.py --bin "$(RELEASE)"
 	@Campaigns/mcp_bridge.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 	@Campaigns/mcp.py --bin "$(RELEASE)"
@@ -132,7 +131,7 @@ test-hosts: ## daemons in networks of their own share a vault on a real PostgreS
 	@Scripts/release >/dev/null
 	@Campaigns/hosts.py --bin "$(RELEASE)" $(if $(SHORT),--short) $(if $(ONLY),--only "$(ONLY)")
 
-pictures: ## the demo on a terminal, from a real run, the sequence of a sign-in, the sign-in page in Chromium: in .build/pictures
+pictures: ## the demo on a terminal, from a real run, the sequence of a sign-in: in .build/pictures
 	@Scripts/needs pictures
 	@Scripts/release >/dev/null
 	@Campaigns/pictures.py --bin "$(RELEASE)"
@@ -154,7 +153,7 @@ test-tools: ## git, kubectl, skopeo, curl and package managers get their tokens 
 	@Campaigns/tools.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 	@Campaigns/tools_at_once.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 
-test-desktop: ## hand links to ringback by xdg-open, gio and headless Chromium, in a clean home; Chromium as root only
+test-desktop: ## hand links to ringback by xdg-open and gio, in a clean home
 	@Scripts/needs desktop
 	@Scripts/release >/dev/null
 	@Campaigns/desktop.py --bin "$(RELEASE)"

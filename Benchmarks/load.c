@@ -2,11 +2,12 @@
 // any time, connecting anew for each request or keeping its connection. Every answer must be a 200 and whole; anything else
 // is counted as an error, and the first one is shown.
 //
-//   load SOCKET PATH CLIENTS connect|keep SECONDS
+//   load SOCKET PATH CLIENTS connect|keep SECONDS [MILLISECONDS]
 //   load SOCKET ACCOUNT CLIENTS agent SECONDS
 //
 // "agent" asks oidc-agent for the account's token, connecting anew for each request: a JSON object, no HTTP. oidc-agent
-// takes it unencrypted too, which costs less than its key exchange.
+// takes it unencrypted too, which costs less than its key exchange. One client may pause for so many milliseconds after each
+// request.
 //
 // Prints one line: "requests N rate R p50 US p99 US errors N" (R per second, times in microseconds).
 #define _GNU_SOURCE
@@ -134,10 +135,12 @@ static int ascending(const void *left, const void *right) {
 }
 
 int main(int argc, char **argv) {
-    long clients = argc == 6 ? atol(argv[3]) : 0;
-    double seconds = argc == 6 ? atof(argv[5]) : 0;
+    int isWhole = argc == 6 || argc == 7;
+    long clients = isWhole ? atol(argv[3]) : 0;
+    double seconds = isWhole ? atof(argv[5]) : 0;
+    useconds_t pause = argc == 7 ? (useconds_t)atol(argv[6]) * 1000 : 0;
     if (clients < 1 || clients > 1000 || seconds <= 0 || strlen(argv[1]) >= sizeof address.sun_path) {
-        fprintf(stderr, "usage: load SOCKET PATH|ACCOUNT CLIENTS connect|keep|agent SECONDS\n");
+        fprintf(stderr, "usage: load SOCKET PATH|ACCOUNT CLIENTS connect|keep|agent SECONDS [MILLISECONDS]\n");
         return 64;
     }
     strcpy(address.sun_path, argv[1]);
@@ -162,7 +165,10 @@ int main(int argc, char **argv) {
     struct epoll_event events[256];
     while (now() < endsAt) {
         if (poll < 0) {
-            if (all->descriptor < 0 || advance(all)) start(all);
+            if (all->descriptor < 0 || advance(all)) {
+                if (pause > 0) usleep(pause);
+                start(all);
+            }
             continue;
         }
         // After failures some clients have no connection: they begin again here, within a bound.

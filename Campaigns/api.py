@@ -9,10 +9,9 @@ import json
 import os
 import socket
 import subprocess
-import sys
 import xml.etree.ElementTree as XML
 
-from harness import Relay, Trouble, must, play, write
+from harness import Relay, Trouble, must, played, write
 from house import ACCOUNT, House
 from venv_programs import installed
 
@@ -113,6 +112,7 @@ def url_of(bridge):
     return f"http://127.0.0.1:{bridge.listener.getsockname()[1]}"
 
 
+@played(seconds=(30, "for each of the variants"), only=("", "only variants with this in their names"))
 def campaign(chosen, report, places):
     program = os.path.join(installed("api", SCHEMATHESIS), "schemathesis")
     house = places.add(House(chosen.bin, shimmed=False), chosen.keep)
@@ -132,9 +132,3 @@ def campaign(chosen, report, places):
             raise Trouble(f"schemathesis asked for nothing: {words[-500:]}")
         print(f"\n{name}\n" + "\n".join(words.splitlines()[-12:]), flush=True)
         judge(report, house, name, complaints)
-
-
-if __name__ == "__main__":
-    sys.exit(play(
-        __doc__, campaign, seconds=(30, "for each of the variants"),
-        only=("", "only variants with this in their names")))

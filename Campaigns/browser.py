@@ -7,16 +7,15 @@ in another network. These need root; as another user they are left out, and said
 """
 
 import os
-import sys
 
 from browsers.chromium import Chromium
 from browsers.desk import Desk
 from browsers.driving import walks
 from browsers.elsewhere import WALKS, Elsewhere, missing
 from browsers.entrances import ATTACKS, Attacks
+from browsers.everyday import SETTINGS, Settings
 from browsers.firefox import Firefox
-from browsers.settings import SETTINGS, Settings
-from harness import play, table
+from harness import played, table
 
 
 class Every(Attacks, Elsewhere, Settings):
@@ -45,6 +44,8 @@ def left_out(kind):
     return lacks
 
 
+@played(only=("", "only walks with this in their names"), browser=("", "only this browser"),
+         pages=("", "a directory for the text and a picture of each page"))
 def campaign(chosen, report, places):
     rows, desk = [], places.add(Desk(chosen.bin, chosen.pages), chosen.keep)
     for kind in BROWSERS:
@@ -59,9 +60,3 @@ def campaign(chosen, report, places):
     print("\nWhat the pages say")
     for text, where in sorted(desk.shown.items()):
         print(f"  {text}\n    {len(where)} times; first: {where[0]}")
-
-
-if __name__ == "__main__":
-    sys.exit(play(
-        __doc__, campaign, only=("", "only walks with this in their names"), browser=("", "only this browser"),
-        pages=("", "a directory for the text and a picture of each page")))

@@ -9,16 +9,18 @@ that know of lost answers: then nothing may be lost. In the second it forgives n
 provider had rotated and the answer was never stored, if the account says so.
 """
 
-import sys
+import contextlib
+import os
+import random
+import time
 
-from attrition import attrition, count_files
-from harness import Trouble, play, progress, table, within
+from harness import Died, Trouble, must, played, progress, table, within
 from house import House
-from kind_operations import chosen_operations
+from kind_operations import EVERY, chosen_operations
 from kinds import OPENID, SUPABASE_V1, SUPABASE_V2
-from operations import attempt, ending, examiner_sees_losses, is_revoked, reconnoitre
+from operations import (
+    attempt, ending, examiner_sees_losses, is_revoked, reconnoitre, refreshing, settle, signed_in, start, stop)
 from shim import EVERYTHING, KILL_AFTER, KILL_BEFORE, MODES
-from stops import HELD, stops
 from syncs import syncs
 
 GRACE = 10
@@ -28,6 +30,81 @@ ATTRITION = [(OPENID, 200, 30), (SUPABASE_V2, 100, 15), (SUPABASE_V1, 50, 5)]
 # More calls than any operation makes: a campaign must end.
 MOST = 400
 
+# Of a provider that forgives the use of a replaced token for longer than a restart takes.
+LONG_GRACE = 600
+# An operation makes fewer calls than this; the numbers beyond let it run through.
+MOST_CALLS = 36
+# What may be in a directory at the end: the session's file, and those of an announced change and of a sign-out under
+# way; in the state directory the lock, the audit log, where the numbers of events began, and what a kill left of that.
+MOST_FILES = 5
+# What needs no other state before it than a session.
+FIT = {
+    "sign-in again", "refresh", "two refreshes", "sign-out", "lock", "unlock", "rekey to a passphrase",
+    "rekey to another file", "reload", "user update",
+}
+
+
+def attrition(house, report, rounds, kind=OPENID, seed=1):
+    """At an account of this kind, by a seeded generator, so that a failure can be run again. What single crashes leave
+    behind must not add up. Returns the number of rounds in which the session was lost, and how many wrapping keys there are at the
+    end: more than one would mean that a killed change of the key left the old one or the unused new one behind."""
+    chance = random.Random(seed)
+    of_others = [item for item in EVERY if item.kind in (OPENID, kind) and item.name.split(": ")[-1] in FIT]
+    # What is about the vault is the same for all; of the rest that of the kind.
+    choices = [item for item in of_others if item.kind is kind or item.name.startswith(("rekey", "reload"))]
+    house.kind = kind
+    house.fresh(reuse_grace=LONG_GRACE)
+    signed_in(house)
+    lost = 0
+    for number in range(1, rounds + 1):
+        operation = chance.choice(choices)
+        mode, target = chance.choice([KILL_BEFORE, KILL_AFTER]), chance.randint(1, MOST_CALLS)
+        where = f"{kind.name}, round {number}: {operation.name}, killed at call {target}"
+        try:
+            end = disturb(house, operation, mode, target)
+            is_lost = end not in operation.restarted_ends
+        except Trouble as trouble:
+            end, is_lost = str(trouble), True
+        lost += is_lost
+        report.note(not is_lost, where, f"ended as: {end}")
+        try:
+            if end != "session":
+                if not house.is_alive:
+                    house.restart()
+                must(house.unlock(), "unlocking")
+                must(house.sign_in(), "signing in again")
+        except Trouble as trouble:
+            report.note(False, where, f"and nothing went on from there: {trouble}")
+            break
+    left = {name: len(os.listdir(house.place(name))) for name in ["kept/state", "kept/state/vault"]}
+    for name, count in left.items():
+        report.note(count <= MOST_FILES, f"{name} after {number} rounds", f"{count} files are left")
+    house.kill()
+    keys = count_files(house.place("kept/data"))
+    report.note(keys <= 1, f"wrapping keys after {number} rounds", f"{keys} are left")
+    return lost, keys
+
+
+def disturb(house, operation, mode, target):
+    """The operation, killed or not, then a kill and a start, itself killed once in a while; how it ended."""
+    house.shim.arm(mode, target, EVERYTHING)
+    with contextlib.suppress(Died):
+        operation.run(house)
+    settle(house)
+    house.kill()
+    if target % 4 == 0:
+        # The start after a crash is no safer a place than any other.
+        house.shim.arm(mode, target // 2, EVERYTHING)
+        with contextlib.suppress(Died):
+            start(house)
+        house.kill()
+    house.start()
+    return ending(house)
+
+
+def count_files(directory):
+    return sum(len(names) for _, _, names in os.walk(directory))
+
 
 def interrupt(house, operation, mode, target, grace):
     """One operation, killed at a call. Returns (the calls, whether it was killed)."""
@@ -35,7 +112,7 @@ def interrupt(house, operation, mode, target, grace):
     operation.prepare(house)
     house.shim.arm(mode, target, EVERYTHING)
     answer, trouble = attempt(house, operation)
-    calls, fired = house.shim.calls(), house.shim.has_fired
+    calls, fired = house.shim.log(), house.shim.has_fired
     if not fired:
         house.shim.disarm()
         if trouble:
@@ -46,7 +123,7 @@ def interrupt(house, operation, mode, target, grace):
 
 
 def renames(calls):
-    return sum(is_kept and text.startswith("rename") for text, is_kept in calls)
+    return sum(call.is_kept and call.text.startswith("rename") for call in calls)
 
 
 def judge(house, operation, calls, all_renames, fired, mode, grace):
@@ -93,7 +170,7 @@ def point(house, report, row, operation, mode, target, grace):
     where = f"{operation.name}, {MODES.get(mode, 'not')} {target}, grace {grace}"
     try:
         calls, fired = interrupt(house, operation, mode, target, grace)
-        at = calls[target - 1][0] if fired and target <= len(calls) else "the end"
+        at = calls[target - 1].text if fired and target <= len(calls) else "the end"
         wrong = judge(house, operation, calls[:target] if fired else calls, row["renames"], fired, mode, grace)
     except Trouble as error:
         calls, fired, at, wrong = [], house.shim.has_fired, "?", str(error)
@@ -131,6 +208,33 @@ def some_points(house, report, rows, operations):
         point(house, report, rows[operation.name], operation, mode, target, grace)
 
 
+# Seconds until the provider answers.
+HELD = 3
+
+
+def stops(house, report, held=HELD):
+    """With a provider that forgives no reuse: only the token in that answer goes on. Returns the seconds it took."""
+    where = f"SIGTERM, and a refresh answered {held} s later"
+    try:
+        house.kind = OPENID
+        house.fresh(reuse_grace=0)
+        connection = refreshing(house)
+        started = time.monotonic()
+        status, document = stop(house, held)
+        # The provider's answer came before: `stop` returns no sooner.
+        took = time.monotonic() - started
+        connection.close()
+        house.restart()
+        end = ending(house)
+    except Trouble as trouble:
+        report.note(False, where, str(trouble))
+        return 0
+    report.note(status == 200, where, document.get("detail", ""))
+    report.note(end == "session", where, f"after the restart the session ended as: {end}")
+    return took
+
+
+@played(only=("", "only the operation of this name, or all that begin with it and a colon"))
 def campaign(chosen, report, places):
     operations = chosen_operations(chosen.only, chosen.short)
     house = places.add(House(chosen.bin), chosen.keep)
@@ -140,7 +244,7 @@ def campaign(chosen, report, places):
         row = rows[operation.name] = {"calls": 0, "kept": 0, "renames": 0, "points": 0, "lost": 0, "unheard": 0}
         try:
             calls = reconnoitre(house, operation, GRACE, EVERYTHING)
-            row["calls"], row["kept"] = len(calls), sum(is_kept for _, is_kept in calls)
+            row["calls"], row["kept"] = len(calls), sum(call.is_kept for call in calls)
             row["renames"] = renames(calls)
             there.append(operation)
         except Trouble as trouble:
@@ -165,8 +269,3 @@ def campaign(chosen, report, places):
         print(f"stopped with a refresh that was answered {HELD} s later: in {stopped:.1f} s")
         print(f"power cuts: {cuts}, sessions lost: {forgotten}")
     print(f"points tried: {points + rounds}, sessions lost: {lost + worn}")
-
-
-if __name__ == "__main__":
-    sys.exit(play(
-        __doc__, campaign, only=("", "only the operation of this name, or all that begin with it and a colon")))

@@ -1,22 +1,16 @@
 #!/usr/bin/env -S python3 -B
-"""Schemes on a real desktop's parts, in a clean home: xdg-open, xdg-mime, gio and Chromium hand links to `ringback open`.
+"""Schemes on a real desktop's parts, in a clean home: xdg-open, xdg-mime and gio hand links to `ringback open`.
 
 Each opener brings the callback of a sign-in at an OpenID provider and at a Supabase project; the one that loses links in
-silence is found by `ringback doctor`. Chromium needs a managed policy, which only root can write: as another user that
-part is left out, and said so.
+silence is found by `ringback doctor`. browser.py has the links that browsers open.
 """
 
 import json
 import os
 import shutil
-import signal
-import subprocess
-import sys
 import time
-import urllib.parse
 
-from browsers.handlers import policy
-from harness import Trouble, play, progress, read, run, soon, table, tcp_request, write
+from harness import Trouble, played, progress, read, run, soon, table, write
 from house import House
 from kinds import openid_account, supabase_account
 
@@ -67,19 +61,6 @@ class Desktop:
         self.house.api("DELETE", f"/v1/flows/{flow['id']}?all=true")
         self.house.api("DELETE", f"/v1/accounts/{account}/session")
 
-    def callback(self, flow):
-        """Where the provider sends the browser at last: what no browser of http can follow."""
-        url = flow["authorization_url"]
-        for _ in range(6):
-            if not url.startswith("http"):
-                return url
-            status, headers, _, _ = tcp_request(url)
-            if "Location" not in headers:
-                raise Trouble(f"the provider answered {status}, not a redirect")
-            place = headers["Location"]
-            url = urllib.parse.urljoin(url, place) if place.startswith("/") else place
-        raise Trouble("the provider redirects for ever")
-
     def doctor(self, *arguments, more=None):
         done = self.ringback("doctor", "--json", *arguments, more={"DISPLAY": ":99"} | (more or {}))
         try:
@@ -112,7 +93,7 @@ def openers(desktop, report):
     for name, (command, environment) in OPENERS.items():
         for account in ["work", "app"]:
             flow = desktop.house.new_flow(account)
-            callback = desktop.callback(flow)
+            callback = desktop.house.sandbox.approve(flow["authorization_url"])
             started = time.monotonic()
             done = desktop.run([*command, callback], environment)
             ended = desktop.status(flow, 20)
@@ -130,7 +111,7 @@ def database_alone(desktop, report):
     kept = open(path).read()
     os.rename(path, path + ".aside")
     flow = desktop.house.new_flow("work")
-    done = desktop.run(["xdg-open", desktop.callback(flow)], {"DISPLAY": ":99"})
+    done = desktop.run(["xdg-open", desktop.house.sandbox.approve(flow["authorization_url"])], {"DISPLAY": ":99"})
     report.note(
         done.returncode == 0 and desktop.status(flow, 20) == "completed", "the database alone", done.stderr)
     desktop.forget(flow, "work")
@@ -144,7 +125,7 @@ def silent_loss(desktop, report):
     wrong = [line for line in checks if line["level"] == "wrong"]
     report.note(status == 0 and not wrong, "the doctor in a house that is well", str(wrong))
     flow = desktop.house.new_flow("work")
-    done = desktop.run(["xdg-open", desktop.callback(flow)], more | {"DISPLAY": ":99"})
+    done = desktop.run(["xdg-open", desktop.house.sandbox.approve(flow["authorization_url"])], more | {"DISPLAY": ":99"})
     lost = done.returncode == 0 and desktop.status(flow, 2) == "pending"
     desktop.forget(flow, "work")
     if not lost:
@@ -209,49 +190,11 @@ def awkward_path(desktop, report):
         ["desktop-file-validate", os.path.join(desktop.applications, f"ringback-{SCHEME}.desktop")])
     report.note(checked.returncode == 0, "desktop-file-validate, awkward", checked.stdout)
     flow = desktop.house.new_flow("work")
-    desktop.run(["gio", "open", desktop.callback(flow)])
+    desktop.run(["gio", "open", desktop.house.sandbox.approve(flow["authorization_url"])])
     report.note(desktop.status(flow, 20) == "completed", "gio open, awkward", "the flow did not complete")
     desktop.forget(flow, "work")
     done = desktop.ringback("scheme", "register", SCHEME)
     report.note(done.returncode == 0, "register again", done.stderr)
-
-
-def chromium(desktop, report):
-    """The provider's 302 to the scheme, followed by a real browser: with the policy the handler starts."""
-    program = shutil.which("chromium")
-    if os.geteuid() != 0 or program is None:
-        report.skip("Chromium", "its managed policy needs root, and chromium must be installed")
-        return
-    with policy(SCHEME, PROJECT_SCHEME):
-        for account in ["work", "app"]:
-            flow = desktop.house.new_flow(account)
-            started = time.monotonic()
-            ended = browse(desktop, program, flow, 30)
-            report.note(ended == "completed", f"Chromium, {account}", f"the flow is {ended}")
-            progress(f"Chromium, {account}: {time.monotonic() - started:.1f} s")
-            desktop.forget(flow, account)
-    # Without the policy it would have to ask: then nothing may start by itself.
-    flow = desktop.house.new_flow("work")
-    ended = browse(desktop, program, flow, 5)
-    report.note(ended == "pending", "Chromium, without the policy", f"the flow is {ended}")
-    desktop.forget(flow, "work")
-
-
-def browse(desktop, program, flow, seconds):
-    profile = desktop.house.place("chromium")
-    shutil.rmtree(profile, ignore_errors=True)
-    log = open(desktop.house.place("chromium.log"), "ab")
-    process = subprocess.Popen(
-        [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--remote-debugging-port=0",
-         f"--user-data-dir={profile}", flow["authorization_url"]],
-        stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=desktop.environment({"DISPLAY": ":99"}),
-        cwd=desktop.house.place("tmp"), start_new_session=True)
-    try:
-        return desktop.status(flow, seconds)
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        log.close()
 
 
 def restore(desktop, report):
@@ -262,16 +205,13 @@ def restore(desktop, report):
     report.note(not left and not os.path.exists(os.path.join(desktop.home, ".config/mimeapps.list")), "what is left", str(left))
 
 
+@played(only=("", "only parts with this in their names"))
 def campaign(chosen, report, places):
     desktop = places.add(Desktop(chosen.bin, chosen.short), chosen.keep)
     files(desktop, report)
     parts = [openers, database_alone, silent_loss, hostile]
-    for part in parts if chosen.short else [*parts, awkward_path, chromium]:
+    for part in parts if chosen.short else [*parts, awkward_path]:
         if chosen.only in part.__name__:
             progress(part.__name__.replace("_", " "))
             part(desktop, report)
     restore(desktop, report)
-
-
-if __name__ == "__main__":
-    sys.exit(play(__doc__, campaign, only=("", "only parts with this in their names")))

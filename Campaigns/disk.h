@@ -1,5 +1,5 @@
 // The disk as a power cut would leave it: nothing but what was synced. With each fsync of a kept file its content is
-// copied to the mirror (file-INODE), with each of a directory its names (dir-INODE, lines "INODE NAME"); disk.py makes
+// copied to the mirror (file-INODE), with each of a directory its names (dir-INODE, lines "INODE NAME"); syncs.py makes
 // the kept files anew from that. Harder than real disks are, which may keep more, and in any order.
 //
 // An inode's number is its name here, and must not be given to a new file: what is made stays open.

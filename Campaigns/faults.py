@@ -13,10 +13,9 @@ the new token could not be read in what arrived, if the account says so; and wit
 former token at any time: there nothing may be lost.
 """
 
-import sys
 
 from answers import CASES, unprocessed, unreadable
-from harness import Trouble, must, play, progress, table, within
+from harness import Trouble, must, played, progress, table, within
 from house import House
 from kind_operations import chosen_operations
 from kinds import OPENID, SUPABASE_V1, Supabase
@@ -28,7 +27,6 @@ GRACE = 10
 # At accounts of other kinds: which error it is makes no difference that those at an OpenID provider do not show.
 SOME_ERRORS = {name: ERRORS[name] for name in ["ENOSPC", "EIO"]}
 IN_MEMORY = "in memory"
-PARTS = ["disk", "cuts", "answers"]
 # Behind the proxy: the kind of the provider (of a Supabase project its refresh tokens) and its grace.
 PROVIDERS = [("OpenID", GRACE), ("OpenID", 0), ("v2", 0), ("v1", 0)]
 # Of each part in the short campaign.
@@ -100,12 +98,12 @@ def disk(house, report, chosen):
             report.note(False, operation.name, str(trouble))
             continue
         row["calls"] = len(calls)
-        for number, (text, _) in enumerate(calls, 1):
+        for number, call in enumerate(calls, 1):
             for name, code in (ERRORS if operation.kind is OPENID else SOME_ERRORS).items():
                 for sticky in [False, True]:
                     for is_killed in [False, True]:
                         points.append((number, operation, FAIL, name, code, sticky, is_killed))
-            if text.split()[0] in ("write", "pwrite", "writev"):
+            if call.text.split()[0] in ("write", "pwrite", "writev"):
                 points.append((number, operation, SHORT, "short write", 0, False, False))
     if chosen.short:
         # A stride that shares no factor with the variants, so that each of them comes.
@@ -229,13 +227,10 @@ def answers(house, report, chosen):
     )
 
 
+@played(only=("", "only this part: disk, cuts or answers"),
+         operation=("", "of the disk's faults only those of this operation, or all that begin with it and a colon"))
 def campaign(chosen, report, places):
-    for name, part in [("disk", disk), ("cuts", cuts), ("answers", answers)]:
-        if chosen.only in ("", name):
-            progress(name)
-            part(places.add(House(chosen.bin, shimmed=name == "disk"), chosen.keep), report, chosen)
-
-
-if __name__ == "__main__":
-    sys.exit(play(__doc__, campaign, only=("", "only this part: " + ", ".join(PARTS)), operation=(
-        "", "of the disk's faults only those of this operation, or all that begin with it and a colon")))
+    for part in [disk, cuts, answers]:
+        if chosen.only in ("", part.__name__):
+            progress(part.__name__)
+            part(places.add(House(chosen.bin, shimmed=part is disk), chosen.keep), report, chosen)

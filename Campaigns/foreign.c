@@ -114,14 +114,11 @@ static void judge(int listener, uid_t ours) {
             uid_t uid = ~0u;
             uint32_t inode = 0;
             int before = is_established(descriptor);
-            int result = clinux_tcp_socket_owner(AF_INET, loopback, ntohs(client.sin_port), loopback,
-                                                 (uint16_t)({
-                                                     struct sockaddr_in here;
-                                                     socklen_t size = sizeof here;
-                                                     getsockname(descriptor, (struct sockaddr *)&here, &size);
-                                                     ntohs(here.sin_port);
-                                                 }),
-                                                 &uid, &inode);
+            struct sockaddr_in here;
+            socklen_t size = sizeof here;
+            getsockname(descriptor, (struct sockaddr *)&here, &size);
+            int result = clinux_tcp_socket_owner(
+                AF_INET, loopback, ntohs(client.sin_port), loopback, ntohs(here.sin_port), &uid, &inode);
             if (result == 0 && inode != 0 && uid == ours) {
                 atomic_fetch_add(&shared->by_addresses, 1);
                 if (before && is_established(descriptor)) atomic_fetch_add(&shared->by_connection, 1);

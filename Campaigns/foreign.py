@@ -16,10 +16,9 @@ import re
 import shutil
 import socket
 import subprocess
-import sys
 import time
 
-from harness import ROOT, Trouble, compiled, must, output, play, progress, run, tcp_request
+from harness import ROOT, Trouble, compiled, must, output, played, progress, run, tcp_request
 from house import House
 
 STRANGER = 65_534
@@ -112,6 +111,7 @@ def hidden(house, report):
     report.note(ran.returncode == 0, "hidepid: a sign-in where /proc hides the processes of others", " / ".join(said))
 
 
+@played(root="only root can act as another user", rounds=(2_000, "how often the stranger tries"))
 def campaign(chosen, report, places):
     rounds = 300 if chosen.short else chosen.rounds
     house = places.add(House(chosen.bin, shimmed=False), chosen.keep)
@@ -132,8 +132,3 @@ def campaign(chosen, report, places):
         attack(house, program, report, delay, min(ROUNDS_OF_A_FLOW, rounds - done))
     hidden(house, report)
     print(f"{rounds} callbacks of another uid; the control took {by_addresses} of as many for the person's")
-
-
-if __name__ == "__main__":
-    sys.exit(play(
-        __doc__, campaign, root="only root can act as another user", rounds=(2_000, "how often the stranger tries")))

@@ -97,6 +97,17 @@ def play(document, campaign, root="", **more):
     return report.finish()
 
 
+def played(root="", **more):
+    """Makes a function the campaign of its file, which is played when the file is run as a program."""
+
+    def made(campaign):
+        if campaign.__module__ == "__main__":
+            sys.exit(play(sys.modules["__main__"].__doc__, campaign, root, **more))
+        return campaign
+
+    return made
+
+
 class Report:
     """Counts what passed and what did not; the same complaint is shown a few times only."""
 
@@ -156,9 +167,7 @@ class UnixHTTP(http.client.HTTPConnection):
         self.path = path
 
     def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self.path)
+        self.sock = unix_connection(self.path, self.timeout)
 
 
 def unix_connection(path, timeout=None):
@@ -170,13 +179,17 @@ def unix_connection(path, timeout=None):
 
 
 class Kept:
-    """A client that keeps its connection for as long as it can. Responses are (status, document)."""
+    """A client that keeps its connection for as long as it can. Asking and reading are apart: many can ask before the first
+    one reads. Responses are (status, document)."""
 
     def __init__(self, path, timeout=40):
         self.connection = UnixHTTP(path, timeout)
 
-    def get(self, path):
+    def ask(self, path):
         self.connection.request("GET", path)
+
+    def get(self, path):
+        self.ask(path)
         return self.read()
 
     def post(self, path, body):
@@ -187,6 +200,9 @@ class Kept:
         answer = self.connection.getresponse()
         content = answer.read()
         return answer.status, json.loads(content) if answer.headers.get("Content-Type", "").endswith("json") else content
+
+    def close(self):
+        self.connection.close()
 
 
 def claims_of(token):
@@ -233,6 +249,14 @@ def carry(near, far):
     for thread in threads:
         thread.start()
     return threads
+
+
+def exactly(source, size):
+    """So many bytes of a file; EOFError if it ends before."""
+    piece = source.read(size)
+    if len(piece) < size:
+        raise EOFError
+    return piece
 
 
 class Relay:
@@ -286,6 +310,12 @@ def free_ports(count):
     return ports
 
 
+def started(words, log, **more):
+    """Starts a program without input, whose outputs go to the end of a file."""
+    with open(log, "ab") as file:
+        return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=file, stderr=file, **more)
+
+
 def begun(words, log, **more):
     """Starts a program that prints a line when it is ready: the process, and the line."""
     with open(log, "ab") as file:
@@ -322,10 +352,10 @@ def output(*words, **more):
     return done.stdout
 
 
-def stop(process):
+def stop(process, number=signal.SIGTERM):
     """Ends a process that was started here, gently at first."""
     if process.poll() is None:
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(number)
         try:
             process.wait(timeout=10)
         except subprocess.TimeoutExpired:
@@ -360,10 +390,11 @@ def within(seconds, items, what):
         yield item
 
 
-def write(path, text, mode=0o600):
-    """A file that only its owner can read, unless the mode says otherwise. Returns its path."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w") as file:
-        file.write(text)
+def write(path, content, mode=0o600):
+    """A file of a text or of bytes that only its owner can read, unless the mode says otherwise. Returns its path."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    with os.fdopen(descriptor, "wb" if isinstance(content, bytes) else "w") as file:
+        file.write(content)
     return path
 
 
@@ -456,9 +487,7 @@ class Daemon:
     def launch(self):
         """Starts the daemon; does not wait for it."""
         environment = self.environment | (self.shim.environment if self.shim else {})
-        with open(self.log_path, "ab") as log:
-            self.daemon = subprocess.Popen(
-                self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, cwd=self.place("tmp"))
+        self.daemon = started(self.command, self.log_path, env=environment, cwd=self.place("tmp"))
 
     def start(self):
         self.launch()
@@ -530,6 +559,4 @@ class Daemon:
 
     def ringback(self, *words, given="", timeout=60, **environment):
         """The command line: what became of it, with its exit status and both outputs as text."""
-        return subprocess.run(
-            [self.program(), *words], env=self.environment | environment, input=given, capture_output=True, text=True,
-            timeout=timeout)
+        return run(self.program(), *words, env=self.environment | environment, input=given, timeout=timeout)

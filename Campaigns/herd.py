@@ -8,16 +8,14 @@ How a token expires without anybody waiting: clock.c moves the daemon's time sin
 behind the end of the token, as a suspend of the machine would. Nothing else of the daemon is changed.
 """
 
-import json
 import mmap
 import os
 import resource
 import struct
-import sys
 import time
 import urllib.parse
 
-from harness import Died, Trouble, must, play, progress, table, tcp_request, unix_connection
+from harness import Kept, Trouble, must, played, progress, table, tcp_request
 from house import House
 from kinds import CLIENT
 from shim import build
@@ -28,8 +26,8 @@ EXPIRIES = 200
 LIFETIME = 3_600
 STEP = 4_000
 PATH = "/v1/accounts/work/session"
-# Bytes that one answer may have, and seconds that a round may take.
-LONGEST, PATIENCE = 1 << 16, 60
+# Seconds that a round may take.
+PATIENCE = 60
 
 
 class Clock:
@@ -79,38 +77,6 @@ class ClockedHouse(House):
         return super().environment | (self.clock.environment if self.clock else {})
 
 
-class Client:
-    """One connection, kept for all rounds. Asking and reading are apart: all ask before the first reads."""
-
-    REQUEST = f"GET {PATH} HTTP/1.1\r\nHost: ringback\r\n\r\n".encode()
-
-    def __init__(self, path):
-        self.socket = unix_connection(path, PATIENCE)
-
-    def ask(self):
-        self.socket.sendall(Client.REQUEST)
-
-    def read(self):
-        data = b""
-        while b"\r\n\r\n" not in data:
-            data += self.more(data)
-        head, _, body = data.partition(b"\r\n\r\n")
-        lines = head.decode().split("\r\n")
-        fields = dict(line.lower().split(": ", 1) for line in lines[1:])
-        while len(body) < int(fields["content-length"]):
-            body += self.more(body)
-        return int(lines[0].split()[1]), json.loads(body)
-
-    def more(self, before):
-        piece = self.socket.recv(LONGEST)
-        if not piece or len(before) > LONGEST:
-            raise Died("a connection ended in the middle of an answer")
-        return piece
-
-    def close(self):
-        self.socket.close()
-
-
 def requests(house):
     """Refresh requests that the provider has had."""
     return house.sandbox.counters["token_requests"].get("refresh_token", 0)
@@ -127,7 +93,7 @@ def ask_all(clients):
     """Everybody's (status, document), and the seconds until the last one had it."""
     started = time.monotonic()
     for client in clients:
-        client.ask()
+        client.ask(PATH)
     return [client.read() for client in clients], time.monotonic() - started
 
 
@@ -150,6 +116,7 @@ def judge_expiry(report, number, answers, made, former):
     return next(iter(tokens), former)
 
 
+@played(clients=(CLIENTS, "connections"), expiries=(EXPIRIES, "rounds"))
 def campaign(chosen, report, places):
     expiries = min(chosen.expiries, 20) if chosen.short else chosen.expiries
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -157,7 +124,7 @@ def campaign(chosen, report, places):
     spans, house = [], places.add(ClockedHouse(chosen.bin), chosen.keep)
     house.begin()
     token = house.api("GET", PATH)[1]["access_token"]
-    clients = [places.add(Client(house.socket)) for _ in range(chosen.clients)]
+    clients = [places.add(Kept(house.socket, PATIENCE)) for _ in range(chosen.clients)]
     first = requests(house)
     # Held as long as it lives: it is the clock that makes it expire, nothing else.
     same = {document.get("access_token") for _, document in ask_all(clients)[0]}
@@ -178,7 +145,3 @@ def campaign(chosen, report, places):
         ["until the last client had it, median", f"{1_000 * spans[len(spans) // 2]:.0f} ms"],
         ["until the last client had it, worst", f"{1_000 * spans[-1]:.0f} ms"],
     ])
-
-
-if __name__ == "__main__":
-    sys.exit(play(__doc__, campaign, clients=(CLIENTS, "connections"), expiries=(EXPIRIES, "rounds")))

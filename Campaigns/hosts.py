@@ -22,20 +22,16 @@ crowd     10,000 accounts that are signed in, of two owners: starts, hand-outs, 
 move      a host with sessions of its own gets a database, killed at each call that writes
 """
 
-import sys
 
 import hosts_database
 import hosts_network
-from harness import Places, Trouble, play, progress
-from hosts_commands import commands
-from hosts_compose import compose
-from hosts_cost import cost
+from harness import Places, Trouble, played, progress
+from hosts_commands import commands, compose
 from hosts_crash import crash, move
-from hosts_crowd import crowd
+from hosts_crowd import cost, crowd
 from hosts_dead import dead
 from hosts_herd import herd, pooler, sign_out
-from hosts_loss import loss
-from hosts_outage import outage
+from hosts_outage import loss, outage
 from hosts_points import points
 from hosts_rows import rows
 from hosts_standby import failover, standby
@@ -45,6 +41,7 @@ PARTS = {"compose": compose, "commands": commands, "herd": herd, "pooler": poole
          "standby": standby, "cost": cost, "crowd": crowd, "move": move}
 
 
+@played(only=("", "only these parts, with commas: " + ", ".join(PARTS)))
 def campaign(chosen, report, places):
     missing = hosts_database.is_possible() or hosts_network.is_possible()
     if missing:
@@ -62,7 +59,3 @@ def campaign(chosen, report, places):
                 part(chosen, report, own)
         except (Trouble, OSError) as trouble:
             report.note(False, name, f"{type(trouble).__name__}: {trouble}")
-
-
-if __name__ == "__main__":
-    sys.exit(play(__doc__, campaign, only=("", "only these parts, with commas: " + ", ".join(PARTS))))

@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 
-from harness import Trouble, children, output, read, run, stop, until
+from harness import Trouble, children, output, read, run, stop, until, write
 from project import PostgreSQL
 
 DATABASE = "vault"
@@ -62,11 +62,10 @@ class Database(PostgreSQL):
     def make(self):
         self.certificates()
         self.make_data(self.place(PRIMARY), "--auth=reject")
-        with open(os.path.join(self.place(PRIMARY), "pg_hba.conf"), "w") as file:
-            # The pooler knows the roles' keys once they have logged in to it; itself it comes by the Unix socket.
-            file.write("local all postgres,pooler trust\nlocal replication postgres trust\n"
-                       "local all +ringback_hosts scram-sha-256\nlocal all all reject\n"
-                       "hostssl all all 10.77.0.0/24 scram-sha-256\n")
+        # The pooler knows the roles' keys once they have logged in to it; itself it comes by the Unix socket.
+        write(os.path.join(self.place(PRIMARY), "pg_hba.conf"), (
+            "local all postgres,pooler trust\nlocal replication postgres trust\nlocal all +ringback_hosts scram-sha-256\n"
+            "local all all reject\nhostssl all all 10.77.0.0/24 scram-sha-256\n"), 0o644)
         self.start(PRIMARY)
         self.sql(f"create database {DATABASE}", database="postgres")
 
@@ -203,17 +202,14 @@ class Database(PostgreSQL):
         os.mkdir(directory, 0o755)
         os.chown(directory, os.stat(self.directory).st_uid, os.stat(self.directory).st_gid)
         self.sql("create role pooler login superuser")
-        settings = os.path.join(directory, "pgbouncer.ini")
-        with open(settings, "w") as file:
-            file.write(
-                f"[databases]\n{DATABASE} = host={self.socket(PRIMARY)} dbname={DATABASE} auth_user=pooler\n"
-                f"[pgbouncer]\npool_mode = transaction\nlisten_addr = {POOLER}\nlisten_port = {PORT}\n"
-                f"unix_socket_dir = {directory}\nauth_type = scram-sha-256\n"
-                "auth_query = select rolname, rolpassword from pg_authid where rolname = $1\n"
-                f"client_tls_sslmode = require\nclient_tls_cert_file = {self.directory}/server.pem\n"
-                f"client_tls_key_file = {self.directory}/server.key\nmax_client_conn = 300\ndefault_pool_size = 4\n"
-                "ignore_startup_parameters = extra_float_digits\n"
-                f"logfile = {directory}/log\n")
+        settings = write(os.path.join(directory, "pgbouncer.ini"), (
+            f"[databases]\n{DATABASE} = host={self.socket(PRIMARY)} dbname={DATABASE} auth_user=pooler\n"
+            f"[pgbouncer]\npool_mode = transaction\nlisten_addr = {POOLER}\nlisten_port = {PORT}\n"
+            f"unix_socket_dir = {directory}\nauth_type = scram-sha-256\n"
+            "auth_query = select rolname, rolpassword from pg_authid where rolname = $1\n"
+            f"client_tls_sslmode = require\nclient_tls_cert_file = {self.directory}/server.pem\n"
+            f"client_tls_key_file = {self.directory}/server.key\nmax_client_conn = 300\ndefault_pool_size = 4\n"
+            f"ignore_startup_parameters = extra_float_digits\nlogfile = {directory}/log\n"), 0o644)
         self.pooler = subprocess.Popen([*self.hub.prefix, *self.user, pooler(), "-q", settings], cwd=directory,
                                        env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                        stderr=subprocess.DEVNULL)
@@ -227,10 +223,6 @@ class Database(PostgreSQL):
             stop(self.pooler)
         for address in list(self.servers):
             self.signal(signal.SIGCONT, address)
-            self.servers[address].send_signal(signal.SIGINT)
-            try:
-                self.servers[address].wait(10)
-            except subprocess.TimeoutExpired:
-                self.kill(address)
+            stop(self.servers[address], signal.SIGINT)
         if not keep:
             shutil.rmtree(self.directory, ignore_errors=True)

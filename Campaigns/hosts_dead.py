@@ -4,7 +4,7 @@ import os
 import signal
 
 from harness import Relay, table, until
-from hosts_outage import gate, refreshes, release
+from hosts_outage import refreshes
 from hosts_place import LOOPBACK, SESSION, STEP, Fleet
 from hosts_tap import ANSWERED
 
@@ -27,25 +27,21 @@ def dead(chosen, report, places):
     table("A host that stays away with the row in its hands", ["what", "refresh requests", "presented again"], rows)
 
 
-def reuses(fleet):
-    return fleet.sandbox.counters["reuse_detections"]
-
-
 def gone(fleet, report, rows, is_processed):
     """The host is killed while the provider has its request, and is not started again."""
     where = f"a host that ended for good, its request {'answered' if is_processed else 'not received'}"
     host, other, third = fleet.hosts
     fleet.sign_in(host)
-    ends, before, reused = len(fleet.ends()), fleet.requests, reuses(fleet)
+    ends, before, reused = len(fleet.ends()), fleet.requests, fleet.reuses
     if is_processed:
-        gate(fleet)
+        fleet.sandbox.hold()
     else:
         fleet.sandbox.control(faults=[{"endpoint": "token", "kind": "hang", "processed": False, "count": 1}])
     waits = host.refresh_in_background()
-    fleet.sandbox.look("wait?endpoint=token&count=1")
+    fleet.sandbox.await_held()
     host.kill()
     waits.close()
-    release(fleet)
+    fleet.sandbox.release()
     fleet.database.end_leases()
 
     # The first host may come back with a newer token: nobody presents the former one while the access token lives.
@@ -75,8 +71,8 @@ def gone(fleet, report, rows, is_processed):
     else:
         report.note(status == 200 and fleet.is_honoured(other.token), where, f"the refresh answered {status} {answer}")
         fleet.await_token(other.token, hosts=[other, third])
-        report.note(reuses(fleet) == reused, where, "a token was presented again")
-    rows.append([where, fleet.requests - before, reuses(fleet) - reused])
+        report.note(fleet.reuses == reused, where, "a token was presented again")
+    rows.append([where, fleet.requests - before, fleet.reuses - reused])
 
     # It comes back, and has what the others have.
     sent = fleet.requests
@@ -91,7 +87,7 @@ def without_provider(fleet, report, rows):
     where = "a host that does not reach the provider"
     host, other = fleet.hosts[:2]
     fleet.sign_in(other)
-    before, reused = fleet.requests, reuses(fleet)
+    before, reused = fleet.requests, fleet.reuses
     host.forwarder.close()
     status, answer = host.refresh()
     report.note(status in (502, 503) and answer.get("code") == "provider_unreachable", where, f"{status} {answer}")
@@ -100,7 +96,7 @@ def without_provider(fleet, report, rows):
     refreshes(fleet, report, where, other)
     host.forwarder = Relay(host.namespace.listen(host.forwarder.target), host.forwarder.target)
     refreshes(fleet, report, where, host)
-    rows.append([where, fleet.requests - before, reuses(fleet) - reused])
+    rows.append([where, fleet.requests - before, fleet.reuses - reused])
 
 
 def stopped_before_sending(fleet, report, rows, is_taken_over):
@@ -114,7 +110,7 @@ def stopped_before_sending(fleet, report, rows, is_taken_over):
     victim.refresh_surely()
     fleet.settle()
     take = victim.tap.names.index("take") + 1
-    before, reused, attempts = fleet.requests, reuses(fleet), fleet.attempts
+    before, reused, attempts = fleet.requests, fleet.reuses, fleet.attempts
 
     victim.tap.arm(take, ANSWERED)
     waits = victim.refresh_in_background()
@@ -144,9 +140,9 @@ def stopped_before_sending(fleet, report, rows, is_taken_over):
         host.refresh_surely()
         fleet.await_token(host.token)
     report.note(fleet.is_honoured(victim.token), where, "the session has ended")
-    report.note(reuses(fleet) == reused, where, "a token was presented again")
+    report.note(fleet.reuses == reused, where, "a token was presented again")
     report.note(fleet.requests == before + made + 2, where, f"{fleet.requests - before - made} requests for two refreshes")
     counted = fleet.attempts - attempts
     # The first attempt is counted too.
     report.note(counted == made + 3, where, f"the hosts have counted {counted} attempts for {fleet.requests - before} requests")
-    rows.append([where, made, reuses(fleet) - reused])
+    rows.append([where, made, fleet.reuses - reused])

@@ -7,10 +7,10 @@ import re
 import threading
 import time
 
-from harness import UnixHTTP, progress, table, until
-from herd import Client, ask_all, judge_expiry
+from harness import Kept, UnixHTTP, progress, table, until
+from herd import PATIENCE, ask_all, judge_expiry
 from hosts_database import POOLER, pooler as pooler_program
-from hosts_outage import held_refresh, release
+from hosts_outage import held_refresh
 from hosts_place import SESSION, STEP, Fleet, measured
 from house import ACCOUNT
 from kinds import CLIENT
@@ -36,7 +36,7 @@ def expire(fleet, clients, report, number, former):
 
 def run_herd(fleet, report, callers, expiries, title):
     token = fleet.sign_in()
-    clients = [Client(host.socket) for host in fleet.hosts for _ in range(callers)]
+    clients = [Kept(host.socket, PATIENCE) for host in fleet.hosts for _ in range(callers)]
     spans, first = [], fleet.requests
     try:
         for number in range(1, expiries + 1):
@@ -46,7 +46,7 @@ def run_herd(fleet, report, callers, expiries, title):
                 progress(f"{number} expiries, {fleet.requests - first} refresh requests")
     finally:
         for client in clients:
-            client.socket.close()
+            client.close()
     made = fleet.requests - first
     report.note(made == expiries, title, f"{made} refresh requests for {expiries} expiries")
     report.note(fleet.is_honoured(token), title, "the provider does not honour the last token")
@@ -121,7 +121,7 @@ def sign_out_meanwhile(fleet, report):
     waits = held_refresh(fleet, other)
     status, answer = first.api("DELETE", SESSION)
     report.note(status == 200, where, f"{status} {answer}")
-    release(fleet)
+    fleet.sandbox.release()
     until("a sign-out on the host that refreshes", lambda: not any(host.token for host in fleet.hosts), 30)
     waits.close()
     until("the provider to be told of both tokens", lambda: revocations(fleet) >= before + 2, 60)

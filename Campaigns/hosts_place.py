@@ -5,12 +5,11 @@ import contextlib
 import json
 import os
 import re
-import subprocess
 import tempfile
 import time
 import uuid
 
-from harness import Daemon, Died, Kept, Relay, Trouble, must, put_away, read, until, write
+from harness import Daemon, Died, Kept, Relay, Trouble, must, put_away, read, run, started, until, write
 from herd import Clock
 from hosts_database import ADDRESSES, POOLER, PRIMARY, Database
 from hosts_network import Hub, Namespace
@@ -76,9 +75,7 @@ class Host(Daemon):
         return [*self.prefix, "env", "-i", *(f"{name}={value}" for name, value in stated.items()), *super().command]
 
     def launch(self):
-        with open(self.log_path, "ab") as log:
-            self.daemon = subprocess.Popen(
-                self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.place("tmp"))
+        self.daemon = started(self.command, self.log_path, cwd=self.place("tmp"))
 
     def type(self, *words, given="", status=0):
         """A command on this host: its output."""
@@ -183,9 +180,8 @@ class Fleet:
 
     def administrate(self, verb, *words, given="", status=0):
         """`ringback vault …` of an administrator, in the hub. Without a status any will do."""
-        done = subprocess.run(
-            [*self.hub.prefix, os.path.join(self.binaries, "ringback"), "vault", verb, *words],
-            env={"PATH": "/usr/bin:/bin", "HOME": self.directory}, input=given, capture_output=True, text=True, timeout=120)
+        done = run(*self.hub.prefix, os.path.join(self.binaries, "ringback"), "vault", verb, *words,
+                   env={"PATH": "/usr/bin:/bin", "HOME": self.directory}, input=given, timeout=120)
         if status is not None and done.returncode != status:
             raise Trouble(f"ringback vault {verb} ended with {done.returncode}: {done.stdout} {done.stderr}")
         return done.stdout if status == 0 else done.stdout + done.stderr
@@ -209,6 +205,11 @@ class Fleet:
     @property
     def rotations(self):
         return self.sandbox.counters["rotations"]
+
+    @property
+    def reuses(self):
+        """How often a replaced refresh token came back."""
+        return self.sandbox.counters["reuse_detections"]
 
     @property
     def attempts(self):

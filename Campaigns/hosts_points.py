@@ -98,7 +98,7 @@ class Interruption:
         self.former = fleet.sign_in(self.other)
         settled_with_the_database(fleet)
         self.requests, self.attempts = fleet.requests, fleet.attempts
-        self.reuses = fleet.sandbox.counters["reuse_detections"]
+        self.reuses = fleet.reuses
 
     def run(self):
         """False if the point was not reached."""
@@ -174,7 +174,7 @@ class Interruption:
             return "the session has ended"
         if fleet.attempts - self.attempts != fleet.requests - self.requests:
             return f"the hosts have counted {fleet.attempts - self.attempts} requests of {fleet.requests - self.requests}"
-        reuses = fleet.sandbox.counters["reuse_detections"] - self.reuses
+        reuses = fleet.reuses - self.reuses
         return f"{reuses} tokens were presented again" if reuses else ""
 
     @property

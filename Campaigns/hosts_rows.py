@@ -116,5 +116,5 @@ def rows(chosen, report, places):
         tampering.refused(where, change, lambda kept=kept: (row.put(*kept[0]), other.put(*kept[1])))
     # Nobody has the former content any more: a user signs in again.
     tampering.refused("a row that is cut, and a new sign-in", cut, fleet.sign_in)
-    report.note(fleet.sandbox.counters["reuse_detections"] == 0, "rows", "a token was presented again")
+    report.note(fleet.reuses == 0, "rows", "a token was presented again")
     table("Rows that the administrator changes", ["what", "hosts"], tampering.shown)

@@ -5,7 +5,7 @@ import threading
 
 from harness import Died, table, until
 from hosts_database import PRIMARY, STANDBY
-from hosts_outage import asks_in_vain, held_refresh, refreshes, release, serves, until_sent
+from hosts_outage import asks_in_vain, held_refresh, refreshes, serves, until_sent
 from hosts_place import STEP, Fleet, measured
 
 # How often the primary is killed, and how many refreshes there are before that at least.
@@ -64,7 +64,7 @@ def replaced(fleet, report, primary, standby, least):
     """The primary is killed in the middle of refreshes by both hosts, and the synchronous standby promoted. Returns the
     seconds until each host has refreshed through it, and how many refreshes there were before and after."""
     where = "a failover to a synchronous standby"
-    reuses = fleet.sandbox.counters["reuse_detections"]
+    reuses = fleet.reuses
     requests, attempts = fleet.requests, fleet.attempts
     workers = [Refresher(host) for host in fleet.hosts]
     try:
@@ -83,7 +83,7 @@ def replaced(fleet, report, primary, standby, least):
             each.join(60)
     until("the hosts to agree", fleet.agreed, 60)
     report.note(fleet.is_honoured(fleet.agreed()), where, f"the session has ended: {[host.held() for host in fleet.hosts]}")
-    reused = fleet.sandbox.counters["reuse_detections"] - reuses
+    reused = fleet.reuses - reuses
     report.note(reused == 0, where, f"{reused} tokens were presented again")
     made, told = fleet.requests - requests, fleet.attempts - attempts
     report.note(made == told, where, f"{made} requests, of which the hosts know {told}")
@@ -142,7 +142,7 @@ def gone(fleet, report, rows):
     waits = held_refresh(fleet, host)
     former = host.token
     fleet.database.signal(signal.SIGSTOP, STANDBY)
-    release(fleet)
+    fleet.sandbox.release()
     until("its own new token", lambda: host.token not in (None, former), 30)
     report.note(fleet.is_honoured(host.token), where, "the provider does not honour what the host serves")
     status = waits.getresponse().status

@@ -12,7 +12,7 @@ import socket
 import struct
 import threading
 
-from harness import Relay, read, until
+from harness import Relay, exactly, read, until
 from hosts_database import PORT, PRIMARY
 
 # What the database has done when it is killed, and what the host knows of it.
@@ -125,13 +125,6 @@ def message(source, kind=None):
     """The next message: (type, content). The first one has no type."""
     kind = exactly(source, 1) if kind is None else kind
     return kind, exactly(source, struct.unpack("!I", exactly(source, 4))[0] - 4)
-
-
-def exactly(source, size):
-    piece = source.read(size)
-    if len(piece) < size:
-        raise EOFError
-    return piece
 
 
 def framed(kind, body):

@@ -6,7 +6,7 @@ import os
 import tempfile
 import urllib.parse
 
-from harness import Daemon, Died, Trouble, begun, put_away, tcp_request, write
+from harness import Daemon, Died, Trouble, begun, put_away, stop, tcp_request, write
 from kinds import CLIENT, OPENID
 from shim import Shim, build
 
@@ -36,6 +36,16 @@ class Issuer:
     @property
     def counters(self):
         return self.look("counters")
+
+    def hold(self, endpoint="token"):
+        """The next request there takes effect, and its answer is held back until `release`."""
+        self.control(faults=[{"endpoint": endpoint, "kind": "gate", "processed": True, "count": 1}])
+
+    def await_held(self, endpoint="token"):
+        self.look(f"wait?endpoint={endpoint}&count=1")
+
+    def release(self):
+        self.control(release=True)
 
 
 class Sandbox(Issuer):
@@ -69,9 +79,7 @@ class Sandbox(Issuer):
         raise Trouble("the sandbox redirects to itself for ever")
 
     def close(self):
-        self.process.kill()
-        self.process.wait()
-        self.process.stdout.close()
+        stop(self.process)
 
 
 class House(Daemon):

@@ -16,7 +16,7 @@ from harness import Trouble, claims_of, soon
 from house import ACCOUNT
 from kinds import NOT_KEPT, PASSWORD, SERVICE_ACCOUNT, SUPABASE_V1, SUPABASE_V2
 from operations import (
-    OPERATIONS, SESSION, Operation, interrupted, lock, must, refresh, refreshing, reload, sign_out, signed_in,
+    OPERATIONS, SESSION, Operation, asking, interrupted, lock, must, refresh, refreshing, reload, sign_out, signed_in,
     signed_in_and_locked, signed_out, start, start_again, stop, stopped, two_refreshes, unlock,
 )
 
@@ -54,8 +54,7 @@ def is_proven(house):
     return "" if level == "aal2" else f"the second factor was verified, and the session is {level}"
 
 
-def update(house):
-    return house.api("PATCH", f"{REST}/user", {"data": {"color": "blue"}})
+update = asking("PATCH", f"{REST}/user", {"data": {"color": "blue"}})
 
 
 def is_updated(house):
@@ -122,9 +121,8 @@ def signed_in_as_another(house):
     house.sandbox.project.control(supabase={"users": [{"email": NEW_EMAIL, "password": PASSWORD}]})
 
 
-def switch(house):
-    body = {"method": "password", "email": NEW_EMAIL, "password": PASSWORD, "switch_subject": True}
-    return house.api("POST", f"{REST}/sign-in", body)
+switch = asking("POST", f"{REST}/sign-in", {
+    "method": "password", "email": NEW_EMAIL, "password": PASSWORD, "switch_subject": True})
 
 
 def signed_in_with_deaf_project(house):

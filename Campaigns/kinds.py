@@ -60,17 +60,6 @@ class OpenID:
     def rotations(self, house):
         return self.issuer(house).counters["rotations"]
 
-    def hold(self, house):
-        """The next refresh takes effect, and its answer is held back until `release`."""
-        fault = {"endpoint": self.endpoint, "kind": "gate", "processed": True, "count": 1}
-        self.issuer(house).control(faults=[fault])
-
-    def await_held(self, house):
-        self.issuer(house).look(f"wait?endpoint={self.endpoint}&count=1")
-
-    def release(self, house):
-        self.issuer(house).control(release=True)
-
 
 class Supabase(OpenID):
     """A user of a Supabase project. `refresh_tokens`: v1 is a row for each, v2 is a counter for each session."""

@@ -9,21 +9,14 @@ both servers through it, in both generations of the protocol. Every step is seen
 import http.client
 import json
 import os
-import subprocess
-import sys
 import urllib.parse
 
-from harness import HERE, ROOT, Trouble, free_ports, play, read, run, stop, tcp_request, until
+from harness import HERE, ROOT, Trouble, free_ports, played, read, run, started, stop, tcp_request, until
 from house import House
 from venv_programs import installed
 
 REQUIREMENTS = os.path.join(HERE, "mcp_requirements.txt")
 PYTHON = os.path.join(ROOT, ".build/mcp-venv/bin/python")
-
-
-def prepare():
-    """Installs the packages below .build, unless the very same ones are there."""
-    installed("mcp", *(line for line in read(REQUIREMENTS).splitlines() if not line.startswith("#")))
 
 
 class Server:
@@ -34,11 +27,9 @@ class Server:
         self.origin = f"http://127.0.0.1:{port}"
         self.url = self.origin + "/mcp"
         self.log = house.place(f"{kind}.log")
-        with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(
-                [PYTHON, "-I", os.path.join(HERE, "mcp_servers.py"), kind, str(port)],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=house.place("tmp"),
-                env=house.environment | {"FASTMCP_SHOW_SERVER_BANNER": "false"})
+        self.process = started(
+            [PYTHON, "-I", os.path.join(HERE, "mcp_servers.py"), kind, str(port)], self.log, cwd=house.place("tmp"),
+            env=house.environment | {"FASTMCP_SHOW_SERVER_BANNER": "false"})
         until(f"the server of {kind}", self.answers, seconds=60)
 
     def answers(self):
@@ -162,12 +153,10 @@ def walk(house, report, kind):
         stop(server.process)
 
 
+@played()
 def campaign(chosen, report, places):
-    prepare()
+    # Unless the very same packages are there.
+    installed("mcp", *(line for line in read(REQUIREMENTS).splitlines() if not line.startswith("#")))
     house = mcp_house(chosen, places)
     for kind in ["mcp", "fastmcp"]:
         walk(house, report, kind)
-
-
-if __name__ == "__main__":
-    sys.exit(play(__doc__, campaign))

@@ -9,10 +9,9 @@ import os
 import queue
 import signal
 import subprocess
-import sys
 import threading
 
-from harness import memory, play, progress, stop, table, until
+from harness import memory, played, progress, read, stop, table, until
 from mcp import mcp_house, ringback, sign_in
 from mcp_parties import REVISION, Issuer, MCPServer
 
@@ -102,16 +101,10 @@ class Client:
 def relays(house, word="--socket"):
     """The process numbers of a house's relays: those of its bridges, or of its exposed sockets (`--exposed`)."""
     found = []
-    for name in os.listdir("/proc"):
-        if not name.isdigit():
-            continue
-        try:
-            with open(f"/proc/{name}/cmdline", "rb") as file:
-                words = file.read().split(b"\0")
-        except OSError:
-            continue
-        is_ours = any(path.startswith(house.directory.encode() + b"/") for path in words)
-        if words[0].endswith(b"ringback-relay") and is_ours and word.encode() in words:
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        words = read(f"/proc/{name}/cmdline").split("\0")
+        is_ours = any(path.startswith(house.directory + "/") for path in words)
+        if words[0].endswith("ringback-relay") and is_ours and word in words:
             found.append(int(name))
     return found
 
@@ -145,63 +138,10 @@ class Run:
         seen = [request for request in self.server.requests if request.path == "/mcp" and request.method == "POST"]
         return [request for request in seen if method in (None, request.json.get("method"))]
 
-    def without_sign_in(self):
-        client = Client(self.house)
-        found = client.begin()
-        text = json.dumps(found.get("error", {}))
-        self.note("error" in found and f"ringback login {ACCOUNT}" in text, "nobody signed in: an error with the command", found)
-        self.note(f"ringback login {ACCOUNT}" in client.said, "standard error has the command", client.said)
-        self.note(not client.strays, "nothing but messages is on standard output", client.strays)
-        client.close()
-
-    def begin(self, client, what):
-        found = client.begin()
-        self.note(found.get("result", {}).get("protocolVersion") == "2025-06-18", what, found)
-
-    def stream(self, client, what):
-        found = client.ask("tools/call", modern=False, name="slow", arguments={"a": 1, "b": 2})
-        told = [seen.get("method") for seen in client.before]
-        self.note("result" in found and told == ["notifications/progress"], what, (client.before, found))
-
-    def older(self):
-        self.server.has_sessions = True
-        client = Client(self.house)
-        self.begin(client, "initialize")
-        found = client.ask("tools/list", modern=False)
-        self.note("result" in found, "a request of the session", found)
-        sent = self.messages("tools/list")[-1]
-        self.note(sent.headers.get("Mcp-Session-Id") in self.server.sessions, "it has the session's id", sent.headers)
-        before = len(self.messages("initialize"))
-        self.server.sessions.clear()
-        found = client.ask("tools/list", modern=False)
-        self.note("result" in found and not client.before, "a forgotten session is begun again", (found, client.before))
-        self.note(len(self.messages("initialize")) == before + 1, "with one initialize")
-        self.stream(client, "a stream is passed on in order")
-        found = client.ask("tools/call", modern=False, name="cut", arguments={"a": 1, "b": 2})
-        resumed = [seen.headers.get("Last-Event-ID") for seen in self.server.requests if seen.method == "GET"]
-        self.note("result" in found and "e1" in resumed, "a stream that broke is resumed", (found, resumed))
-        client.close()
-        self.note(self.server.count("/mcp", "DELETE") == 1, "the session is ended")
-        self.server.has_sessions = False
-
-    def restart(self):
-        """A daemon that has refreshed nothing yet: a token that is only seconds old is not refreshed again."""
-        self.house.restart()
-
-    def refused_token(self):
-        self.restart()
-        before = self.refreshes
-        client = Client(self.house)
-        self.issuer.tokens.clear()
-        self.server.mistakes.clear()
-        found = client.ask("tools/list")
-        self.note("result" in found, "a refused token: the message is sent again", found)
-        self.note(self.refreshes == before + 1, "after one refresh", self.refreshes - before)
-        client.close()
-
     def many(self):
         count = 10 if self.is_short else BRIDGES
-        self.restart()
+        # A token that is only seconds old is not refreshed again: the daemon forgets when it was made.
+        self.house.restart()
         clients = [Client(self.house) for _ in range(count)]
         for client in clients:
             client.ask("tools/list")
@@ -215,9 +155,8 @@ class Run:
         self.note(answered == count, f"{count} bridges with one refused token: all answered", answered)
         self.note(self.refreshes == before + 1, "one refresh for all of them", self.refreshes - before)
         self.note(self.pages == pages, "no page", self.pages - pages)
-        memory = max(client.memory() for client in clients)
-        self.note(memory <= 6 * 1024, "a bridge has 6 MB at most", f"{memory} kB")
-        self.memory = memory
+        self.memory = max(client.memory() for client in clients)
+        self.note(self.memory <= 6 * 1024, "a bridge has 6 MB at most", f"{self.memory} kB")
         for client in clients:
             client.close()
 
@@ -247,15 +186,12 @@ class Run:
         found = client.read(60) or {}
         self.note("error" in found, "a message beyond 16 MiB is an error", str(found)[:200])
         self.note("result" in client.ask("tools/list"), "and the bridge goes on")
-        memory = client.memory()
         client.close()
-        self.note(self.relay_memory() <= 64 * 1024, "the relay's memory is bounded", self.relay_memory())
-        return memory
+        held = memory(relays(self.house)[0])
+        self.note(held <= 64 * 1024, "the relay's memory is bounded", held)
 
-    def hostile(self):
+    def endless(self):
         client = Client(self.house)
-        found = client.ask("tools/call", name="elsewhere", arguments={})
-        self.note("error" in found and self.server.count("/stolen") == 0, "no redirect to another path", found)
         client.write(client.message("tools/call", name="endless", arguments={}))
         first = client.read()
         self.note((first or {}).get("method") == "notifications/progress", "an endless stream begins", first)
@@ -267,30 +203,17 @@ class Run:
         client.close()
 
     def exposed(self):
-        """A socket of the configuration that serves two tools of the server, and no token."""
+        """A socket of the configuration whose relay is killed, and which is revoked."""
         with open(self.house.configuration, "a") as file:
-            file.write(
-                f'\n[[expose]]\nname = "agent"\naccount = "{ACCOUNT}"\nmcp = true\ntools = ["slow", "tell_token"]\n')
+            file.write(f'\n[[expose]]\nname = "agent"\naccount = "{ACCOUNT}"\nmcp = true\n')
         ringback(self.house, "reload")
         found = self.house.api("GET", "/v1/exposed-sockets/agent")[1]
-        socket = os.path.join(found.get("directory", ""), "socket")
         self.server.has_sessions = True
-        client = Client(self.house, socket=socket)
-        self.begin(client, "an exposed socket: initialize")
+        client = Client(self.house, socket=os.path.join(found.get("directory", ""), "socket"))
+        found = client.begin()
+        self.note(found.get("result", {}).get("protocolVersion") == "2025-06-18", "an exposed socket: initialize", found)
         found = client.ask("tools/list", modern=False)
-        self.note(found.get("result", {}).get("tools") == [], "a tool that is not allowed is not listed", found)
-        before = len(self.messages("tools/call"))
-        found = client.ask("tools/call", modern=False, name="add_numbers", arguments={"a": 1, "b": 2})
-        self.note(
-            found.get("error", {}).get("data", {}).get("code") == "policy_denied", "nor can it be called", found)
-        found = client.ask("resources/read", modern=False, uri="file:///")
-        self.note("error" in found, "a method that is not allowed is an error", found)
-        self.note(len(self.messages("tools/call")) == before, "neither was sent")
-        self.stream(client, "a stream of an allowed tool is passed on")
-        found = client.ask("tools/call", modern=False, name="tell_token", arguments={})
-        self.note(
-            found.get("error", {}).get("data", {}).get("code") == "response_withheld", "the token does not come back",
-            found)
+        self.note("result" in found, "a request of its session", found)
         before = len(self.messages("initialize"))
         for relay in relays(self.house, "--exposed"):
             os.kill(relay, signal.SIGKILL)
@@ -298,18 +221,11 @@ class Run:
         self.note(
             "result" in found and len(self.messages("initialize")) == before + 1,
             "its relay is killed: the next one begins the session again", found)
-        denied = [
-            entry for entry in self.house.api("GET", "/v1/audit")[1].get("entries", [])
-            if entry.get("event") == "mcp_message_denied" and entry.get("exposed_socket") == "agent"]
-        self.note(len(denied) == 2, "the audit log has both denials, with the socket's name", denied)
         ringback(self.house, "expose", "revoke", "agent")
         found = client.ask("tools/list", modern=False)
         self.note("error" in found, "a revoked socket serves nothing", found)
         client.close()
         self.server.has_sessions = False
-
-    def relay_memory(self):
-        return memory(relays(self.house)[0])
 
     def killed(self):
         client = Client(self.house)
@@ -336,8 +252,7 @@ class Run:
         client.close()
 
     def all(self):
-        for step in [self.without_sign_in, self.sign_in, self.older, self.refused_token, self.many, self.more_scopes, self.sizes,
-                     self.hostile, self.exposed, self.killed]:
+        for step in [self.sign_in, self.many, self.more_scopes, self.sizes, self.endless, self.exposed, self.killed]:
             progress(step.__name__.replace("_", " "))
             step()
         self.note(not [line for line in self.server.mistakes if "token" not in line], "no mistake at the server", self.server.mistakes)
@@ -349,9 +264,6 @@ class Run:
         self.server.close()
 
 
+@played()
 def campaign(chosen, report, places):
     places.add(Run(mcp_house(chosen, places), report, chosen.short)).all()
-
-
-if __name__ == "__main__":
-    sys.exit(play(__doc__, campaign))

@@ -1,7 +1,7 @@
 #!/usr/bin/env -S python3 -B
 """The ways to an MCP server: what `ringback mcp` and `ringback-relay` do behind a private certificate authority, over HTTP/2,
-through a proxy, on IPv6, at a server that closes its connections or redirects, and with a token that is refused right after its
-refresh. Each step says what must have happened at the server.
+through a proxy, on IPv6, at a server that closes its connections, that needs no sign-in or whose issuer refuses the
+parameter `resource`, and with a token that is refused right after its refresh. Each step says what must have happened at the server.
 """
 
 import base64
@@ -11,9 +11,8 @@ import os
 import socket
 import socketserver
 import struct
-import sys
 
-from harness import Trouble, carry, certificate, play, progress, read, write
+from harness import Trouble, carry, certificate, exactly, played, progress, read, write
 from mcp import mcp_house, ringback, sign_in
 from mcp_bridge import Client, end_relays
 from mcp_parties import Issuer, MCPServer
@@ -31,32 +30,23 @@ class SecondGeneration:
     PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
     def __init__(self, server, connection):
-        self.server, self.connection = server, connection
+        self.server, self.connection, self.source = server, connection, connection.makefile("rb")
         server.connections += 1
         self.bodies = {}
 
     def frame(self, kind, flags, stream, payload=b""):
         self.connection.sendall(struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload)
 
-    def read(self, count):
-        found = b""
-        while len(found) < count:
-            piece = self.connection.recv(count - len(found))
-            if not piece:
-                raise EOFError
-            found += piece
-        return found
-
     def serve(self):
         try:
-            if self.read(len(self.PREFACE)) != self.PREFACE:
+            if exactly(self.source, len(self.PREFACE)) != self.PREFACE:
                 return
             self.frame(4, 0, 0)
             while True:
-                head = self.read(9)
+                head = exactly(self.source, 9)
                 length = int.from_bytes(head[:3], "big")
                 kind, flags, stream = head[3], head[4], int.from_bytes(head[5:], "big")
-                payload = self.read(length)
+                payload = exactly(self.source, length)
                 if kind == 4 and not flags & 1:
                     self.frame(4, 1, 0)
                 elif kind == 6 and not flags & 1:
@@ -157,9 +147,9 @@ class Routes:
     def note(self, is_right, what, why=""):
         self.report.note(is_right, f"{self.title}: {what}", str(why))
 
-    def parties(self, kind=MCPServer, **habits):
+    def parties(self, kind=MCPServer):
         """A server with an issuer of its own."""
-        return self.places.add(kind([self.places.add(Issuer(**habits))]))
+        return self.places.add(kind([self.places.add(Issuer())]))
 
     def place(self, name):
         return os.path.join(os.path.dirname(self.house.configuration), f"accounts.d/{name}.toml")
@@ -251,34 +241,37 @@ class Routes:
         name = self.account("IPv6 loopback", server)
         self.calls(name)
 
-    def redirects(self, status):
-        server = self.parties()
-        inner = server.respond
+    def without_resource(self):
+        """An authorization server that refuses the parameter `resource`, as Entra does: the error names the option for it."""
+        self.title = "the parameter resource is refused"
+        issuer = self.places.add(Issuer(["given"], resource_required=False, refuses_resource=True))
+        server = self.places.add(MCPServer([issuer]))
+        words = ["account", "add", "entra", "--mcp", server.url, "--issuer", issuer.issuer, "--client-id", "given"]
+        status, said, errors = ringback(self.house, *words)
+        self.note(status != 0 and "--no-resource-parameter" in said + errors, "account add names the option", said + errors)
+        issuer.requests.clear()
+        status, said, errors = ringback(self.house, *words, "--no-resource-parameter")
+        self.note(status == 0, "account add with the option", said + errors)
+        sign_in(self.house, "entra")
+        self.note(ringback(self.house, "refresh", "entra")[0] == 0, "a refresh")
+        self.calls("entra")
+        sent = [seen.query for seen in issuer.sent(issuer.endpoint("authorize"))]
+        sent += [seen.form for seen in issuer.sent(issuer.endpoint("token"))]
+        self.note(len(sent) > 2 and not any("resource" in each for each in sent), "no request has the parameter", sent)
 
-        def respond(request):
-            if request.path == "/mcp" and request.headers.get("Authorization"):
-                return status, {"Location": server.origin + "/mcp/"}, b""
-            if request.path == "/mcp/":
-                request.path = "/mcp"
-                slashed.append(request)
-            return inner(request)
-        slashed = []
-        server.respond = respond
-        name = self.account(f"{status} to the last slash", server)
-        self.calls(name)
-        self.note(len(slashed) == 3, "each message reaches the place with the slash", len(slashed))
-        straight = [seen for seen in server.requests if seen not in slashed and "Authorization" in seen.headers]
-        self.note(len(straight) == 1, "and is redirected only once", len(straight))
-        stolen = [server.origin + "/other", "http://127.0.0.1:9/mcp/", server.origin + "/mcp/?x=1", "//127.0.0.1:9/mcp/"]
-        for location in stolen:
-            server.respond = lambda request, to=location: (
-                (status, {"Location": to}, b"") if request.headers.get("Authorization") else inner(request))
-            before = len(server.requests)
-            client = Client(self.house, name)
-            found = client.ask("tools/list")
-            self.note(f"HTTP {status}" in str(found.get("error")), f"{location} is not followed", found)
-            self.note(len(server.requests) == before + 1, "one request", len(server.requests) - before)
-            client.close()
+    def without_sign_in(self):
+        self.title = "a server that needs no sign-in"
+        server = self.places.add(MCPServer([], place=None))
+        server.needs_sign_in = False
+        status, said, errors = ringback(self.house, "account", "add", "open", "--mcp", server.url)
+        self.note(status == 0, "account add", said + errors)
+        written = read(self.place("open"))
+        self.note("sign_in = false" in written.splitlines(), "sign_in = false is written", written)
+        shown = ringback(self.house, "accounts")[1]
+        self.note("needs no sign-in" in shown, "ringback accounts says so", shown)
+        self.calls("open")
+        named = [seen.path for seen in server.requests if "Authorization" in seen.headers]
+        self.note(not named and not server.mistakes, "no request has a token", named or server.mistakes)
 
     def closed_connections(self):
         server = self.parties(ClosingServer)
@@ -319,7 +312,7 @@ class Routes:
         self.note("result" in found and refreshes() == 2, "is followed by another one", (found, refreshes()))
         # A server that refuses every token.
         before = refreshes()
-        server.message = lambda request: (401, {"WWW-Authenticate": server.challenge(None)}, {})
+        server.message = lambda request: (401, server.challenge(), {})
         for _ in range(5):
             found = client.ask("tools/list")
         self.note("token_refused" in str(found.get("error")), "a server that refuses every token: an error", found)
@@ -332,17 +325,14 @@ class Routes:
         self.proxy(has_password=False)
         self.proxy(has_password=True)
         self.sixth()
-        self.redirects(307)
-        self.redirects(308)
+        self.without_resource()
+        self.without_sign_in()
         self.closed_connections()
         self.refused_after_refresh()
 
 
+@played()
 def campaign(chosen, report, places):
     house = mcp_house(chosen, places)
     places.callback(end_relays, house)
     Routes(house, report, places).all()
-
-
-if __name__ == "__main__":
-    sys.exit(play(__doc__, campaign))

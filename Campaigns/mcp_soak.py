@@ -8,11 +8,10 @@ nothing (Benchmarks/floor.c): what the machine's processors alone make of it.
 
 import os
 import subprocess
-import sys
 import threading
 import time
 
-from harness import HERE, ROOT, Trouble, compiled, memory, play, progress, table, until
+from harness import ROOT, begun, compiled, memory, played, progress, stop, table, until
 from mcp import mcp_house
 from mcp_bridge import ACCOUNT, Client, Run, relays
 
@@ -22,6 +21,8 @@ PAUSE = 15
 # Kilobytes by which a process may grow between a third of the time and its end: allocators keep some of what is freed.
 GROWTH = 2048
 BRIDGE = 6 * 1024
+# Milliseconds between two hand-outs of one program.
+BETWEEN = 5
 
 
 class Worker(threading.Thread):
@@ -47,34 +48,27 @@ class Worker(threading.Thread):
 
 
 class HandOuts:
-    """A program that asks the daemon for the token again and again (waits.c), and the floor in turn with it."""
+    """Programs that ask for a token again and again: one the daemon, one the floor."""
 
     def __init__(self, house):
-        self.daemon = [house.socket, f"/v1/accounts/{ACCOUNT}/session"]
-        self.waits = compiled(house.place("waits"), os.path.join(HERE, "waits.c"))
-        floor = compiled(house.place("floor"), os.path.join(ROOT, "Benchmarks/floor.c"))
-        self.place = house.place("floor.sock")
-        self.floor = subprocess.Popen([floor, self.place, "1000"], stdout=subprocess.PIPE)
-        self.floor.stdout.readline()
+        self.load, floor = (
+            compiled(house.place(name), os.path.join(ROOT, f"Benchmarks/{name}.c")) for name in ["load", "floor"])
+        place = house.place("floor.sock")
+        self.servers = [[house.socket, f"/v1/accounts/{ACCOUNT}/session"], [place, "/"]]
+        self.floor, _ = begun([floor, place, "1000"], house.place("floor.log"))
 
-    def begin(self, seconds):
-        return subprocess.Popen(
-            [self.waits, str(seconds), *self.daemon, self.place, "/"], stdout=subprocess.PIPE, text=True)
-
-    def end(self, process):
+    def measure(self, seconds):
         """By server: median and 99th percentile in milliseconds, and how many requests went wrong."""
+        processes = [
+            subprocess.Popen(
+                [self.load, *server, "1", "connect", str(seconds), str(BETWEEN)], stdout=subprocess.PIPE, text=True)
+            for server in self.servers]
         found = []
-        for line in process.communicate()[0].splitlines():
-            words = line.split()
-            numbers = {name: int(number) for name, number in zip(words[::2], words[1::2])}
+        for process in processes:
+            words = process.communicate()[0].split()
+            numbers = {name: float(number) for name, number in zip(words[::2], words[1::2])}
             found.append((numbers["p50"] / 1000, numbers["p99"] / 1000, numbers["errors"]))
-        if len(found) != 2:
-            raise Trouble("waits.c measured nothing")
         return found
-
-    def close(self):
-        self.floor.kill()
-        self.floor.wait()
 
 
 def show(quiet, busy):
@@ -91,15 +85,15 @@ def show(quiet, busy):
 def soak(house, run, report, seconds):
     run.sign_in()
     hand_outs = HandOuts(house)
-    quiet = hand_outs.end(hand_outs.begin(max(5, min(seconds / 4, 30))))
-    run.restart()
+    quiet = hand_outs.measure(max(5, min(seconds / 4, 30)))
+    house.restart()
     ends = threading.Event()
     workers = [Worker(house, number, ends) for number in range(BRIDGES)]
     for worker in workers:
         worker.start()
     until("the first answer of each bridge", lambda: all(worker.answered > 1 for worker in workers), seconds=60)
     # The daemon refuses nobody while a token is refreshed, but a hand-out waits for it: the measurement ends before.
-    busy = hand_outs.end(hand_outs.begin(PAUSE - 3))
+    busy = hand_outs.measure(PAUSE - 3)
     before, pages, refused = run.refreshes, run.pages, 0
     start = time.monotonic()
     first = None
@@ -122,7 +116,7 @@ def soak(house, run, report, seconds):
     ends.set()
     for worker in workers:
         worker.join(60)
-    hand_outs.close()
+    stop(hand_outs.floor)
     report.note(busy[0][2] == 0, "every hand-out is a token", f"{busy[0][2]} were not")
     answered = sum(worker.answered for worker in workers)
     lost = [text for worker in workers for text in worker.lost]
@@ -146,10 +140,7 @@ def look(house, run, workers):
         "largest bridge": max(worker.client.memory() for worker in workers)}
 
 
+@played(seconds=(600, "how long"))
 def campaign(chosen, report, places):
     house = mcp_house(chosen, places)
     soak(house, places.add(Run(house, report, chosen.short)), report, chosen.seconds)
-
-
-if __name__ == "__main__":
-    sys.exit(play(__doc__, campaign, seconds=(600, "how long")))

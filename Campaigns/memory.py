@@ -9,9 +9,8 @@ locked, or every account signed out; within ten seconds no readable and writable
 part, as it is, decoded, in hexadecimal, Base64 or UTF-16. Before that they must be found. Needs root.
 """
 
-import sys
 
-from harness import Kept, Trouble, children, must, play, progress, table
+from harness import Kept, Places, Trouble, children, must, played, progress, table
 from house import PASSPHRASE
 from kinds import SERVICE_SECRET
 from memory_relay import Relays
@@ -173,15 +172,12 @@ class Walk:
 
 
 def walk_relays(chosen, report):
-    house = None
     try:
-        house = Relays(chosen.bin, report)
-        table("Copies in memory of relays and bridges", ["when", "processes", "copies", "s"], house.walk())
+        with Places() as own:
+            house = own.add(Relays(chosen.bin, report), chosen.keep)
+            table("Copies in memory of relays and bridges", ["when", "processes", "copies", "s"], house.walk())
     except (Trouble, OSError) as trouble:
         report.note(False, "the relays", f"it broke off: {type(trouble).__name__} {trouble}")
-    finally:
-        if house:
-            house.close(chosen.keep)
 
 
 def show(walk):
@@ -192,6 +188,8 @@ def show(walk):
     print(f"\nlooked for: {walk.count} secrets; read each time: {walk.search.seen / 1e6:.0f} MB")
 
 
+@played(root="only root can read the daemon's memory", rounds=(10, "how often"),
+         where=(0, "1: show the bytes around each copy"), relays=(0, "1: the relays alone"))
 def campaign(chosen, report, places):
     walk_relays(chosen, report)
     if chosen.relays:
@@ -208,8 +206,3 @@ def campaign(chosen, report, places):
         report.note(house.kind.recorders[True].secrets(), "the walk", "no token came over TLS")
     finally:
         show(walk)
-
-
-if __name__ == "__main__":
-    sys.exit(play(__doc__, campaign, root="only root can read the daemon's memory", rounds=(10, "how often"),
-                  where=(0, "1: show the bytes around each copy"), relays=(0, "1: the relays alone")))

@@ -11,7 +11,7 @@ import subprocess
 import time
 from typing import NamedTuple
 
-from harness import HERE, Trouble, compiled
+from harness import HERE, Trouble, compiled, read
 
 # Bytes of a secret that are looked for at a time: what is left of a copy is found if so many and as many again are left.
 CHUNK = 16
@@ -155,14 +155,9 @@ def stacks(pids):
     found = {}
     for pid in pids:
         for thread in os.listdir(f"/proc/{pid}/task"):
-            try:
-                with open(f"/proc/{pid}/task/{thread}/comm") as file:
-                    name = file.read().strip()
-                with open(f"/proc/{pid}/task/{thread}/syscall") as file:
-                    words = file.read().split()
-            except OSError:
-                continue
+            words = read(f"/proc/{pid}/task/{thread}/syscall").split()
             if len(words) > 2:
+                name = read(f"/proc/{pid}/task/{thread}/comm").strip()
                 found.setdefault(pid, []).append((name, int(words[-2], 16)))
     return found
 

@@ -3,7 +3,7 @@
 import contextlib
 import json
 import ssl
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 from harness import certificate, must, unix_connection
 from house import House
@@ -160,8 +160,6 @@ def crowd(house, paths, clients=24, times=8):
         for path in paths * times:
             house.api("GET", path)
 
-    threads = [threading.Thread(target=ask) for _ in range(clients)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(clients) as pool:
+        for _ in range(clients):
+            pool.submit(ask)

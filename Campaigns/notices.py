@@ -4,22 +4,18 @@
 As root, also the apps of links under a real systemd user manager, beside a daemon that is held back as by its unit.
 """
 
+import collections
 import json
 import os
 import resource
 import shutil
 import signal
-import subprocess
-import sys
 
-from harness import (
-    ROOT, Trouble, begun, play, progress, read, stop, tcp_request, unix_connection, until, write)
+from harness import ROOT, Kept, Trouble, begun, played, progress, read, run, started, stop, tcp_request, until, write
 from house import House
-from kinds import openid_account, supabase_account
 from user_manager import UserManager
 
 SCHEME = "org.example.swisscoin"
-REDIRECT = SCHEME + "://auth-callback"
 # What no link may become on its way to the app.
 LINK = SCHEME + "://pay?a=$HOME&$PATH$$&b=$(id);%h%%u%20'*?~#$1"
 
@@ -32,7 +28,6 @@ class Desktop:
         self.place = house.place("desktop")
         for name in ["desktop", "desktop/bin", "desktop/runtime"]:
             os.mkdir(house.place(name), 0o700)
-        self.log = open(self.path("desktop.log"), "ab")
         self.pages = self.path("pages")
         self.dunst = None
         script = f"#!/bin/sh\nprintf '%s\\n' \"$1\" >>'{self.pages}'\n"
@@ -51,14 +46,11 @@ class Desktop:
         return os.path.join(self.place, name)
 
     def start(self):
-        self.dunst = subprocess.Popen(["dunst", "-conf", "/dev/null"], stdin=subprocess.DEVNULL, stdout=self.log,
-                                      stderr=self.log, env=self.environment)
+        self.dunst = started(["dunst", "-conf", "/dev/null"], self.path("desktop.log"), env=self.environment)
         until("dunst", lambda: self.control("is-paused").startswith("false"))
 
     def control(self, *words):
-        result = subprocess.run(["dunstctl", *words], env=self.environment, stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=self.log, text=True, timeout=20)
-        return result.stdout.strip()
+        return run("dunstctl", *words, env=self.environment, timeout=20).stdout.strip()
 
     @property
     def displayed(self):
@@ -80,17 +72,10 @@ class Desktop:
         self.control("action", "0")
         return until("the page", lambda: self.opened()[before:])[0]
 
-    def told(self, notice="a notice"):
-        """What was shown, with what is shown next."""
-        until(notice, lambda: self.displayed)
-        self.control("close-all")
-        return until("a history", self.history)
-
     def close(self):
         for process in [self.dunst, self.bus, self.screen]:
             if process:
                 stop(process)
-        self.log.close()
 
 
 class NoticedHouse(House):
@@ -108,22 +93,13 @@ class Callers:
     """Programs that wait for a session, each over a connection of its own."""
 
     def __init__(self, house, count, account="work"):
-        request = (f"GET /v1/accounts/{account}/session?sign_in=wait&timeout=120 HTTP/1.1\r\nHost: ringback\r\n"
-                   "Connection: close\r\n\r\n").encode()
-        self.connections = []
-        for _ in range(count):
-            connection = unix_connection(house.socket, 60)
-            connection.sendall(request)
-            self.connections.append(connection)
+        self.clients = [Kept(house.socket, 60) for _ in range(count)]
+        for client in self.clients:
+            client.ask(f"/v1/accounts/{account}/session?sign_in=wait&timeout=120")
 
     def statuses(self):
         """How often each status came."""
-        found = {}
-        for connection in self.connections:
-            with connection, connection.makefile("rb") as file:
-                status = int(file.readline().split()[1])
-                found[status] = found.get(status, 0) + 1
-        return found
+        return collections.Counter(client.read()[0] for client in self.clients)
 
 
 def flows(house):
@@ -199,56 +175,15 @@ def another_server(house, desktop, report):
     desktop.control("close-all")
 
 
-def by_link(house, desktop, report):
-    """Whoever comes by a link of a custom scheme sees what came of it."""
-    desktop.control("history-clear")
-    flow = house.new_flow("coin")
-    callback = house.sandbox.approve(flow["authorization_url"])
-    opened = house.ringback("open", callback)
-    report.note(opened.returncode == 0, "ringback open", f"{opened.stdout}{opened.stderr}")
-    shown = desktop.told()
-    report.note(("Signed in to coin", "As alice@example.org.") in shown, "a link is told of", f"{shown}")
-    used = house.ringback("open", REDIRECT + "?state=none&code=none")
-    report.note(used.returncode != 0, "a link of no use")
-    report.note(any("This link belongs to no sign-in" == summary for summary, _ in desktop.told()), "a link of no use is told of")
-
-
 def walk(chosen, report, places):
-    house = places.add(NoticedHouse(chosen.bin, accounts=["work", "home"], shimmed=False,
-                                    sandbox_arguments=["--redirect-uri", REDIRECT]), chosen.keep)
+    house = places.add(NoticedHouse(chosen.bin, accounts=["work", "home"], shimmed=False), chosen.keep)
     house.desktop = desktop = places.add(Desktop(house))
     desktop.start()
     house.fresh()
-    house.configure(openid_account("coin", house.sandbox.issuer, ["openid", "email"], redirect_uri=REDIRECT)
-                    + supabase_account("app", house.sandbox.issuer))
     house.start()
     one_for_all(house, desktop, report, 100 if chosen.short else 1_000)
     left_alone(house, desktop, report)
     another_server(house, desktop, report)
-    by_link(house, desktop, report)
-    own_page(house, desktop, report)
-
-
-def own_page(house, desktop, report):
-    """Where the provider has no page for the account, a notice opens ours, and says its two words first."""
-    desktop.control("history-clear")
-    house.sandbox.project.control(reset=True)
-    project = house.sandbox.project.control
-    project(supabase={"users": [{"email": "mira@example.org", "password": "secret12"}]})
-    status, account = house.api("POST", "/v1/accounts/app/sign-in", {
-        "method": "password", "email": "mira@example.org", "password": "secret12"})
-    report.note(status == 200 and account.get("state") == "authenticated", "a session of a project", f"{account}")
-    project(supabase={"end_sessions": True})
-    house.api("POST", "/v1/accounts/app/refresh", {"force": True})
-    until("a notice", lambda: desktop.displayed)
-    page = desktop.act()
-    flow = next(flow for flow in flows(house) if flow["account"] == "app" and flow["status"] == "pending")
-    report.note(flow["waiting_for"] == "page" and flow["open_urls"][-1]["url"] == page, "its action opens our page", page)
-    shown = desktop.told("the notice with the words")
-    report.note((f"The sign-in page of app shows: {flow['words']}", "Enter nothing on a page that shows other words.")
-                in shown, "a notice says the two words", f"{flow['words']}: {shown}")
-    report.note(not any(page in body or page in summary for summary, body in shown), "no notice has the address")
-    house.api("DELETE", f"/v1/flows/{flow['id']}?all=true")
 
 
 APP = r"""#!/usr/bin/python3
@@ -316,6 +251,7 @@ def apps(chosen, report, places):
     report.note(True, "nothing of it remains")
 
 
+@played()
 def campaign(chosen, report, places):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 4_096)), hard))
@@ -326,7 +262,3 @@ def campaign(chosen, report, places):
         apps(chosen, report, places)
     else:
         print("not root: apps of links were not started under a user manager")
-
-
-if __name__ == "__main__":
-    sys.exit(play(__doc__, campaign))

@@ -15,10 +15,6 @@ REFRESH = f"/v1/accounts/{ACCOUNT}/refresh"
 STOP_TIME = 25
 
 
-class Absent(Trouble):
-    """The daemon does not know this operation."""
-
-
 class Operation:
     """`prepare` leads to the state before; `run` is what is interrupted: (status, document)."""
 
@@ -113,9 +109,10 @@ def stopped(house):
 def refreshing(house):
     """A refresh that the provider has done, and not answered. Returns the app's connection."""
     signed_in(house)
-    house.kind.hold(house)
+    provider, endpoint = house.kind.issuer(house), house.kind.endpoint
+    provider.hold(endpoint)
     connection = house.api_in_background("POST", REFRESH, {"force": True})
-    house.kind.await_held(house)
+    provider.await_held(endpoint)
     return connection
 
 
@@ -124,12 +121,12 @@ def interrupted(house):
     connection = refreshing(house)
     house.kill()
     connection.close()
-    house.kind.release(house)
+    house.kind.issuer(house).release()
 
 
 def stop(house, held=0.2):
     """SIGTERM, and the provider's answer to the refresh under way after so many seconds."""
-    answer = threading.Timer(held, lambda: house.kind.release(house))
+    answer = threading.Timer(held, house.kind.issuer(house).release)
     answer.start()
     house.daemon.send_signal(signal.SIGTERM)
     try:
@@ -156,20 +153,13 @@ def sign_in_once(house):
         house.was_signed_in = True
 
 
-def refresh(house):
-    return house.api("POST", REFRESH, {"force": True})
+def asking(method, path, body=None):
+    """An operation that is one request."""
+    return lambda house: house.api(method, path, body)
 
 
-def sign_out(house):
-    return house.api("DELETE", SESSION)
-
-
-def lock(house):
-    return house.api("POST", "/v1/vault/lock", {})
-
-
-def unlock(house):
-    return house.api("POST", "/v1/vault/unlock", {})
+refresh, sign_out = asking("POST", REFRESH, {"force": True}), asking("DELETE", SESSION)
+lock, unlock = asking("POST", "/v1/vault/lock", {}), asking("POST", "/v1/vault/unlock", {})
 
 
 def two_refreshes(house):
@@ -219,11 +209,9 @@ OPERATIONS = [
     Operation("sign-out", sign_out, after="none", is_sign_out=True),
     Operation("lock", lock, writes=False),
     Operation("unlock", unlock, signed_in_and_locked, writes=False),
-    Operation(
-        "rekey to a passphrase",
-        lambda house: house.api("POST", "/v1/vault/rekey", {"key_source": "passphrase", "passphrase": PASSPHRASE}),
-    ),
-    Operation("rekey to another file", lambda house: house.api("POST", "/v1/vault/rekey", {"key_source": "key-file"})),
+    Operation("rekey to a passphrase", asking(
+        "POST", "/v1/vault/rekey", {"key_source": "passphrase", "passphrase": PASSPHRASE})),
+    Operation("rekey to another file", asking("POST", "/v1/vault/rekey", {"key_source": "key-file"})),
     Operation("reload", reload, writes=False),
     Operation("reload to another client", set_aside, writes=False, back=bring_back),
     Operation("start", start, stopped),
@@ -282,13 +270,13 @@ def reconnoitre(house, operation, grace, scope):
     house.shim.arm(scope=scope)
     status, document = operation.run(house)
     settle(house)
-    calls = house.shim.calls()
+    calls = house.shim.log()
     house.kill()
     if status in (404, 405):
-        raise Absent(f"the daemon does not do this: {document.get('detail') or document.get('title')}")
+        raise Trouble(f"the daemon does not do this: {document.get('detail') or document.get('title')}")
     if status not in (200, 201):
         raise Trouble(f"nothing was done to it, but it answered {status} {document}")
-    if operation.writes and not any(is_kept for _, is_kept in calls):
+    if operation.writes and not any(call.is_kept for call in calls):
         raise Trouble("it wrote nothing to the state: there is nothing to interrupt")
     return calls
 

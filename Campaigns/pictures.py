@@ -1,6 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Makes pictures: what the demo shows on a terminal, from a real run of it (SVG, as docs/demo.svg), and the sign-in page in
-Chromium (PNG, which is kept out of the repository).
+"""Makes the picture of what the demo shows on a terminal, from a real run of it (SVG, as docs/demo.svg).
 
     Campaigns/pictures.py --bin DIRECTORY [--out DIRECTORY]
 
@@ -8,24 +7,13 @@ The demo's picture plays once: each line appears when the demo printed it. Progr
 lines.
 """
 
-import argparse
-import fcntl
 import html
 import os
-import pty
 import re
-import select
-import struct
-import subprocess
-import sys
-import tempfile
-import termios
 import time
 
-from harness import write
-from house import House
-from kinds import supabase_account
-from pages import Headless
+from harness import played, write
+from qr import on_terminal, pieces
 
 COLUMNS, ROWS = 100, 60
 LIMIT = 120  # seconds
@@ -35,37 +23,19 @@ ESCAPE = re.compile(r"\x1b(?:\[([0-9;?]*)([A-Za-z])|\][^\x07]*\x07|.)")
 
 def record(program, home):
     """The demo's lines with the seconds after which each was complete, and its exit status."""
-    keyboard, terminal = pty.openpty()
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     environment = {
         "PATH": os.path.dirname(program) + ":/usr/bin:/bin", "HOME": home, "TERM": "xterm-256color",
         "LANG": "C.UTF-8", "XDG_RUNTIME_DIR": home,
     }
-    demo = subprocess.Popen(
-        [program, "demo"], stdin=terminal, stdout=terminal, stderr=terminal, env=environment, cwd=home)
-    os.close(terminal)
     began, rest, lines = time.monotonic(), "", []
-    try:
-        while time.monotonic() - began < LIMIT:
-            if not select.select([keyboard], [], [], 1)[0]:
-                continue
-            try:
-                piece = os.read(keyboard, 65_536)
-            except OSError:  # the terminal's last program has ended
-                break
-            if not piece:
-                break
+    with on_terminal([program, "demo"], ROWS, COLUMNS, env=environment, cwd=home) as (demo, screen):
+        for piece in pieces(screen, LIMIT):
             rest += piece.decode("utf-8", "replace")
             *whole, rest = rest.split("\n")
             lines += [(time.monotonic() - began, line.rstrip("\r")) for line in whole]
         if rest.strip():
             lines.append((time.monotonic() - began, rest))
         return lines, demo.wait(timeout=10)
-    finally:
-        if demo.poll() is None:
-            demo.kill()
-            demo.wait()
-        os.close(keyboard)
 
 
 def spans(line):
@@ -116,49 +86,10 @@ def picture(lines):
     return "\n".join(out + ["</svg>", ""])
 
 
-def photographs(binaries, out):
-    """The sign-in page that the daemon serves for an account at a Supabase project, light and dark; their paths."""
-    house, browser, paths = House(binaries, shimmed=False), None, []
-    try:
-        write(house.configuration, supabase_account("app", house.sandbox.issuer))
-        house.start()
-        status, flow = house.api("POST", "/v1/accounts/app/sign-in", {"method": "page"})[:2]
-        if status != 201:
-            raise SystemExit(f"pictures: no sign-in page: {flow}")
-        browser = Headless(house, "chromium")
-        browser.begin()
-        browser.wear(900, 1150, "light", "en")
-        # The start address works once, and leads to the page.
-        seen = browser.visit(flow["open_url"])
-        if "Sign in" not in seen["text"]:
-            raise SystemExit(f"pictures: this is no sign-in page: {seen}")
-        for scheme in ["light", "dark"]:
-            browser.wear(900, 1150, scheme, "en")
-            paths.append(os.path.join(out, f"sign-in-page-{scheme}.png"))
-            browser.photograph(paths[-1])
-        return paths
-    finally:
-        if browser is not None:
-            browser.quit()
-        house.close(False)
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--bin", required=True, help="where the executables are")
-    parser.add_argument("--out", default=".build/pictures", help="where the pictures go")
-    options = parser.parse_args()
-    program = os.path.join(os.path.abspath(options.bin), "ringback")
-    with tempfile.TemporaryDirectory(prefix="rb-") as home:
-        lines, status = record(program, home)
-    if status != 0 or len(lines) < 5:
-        sys.exit(f"pictures: the demo ended with status {status} after {len(lines)} lines")
-    os.makedirs(options.out, exist_ok=True)
-    path = os.path.join(options.out, "demo.svg")
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(picture(lines))
-    print("\n".join([path, *photographs(options.bin, options.out)]))
-
-
-if __name__ == "__main__":
-    main()
+@played(out=(".build/pictures", "where the picture goes"))
+def campaign(chosen, report, places):
+    home = places.directory("pictures", chosen.keep)
+    lines, status = record(os.path.join(os.path.abspath(chosen.bin), "ringback"), home)
+    report.note(status == 0 and len(lines) >= 5, "the demo", f"it ended with status {status} after {len(lines)} lines")
+    os.makedirs(chosen.out, exist_ok=True)
+    print(write(os.path.join(chosen.out, "demo.svg"), picture(lines), 0o644))

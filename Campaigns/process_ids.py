@@ -25,7 +25,7 @@ import subprocess
 import sys
 import time
 
-from harness import HERE, Trouble, compiled, must, play, read, stop, table, until
+from harness import HERE, Trouble, compiled, must, play, read, stop, table, until, write
 from house import House
 
 ROUNDS = 500
@@ -50,8 +50,7 @@ class Programs:
     def start_as(self, number, name, *steps):
         """Starts a program with this process id, which is free."""
         for _ in range(TRIES):
-            with open("/proc/sys/kernel/ns_last_pid", "w") as file:
-                file.write(str(number - 1))
+            write("/proc/sys/kernel/ns_last_pid", str(number - 1))
             process = self.start(name, *steps)
             if process.pid == number:
                 return process
@@ -70,18 +69,16 @@ def finish(process):
     return process.pid
 
 
-def used_again(programs, house):
+def used_again(programs, house, pause=0):
     number = finish(programs.start("alpha", "get", "get", "get"))
     beta = programs.start_as(number, "beta", "wait", "get", "get")
+    time.sleep(pause)
     finish(beta)
 
 
 def used_later(programs, house):
-    number = finish(programs.start("alpha", "get", "get", "get"))
-    beta = programs.start_as(number, "beta", "wait", "get", "get")
     # By then the daemon looks at the former process again.
-    time.sleep(1.1)
-    finish(beta)
+    used_again(programs, house, pause=1.1)
 
 
 def mounted(programs, house):

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import tempfile
 
-from harness import ROOT, Trouble, output, read, until
+from harness import ROOT, Trouble, output, read, run, started, stop, until
 
 # Who the server runs as when this is root's: PostgreSQL refuses root.
 SERVERS = ["postgres", "nobody"]
@@ -79,8 +79,8 @@ class Answer:
     """What psql said: rows as they are printed, and the SQLSTATE of what failed."""
 
     def __init__(self, done):
-        self.out = done.stdout.decode(errors="replace").strip()
-        self.err = done.stderr.decode(errors="replace").strip()
+        self.out = done.stdout.strip()
+        self.err = done.stderr.strip()
         self.state = ""
         for line in self.err.splitlines():
             if "ERROR:" in line:
@@ -135,11 +135,9 @@ class PostgreSQL:
 
     def launch(self, place, socket, settings, prefix=()):
         """Starts a server, and waits until it answers at this directory's socket."""
-        with open(os.path.join(self.directory, "log"), "ab") as log:
-            server = subprocess.Popen(
-                [*prefix, *self.user, self.program("postgres"), "-D", place, "-k", socket,
-                 *(word for setting in settings for word in ["-c", setting])],
-                env=self.environment, cwd=self.directory, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        words = [*prefix, *self.user, self.program("postgres"), "-D", place, "-k", socket]
+        words += [word for setting in settings for word in ["-c", setting]]
+        server = started(words, os.path.join(self.directory, "log"), env=self.environment, cwd=self.directory)
         ready = [self.program("pg_isready"), "-q", "-h", socket]
         until("PostgreSQL", lambda: subprocess.run(ready, env=self.environment).returncode == 0
               or server.poll() is not None, SECONDS_TO_START)
@@ -177,8 +175,7 @@ class Project(PostgreSQL):
         """Runs the text as a role that signs in itself."""
         command = [self.program("psql"), "-XAtq", "-v", "ON_ERROR_STOP=1", "-v", "VERBOSITY=verbose",
                    "-U", role, "-d", database or self.database, *more]
-        answer = Answer(subprocess.run(command, env=self.environment, cwd=self.directory, input=text.encode(),
-                                       capture_output=True, timeout=60))
+        answer = Answer(run(*command, env=self.environment, cwd=self.directory, input=text, errors="replace", timeout=60))
         if answer.state and not may_fail:
             raise Trouble(f"{role}: {answer}")
         return answer
@@ -210,13 +207,8 @@ class Project(PostgreSQL):
         return "\n".join(line for line in text.splitlines() if not line.startswith(("\\restrict", "\\unrestrict")))
 
     def close(self, keep=False):
-        if self.server is not None and self.server.poll() is None:
+        if self.server is not None:
             # "Fast": sessions are ended, nothing is waited for.
-            self.server.send_signal(signal.SIGINT)
-            try:
-                self.server.wait(30)
-            except subprocess.TimeoutExpired:
-                self.server.kill()
-                self.server.wait()
+            stop(self.server, signal.SIGINT)
         if not keep:
             shutil.rmtree(self.directory, ignore_errors=True)

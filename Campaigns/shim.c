@@ -28,19 +28,22 @@
 
 #include "shim_log.h"
 
-// A call with no half: it is made, or fails.
-#define GUARDED(look, call)                               \
+// Makes the call or lets it fail; `done` is done once it succeeded. The call may look at `verdict` for its half.
+#define GUARDED_THEN(look, call, done)                    \
     do {                                                  \
+        struct verdict verdict = {COUNT, 0};              \
         if (!IS_ARMED) return call;                       \
-        struct verdict verdict = look;                    \
+        verdict = look;                                   \
         if (verdict.mode == FAIL) {                       \
             errno = (int)atomic_load(&control->error);    \
             return -1;                                    \
         }                                                 \
         __typeof__(call) result = call;                   \
-        after(verdict, result >= 0);                                   \
+        if (result >= 0) done;                            \
+        after(verdict, result >= 0);                      \
         return result;                                    \
     } while (0)
+#define GUARDED(look, call) GUARDED_THEN(look, call, (void)0)
 // Where off_t has 64 bits, two names are one function.
 #define SAME_AS(name) __attribute__((alias(name)))
 #define FIRST(pieces, count) (count) > 0 ? (pieces)[0].iov_base : NULL, (count) > 0 ? (pieces)[0].iov_len : 0
@@ -55,16 +58,8 @@ static int open_any(const char *name, int directory, const char *path, int flags
     // Reading is no writing.
     if (!(flags & (O_CREAT | O_TRUNC)) && (flags & O_TMPFILE) != O_TMPFILE)
         return (int)syscall(SYS_openat, directory, path, flags, mode);
-    if (!IS_ARMED) return (int)syscall(SYS_openat, directory, path, flags, mode);
-    struct verdict verdict = look_at_path(name, directory, path);
-    if (verdict.mode == FAIL) {
-        errno = (int)atomic_load(&control->error);
-        return -1;
-    }
-    int result = (int)syscall(SYS_openat, directory, path, flags, mode);
-    disk_hold(result);
-    after(verdict, result >= 0);
-    return result;
+    GUARDED_THEN(look_at_path(name, directory, path), (int)syscall(SYS_openat, directory, path, flags, mode),
+                 disk_hold(result));
 }
 
 #define MODE_ARGUMENT                                     \
@@ -86,42 +81,19 @@ int creat(const char *path, mode_t mode) {
 }
 
 ssize_t write(int file, const void *bytes, size_t size) {
-    if (!IS_ARMED) return syscall(SYS_write, file, bytes, size);
-    struct verdict verdict = look_at_bytes("write", file, bytes, size);
-    if (verdict.mode == FAIL) {
-        errno = (int)atomic_load(&control->error);
-        return -1;
-    }
-    ssize_t result = syscall(SYS_write, file, bytes, HALF(verdict, size));
-    after(verdict, result >= 0);
-    return result;
+    GUARDED(look_at_bytes("write", file, bytes, size), syscall(SYS_write, file, bytes, HALF(verdict, size)));
 }
 ssize_t pwrite(int file, const void *bytes, size_t size, off_t offset) {
-    if (!IS_ARMED) return syscall(SYS_pwrite64, file, bytes, size, offset);
-    struct verdict verdict = look_at_file("pwrite", file);
-    if (verdict.mode == FAIL) {
-        errno = (int)atomic_load(&control->error);
-        return -1;
-    }
-    ssize_t result = syscall(SYS_pwrite64, file, bytes, HALF(verdict, size), offset);
-    after(verdict, result >= 0);
-    return result;
+    GUARDED(look_at_file("pwrite", file), syscall(SYS_pwrite64, file, bytes, HALF(verdict, size), offset));
 }
 ssize_t pwrite64(int file, const void *bytes, size_t size, off_t offset) SAME_AS("pwrite");
 
 // Half of a vector is half of its first piece.
 ssize_t writev(int file, const struct iovec *pieces, int count) {
-    if (!IS_ARMED) return syscall(SYS_writev, file, pieces, count);
-    struct verdict verdict = look_at_bytes("writev", file, FIRST(pieces, count));
-    if (verdict.mode == FAIL) {
-        errno = (int)atomic_load(&control->error);
-        return -1;
-    }
-    ssize_t result = verdict.mode == SHORT && count > 0 && pieces[0].iov_len > 1
-        ? syscall(SYS_write, file, pieces[0].iov_base, pieces[0].iov_len / 2)
-        : syscall(SYS_writev, file, pieces, count);
-    after(verdict, result >= 0);
-    return result;
+    GUARDED(look_at_bytes("writev", file, FIRST(pieces, count)),
+            verdict.mode == SHORT && count > 0 && pieces[0].iov_len > 1
+                ? syscall(SYS_write, file, pieces[0].iov_base, pieces[0].iov_len / 2)
+                : syscall(SYS_writev, file, pieces, count));
 }
 ssize_t pwritev(int file, const struct iovec *pieces, int count, off_t offset) {
     GUARDED(look_at_file("pwritev", file), syscall(SYS_pwritev, file, pieces, count, offset, 0));
@@ -134,15 +106,7 @@ static int sync_any(const char *name, long call, int file) {
     unsigned swallowed = atomic_load(&control->swallow);
     if (swallowed && fstat(file, &status) == 0
         && swallowed & (S_ISDIR(status.st_mode) ? SWALLOW_DIRECTORIES : SWALLOW_FILES)) return 0;
-    struct verdict verdict = look_at_file(name, file);
-    if (verdict.mode == FAIL) {
-        errno = (int)atomic_load(&control->error);
-        return -1;
-    }
-    int result = (int)syscall(call, file);
-    if (result == 0) disk_synced(file);
-    after(verdict, result == 0);
-    return result;
+    GUARDED_THEN(look_at_file(name, file), (int)syscall(call, file), disk_synced(file));
 }
 int fsync(int file) { return sync_any("fsync", SYS_fsync, file); }
 int fdatasync(int file) { return sync_any("fdatasync", SYS_fdatasync, file); }
@@ -201,15 +165,8 @@ int chmod(const char *path, mode_t mode) {
 // MARK: sockets
 
 ssize_t sendto(int file, const void *bytes, size_t size, int flags, const struct sockaddr *to, socklen_t length) {
-    if (!IS_ARMED) return syscall(SYS_sendto, file, bytes, size, flags, to, length);
-    struct verdict verdict = look_at_bytes("send", file, bytes, size);
-    if (verdict.mode == FAIL) {
-        errno = (int)atomic_load(&control->error);
-        return -1;
-    }
-    ssize_t result = syscall(SYS_sendto, file, bytes, HALF(verdict, size), flags, to, length);
-    after(verdict, result >= 0);
-    return result;
+    GUARDED(look_at_bytes("send", file, bytes, size),
+            syscall(SYS_sendto, file, bytes, HALF(verdict, size), flags, to, length));
 }
 ssize_t send(int file, const void *bytes, size_t size, int flags) { return sendto(file, bytes, size, flags, NULL, 0); }
 ssize_t sendmsg(int file, const struct msghdr *message, int flags) {

@@ -56,7 +56,7 @@ class Shim:
         struct.pack_into("=I", self.memory, 4 * FIELDS.index(name), value)
 
     def mirror(self, path):
-        """Where what is synced is copied to (disk.py); "": nowhere."""
+        """Where what is synced is copied to (syncs.py); "": nowhere."""
         self.memory[MIRROR:RECORDS] = os.fsencode(path).ljust(RECORDS - MIRROR, b"\0")
 
     def arm(self, mode=COUNT, target=0, scope=EVERYTHING, error=0, sticky=False, swallow=0):
@@ -91,7 +91,3 @@ class Shim:
             text = self.memory[start + HEAD:start + RECORD].split(b"\0", 1)[0].decode(errors="replace")
             seen.append(Call(text, is_kept, begin, end))
         return seen
-
-    def calls(self):
-        """The same, as (what and where, whether it is a file that is kept)."""
-        return [(call.text, call.is_kept) for call in self.log()]

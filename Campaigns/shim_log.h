@@ -19,7 +19,7 @@ struct control {
     // Where disk.h keeps what was synced; empty: nowhere.
     char mirror[224];
     struct record {
-        uint8_t isBelowPrefix, isFired;
+        uint8_t isBelowPrefix;
         // `end` is 0 if the call did not succeed, or did not come back.
         uint32_t begin;
         atomic_uint end;
@@ -73,7 +73,6 @@ static struct verdict decide(const char *name, const char *path) {
     if (number <= RECORDS) {
         struct record *record = &control->records[number - 1];
         record->isBelowPrefix = (uint8_t)isBelow;
-        record->isFired = (uint8_t)isDue;
         record->begin = atomic_fetch_add(&control->clock, 1) + 1;
         snprintf(record->text, sizeof record->text, "%s %s", name, isBelow ? path + strlen(control->prefix) : path);
     }

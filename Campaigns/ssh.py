@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 
-from harness import Relay, Trouble, free_ports, play, read, run, stop, table, until, write
+from harness import Relay, Trouble, free_ports, played, read, run, started, stop, until, write
 from house import House
 
 EXPOSE = '[[expose]]\nname = "durable"\naccount = "work"\nscope = "openid"\n'
@@ -41,10 +41,8 @@ class Server:
         if os.getuid() == 0:
             # Where sshd locks up what it does before anybody is known.
             os.makedirs("/run/sshd", mode=0o755, exist_ok=True)
-        self.log = open(self.place("log"), "ab")
-        self.process = subprocess.Popen(
-            [shutil.which("sshd") or "/usr/sbin/sshd", "-D", "-e", "-f", self.place("config")],
-            stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+        self.process = started(
+            [shutil.which("sshd") or "/usr/sbin/sshd", "-D", "-e", "-f", self.place("config")], self.place("log"))
         until("sshd", self.answers)
 
     def place(self, name):
@@ -72,7 +70,6 @@ class Server:
 
     def close(self):
         stop(self.process)
-        self.log.close()
 
 
 class Far:
@@ -101,7 +98,7 @@ def downscoped(house):
     return house.api("GET", "/v1/accounts/work/session?scope=openid")[1].get("access_token", "?")
 
 
-def forwarding(house, report, rows):
+def forwarding(house, report):
     """A restricted socket over `ssh -R`."""
     server = Server(house, "unlinks")
     keeper = Server(house, "keeps", unlinks=False)
@@ -117,7 +114,6 @@ def forwarding(house, report, rows):
         far.expect("an ID token over ssh -R", far.run(exposed, "token", "work", "--kind", "id_token"), 4)
         far.expect("a sign-in over ssh -R", far.run(exposed, "login", "work", "--again"), 4)
         far.expect("what calls made over ssh -R", far.run(exposed, "expose", "list"), 4)
-        rows.append(("served over ssh -R", 7))
 
         # Each connection left its socket behind: sshd removes it only where it is told to.
         report.note(os.path.exists(far.socket), "the socket that a connection leaves behind", "it is gone")
@@ -125,7 +121,6 @@ def forwarding(house, report, rows):
         done = stale.run(exposed, "token", "work")
         report.note(done[0] == 255, "without StreamLocalBindUnlink a second connection fails", f"{done}")
         far.expect("with StreamLocalBindUnlink it works", far.run(exposed, "token", "work"), 0, downscoped(house))
-        rows.append(("a socket left behind", 3))
 
         # One connection that stays, while the daemon does not.
         if os.path.exists(far.socket):
@@ -151,12 +146,10 @@ def forwarding(house, report, rows):
                                       for e in given), "the audit log", f"{given}")
             report.note(house.ringback("expose", "revoke", "far").returncode == 0, "revoke", "it failed")
             report.note(token().returncode in (1, 2) and not token().stdout, "after it was revoked", f"{token()}")
-            rows.append(("a connection that stays", 6))
         finally:
             stop(staying)
         durable = os.path.join(os.path.dirname(exposed), "durable.sock")
         far.expect("one of the configuration", far.run(durable, "token", "work"), 0, downscoped(house))
-        rows.append(("durable", 1))
     finally:
         server.close()
         keeper.close()
@@ -218,7 +211,7 @@ while True:
 """
 
 
-def callback(house, report, rows):
+def callback(house, report):
     """A sign-in over SSH: the line that `login` prints is run as it stands."""
     unshared = namespace()
     if unshared is None:
@@ -254,7 +247,6 @@ def callback(house, report, rows):
         rest = login.communicate(timeout=30)[0]
         report.note(login.returncode == 0 and "Signed in to other" in rest, "the sign-in", f"{login.returncode} {rest!r}")
         report.note(house.account("other").get("state") == "authenticated", "the account", json.dumps(house.account("other")))
-        rows.append(("a sign-in over ssh -L", 5))
     finally:
         if login:
             stop(login)
@@ -262,16 +254,12 @@ def callback(house, report, rows):
         server.close()
 
 
+@played()
 def campaign(chosen, report, places):
-    rows, house = [], places.add(House(chosen.bin, accounts=("work", "other"), shimmed=False), chosen.keep)
+    house = places.add(House(chosen.bin, accounts=("work", "other"), shimmed=False), chosen.keep)
     house.fresh()
     house.configure(EXPOSE)
     house.start()
     report.note(house.sign_in()[0] == 200, "the stage", "no sign-in")
-    forwarding(house, report, rows)
-    callback(house, report, rows)
-    table("over a real sshd", ["what", "looked at"], rows)
-
-
-if __name__ == "__main__":
-    sys.exit(play(__doc__, campaign))
+    forwarding(house, report)
+    callback(house, report)

@@ -3,18 +3,17 @@
 
 SIGKILL leaves what the kernel holds; only a power cut shows a missing fsync. So, for each operation that stores:
 1. the order of its calls is read from the shim's log (order.py);
-2. the power is cut after each call: all that was not synced goes (disk.py). There must be the session from before or
+2. the power is cut after each call: all that was not synced goes (disk.h). There must be the session from before or
    the one from after, and if the operation had answered, the one from after, with a provider that forgives no reuse.
 3. the daemon is killed after each call, started again, and then the power is cut: what it told of stays.
 Each sync is also left out in turn, in the log, and all of files or of directories in the daemon: that must be noticed.
 """
 
 import os
-import sys
+import shutil
 import time
 
-from disk import Disk
-from harness import Trouble, must, play, progress, table
+from harness import Trouble, must, played, progress, table, write
 from house import House
 from operations import OPERATIONS, SESSION, attempt, ending, is_revoked, settle
 from order import SEQUENCES, SYNCS, complaints
@@ -31,6 +30,69 @@ DROPPED = [
     ("files", SWALLOW_FILES, ["first start", "sign-in", "sign-in again", "two refreshes", "rekey to a passphrase"]),
     ("directories", SWALLOW_DIRECTORIES, ["sign-in", "two refreshes", "sign-out"]),
 ]
+
+
+class Disk:
+    """That of a directory whose writer is under the shim; disk.h writes down what is synced."""
+
+    def __init__(self, house):
+        self.kept = house.kept
+        self.mirror = house.place("mirror")
+        self.shim = house.shim
+        # An inode's number must not be given to another file before the end.
+        self.held = []
+
+    def begin(self):
+        """What is there now is durable, as after a long time of quiet."""
+        self.end()
+        os.mkdir(self.mirror, 0o700)
+        for directory, directories, files in os.walk(self.kept):
+            names = directories + files
+            lines = "".join(f"{os.lstat(os.path.join(directory, name)).st_ino} {name}\n" for name in names)
+            self.put("dir", os.stat(directory).st_ino, lines.encode())
+            for name in files:
+                file = open(os.path.join(directory, name), "rb")
+                self.held.append(file)
+                self.put("file", os.fstat(file.fileno()).st_ino, file.read())
+        self.root = os.stat(self.kept).st_ino
+        self.shim.mirror(self.mirror)
+
+    def put(self, kind, inode, content):
+        write(os.path.join(self.mirror, f"{kind}-{inode}"), content)
+
+    def get(self, kind, inode):
+        """None if it was never synced."""
+        try:
+            with open(os.path.join(self.mirror, f"{kind}-{inode}"), "rb") as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+
+    def cut(self):
+        """The power goes, and comes back; the daemon must be gone."""
+        is_directory = {}
+        for directory, directories, _ in os.walk(self.kept):
+            is_directory |= {os.lstat(os.path.join(directory, name)).st_ino: True for name in directories}
+        shutil.rmtree(self.kept)
+        self.make(self.kept, self.root, is_directory)
+        self.end()
+
+    def make(self, path, inode, is_directory):
+        os.mkdir(path, 0o700)
+        for line in (self.get("dir", inode) or b"").decode().splitlines():
+            number, name = line.split(" ", 1)
+            place = os.path.join(path, name)
+            if int(number) in is_directory:
+                self.make(place, int(number), is_directory)
+                continue
+            write(place, self.get("file", number) or b"")
+
+    def end(self):
+        self.shim.mirror("")
+        shutil.rmtree(self.mirror, ignore_errors=True)
+        for file in self.held:
+            file.close()
+        self.held = []
 
 
 def undisturbed(house, operation, grace=GRACE, disk=None, mode=COUNT, target=0, swallow=0):
@@ -202,9 +264,6 @@ def syncs(house, report, is_short):
     return cuts + again, lost
 
 
+@played()
 def campaign(chosen, report, places):
     syncs(places.add(House(chosen.bin), chosen.keep), report, chosen.short)
-
-
-if __name__ == "__main__":
-    sys.exit(play(__doc__, campaign))

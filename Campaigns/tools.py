@@ -1,6 +1,6 @@
 #!/usr/bin/env -S python3 -B
 """Real tools get their tokens from Ringback, each in its own way, at servers on loopback: git, kubectl, skopeo and curl,
-and what tools_packages.py and tools_readers.py name.
+and what tools_packages.py names.
 
 git fetches from git-http-backend, fifty at once, at the moment the token has expired, and after the provider has revoked
 it: each time the provider may see one refresh request. The token expires by the campaign's clock (herd.py).
@@ -11,12 +11,10 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 
-from harness import ROOT, Trouble, play, progress, read, table, write
+from harness import ROOT, Trouble, played, progress, read, table, write
 from herd import STEP, ClockedHouse, requests, revoke
-from tools_packages import Packages, Server, authority, kubeconfig
-from tools_readers import Readers
+from tools_packages import Packages, Readers, Server, authority, kubeconfig
 
 GITS = 50
 NAMES = ["ringback", "git-credential-ringback", "kubectl-ringback", "docker-credential-ringback", "cargo-credential-ringback"]
@@ -50,6 +48,11 @@ class Tools:
         process = self.start(*command, **environment)
         said = process.communicate(timeout=60)[0]
         return process.returncode, said
+
+    def works(self, what, says, *command, **environment):
+        """Runs a program, which must succeed and print this text."""
+        status, said = self.run(*command, **environment)
+        self.note(status == 0 and says in said, what, said)
 
     def run_traced(self, where, *command, **environment):
         """Runs a program that must succeed, and looks at the arguments of every program that is started: none has the token."""
@@ -161,14 +164,13 @@ def try_git_bearer(tools, server):
     """A server that takes Bearer only."""
     url = f"http://127.0.0.1:{server.port}/team/a.git"
     field = tools.ringback("token", "--origin", url, "--format", "header")
-    status, said = tools.run("git", "--config-env=http.extraHeader=FIELD", "ls-remote", url, FIELD=field)
-    tools.note(status == 0 and "refs/heads/main" in said, "git sends the line of --format header", said)
+    tools.works("git sends the line of --format header", "refs/heads/main",
+                "git", "--config-env=http.extraHeader=FIELD", "ls-remote", url, FIELD=field)
     version = tuple(int(part) for part in tools.run("git", "--version")[1].split()[2].split(".")[:2])
     if version < BEARER_GIT:
         tools.report.skip("git asks its helper for a Bearer token", "that needs git 2.46")
         return
-    status, said = tools.run("git", "ls-remote", url)
-    tools.note(status == 0 and "refs/heads/main" in said, "git asks its helper for a Bearer token", said)
+    tools.works("git asks its helper for a Bearer token", "refs/heads/main", "git", "ls-remote", url)
 
 
 def try_curl(tools, server):
@@ -209,6 +211,7 @@ def try_skopeo(tools, server):
     tools.tried("skopeo", "--version")
 
 
+@played()
 def campaign(chosen, report, places):
     house = places.add(ClockedHouse(chosen.bin), chosen.keep)
     tools = Tools(house, report)
@@ -216,10 +219,8 @@ def campaign(chosen, report, places):
     basic, bearer, web = (places.add(Server(house, *arguments)) for arguments in [
         ("git_server.py", root, userinfo, "basic"), ("git_server.py", root, userinfo, "bearer"),
         ("tool_server.py", house.directory)])
-    packages = Packages(tools, userinfo, chosen.short)
+    packages = Packages(tools, places, userinfo, chosen.short)
     readers = Readers(tools, packages, basic, web)
-    for server in packages.servers:
-        places.add(server)
     configuration = "".join(
         f'[[origin]]\nurl = "{scheme}://127.0.0.1:{server.port}/*"\naccount = "work"\n'
         for scheme, server in [("http", basic), ("http", bearer), ("https", web)])
@@ -239,7 +240,3 @@ def campaign(chosen, report, places):
     readers.run(configuration)
     tools.ringback("logout", "work")
     table("The tools", ["tool", "version"], tools.rows)
-
-
-if __name__ == "__main__":
-    sys.exit(play(__doc__, campaign))

@@ -12,11 +12,10 @@ import os
 import shutil
 import struct
 import subprocess
-import sys
 import termios
 import threading
 
-from harness import Trouble, play, progress, table, tcp_request, until, write
+from harness import Trouble, played, progress, table, tcp_request, until, write
 from herd import STEP, ClockedHouse, requests
 from notices import Desktop, NoticedHouse, flows
 from tools import Tools, repositories
@@ -97,23 +96,15 @@ class Crowd:
 
 
 class Walk:
-    def __init__(self, house, report, is_short):
+    def __init__(self, house, report, places, is_short):
         self.house, self.report, self.is_short = house, report, is_short
         self.tools = Tools(house, report)
-        self.servers, self.rows = [], []
+        self.rows = []
         root, userinfo = repositories(self.tools), house.sandbox.issuer + "/userinfo"
         os.makedirs(house.place("registry"))
-        self.git = self.serve("git_server.py", root, userinfo, "basic")
-        self.api = self.serve("registry_server.py", house.place("registry"), userinfo)
-        self.images = self.serve("tool_server.py", house.directory, userinfo)
-
-    def serve(self, *arguments):
-        self.servers.append(Server(self.house, *arguments))
-        return self.servers[-1]
-
-    def close(self):
-        for server in self.servers:
-            server.close()
+        self.git, self.api, self.images = (places.add(Server(house, *words)) for words in [
+            ("git_server.py", root, userinfo, "basic"), ("registry_server.py", house.place("registry"), userinfo),
+            ("tool_server.py", house.directory, userinfo)])
 
     def configuration(self):
         text = "".join(
@@ -231,14 +222,11 @@ class Walk:
                 self.somebody(crowd, desktop)
 
 
+@played()
 def campaign(chosen, report, places):
     house = places.add(BothHouse(chosen.bin), chosen.keep)
     house.desktop = places.add(Desktop(house))
     house.desktop.start()
-    walk = places.add(Walk(house, report, chosen.short))
+    walk = Walk(house, report, places, chosen.short)
     walk.run(house.desktop)
     table("At once", ["tool", "runs", "refresh requests"], walk.rows)
-
-
-if __name__ == "__main__":
-    sys.exit(play(__doc__, campaign))

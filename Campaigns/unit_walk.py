@@ -1,16 +1,44 @@
 """What happens to the daemon as a unit, from its installation to its removal; a session must outlive all of it."""
 
+import ctypes
 import json
 import os
 import time
 
-from frozen import freeze, has_ended
-from harness import ROOT, read
+from harness import ROOT, Trouble, read
 from kinds import openid_account
 
 SERVICE, SOCKET = "ringback.service", "ringback.socket"
 SCHEME = "org.example.unit"
 VAULT = '[vault]\nkey_source = "%s"\n'
+
+
+PTRACE_SEIZE, PTRACE_INTERRUPT = 0x4206, 0x4207
+WALL = 0x4000_0000
+libc = ctypes.CDLL(None, use_errno=True)
+libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+
+
+def freeze(pid, begins):
+    """Stops the thread whose name begins so, until its process ends. Returns the thread."""
+    for thread in map(int, os.listdir(f"/proc/{pid}/task")):
+        if not read(f"/proc/{pid}/task/{thread}/comm").startswith(begins):
+            continue
+        for request in [PTRACE_SEIZE, PTRACE_INTERRUPT]:
+            if libc.ptrace(request, thread, None, None) < 0:
+                raise Trouble(f"the thread {thread} cannot be stopped: {os.strerror(ctypes.get_errno())}")
+        os.waitpid(thread, WALL)
+        return thread
+    raise Trouble(f"no thread of {pid} is called {begins}")
+
+
+def has_ended(thread):
+    """True once the thread has ended. To be asked until then: a process is not gone while its tracer has not looked."""
+    try:
+        found, status = os.waitpid(thread, WALL | os.WNOHANG)
+    except ChildProcessError:
+        return True
+    return found == thread and (os.WIFEXITED(status) or os.WIFSIGNALED(status))
 
 
 class Walk:

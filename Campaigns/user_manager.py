@@ -53,9 +53,8 @@ class UserManager:
         for path in [self.home, self.runtime]:
             os.mkdir(path, 0o700)
             os.chown(path, UID, UID)
-        with open("/etc/passwd") as known, open(os.path.join(directory, "passwd"), "w") as passwd:
-            passwd.write(f"{NAME}:x:{UID}:{UID}:A Person:{self.home}:/bin/sh\n" + known.read())
-        os.chmod(os.path.join(directory, "passwd"), 0o644)
+        person = f"{NAME}:x:{UID}:{UID}:A Person:{self.home}:/bin/sh\n"
+        write(os.path.join(directory, "passwd"), person + read("/etc/passwd"), 0o644)
         self.know(directory, f"{self.home}/.local/bin:/usr/local/bin:/usr/bin:/bin")
 
     def know(self, place, path):
@@ -154,13 +153,11 @@ class UserManager:
         """A process of the namespace by the pid that it has outside of it."""
         ours = os.readlink(f"/proc/{self.pid}/ns/pid")
         for name in filter(str.isdigit, os.listdir("/proc")):
-            try:
+            with contextlib.suppress(OSError, StopIteration):
                 with open(f"/proc/{name}/status") as status:
                     numbers = next(line.split()[1:] for line in status if line.startswith("NSpid"))
                 if numbers[-1] == str(pid) and os.readlink(f"/proc/{name}/ns/pid") == ours:
                     return int(name)
-            except (OSError, StopIteration):
-                pass
         raise Trouble(f"there is no process {pid} in the namespace")
 
     def until(self, what, is_so, seconds=30):

@@ -71,10 +71,6 @@ class Desk:
         for account in accounts:
             self.house.api("DELETE", f"/v1/accounts/{account}/session")
 
-    def begin(self, account):
-        """A sign-in that a program has asked for: the flow."""
-        return self.house.new_flow(account)
-
     def flow(self, flow, seconds=0):
         return self.house.api("GET", f"/v1/flows/{flow['id']}?wait={seconds}", timeout=seconds + 40)[1]
 
@@ -92,8 +88,7 @@ class Desk:
             os.makedirs(self.pages, exist_ok=True)
             stem = os.path.join(self.pages, f"{browser.name}-{name}".replace(" ", "-").replace("/", "-"))
             write(stem + ".txt", f"{tab.url}\n{tab.title}\n\n{tab.text}\n")
-            with open(stem + ".png", "wb") as file:
-                file.write(browser.picture(tab))
+            write(stem + ".png", browser.picture(tab))
 
     def close(self, keeps=False):
         if self.elsewhere:

@@ -145,8 +145,4 @@ def walks(chosen, report, walk, names, left_out=(), short=()):
 
 def is_alive(pid):
     """False for a process that has ended, even while nobody has asked how."""
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
+    return read(f"/proc/{pid}/stat").rpartition(")")[2].split()[:1] not in ([], ["Z"], ["X"])

@@ -1,13 +1,14 @@
 """Firefox, driven by Marionette: JSON with its length before it, over a connection to a port that Firefox writes down."""
 
 import base64
+import contextlib
 import json
 import os
 import re
 import shutil
 import socket
 
-from harness import Trouble, until
+from harness import Trouble, read, until, write
 
 from .driving import ELSEWHERE, Browser, Gone, Tab, is_alive
 
@@ -40,9 +41,8 @@ class Firefox(Browser):
         })
         super().__init__(*arguments, **more)
         os.makedirs(self.path("profile"), exist_ok=True)
-        with open(self.path("profile/user.js"), "w") as file:
-            for name, value in self.preferences.items():
-                file.write(f"user_pref({json.dumps(name)}, {json.dumps(value)});\n")
+        lines = [f"user_pref({json.dumps(name)}, {json.dumps(value)});\n" for name, value in self.preferences.items()]
+        write(self.path("profile/user.js"), "".join(lines))
         if self.uid is not None:
             for name in ["profile", "profile/user.js"]:
                 shutil.chown(self.path(name), self.uid, self.uid)
@@ -70,11 +70,7 @@ class Firefox(Browser):
             return
 
         def port():
-            try:
-                with open(self.port_file) as file:
-                    return int(file.read() or 0)
-            except (FileNotFoundError, ValueError):
-                return 0
+            return int(read(self.port_file) or 0)
 
         def connect():
             try:
@@ -111,6 +107,11 @@ class Firefox(Browser):
         if error:
             raise Gone(f"{name}: {error['error']}: {error['message']}")
         return result["value"] if isinstance(result, dict) and set(result) == {"value"} else result
+
+    def at(self, handle, name, **parameters):
+        """A command for this tab."""
+        self.call("WebDriver:SwitchToWindow", handle=handle)
+        return self.call(name, **parameters)
 
     def call_for_page(self, name, **parameters):
         """That the page did not load is for whoever looks at the tab."""
@@ -151,14 +152,12 @@ class Firefox(Browser):
         return Tab(handle, uri, title, text)
 
     def click(self, tab, css):
-        self.call("WebDriver:SwitchToWindow", handle=tab.handle)
-        found = self.call("WebDriver:FindElement", using="css selector", value=css)
+        found = self.at(tab.handle, "WebDriver:FindElement", using="css selector", value=css)
         self.call_for_page("WebDriver:ElementClick", id=next(iter(found.values())))
 
     def write(self, tab, css, text):
         """Types into a field, in place of what it holds."""
-        self.call("WebDriver:SwitchToWindow", handle=tab.handle)
-        found = next(iter(self.call("WebDriver:FindElement", using="css selector", value=css).values()))
+        found = next(iter(self.at(tab.handle, "WebDriver:FindElement", using="css selector", value=css).values()))
         self.call("WebDriver:ElementClear", id=found)
         self.call("WebDriver:ElementSendKeys", id=found, text=text)
 
@@ -175,8 +174,7 @@ class Firefox(Browser):
         self.call_for_page("WebDriver:Navigate", url=url)
 
     def back(self, tab):
-        self.call("WebDriver:SwitchToWindow", handle=tab.handle)
-        self.call("WebDriver:Back")
+        self.at(tab.handle, "WebDriver:Back")
 
     def history(self, tab):
         self.call("WebDriver:SwitchToWindow", handle=tab.handle)
@@ -184,8 +182,7 @@ class Firefox(Browser):
                            "for (let i = 0; i < h.count; i++) all.push(h.getEntryAtIndex(i).URI.spec); return all")
 
     def reload(self, tab):
-        self.call("WebDriver:SwitchToWindow", handle=tab.handle)
-        self.call("WebDriver:Refresh")
+        self.at(tab.handle, "WebDriver:Refresh")
 
     def open_container_tab(self, url):
         """In one of Firefox's own containers, which have cookies of their own."""
@@ -205,20 +202,16 @@ class Firefox(Browser):
         return handle
 
     def close_tab(self, handle):
-        self.call("WebDriver:SwitchToWindow", handle=handle)
-        self.call("WebDriver:CloseWindow")
+        self.at(handle, "WebDriver:CloseWindow")
 
     def picture(self, tab):
-        self.call("WebDriver:SwitchToWindow", handle=tab.handle)
-        return base64.b64decode(self.call("WebDriver:TakeScreenshot", full=False))
+        return base64.b64decode(self.at(tab.handle, "WebDriver:TakeScreenshot", full=False))
 
     def quit(self):
         if self.connection is None:
             return
-        try:
+        with contextlib.suppress(Trouble):
             self.call("Marionette:Quit", flags=["eForceQuit"])
-        except Trouble:
-            pass
         self.connection.close()
         self.connection = None
         until("Firefox's end", lambda: not is_alive(self.pid))

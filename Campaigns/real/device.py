@@ -16,7 +16,7 @@ import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
-from harness import Trouble, begun, free_ports, play, progress, read, stop, write  # noqa: E402
+from harness import Trouble, begun, free_ports, played, progress, read, stop, write  # noqa: E402
 from house import House  # noqa: E402
 
 from device_provider import CLIENT, PASSWORD, PERSON  # noqa: E402
@@ -120,6 +120,7 @@ def walk(house, provider, report):
     note("slow_down" not in lines, "the provider never had to say slow_down", lines)
 
 
+@played(only=("", "device: this one of the two"))
 def campaign(chosen, report, places):
     house = places.add(House(chosen.bin, shimmed=False), chosen.keep)
     provider = places.add(Provider(house.directory))
@@ -130,7 +131,3 @@ def campaign(chosen, report, places):
         f'device_authorization = "{provider.issuer}/device-authorization/"\n'))
     house.start()
     walk(house, provider, report)
-
-
-if __name__ == "__main__":
-    sys.exit(play(__doc__, campaign, only=("", "device: this one of the two")))

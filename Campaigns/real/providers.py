@@ -6,12 +6,11 @@ What is registered with them is what a person would register: a client with one 
 import base64
 import json
 import os
-import subprocess
 import sys
 import time
 import urllib.parse
 
-from harness import Trouble, output, read, stop, tcp_request, until, write
+from harness import Trouble, output, read, started, stop, tcp_request, until, write
 
 PERSON = "alice"
 EMAIL = "alice@example.org"
@@ -39,9 +38,8 @@ class Provider:
         return os.path.join(os.path.dirname(sys.executable), name)
 
     def serve(self, *command):
-        with open(os.path.join(self.directory, "log"), "ab") as log:
-            self.process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment, cwd=self.directory)
+        log = os.path.join(self.directory, "log")
+        self.process = started(command, log, env=self.environment, cwd=self.directory)
 
         def metadata():
             if self.process.poll() is not None:
