@@ -1,4 +1,4 @@
-// What the parent of a confined program needs of the kernel.
+// What confines other programs and this one.
 #define _GNU_SOURCE
 #include "CLinux.h"
 #include <errno.h>
@@ -6,11 +6,13 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/keyctl.h>
+#include <linux/landlock.h>
 #include <linux/nsfs.h>
 #include <linux/openat2.h>
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -51,33 +53,27 @@ int clinux_close_on_exec_from(int first) {
 #define IF(value) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (value), 0, 1)
 #define DENY(call, code) IF(call), FAIL(code)
 
-static const struct sock_filter filter[] = {
-    LOAD(arch),
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0),
-    FAIL(ENOSYS),
-    LOAD(nr),
+// Other architectures; x32, which is the same kernel by other numbers.
 #ifdef __x86_64__
-    // x32: the same kernel by other numbers.
-    BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1),
-    FAIL(ENOSYS),
+#define REFUSE_X32 BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1), FAIL(ENOSYS),
+#else
+#define REFUSE_X32
 #endif
-    // Keys are not bound to a namespace.
-    DENY(SYS_keyctl, ENOSYS),
-    DENY(SYS_add_key, ENOSYS),
-    DENY(SYS_request_key, ENOSYS),
-    // Large parts of the kernel that programs do without. A ring would also make calls that this filter does not see.
-    DENY(SYS_io_uring_setup, ENOSYS),
-    DENY(SYS_io_uring_enter, ENOSYS),
-    DENY(SYS_io_uring_register, ENOSYS),
-    DENY(SYS_userfaultfd, ENOSYS),
-    DENY(SYS_bpf, EPERM),
-    DENY(SYS_perf_event_open, EPERM),
-    DENY(SYS_kexec_load, EPERM),
-    DENY(SYS_kexec_file_load, EPERM),
-    DENY(SYS_init_module, EPERM),
-    DENY(SYS_finit_module, EPERM),
-    DENY(SYS_delete_module, EPERM),
-    DENY(SYS_open_by_handle_at, EPERM),
+#define BEGIN \
+    LOAD(arch), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0), FAIL(ENOSYS), LOAD(nr), REFUSE_X32
+
+// Keys are not bound to a namespace. The others are large parts of the kernel that programs do without; a ring would also
+// make calls that a filter does not see.
+#define REFUSE_RARE_CALLS \
+    DENY(SYS_keyctl, ENOSYS), DENY(SYS_add_key, ENOSYS), DENY(SYS_request_key, ENOSYS), \
+    DENY(SYS_io_uring_setup, ENOSYS), DENY(SYS_io_uring_enter, ENOSYS), DENY(SYS_io_uring_register, ENOSYS), \
+    DENY(SYS_userfaultfd, ENOSYS), DENY(SYS_bpf, EPERM), DENY(SYS_perf_event_open, EPERM), \
+    DENY(SYS_kexec_load, EPERM), DENY(SYS_kexec_file_load, EPERM), DENY(SYS_init_module, EPERM), \
+    DENY(SYS_finit_module, EPERM), DENY(SYS_delete_module, EPERM), DENY(SYS_open_by_handle_at, EPERM),
+
+static const struct sock_filter filter[] = {
+    BEGIN
+    REFUSE_RARE_CALLS
     // The caller's process group has the program in it, so that the terminal's signals reach it: signals and priorities
     // for the own group would reach the caller.
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_kill, 0, 4),
@@ -115,7 +111,80 @@ static const struct sock_filter filter[] = {
     FAIL(EAFNOSUPPORT),
     ALLOW,
 };
+
+// It looks at numbers alone: the kernel then remembers for each call that it is allowed, and does not run the filter.
+static const struct sock_filter without_programs[] = {
+    BEGIN
+    // What the headers of this build may not name yet (mseal is the last). Libraries then take their older ways.
+    BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, 462, 0, 1),
+    FAIL(ENOSYS),
+    DENY(SYS_execve, EPERM),
+    DENY(SYS_execveat, EPERM),
+    DENY(SYS_ptrace, EPERM),
+    DENY(SYS_process_vm_readv, EPERM),
+    DENY(SYS_process_vm_writev, EPERM),
+    DENY(SYS_kcmp, EPERM),
+    // pidfd_getfd, which the headers of older kernels do not name.
+    DENY(438, EPERM),
+    DENY(SYS_unshare, EPERM),
+    DENY(SYS_setns, EPERM),
+    DENY(SYS_mount, EPERM),
+    DENY(SYS_umount2, EPERM),
+    DENY(SYS_pivot_root, EPERM),
+    DENY(SYS_chroot, EPERM),
+    DENY(SYS_move_mount, EPERM),
+    DENY(SYS_open_tree, EPERM),
+    DENY(SYS_fsopen, EPERM),
+    DENY(SYS_fsconfig, EPERM),
+    DENY(SYS_fsmount, EPERM),
+    DENY(SYS_fspick, EPERM),
+    REFUSE_RARE_CALLS
+    ALLOW,
+};
 #endif
+
+int clinux_forbid_programs(void) {
+#ifdef ARCHITECTURE
+    struct sock_fprog program = {
+        .len = sizeof without_programs / sizeof *without_programs, .filter = (struct sock_filter *)without_programs};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return errno;
+    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0 ? 0 : errno;
+#else
+    return ENOTSUP;
+#endif
+}
+
+static int allow_beneath(int rules, const char *path, uint64_t access) {
+    struct landlock_path_beneath_attr rule = {.allowed_access = access, .parent_fd = open(path, O_PATH | O_CLOEXEC)};
+    // What is not there cannot be opened either.
+    if (rule.parent_fd < 0) return 0;
+    int code = syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) == 0 ? 0 : errno;
+    close(rule.parent_fd);
+    return code;
+}
+
+int clinux_confine_files(const char *readable, const char *changeable) {
+    long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+    if (version < 0) return errno;
+    // All that the first version knows, links between folders (from version 2) and truncation (from 3).
+    struct landlock_ruleset_attr handled = {.handled_access_fs = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1};
+    if (version >= 2) handled.handled_access_fs |= 1 << 13;
+    if (version >= 3) handled.handled_access_fs |= 1 << 14;
+    char *paths = strdup(readable);
+    int rules = (int)syscall(SYS_landlock_create_ruleset, &handled, sizeof handled, 0);
+    int code = rules < 0 || paths == NULL ? errno : 0;
+    const uint64_t reading = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+    char *rest = paths;
+    for (char *path; code == 0 && (path = strsep(&rest, ":")) != NULL;) code = allow_beneath(rules, path, reading);
+    if (code == 0 && changeable != NULL) {
+        code = allow_beneath(rules, changeable, reading | LANDLOCK_ACCESS_FS_REMOVE_FILE);
+    }
+    if (code == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) code = errno;
+    if (code == 0 && syscall(SYS_landlock_restrict_self, rules, 0) != 0) code = errno;
+    if (rules >= 0) close(rules);
+    free(paths);
+    return code;
+}
 
 int clinux_confined_calls(void) {
 #ifdef ARCHITECTURE
@@ -125,15 +194,13 @@ int clinux_confined_calls(void) {
 #endif
 }
 
-enum { most_descriptors = 8 };
-
-int clinux_send_descriptors(int socket, const int *descriptors, size_t count) {
-    if (count > most_descriptors) return EINVAL;
-    char byte = 0;
-    struct iovec part = {.iov_base = &byte, .iov_len = 1};
+ssize_t clinux_send_with_descriptors(
+    int socket, const void *bytes, size_t size, const int *descriptors, size_t count, int flags) {
+    if (count > clinux_most_descriptors) return -EINVAL;
+    struct iovec part = {.iov_base = (void *)bytes, .iov_len = size};
     union {
         struct cmsghdr header;
-        char bytes[CMSG_SPACE(most_descriptors * sizeof(int))];
+        char bytes[CMSG_SPACE(clinux_most_descriptors * sizeof(int))];
     } control;
     memset(&control, 0, sizeof control);
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
@@ -147,37 +214,47 @@ int clinux_send_descriptors(int socket, const int *descriptors, size_t count) {
         memcpy(CMSG_DATA(header), descriptors, count * sizeof(int));
     }
     ssize_t sent;
-    do sent = sendmsg(socket, &message, MSG_NOSIGNAL);
+    do sent = sendmsg(socket, &message, MSG_NOSIGNAL | flags);
     while (sent < 0 && errno == EINTR);
-    return sent < 0 ? errno : 0;
+    return sent < 0 ? -errno : sent;
 }
 
-int clinux_receive_descriptors(int socket, int *descriptors) {
-    char byte;
-    struct iovec part = {.iov_base = &byte, .iov_len = 1};
+ssize_t clinux_receive_with_descriptors(int socket, void *bytes, size_t size, int *descriptors, size_t *count, int flags) {
+    struct iovec part = {.iov_base = bytes, .iov_len = size};
     union {
         struct cmsghdr header;
-        char bytes[CMSG_SPACE(most_descriptors * sizeof(int))];
+        char bytes[CMSG_SPACE(clinux_most_descriptors * sizeof(int))];
     } control;
     struct msghdr message = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    *count = 0;
     ssize_t received;
-    do received = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    do received = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | flags);
     while (received < 0 && errno == EINTR);
     if (received < 0) return -errno;
-    if (received == 0) return -EPIPE;
-    int count = 0;
     for (struct cmsghdr *header = CMSG_FIRSTHDR(&message); header != NULL; header = CMSG_NXTHDR(&message, header)) {
         if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
         int found = (int)((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
         for (int index = 0; index < found; index++) {
             int descriptor;
             memcpy(&descriptor, CMSG_DATA(header) + (size_t)index * sizeof(int), sizeof descriptor);
-            if (count < most_descriptors) descriptors[count++] = descriptor;
+            if (*count < clinux_most_descriptors) descriptors[(*count)++] = descriptor;
             else close(descriptor);
         }
     }
-    return count;
+    return received;
+}
+
+int clinux_send_descriptors(int socket, const int *descriptors, size_t count) {
+    ssize_t sent = clinux_send_with_descriptors(socket, "", 1, descriptors, count, 0);
+    return sent < 0 ? (int)-sent : 0;
+}
+
+int clinux_receive_descriptors(int socket, int *descriptors) {
+    char byte;
+    size_t count;
+    ssize_t received = clinux_receive_with_descriptors(socket, &byte, 1, descriptors, &count, 0);
+    return received < 0 ? (int)received : received == 0 ? -EPIPE : (int)count;
 }
 
 int clinux_owner_of_namespace(int descriptor) {

@@ -34,6 +34,13 @@ enum Hardening {
         clinux_hold_little_memory()
     }
 
+    /// Lets this process start no program any more, with all that ``clinux_forbid_programs`` says. To be called after the
+    /// helper has been started. Returns nil, or the kernel's reason against it: the daemon runs then without.
+    static func forbidPrograms() -> String? {
+        let code = clinux_forbid_programs()
+        return code == 0 ? nil : reason(code)
+    }
+
     /// The dynamic loader has followed variables (LD_PRELOAD and the like) before this line. So the same program is
     /// started in this process again, with the same arguments, descriptors and environment, but without them. This
     /// keeps out libraries that somebody's shell preloads. A preloaded library that is hostile could prevent it: its

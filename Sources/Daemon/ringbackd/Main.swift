@@ -18,7 +18,7 @@ import Synchronization
 import UnixSignals
 
 /// The daemon. Its first lines run in one thread and in this order: crash signals, dumps, environment, the helper
-/// process, the configuration, the state lock; only then anything that makes threads.
+/// process, the filter of system calls, the configuration, the state lock; only then anything that makes threads.
 @main
 enum Main {
     static let version = "0.1.0"
@@ -34,6 +34,7 @@ enum Main {
 
         let start = Start(options, place)
         let logger = makeLogger(options)
+        if let reason = start.unconfined { logger.warning("The kernel does not confine the daemon: \(reason)") }
         if !cerasedheap_is_active() { logger.warning("Memory that is freed is not zeroed: tokens may stay in it") }
         let daemon = Daemon(start, logger)
         await daemon.reloader.apply(start.configuration)
@@ -53,11 +54,19 @@ enum Main {
         logger.info(
             "Listening at \(start.places.socket)", metadata: ["accounts": "\(start.configuration.accounts.count)"])
 
+        let isWithoutHelper = OnceBox<Bool>()
         do {
             let services = ServiceGroup(configuration: daemon.services(reloadingOn: hangups))
             try await withThrowingDiscardingTaskGroup { tasks in
                 tasks.addTask {
                     for await _ in ends { await services.triggerGracefulShutdown() }
+                }
+                tasks.addTask {
+                    await start.helper.waitUntilEnded()
+                    guard !Task.isCancelled else { return }
+                    logger.critical("The helper process has ended. The daemon cannot start another, and ends too")
+                    isWithoutHelper.set(true)
+                    await services.triggerGracefulShutdown()
                 }
                 try await services.run()
                 tasks.cancelAll()
@@ -72,7 +81,7 @@ enum Main {
         start.lock.release()
         // Not by `exit`: it runs the cleanup of OpenSSL and libcurl. If the daemon ends right after its start, a thread
         // may still be loading them. All writes have completed.
-        _exit(0)
+        _exit(isWithoutHelper.value == nil ? 0 : ExitStatus.failed)
     }
 
     /// The result of `body`. A failure ends the process.
@@ -92,6 +101,7 @@ enum Main {
         Helper.run(
             application: { (try? DaemonConfiguration.load(place))?.scheme($0)?.command },
             browser: { name in (try? DaemonConfiguration.load(place)).flatMap { $0[name].map(\.page.browser) } },
+            relay: ExposedRelay.program,
             command: { (try? DaemonConfiguration.load(place))?[$0]?.clientSecretCommand })
     }
 
@@ -164,6 +174,8 @@ struct Start {
     let parent: ParentWatch?
     let credentials: Credentials
     let helper: HelperConnection
+    /// Nil, or why the kernel would let the daemon start programs.
+    let unconfined: String?
     let readAt: WallInstant
     let configuration: DaemonConfiguration
     let lock: StateLock
@@ -186,6 +198,7 @@ struct Start {
         helper = Main.require({ "\($0)" }) { () throws(HelperError) in
             try HelperConnection.start(arguments: options.helperArguments(for: place))
         }
+        unconfined = Hardening.forbidPrograms()
         readAt = BrokerClock.system.wallInstant
         configuration = Main.loadConfiguration(place)
         (lock, places, activated) = Main.claimPlaces(options)
@@ -241,8 +254,8 @@ struct Daemon {
             place: start.place, readAt: start.readAt, broker: broker, http: http, secrets: secrets, peers: peers,
             links: links, notices: notices, keptFiles: keptFiles, logger: logger)
         exposed = ExposedSocketServers(
-            ExposedPlaces(socket: places.socket, isPrivate: start.options.ownDirectory != nil), records: records,
-            logger: logger)
+            ExposedPlaces(socket: places.socket, isPrivate: start.options.ownDirectory != nil), helper: helper,
+            records: records, logger: logger)
         exposedSockets = ExposedSocketRegistry(exposed, state: places.state, broker: broker, records: records)
 
         var daemon = SocketAPI.Daemon(
@@ -263,6 +276,7 @@ struct Daemon {
         daemon.origins = reloader.origins
         daemon.keptFiles = keptFiles.views
         daemon.vaultHosts = vault.hosts
+        daemon.unconfined = start.unconfined
         daemon.exposedAt = exposed.places.place
         daemon.tellOfCallback = notices.tell
         daemon.tellOfRefusal = notices.tellOfRefusal

@@ -12,7 +12,7 @@ public final class HelperConnection: Sendable {
     private typealias Waiter = CheckedContinuation<Answer, Never>
 
     private struct State {
-        /// Nil after the process has ended, until the next request.
+        /// Nil after the process has ended.
         var process: HelperProcess?
         var lastID = 0
         /// The callers that wait for a response of the current process.
@@ -21,8 +21,7 @@ public final class HelperConnection: Sendable {
         var noticeListeners: [Int: AsyncStream<NoticeEvent>.Continuation] = [:]
     }
 
-    private let executable: String
-    private let arguments: [String]
+    private let end = AsyncStream.makeStream(of: Never.self)
     private let queue = DispatchQueue(label: "ringback.helper")
     private let state: Mutex<State>
 
@@ -31,15 +30,10 @@ public final class HelperConnection: Sendable {
     public static func start(
         executable: String = "/proc/self/exe", arguments: [String]
     ) throws(HelperError) -> HelperConnection {
-        let process = try HelperProcess.start(executable, arguments)
-        return HelperConnection(executable: executable, arguments: arguments, process: process)
+        HelperConnection(process: try HelperProcess.start(executable, arguments))
     }
 
-    init(executable: String, arguments: [String], process: sending HelperProcess) {
-        self.executable = executable
-        self.arguments = arguments
-        state = Mutex(State(process: process))
-    }
+    init(process: sending HelperProcess) { state = Mutex(State(process: process)) }
 
     deinit {
         // The helper ends when the socket is closed, and kills its commands.
@@ -49,14 +43,20 @@ public final class HelperConnection: Sendable {
         }
         for listener in listeners { listener.finish() }
         for listener in noticeListeners { listener.finish() }
+        end.continuation.finish()
+    }
+
+    /// Returns when the helper has ended, after which every request fails with ``HelperError/ended``. For one caller.
+    public func waitUntilEnded() async {
+        state.withLock { listen(&$0) }
+        for await _ in end.stream {}
     }
 
     /// The helper's process id; nil after it has ended. For status pages and tests.
     public var processID: Int32? { state.withLock { $0.process?.id } }
 
     /// The output of the account's `client_secret_command` without line ends at its end. The command may take 60 s and
-    /// is then killed. `timeout` limits this call. If the helper has ended since the last request, another one is
-    /// started. Throws ``HelperError``.
+    /// is then killed. `timeout` limits this call. Throws ``HelperError``.
     public func clientSecret(account: String, timeout: Duration = .seconds(65)) async throws(HelperError) -> Secret {
         let answer = try await request(["do": "client_secret", "account": account], timeout: timeout)
         guard let secret = answer.secret else { throw .ended }
@@ -64,12 +64,12 @@ public final class HelperConnection: Sendable {
     }
 
     func request(
-        _ members: JSONObject, secret: Secret? = nil, timeout: Duration
+        _ members: JSONObject, secret: Secret? = nil, descriptor: Int32? = nil, timeout: Duration
     ) async throws(HelperError) -> HelperMessage {
         let id = nextID()
         let answer = await withTaskCancellationHandler {
             await withCheckedContinuation { waiter in
-                ask(id, HelperConnection.message(id, members, secret), waiter)
+                ask(id, HelperConnection.message(id, members, secret), descriptor, waiter)
                 // At most an hour, so that a huge duration does not overflow the clock's integer.
                 let bound = Int(min(max(timeout, .zero), .seconds(3_600)) / .milliseconds(1))
                 queue.asyncAfter(deadline: .now() + .milliseconds(bound)) { [weak self] in
@@ -100,54 +100,23 @@ public final class HelperConnection: Sendable {
         return message
     }
 
-    private enum Sending {
-        case done
-        case refused(by: Int32)
-        case impossible(HelperError)
-    }
-
-    private func ask(_ id: Int, _ content: consuming [UInt8], _ waiter: Waiter) {
+    private func ask(_ id: Int, _ content: consuming [UInt8], _ descriptor: Int32?, _ waiter: Waiter) {
         var message = content
         defer { erase(&message) }
-        // Sending to a helper that has ended without our noticing fails. The request was not received then, so it is
-        // sent to a new helper.
-        for _ in 0..<2 {
-            switch send(id, message, waiter) {
-            case .done: return
-            case .refused(let process): discardProcess(process)
-            case .impossible(let error): return waiter.resume(returning: .failure(error))
-            }
+        let refused = state.withLock { state -> Int32? in
+            listen(&state)
+            guard let process = state.process else { return 0 }
+            guard process.send(message, descriptor) else { return process.id }
+            state.waiters[id] = waiter
+            return nil
         }
+        guard let refused else { return }
+        discardProcess(refused)
         waiter.resume(returning: .failure(.ended))
     }
 
-    private func send(_ id: Int, _ message: [UInt8], _ waiter: Waiter?) -> Sending {
-        state.withLock { state in
-            do throws(HelperError) {
-                try startIfNeeded(&state)
-            } catch {
-                return .impossible(error)
-            }
-            guard let process = state.process else { return .impossible(.ended) }
-            guard process.send(message) else { return .refused(by: process.id) }
-            state.waiters[id] = waiter
-            return .done
-        }
-    }
-
-    private func startIfNeeded(_ state: inout State) throws(HelperError) {
-        if state.process == nil {
-            let process = try HelperProcess.start(executable, arguments)
-            state.process = process
-            for (event, listeners) in state.listeners where !listeners.isEmpty {
-                _ = process.send(HelperConnection.watchMessage(event))
-            }
-        }
-        if state.process?.source == nil { listen(&state) }
-    }
-
-    /// The stream of an event from now on. Several events that were not read yet are delivered as one. If the helper
-    /// ends, it is started again as long as there is such a stream.
+    /// The stream of an event from now on. Several events that were not read yet are delivered as one. None comes after
+    /// the helper has ended.
     public func events(_ event: BusEvent) -> AsyncStream<BusEvent> {
         let (stream, continuation) = AsyncStream.makeStream(of: BusEvent.self, bufferingPolicy: .bufferingNewest(1))
         let id = nextID()
@@ -178,28 +147,18 @@ public final class HelperConnection: Sendable {
     }
 
     /// The response has the id 0, for which nobody waits.
-    private static func watchMessage(_ event: BusEvent) -> [UInt8] {
-        message(0, ["do": "watch", "event": event.rawValue])
-    }
-
     private func watch(_ event: BusEvent) {
-        guard state.withLock({ $0.listeners[event]?.isEmpty == false }) else { return }
-        switch send(nextID(), HelperConnection.watchMessage(event), nil) {
-        case .done: return
-        case .refused(let process): discardProcess(process)
-        case .impossible: watchLater([event])
+        let message = HelperConnection.message(0, ["do": "watch", "event": event.rawValue])
+        let refused = state.withLock { state -> Int32? in
+            listen(&state)
+            guard let process = state.process, !process.send(message) else { return nil }
+            return process.id
         }
-    }
-
-    /// Starts a helper that has ended again for its event streams, unless a request does it sooner.
-    private func watchLater(_ events: [BusEvent]) {
-        queue.asyncAfter(deadline: .now() + .seconds(2)) { [weak self] in
-            for event in events { self?.watch(event) }
-        }
+        if let refused { discardProcess(refused) }
     }
 
     private func listen(_ state: inout State) {
-        guard let process = state.process else { return }
+        guard let process = state.process, process.source == nil else { return }
         let id = process.id
         let socket = process.socket
         let source = DispatchSource.makeReadSource(fileDescriptor: socket, queue: queue)
@@ -234,16 +193,17 @@ public final class HelperConnection: Sendable {
 
     /// Gives up the process and fails all requests that wait for it.
     private func discardProcess(_ id: Int32) {
-        let (waiters, events) = state.withLock { state -> ([Int: Waiter], [BusEvent]) in
-            guard let process = state.process, process.id == id else { return ([:], []) }
+        let waiters = state.withLock { state -> [Int: Waiter]? in
+            guard let process = state.process, process.id == id else { return nil }
             process.end()
             state.process = nil
             defer { state.waiters = [:] }
-            return (state.waiters, state.listeners.filter { !$0.value.isEmpty }.map(\.key))
+            return state.waiters
         }
+        guard let waiters else { return }
         for waiter in waiters.values { waiter.resume(returning: .failure(.ended)) }
-        if !events.isEmpty { watchLater(events) }
         tell([.serverGone(server: BusRequests.mark(id))])
+        end.continuation.finish()
         queue.async { HelperProcess.reap(id) }
     }
 }

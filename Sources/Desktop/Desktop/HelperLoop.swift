@@ -1,3 +1,4 @@
+internal import CLinux
 internal import Glibc
 internal import RingbackBase
 
@@ -15,6 +16,7 @@ struct HelperLoop {
     private let application: (String) -> [String]?
     /// The outer nil: the account's configuration cannot be read.
     private let browser: (String) -> [String]??
+    private let relay: String
     private let environment: [String]
     private let applicationEnvironment: [String]
     private let bounds: RunningCommand.Bounds
@@ -25,15 +27,21 @@ struct HelperLoop {
     private var running: [RunningCommand] = []
     /// Killed, but not reaped yet.
     private var unreaped: [pid_t] = []
+    /// Each with its pidfd, which is -1 on kernels without.
+    private var relays: [(process: pid_t, descriptor: Int32)] = []
+    /// Received with messages that are not complete yet.
+    private var descriptors: [Int32] = []
 
     init(
         socket: Int32, environment: [String], bounds: RunningCommand.Bounds = .init(),
         places: BusRequests.Places = .init(), applicationEnvironment: [String]? = nil,
         application: @escaping (String) -> [String]? = { _ in nil },
-        browser: @escaping (String) -> [String]?? = { _ in .some(nil) }, command: @escaping (String) -> [String]?
+        browser: @escaping (String) -> [String]?? = { _ in .some(nil) }, relay: String = "ringback-relay",
+        command: @escaping (String) -> [String]?
     ) {
         self.application = application
         self.browser = browser
+        self.relay = relay
         self.applicationEnvironment = applicationEnvironment ?? environment
         self.places = places
         self.socket = socket
@@ -50,6 +58,7 @@ struct HelperLoop {
             var waiting = [pollfd(fd: socket, events: Int16(output.isEmpty ? POLLIN : POLLIN | POLLOUT), revents: 0)]
             waiting += running.map { pollfd(fd: $0.descriptor, events: Int16(POLLIN), revents: 0) }
             if let presenter { waiting.append(presenter.wakeup.interest) }
+            waiting += relays.map { pollfd(fd: $0.descriptor, events: Int16(POLLIN), revents: 0) }
             _ = unsafe poll(&waiting, nfds_t(waiting.count), patience)
             guard waiting[0].revents == 0 || takeRequests() else { break }
             serveCommands()
@@ -58,10 +67,12 @@ struct HelperLoop {
                 var status: Int32 = 0
                 return unsafe waitpid(process, &status, WNOHANG) != 0
             }
+            reapRelays()
             guard sendResponses() else { break }
         }
         for index in running.indices { _ = running[index].abandon("") }
         presenter?.endWatches()
+        for descriptor in descriptors { close(descriptor) }
         erase(&output)
         close(socket)
     }
@@ -81,12 +92,11 @@ struct HelperLoop {
     private mutating func takeRequests() -> Bool {
         var buffer = [UInt8](repeating: 0, count: HelperLoop.maxRequest)
         defer { erase(&buffer) }
-        let count = unsafe recv(socket, &buffer, buffer.count, 0)
-        if count < 0 {
-            let code = errno
-            return code == EAGAIN || code == EINTR
-        }
-        guard count > 0 else { return false }
+        var (received, number) = ([Int32](repeating: -1, count: clinux_most_descriptors), 0)
+        let count = unsafe clinux_receive_with_descriptors(socket, &buffer, buffer.count, &received, &number, 0)
+        descriptors += received[..<number]
+        if count < 0 { return count == -Int(EAGAIN) }
+        guard count > 0, descriptors.count <= HelperLoop.maxCommands else { return false }
         reader.append(buffer[0..<count])
         do {
             while let message = try reader.next() {
@@ -115,6 +125,7 @@ struct HelperLoop {
         case "secret_service": openPresenter(for: id)?.converse(request, id: id)
         case "notify", "close_notice": openPresenter(for: id)?.notify(.object(members), id: id)
         case "start_application", "open_page": startProgram(request, id: id)
+        case "start_relay": startRelay(daemon: members["daemon"]?.string ?? "", id: id)
         default: refuse(id, HelperLoop.unknown)
         }
     }
@@ -175,6 +186,31 @@ struct HelperLoop {
         }
         guard let program else { return refuse(id, "was not started: the URL is not valid for this scheme") }
         openPresenter(for: id)?.start(program, environment: applicationEnvironment, id: id)
+    }
+
+    /// The relay's socket came with the request. The relay ends when the daemon closes the other end.
+    private mutating func startRelay(daemon: String, id: Int) {
+        guard let socket = descriptors.popLast() else { return refuse(id, HelperLoop.unknown) }
+        defer { close(socket) }
+        let spawn = Spawn(
+            program: relay, arguments: [relay, "--exposed", "--daemon", daemon], environment: environment,
+            descriptor: socket, target: Helper.descriptor, hasEmptyInput: true)
+        do throws(Spawn.Failure) {
+            let process = try spawn.start()
+            relays.append((process, clinux_open_process(process)))
+            answer(id, .success(HelperMessage(["process": Int(process)])))
+        } catch {
+            refuse(id, "\(relay) was not started: \(reason(error.code))")
+        }
+    }
+
+    private mutating func reapRelays() {
+        relays.removeAll { process, descriptor in
+            var status: Int32 = 0
+            guard unsafe waitpid(process, &status, WNOHANG) != 0 else { return false }
+            if descriptor >= 0 { close(descriptor) }
+            return true
+        }
     }
 
     private mutating func serveBus() {

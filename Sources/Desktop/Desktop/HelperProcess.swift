@@ -23,9 +23,11 @@ struct HelperProcess {
     }
 
     /// False if the process has ended or does not read any more: after a partial write the framing would be lost.
-    func send(_ message: [UInt8]) -> Bool {
-        let flags = Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)
-        return unsafe Glibc.send(socket, message, message.count, flags) == message.count
+    /// A copy of the descriptor goes with the message.
+    func send(_ message: [UInt8], _ descriptor: Int32? = nil) -> Bool {
+        let descriptors = descriptor.map { [$0] } ?? []
+        return unsafe clinux_send_with_descriptors(
+            socket, message, message.count, descriptors, descriptors.count, Int32(MSG_DONTWAIT)) == message.count
     }
 
     struct Arrivals {
@@ -97,8 +99,10 @@ struct HelperProcess {
 /// The helper process. Only it starts programs, and only it connects to the user's D-Bus buses. The daemon starts it
 /// before it creates threads, as the same executable with another argument, and gives it one end of a socket. The
 /// helper reads the configuration itself, and the daemon can name an account but not a command. Attack: somebody who
-/// takes over the daemon, which connects to servers, can therefore not run arbitrary commands. From the keyring it can
-/// request only Ringback's own keys.
+/// takes over the daemon, which connects to servers, can therefore not run arbitrary commands: the kernel lets the daemon
+/// start no program (``clinux_forbid_programs``). From the keyring it can request only Ringback's own keys.
+///
+/// The daemon cannot start the helper again; without its helper it ends, and its service manager starts both.
 public enum Helper {
     /// The number of the helper's end of the socket.
     public static let descriptor: Int32 = 3
@@ -107,11 +111,12 @@ public enum Helper {
     /// created. `command` returns an account's argument vector from the current configuration (its first word is an
     /// absolute path or a name in PATH), or nil if it has none. `application` does the same for a scheme; the word
     /// `{url}` in it stands for a link. `browser` returns the program that opens the account's sign-in page, if one is
-    /// configured; its outer nil says that the configuration cannot be read. PR_SET_PDEATHSIG is not used: the closed socket is noticed at the same moment and leaves time to
-    /// kill the running commands, which no other process would do.
+    /// configured; its outer nil says that the configuration cannot be read. `relay` is the program that carries the
+    /// traffic of exposed sockets. PR_SET_PDEATHSIG is not used: the closed socket is noticed at the same moment and leaves
+    /// time to kill the running commands, which no other process would do.
     public static func run(
         descriptor: Int32 = descriptor, application: @escaping (String) -> [String]? = { _ in nil },
-        browser: @escaping (String) -> [String]?? = { _ in .some(nil) },
+        browser: @escaping (String) -> [String]?? = { _ in .some(nil) }, relay: String = "ringback-relay",
         command: @escaping (String) -> [String]?
     ) -> Int32 {
         var type: Int32 = 0
@@ -127,7 +132,7 @@ public enum Helper {
         var loop = HelperLoop(
             socket: descriptor, environment: CleanEnvironment.current(),
             applicationEnvironment: CleanEnvironment.current(forApplications: true), application: application,
-            browser: browser, command: command
+            browser: browser, relay: relay, command: command
         )
         loop.run()
         // `_exit`, because threads may still be using libsystemd, which `exit` would tear down under them.
@@ -140,7 +145,7 @@ public enum Helper {
 public enum HelperError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The helper process could not be started; the system's reason.
     case notStarted(reason: String)
-    /// The helper process ended or violated the protocol before it responded. The next request starts another one.
+    /// The helper process ended or violated the protocol before it responded.
     case ended
     /// The configured command printed no secret: `exited with status 1`, `did not finish within 60 s`, ...
     case commandFailed(reason: String)
@@ -202,14 +207,14 @@ struct Spawn {
 
     /// Starts a program with one end of a socket pair as its descriptor ``Helper/descriptor``. Returns the other end.
     static func withSocket(
-        _ program: String, _ arguments: [String], environment: [String], hasEmptyInput: Bool = false
+        _ program: String, _ arguments: [String], environment: [String]
     ) throws(HelperError) -> (process: pid_t, socket: Int32) {
         do throws(Failure) {
             let (near, far) = try socketPair()
             defer { close(far) }
             let spawn = Spawn(
                 program: program, arguments: arguments, environment: environment, descriptor: far,
-                target: Helper.descriptor, hasEmptyInput: hasEmptyInput)
+                target: Helper.descriptor)
             do throws(Failure) {
                 return (try spawn.start(), near)
             } catch {

@@ -1,3 +1,4 @@
+internal import CLinux
 internal import Glibc
 public import RingbackBase
 
@@ -120,6 +121,49 @@ struct RunningCommand {
     }
 }
 
+/// A `ringback-relay` that serves an exposed socket: a child of the helper. It ends when the daemon's end of its socket is
+/// closed.
+public struct Companion: Sendable {
+    /// The daemon's end: blocking, and close-on-exec.
+    public let socket: Int32
+    private let pidfd: Int32
+
+    /// With the process id that the helper told.
+    init(process: Int32, socket: Int32) {
+        self.socket = socket
+        pidfd = clinux_open_process(process)
+    }
+
+    /// It does not listen any more when this returns.
+    public func kill() { _ = clinux_signal_process(pidfd, SIGKILL) }
+
+    /// Kills it and closes the socket.
+    public func end() {
+        kill()
+        if pidfd >= 0 { close(pidfd) }
+        close(socket)
+    }
+}
+
+extension HelperConnection {
+    /// Starts the relay of an exposed socket, which asks the daemon at this socket for tokens. Throws
+    /// ``HelperError/programFailed(reason:)`` if it could not be started.
+    public func startRelay(daemon: String) async throws(HelperError) -> Companion {
+        let near: Int32
+        let far: Int32
+        do throws(Spawn.Failure) { (near, far) = try socketPair() } catch { throw .notStarted(reason: reason(error.code)) }
+        defer { close(far) }
+        do throws(HelperError) {
+            let answer = try await start(["do": "start_relay", "daemon": daemon], descriptor: far)
+            guard let process = answer.members["process"]?.integer.flatMap({ Int32(exactly: $0) }) else { throw .ended }
+            return Companion(process: process, socket: near)
+        } catch {
+            close(near)
+            throw error
+        }
+    }
+}
+
 // Programs that the user is to see, through the helper. The daemon names a scheme or a web page; the configuration and
 // the desktop decide which program is run.
 extension HelperConnection {
@@ -144,17 +188,22 @@ extension HelperConnection {
         try await start(["do": "open_page", "account": account, "activation_token": activationToken], Secret(url))
     }
 
-    private func start(_ members: JSONObject, _ url: Secret) async throws(HelperError) {
-        guard url.count <= Application.maxURL else {
-            throw .programFailed(reason: "was not started: the URL is longer than \(Application.maxURL) bytes")
-        }
-        let answer: HelperMessage
+    fileprivate func start(
+        _ members: JSONObject, secret: Secret? = nil, descriptor: Int32? = nil
+    ) async throws(HelperError) -> HelperMessage {
         do throws(HelperError) {
-            answer = try await request(members, secret: url, timeout: HelperConnection.timeout)
+            return try await request(members, secret: secret, descriptor: descriptor, timeout: HelperConnection.timeout)
         } catch {
             guard case .commandFailed(let reason) = error else { throw error }
             throw .programFailed(reason: reason)
         }
+    }
+
+    private func start(_ members: JSONObject, _ url: Secret) async throws(HelperError) {
+        guard url.count <= Application.maxURL else {
+            throw .programFailed(reason: "was not started: the URL is longer than \(Application.maxURL) bytes")
+        }
+        let answer = try await start(members, secret: url)
         guard answer.members["started"]?.bool == true else {
             throw .programFailed(reason: answer.members["reason"]?.string ?? "was not started")
         }
@@ -204,27 +253,5 @@ enum CleanEnvironment {
         }
         if !result.contains(where: { $0.hasPrefix("PATH=") }) { result.append("PATH=/usr/local/bin:/usr/bin:/bin") }
         return result
-    }
-}
-
-/// A program of ours that runs beside the daemon, with one end of a socket pair as its descriptor
-/// ``Helper/descriptor``. It ends when the other end is closed.
-public struct Companion: Sendable {
-    public let process: Int32
-    /// The daemon's end: blocking, and close-on-exec.
-    public let socket: Int32
-
-    /// Starts the program with empty input and a clean environment. A name without `/` is looked up in PATH.
-    public static func start(_ program: String, _ arguments: [String]) throws(HelperError) -> Companion {
-        let (process, socket) = try Spawn.withSocket(
-            program, [program] + arguments, environment: CleanEnvironment.current(), hasEmptyInput: true)
-        return Companion(process: process, socket: socket)
-    }
-
-    /// Closes the socket and waits for the end of the process, which is killed if it has not ended by itself.
-    public func end() {
-        close(socket)
-        kill(process, SIGKILL)
-        HelperProcess.reap(process)
     }
 }

@@ -40,6 +40,8 @@ public struct SocketAPI: Sendable {
         public var keptFiles: @Sendable () -> [KeptFileView] = { [] }
         /// The hosts that share the vault. If this is nil it is not shared.
         public var vaultHosts: (any VaultHosts)?
+        /// Why the kernel does not confine this process; nil if it does.
+        public var unconfined: String?
         public var exposedAt: @Sendable (ExposedSocket) -> ExposedPlace? = { _ in nil }
         public var tellOfCallback: CallbackTeller = { _, _, _ in false }
         /// Shows on the user's desktop that a server (its host) refused two tokens of an account in a row.

@@ -13,6 +13,7 @@ enum Main {
     static func main() {
         endFirst()
         _ = clinux_refuse_dumps()
+        _ = clinux_forbid_programs()
         umask(0o077)
         signal(SIGPIPE, SIG_IGN)
         let options = Options.read(CommandLine.arguments)
@@ -37,6 +38,8 @@ enum Main {
         } catch {
             stop("cannot listen at \(options.socket): \(error)", 1)
         }
+        // The socket is removed at the end.
+        confineFiles(changeable: options.socket.lastIndex(of: "/").map { String(options.socket[..<$0]) })
         guard let server = RelayServer(listener, file, options) else { stop("libcurl cannot be loaded", 1) }
         // Who started it waits for this line.
         say("listening", STDOUT_FILENO)
@@ -51,6 +54,16 @@ enum Main {
         guard file >= 0 else { return }
         _ = unsafe write(file, "900", 3)
         close(file)
+    }
+
+    /// A server that takes over the relay finds no file of the user's. Where the system's libraries, certificates and name
+    /// servers are stays readable; the daemon passes other certificates. Without Landlock nothing changes.
+    static func confineFiles(changeable: String?) {
+        let readable = [
+            "/usr", "/bin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/nix/store", "/gnu/store", "/run/current-system",
+            "/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager", "/var/lib/ca-certificates", "/dev", "/proc",
+        ]
+        _ = unsafe clinux_confine_files(readable.joined(separator: ":"), changeable)
     }
 
     /// When the relay is woken up, it does not take the processor from a program that runs: a hand-out of the daemon is not to

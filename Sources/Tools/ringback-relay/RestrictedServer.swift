@@ -49,7 +49,8 @@ final class RestrictedServer {
                 return nil
             }
         }
-        // The daemon removes them when the exposed socket is closed.
+        // Before the thread of the lookups, which it holds for too. The daemon removes the sockets when it closes them.
+        Main.confineFiles(changeable: nil)
         RestrictedServer.tell("listening", .array(files))
         self.listeners = listeners
         self.streams = streams

@@ -25,17 +25,43 @@ import Testing
         #expect(throws: HelperError.ended) { try result.get() }
     }
 
-    @Test func `starts another helper when one has died`() async throws {
+    @Test func `a helper that has ended is noticed without a request, and no request starts another`() async throws {
         let connection = try HelperConnection.start(executable: "/bin/sleep", arguments: ["600"])
-        defer { end(connection) }
-        let first = try #require(connection.processID)
-        kill(first, SIGKILL)
-        await waitForEnd(of: first)
-        await #expect(throws: HelperError.timedOut) {
-            try await connection.clientSecret(account: "mail", timeout: .milliseconds(50))
+        async let end: Void = connection.waitUntilEnded()
+        kill(try #require(connection.processID), SIGKILL)
+        await end
+        await #expect(throws: HelperError.ended) { try await connection.clientSecret(account: "mail") }
+        #expect(connection.processID == nil)
+    }
+
+    @Test func `the helper starts a relay with the other end of the daemon's socket`() async throws {
+        // A relay that tells its arguments, and ends with its socket.
+        let relay = "/tmp/ringback-relay-\(getpid())-\(UInt64.random(in: 0 ... .max))"
+        let script = "#!/bin/sh\necho \"$*\" >&3\nexec head -c 1 <&3\n"
+        let file = unsafe open(relay, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o700)
+        _ = unsafe write(file, script, script.utf8.count)
+        close(file)
+        defer { unsafe unlink(relay) }
+        let helper = try InnerHelper(relay: relay)
+        let companion = try await helper.connection.startRelay(daemon: "/run/a.sock")
+        var buffer = [UInt8](repeating: 0, count: 256)
+        let text = await blocking { [socket = companion.socket] () -> String in
+            var buffer = [UInt8](repeating: 0, count: 256)
+            let count = unsafe recv(socket, &buffer, buffer.count, 0)
+            return String(decoding: buffer[..<max(count, 0)], as: UTF8.self)
         }
-        let second = try #require(connection.processID)
-        #expect(second != first)
+        #expect(text == "--exposed --daemon /run/a.sock\n")
+        companion.kill()
+        #expect(unsafe recv(companion.socket, &buffer, buffer.count, 0) == 0, "nobody else holds its socket")
+        companion.end()
+    }
+
+    @Test func `a relay that cannot be started is named`() async throws {
+        let helper = try InnerHelper(relay: "/nonexistent/ringback-relay")
+        await #expect(
+            throws: HelperError.programFailed(
+                reason: "/nonexistent/ringback-relay was not started: No such file or directory")
+        ) { try await helper.connection.startRelay(daemon: "/run/a.sock") }
     }
 
     @Test func `gives up on a helper that always dies`() async throws {
@@ -46,9 +72,7 @@ import Testing
     @Test func `gives up on a helper that speaks another protocol`() async throws {
         let garbage = try HelperConnection.start(
             executable: "/bin/sh", arguments: ["-c", "echo hello >&3; exec sleep 600"])
-        let garbled = try #require(garbage.processID)
         await #expect(throws: HelperError.ended) { try await garbage.clientSecret(account: "mail") }
-        #expect(garbage.processID != garbled)
         let echo = try HelperConnection.start(executable: "/bin/sh", arguments: ["-c", "exec cat <&3 >&3"])
         await #expect(throws: HelperError.ended) { try await echo.clientSecret(account: "mail") }
     }

@@ -101,20 +101,6 @@ import Testing
         #expect(await screen.next() == .screenLocked)
     }
 
-    @Test func `come again from the helper's successor`() async throws {
-        // A helper that says nothing but an event, once for every life.
-        let event = #"{"event":"screen_locked"}"#
-        let script = "printf '\\000\\000\\000\\\(String(event.utf8.count, radix: 8))%s' '\(event)' >&3; exec sleep 600"
-        let connection = try HelperConnection.start(executable: "/bin/sh", arguments: ["-c", script])
-        defer { end(connection) }
-        let first = try #require(connection.processID)
-        var events = connection.events(.screenLocked).makeAsyncIterator()
-        #expect(await events.next() == .screenLocked)
-        kill(first, SIGKILL)
-        #expect(await events.next() == .screenLocked)
-        #expect(connection.processID != first)
-    }
-
     @Test func `end with the connection`() async throws {
         var connection: HelperConnection? = try HelperConnection.start(executable: "/bin/cat", arguments: ["/dev/null"])
         var events = try #require(connection?.events(.screenLocked)).makeAsyncIterator()

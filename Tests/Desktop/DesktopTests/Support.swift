@@ -18,7 +18,7 @@ final class InnerHelper: Sendable {
     init(
         bounds: RunningCommand.Bounds = .init(), environment: [String] = CleanEnvironment.current(),
         places: BusRequests.Places = .init(), applications: [String: [String]] = [:],
-        browsers: [String: [String]] = [:], commands: [String: [String]] = [:]
+        browsers: [String: [String]] = [:], relay: String = "/bin/false", commands: [String: [String]] = [:]
     ) throws {
         let process = try HelperProcess.start("/bin/sleep", ["600"])
         close(process.socket)
@@ -29,12 +29,10 @@ final class InnerHelper: Sendable {
         DispatchQueue(label: "helper").async(group: work) {
             var loop = HelperLoop(
                 socket: far, environment: environment, bounds: bounds, places: places,
-                application: { applications[$0] }, browser: { browsers[$0] }, command: { commands[$0] })
+                application: { applications[$0] }, browser: { browsers[$0] }, relay: relay, command: { commands[$0] })
             loop.run()
         }
-        connection = HelperConnection(
-            executable: "/bin/false", arguments: [], process: HelperProcess(id: standIn, socket: near)
-        )
+        connection = HelperConnection(process: HelperProcess(id: standIn, socket: near))
     }
 
     deinit {

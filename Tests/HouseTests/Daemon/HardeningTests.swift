@@ -205,6 +205,31 @@ private let maySeeAll: Bool = {
         }
     }
 
+    @Test func `the kernel keeps the daemon, and not its helper, from starting programs`() async throws {
+        try await Stage.play { stage in
+            let daemon = try #require(stage.daemon)
+            let helper = try #require(Processes.descendants(of: daemon.pid).first)
+            func status(_ pid: Int32, _ name: String) -> String? {
+                FileTree.text(of: "/proc/\(pid)/status")?.split(separator: "\n").first { $0.hasPrefix("\(name):\t") }
+                    .map { String($0.dropFirst(name.count + 2)) }
+            }
+            #expect(status(daemon.pid, "NoNewPrivs") == "1")
+            let filters = [daemon.pid, helper].map { Int(status($0, "Seccomp_filters") ?? "") ?? 0 }
+            #expect(filters[0] == filters[1] + 1)
+            let answer = try await stage.api("GET", "/v1/status")
+            #expect(answer.json["confinement"]?["seccomp"]?.bool == true)
+        }
+    }
+
+    @Test func `a daemon whose helper was killed ends with status 1`() async throws {
+        try await Stage.play { stage in
+            let daemon = try #require(stage.daemon)
+            kill(try #require(Processes.descendants(of: daemon.pid).first), SIGKILL)
+            let ended = try await daemon.end().expect(1)
+            #expect(ended.err.contains("The helper process has ended"), "\(ended)")
+        }
+    }
+
     @Test func `a killed daemon leaves no command running`() async throws {
         try await Stage.play(commandConfiguration) { stage in
             // The pipe ends when the command has ended, and all that it has started.

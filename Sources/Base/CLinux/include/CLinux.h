@@ -90,6 +90,28 @@ int clinux_close_on_exec_from(int first);
 /// numbers it does not have.
 int clinux_confined_calls(void);
 
+/// Lets the process, with all its threads, start no program any more, trace or read no other process, change no mounts and no
+/// namespaces, and use no parts of the kernel that no library of ours needs (seccomp(2)); it gains no privileges by a program's
+/// file either. Calls that are newer than this file fail with ENOSYS. Returns 0 or an errno; ENOTSUP as above.
+int clinux_forbid_programs(void);
+
+/// Lets this thread, and the threads that it starts, open no file but those beneath the readable folders (separated by `:`), to
+/// read, and those beneath `changeable` (none if it is NULL), to read and remove (Landlock). Open descriptors and sockets are
+/// not affected. Returns 0 or an errno: ENOSYS or EOPNOTSUPP where the kernel has no Landlock.
+int clinux_confine_files(const char *readable, const char *changeable);
+
+enum { clinux_most_descriptors = 8 };
+
+/// Sends bytes with descriptors (SCM_RIGHTS), ``clinux_most_descriptors`` at most. Returns the number of bytes that were sent
+/// or a negative errno.
+ssize_t clinux_send_with_descriptors(
+    int socket, const void *bytes, size_t size, const int *descriptors, size_t count, int flags);
+
+/// Receives bytes and at most ``clinux_most_descriptors`` descriptors, close-on-exec. Returns the number of bytes, 0 if the
+/// peer has closed the connection, or a negative errno.
+ssize_t clinux_receive_with_descriptors(
+    int socket, void *bytes, size_t size, int *descriptors, size_t *count, int flags);
+
 /// Sends one byte with descriptors (SCM_RIGHTS), eight at most. Returns 0 or an errno.
 int clinux_send_descriptors(int socket, const int *descriptors, size_t count);
 

@@ -9,17 +9,18 @@ import RingbackClient
 import Synchronization
 
 /// The `ringback-relay` of an exposed socket that serves an MCP server: a process of its own, so that programs of a
-/// container share nothing with the user's bridges. It runs as long as the socket is open, and is started again if it
-/// ends before. It says what it did not let through, for the audit log.
+/// container share nothing with the user's bridges. The helper starts it. It runs as long as the socket is open, and is
+/// started again if it ends before. It says what it did not let through, for the audit log.
 final class ExposedRelay: Sendable {
     private let exposedSocket: ExposedSocket
     private let orders: [UInt8]
     private let daemon: String
     private let records: RecordKeeper
     private let logger: Logger
-    private let interruption = try? Interruption()
+    private let helper: HelperConnection
     /// The process, nil when none runs, and the sockets that it made.
     private let state = Mutex<(relay: Companion?, isOver: Bool, files: [SocketFile])>((nil, false, []))
+    private let keeper = Mutex<Task<Void, Never>?>(nil)
 
     private static let shortestPause = Duration.milliseconds(200)
     private static let longestPause = Duration.seconds(30)
@@ -27,10 +28,11 @@ final class ExposedRelay: Sendable {
 
     init(
         _ exposedSocket: ExposedSocket, _ access: ExposedSocket.MCPAccess, sockets: [String], mode: UInt32,
-        daemon: String, _ records: RecordKeeper, _ logger: Logger
+        daemon: String, helper: HelperConnection, _ records: RecordKeeper, _ logger: Logger
     ) {
         self.exposedSocket = exposedSocket
         self.daemon = daemon
+        self.helper = helper
         self.records = records
         self.logger = logger
         let object: JSONObject = [
@@ -41,10 +43,7 @@ final class ExposedRelay: Sendable {
         orders = JSON.object(object).serialized() + [10]
     }
 
-    func begin() {
-        let failure = Blocking.start { [self] in keep() }
-        if failure != 0 { logger.error("\(exposedSocket.name): no thread for its relay") }
-    }
+    func begin() { keeper.withLock { $0 = Task { await keep() } } }
 
     /// Ends it, with its connections, and removes its sockets.
     func end() {
@@ -52,24 +51,24 @@ final class ExposedRelay: Sendable {
             state.isOver = true
             for file in state.files { file.remove() }
             guard let relay = state.relay else { return }
-            // It must not listen any more when this returns. The thread closes the socket and reaps the process.
-            kill(relay.process, SIGKILL)
+            // It must not listen any more when this returns. The thread that reads closes the socket.
+            relay.kill()
             shutdown(relay.socket, Int32(SHUT_RDWR))
         }
-        interruption?.interrupt()
+        keeper.withLock { $0?.cancel() }
     }
 
-    private func keep() {
+    private func keep() async {
         var pause = ExposedRelay.shortestPause
         while !state.withLock({ $0.isOver }) {
             let begin = ContinuousClock.now
             do throws(HelperError) {
-                let relay = try Companion.start(ExposedRelay.program, ["--exposed", "--daemon", daemon])
+                let relay = try await helper.startRelay(daemon: daemon)
                 let isWanted = state.withLock { state in
                     if !state.isOver { state.relay = relay }
                     return !state.isOver
                 }
-                if isWanted { listen(to: relay.socket) }
+                if isWanted { await listen(to: relay.socket) }
                 state.withLock { $0.relay = nil }
                 relay.end()
             } catch {
@@ -80,11 +79,24 @@ final class ExposedRelay: Sendable {
             // One that ends at once is not started all the time.
             let hasServed = ContinuousClock.now - begin > .seconds(60)
             pause = hasServed ? ExposedRelay.shortestPause : min(pause * 2, ExposedRelay.longestPause)
-            guard let interruption, !interruption.wait(atMost: pause) else { return }
+            try? await Task.sleep(for: pause)
         }
     }
 
-    private func listen(to socket: Int32) {
+    /// Returns when the relay has ended.
+    private func listen(to socket: Int32) async {
+        await withCheckedContinuation { waiter in
+            let failure = Blocking.start { [self] in
+                read(socket)
+                waiter.resume()
+            }
+            guard failure != 0 else { return }
+            logger.error("\(exposedSocket.name): no thread for its relay")
+            waiter.resume()
+        }
+    }
+
+    private func read(_ socket: Int32) {
         guard unsafe send(socket, orders, orders.count, Int32(MSG_NOSIGNAL)) == orders.count else { return }
         var lines = [UInt8]()
         var buffer = [UInt8](repeating: 0, count: 16_384)
@@ -132,7 +144,7 @@ final class ExposedRelay: Sendable {
     }
 
     /// Beside this program's file, or in PATH.
-    private static var program: String {
+    static var program: String {
         guard let own = executablePath() else { return "ringback-relay" }
         let sibling = "\(own[..<(own.lastIndex(of: "/") ?? own.startIndex)])/ringback-relay"
         return unsafe access(sibling, X_OK) == 0 ? sibling : "ringback-relay"

@@ -1,6 +1,7 @@
 import APIServer
 import BrokerCore
 import Configuration
+import Desktop
 import LocalHTTP
 import Logging
 import MCPBridge
@@ -13,6 +14,7 @@ import Terminal
 /// daemon's own socket.
 final class ExposedSocketServers: Service {
     let places: ExposedPlaces
+    private let helper: HelperConnection
     private let logger: Logger
     private let api = OnceBox<SocketAPI>()
     private let registry = OnceBox<ExposedSocketRegistry>()
@@ -23,8 +25,9 @@ final class ExposedSocketServers: Service {
     private let paths = Mutex<Set<String>>([])
     private let (started, starting) = AsyncStream<HTTPServer>.makeStream()
 
-    init(_ places: ExposedPlaces, records: RecordKeeper, logger: Logger) {
+    init(_ places: ExposedPlaces, helper: HelperConnection, records: RecordKeeper, logger: Logger) {
         self.places = places
+        self.helper = helper
         self.records = records
         self.logger = logger
     }
@@ -83,8 +86,8 @@ final class ExposedSocketServers: Service {
         for server in all { starting.yield(server) }
         guard let rule = exposedSocket.order.mcp, let forRelay else { return }
         let relay = ExposedRelay(
-            exposedSocket, rule, sockets: places.relaySockets(of: exposedSocket), mode: mode, daemon: forRelay, records,
-            logger)
+            exposedSocket, rule, sockets: places.relaySockets(of: exposedSocket), mode: mode, daemon: forRelay, helper: helper,
+            records, logger)
         relays.withLock { $0[exposedSocket.id] = relay }
         relay.begin()
     }

@@ -23,7 +23,9 @@ struct StatusResource: Resource {
                 .required("vault", as: .component(.vault)),
                 .required("accounts", "pending_revocations_by_account", as: .map(.integer)),
                 .required("listeners", "link_listeners", "warnings", as: .array(.string)),
-                .required("confinement", as: .anyObject),
+                .required(
+                    "confinement", as: .object([.required("seccomp", .boolean), .optional("reason", .string)]),
+                    text: "Whether the kernel keeps the daemon from starting programs, or why it does not"),
                 .required("file_warnings", as: .array(.string), text: "What is wrong with the kept files"),
                 .optional(
                     "sealed_sessions", as: .array(.component(.sealedSession)),
@@ -51,7 +53,8 @@ struct StatusResource: Resource {
         return ServerResponse([
             "version": daemon.version, "build": daemon.build, "pid": Int(getpid()), "uptime": api.uptime,
             "vault": vault.json, "accounts": views.states, "listeners": broker.callbackReceiver.listeners(),
-            "confinement": JSONObject(), "link_listeners": api.deepLinks?.heard ?? [], "warnings": warnings,
+            "confinement": ["seccomp": daemon.unconfined == nil, "reason": daemon.unconfined] as JSONObject,
+            "link_listeners": api.deepLinks?.heard ?? [], "warnings": warnings,
             "pending_revocations": pending.values.reduce(0, +), "pending_revocations_by_account": JSONObject(byAccount),
             "file_warnings": api.fileTroubles(), "sealed_sessions": sealed?.map(\.members),
         ])
