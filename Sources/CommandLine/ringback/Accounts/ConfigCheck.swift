@@ -39,6 +39,12 @@ struct ConfigCheck: ParsableCommand {
                 Output.line("    What the server announces now: \(shown: "ringback doctor \(account.shown("name"))")")
             }
         }
+        if accounts.contains(where: { $0.shown("registration").contains("{port}") }) {
+            Output.line(
+                "{port} stands for a free port, another one at each sign-in. Register the address without “:{port}” where "
+                    + "the provider ignores the port, else choose one: redirect_uri = "
+                    + "\"http://127.0.0.1:8400/callback/ACCOUNT\"")
+        }
         for scheme in report.list("schemes") {
             show(scheme, "", kind: "scheme ")
             Output.line("    Run: \(shown: "ringback scheme register \(scheme.shown("name"))")")
