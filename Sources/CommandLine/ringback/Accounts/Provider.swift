@@ -230,7 +230,10 @@ struct ProviderCheck {
         check.findings = answer.list("checks").compactMap(Finding.init(reading:)).filter { $0.level != "ok" }
         let first = check.wrong.first
         for finding in check.findings
-        where !(finding.level == "wrong" && finding.isOfAccount) || finding.message != first?.message {
+        where (!(finding.level == "wrong" && finding.isOfAccount) || finding.message != first?.message)
+            // The check of the configuration says it too.
+            && finding.cause != .schemeNotReserved
+        {
             Output.note(Sanitizer.line(finding.message, limit: 600))
         }
         guard let first else { return check }
