@@ -38,7 +38,7 @@ import Testing
         """
 
     @Test(arguments: [
-        ("work", "work in your browser, ", " left (Ctrl-C cancels)"),
+        ("work", "work, ", " left (c: address, Ctrl-C cancels)"),
         (
             "the-account-of-the-whole-department-for-research-and-development", "the-account-of-the-whole-department",
             " left"
@@ -58,6 +58,23 @@ import Testing
             #expect(try await login.end().status == 0)
             let left = screen(login).lines
             #expect(left == TerminalScreen("Signed in to \(account) as alice@example.org", columns: 80, rows: 24).lines)
+        }
+    }
+
+    @Test func `c shows the address while the browser is open`() async throws {
+        try await Stage.play { stage in
+            let (browser, opened) = try stage.recordingBrowser()
+            let login = try start(stage, ["login", "work"], ["BROWSER": browser])
+            _ = try await opened.line()
+            try await login.shows("(c: address, Ctrl-C cancels)")
+            login.press(Array("xC".utf8))
+            try await login.shows("Open this page in a browser:")
+            try await login.shows("\(stage.sandbox.origin)/authorize?")
+            // It still waits for the browser, and shows no key.
+            try await login.shows(" left (c: address, Ctrl-C cancels)")
+            #expect(!screen(login).lines.contains { $0.contains("xC") })
+            login.send(SIGINT)
+            #expect(try await login.end().status == 4)
         }
     }
 

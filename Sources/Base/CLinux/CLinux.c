@@ -264,6 +264,16 @@ int clinux_memory_file(const void *bytes, size_t count) {
     return -code;
 }
 
+int clinux_log_file(size_t size) {
+    int descriptor = memfd_create("ringback", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (descriptor < 0) return -errno;
+    if (ftruncate(descriptor, (off_t)size) == 0 && fcntl(descriptor, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_GROW) == 0)
+        return descriptor;
+    int code = errno;
+    close(descriptor);
+    return -code;
+}
+
 // Linux has it since 5.12; the C library's headers may be older.
 #ifndef RESOLVE_CACHED
 #define RESOLVE_CACHED 0x20

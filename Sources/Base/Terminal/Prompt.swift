@@ -1,5 +1,43 @@
 import Glibc
 
+nonisolated(unsafe) private var formerMode = termios()
+nonisolated(unsafe) private var isModeChanged = false
+
+/// Single keys, while a program waits for something else: until its end the terminal has neither line editing nor echo.
+/// Nothing is read in the background, where the kernel would stop the process (SIGTTIN).
+public struct TerminalKeys {
+    /// Nil if standard input is no terminal, or this process is in the background.
+    public init?() {
+        guard TerminalKeys.isInForeground, unsafe tcgetattr(0, &formerMode) == 0 else { return nil }
+        var raw = unsafe formerMode
+        raw.c_lflag &= ~tcflag_t(ECHO | ICANON)
+        unsafe isModeChanged = true
+        unsafe tcsetattr(0, TCSANOW, &raw)
+    }
+
+    public func end() { TerminalKeys.restoreMode() }
+
+    /// Does only what a signal's handler may do, for one that ends the process.
+    public static func restoreMode() {
+        guard unsafe isModeChanged, isInForeground else { return }
+        unsafe isModeChanged = false
+        unsafe tcsetattr(0, TCSANOW, &formerMode)
+    }
+
+    /// True if the key, a letter, is among those that were pressed since the last call.
+    public func wasPressed(_ letter: Character) -> Bool {
+        var entry = pollfd(fd: 0, events: Int16(POLLIN), revents: 0)
+        guard TerminalKeys.isInForeground, unsafe poll(&entry, 1, 0) == 1, entry.revents & Int16(POLLIN) != 0 else {
+            return false
+        }
+        var typed = [UInt8](repeating: 0, count: 256)
+        let count = unsafe read(0, &typed, typed.count)
+        return String(decoding: typed[..<max(0, count)], as: UTF8.self).lowercased().contains(letter)
+    }
+
+    private static var isInForeground: Bool { isatty(0) == 1 && tcgetpgrp(0) == getpgrp() }
+}
+
 /// Questions to the user. Pasted text is not shown, because a callback URL contains a code.
 public enum Prompt {
     /// Asks on standard error. At the end of the input the line is ended, so that what follows is on a line of its own.

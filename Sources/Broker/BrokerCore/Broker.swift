@@ -27,6 +27,8 @@ public struct Broker: Sendable {
 
     /// Starts what outlives a call, such as what is to be done at the end of a connection.
     public nonisolated func inBackground(_ action: @escaping @Sendable () async -> Void) { work.start(action) }
+    /// As ``inBackground(_:)``, for what mostly waits: the end of the daemon cancels it.
+    public nonisolated func waitInBackground(_ action: @escaping @Sendable () async -> Void) { work.startTimer(action) }
     var clock: BrokerClock { tools.clock }
     var record: @Sendable (BrokerFact) -> Void { tools.record }
     public var signInContext: SignInContext { SignInContext(broker: self) }

@@ -33,7 +33,7 @@ struct Ringback: ParsableCommand {
             CommandGroup(
                 name: "Use tokens",
                 subcommands: [
-                    Token.self, Exec.self, Run.self, ShowSession.self, Refresh.self,
+                    Token.self, Exec.self, Alias.self, Run.self, ShowSession.self, Refresh.self,
                     OriginVerbs.self, Setup.self, ShowFiles.self, ExposeVerbs.self, Agent.self, Env.self,
                 ]),
             CommandGroup(
@@ -68,8 +68,8 @@ enum ShortHelp {
         OriginVerbs.self, Doctor.self,
     ]
     private static let named: [any ParsableCommand.Type] = [
-        Use.self, Verify.self, Complete.self, Cancel.self, ShowSession.self, Refresh.self, ExposeVerbs.self, Env.self,
-        Agent.self, ShowStatus.self, Events.self, Audit.self, SchemeVerbs.self, SupabaseVerbs.self, Lock.self,
+        Use.self, Verify.self, Complete.self, Cancel.self, ShowSession.self, Refresh.self, Alias.self, ExposeVerbs.self,
+        Env.self, Agent.self, ShowStatus.self, Events.self, Audit.self, SchemeVerbs.self, SupabaseVerbs.self, Lock.self,
         Unlock.self, VaultVerbs.self, ConfigVerbs.self, Reload.self,
     ]
 

@@ -237,6 +237,7 @@ struct Daemon {
         vault = DaemonVault(SealedFileVault(configured, state: places.state, helper: helper), configured, records)
         broker = Broker(
             vault: vault.vault, http: http, callbackReceiver: CallbackReceiver(listener, peers: peers), work: work,
+            clock: vault.hosts == nil ? .system : .system.ofSharedVault(),
             firstEvent: EventNumbers.next(in: places.state, now: EventBus.now())
         ) { [records, notices, keptFiles, activity] fact in
             records.note(fact)

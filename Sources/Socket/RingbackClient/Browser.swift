@@ -13,15 +13,18 @@ public enum Browser {
         return Subprocess.forget(pid)
     }
 
-    /// As ``open(_:in:)``. Returns the opener's pid, for a caller that waits for its exit status.
-    package static func start(_ url: String, in browser: [String]? = nil) -> Int32? {
+    /// As ``open(_:in:)``. Returns the opener's pid, for a caller that waits for its exit status. What it writes goes
+    /// to `log`.
+    package static func start(
+        _ url: String, in browser: [String]? = nil, log: Subprocess.Output = .nothing
+    ) -> Int32? {
         guard LoopbackURL.isSafeToOpen(url) else { return nil }
         if let browser {
-            return Subprocess.start(PageSettings.command(browser, opening: url), output: .nothing, errors: .nothing)
+            return Subprocess.start(PageSettings.command(browser, opening: url), output: log, errors: log)
         }
         // A loop, not a lazy map: reading `first` of a lazy collection calls its closure twice.
         for command in commands(for: url, SocketPlace.variable("BROWSER")) {
-            if let pid = Subprocess.start(command, output: .nothing, errors: .nothing) { return pid }
+            if let pid = Subprocess.start(command, output: log, errors: log) { return pid }
         }
         return nil
     }
@@ -92,9 +95,14 @@ package struct LoopbackURL: Sendable, Equatable {
         return LoopbackURL(reference)
     }
 
-    /// True for https with a host and without user information, and for http on loopback.
+    /// True for https with a host and without user information, and for http on loopback. Names below `localhost` are
+    /// loopback (RFC 6761 section 6.3).
     package static func isSafeToOpen(_ url: String) -> Bool {
-        url.hasPrefix("https://") ? (try? WebURL(parsing: url)) != nil : LoopbackURL(url) != nil
+        guard !url.hasPrefix("https://") else { return (try? WebURL(parsing: url)) != nil }
+        guard let host = (try? WebURL(parsing: url))?.host, host.hasSuffix(".localhost"),
+            url.hasPrefix("http://\(host)"), host.utf8.allSatisfy({ $0.isLetterOrDigit || "-.".utf8.contains($0) })
+        else { return LoopbackURL(url) != nil }
+        return LoopbackURL("http://localhost" + url.dropFirst("http://\(host)".count)) != nil
     }
 }
 

@@ -205,10 +205,12 @@ extension SessionManager {
 
 extension House {
     /// A broker of a later life on the same vault, before its accounts are configured.
-    func rebirth(bootID: String = "this boot", work: Work = Work(), facts: Facts = Facts()) -> Broker {
+    func rebirth(
+        bootID: String = "this boot", machineID: String = "", work: Work = Work(), facts: Facts = Facts()
+    ) -> Broker {
         Broker(
             vault: vault, http: network, callbackReceiver: doors.callbackReceiver, work: work,
-            clock: clock.clock(bootID: bootID),
+            clock: clock.clock(bootID: bootID, machineID: machineID),
             record: facts.record)
     }
 

@@ -64,9 +64,9 @@ final class TestClock: Sendable {
 
     var clock: BrokerClock { clock(bootID: "this boot") }
 
-    func clock(bootID: String) -> BrokerClock {
+    func clock(bootID: String, machineID: String = "") -> BrokerClock {
         BrokerClock(
-            now: { self.now }, boot: { self.boot }, bootID: bootID,
+            now: { self.now }, boot: { self.boot }, bootID: bootID, machineID: machineID,
             sleep: { try await self.sleep($0) })
     }
 

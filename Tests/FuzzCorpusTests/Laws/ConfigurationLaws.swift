@@ -120,7 +120,8 @@ enum RedirectLaw {
         let url = try? WebURL(parsing: text)
         if let loopback = LoopbackURL(text) { try check(loopback, url) }
         if LoopbackURL.isSafeToOpen(text), let url {
-            try hold("a browser is sent to https or home", url.isSecure && url.host?.isEmpty == false)
+            let isHome = url.scheme == "http" && url.host?.hasSuffix(".localhost") == true
+            try hold("a browser is sent to https or home", (url.isSecure || isHome) && url.host?.isEmpty == false)
         }
         guard let base = LoopbackURL("http://127.0.0.1:8400/a?b"), let next = base.following(text) else { return }
         let target = try WebURL(parsing: "http://\(next.authority)\(next.target)")

@@ -130,6 +130,27 @@ import Testing
         }
     }
 
+    @Test(.enabled(if: isInstalled, "git is not installed"))
+    func `git-credential leaves no sign-in behind at Ctrl-C, though Enter opened its page`() async throws {
+        try await Stage.play(Stage.twoAccounts + Self.origin) { stage in
+            let (browser, opened) = try stage.recordingBrowser()
+            let waiting = try TerminalProgram(
+                ["git-credential", "get"], environment: stage.environment.merging(["BROWSER": browser]) { $1 })
+            waiting.type("protocol=https")
+            waiting.type("host=git.example.org")
+            waiting.press([0x04])
+            try await waiting.shows("git is waiting for work.")
+            waiting.type("")
+            _ = try await opened.line()
+            waiting.send(SIGINT)
+            #expect(try await waiting.end().status != 0, "\(waiting.text)")
+            try await stage.eventually("the end of the sign-in") {
+                let flows = try await stage.api("GET", "/v1/flows")["flows"]?.array ?? []
+                return !flows.isEmpty && flows.allSatisfy { $0["status"] != "pending" }
+            }
+        }
+    }
+
     @Test(.enabled(if: hasServer, "git-http-backend is not installed"))
     func `git clones and pushes with the token, also after it was revoked`() async throws {
         try await Stage.playSignedIn { stage in

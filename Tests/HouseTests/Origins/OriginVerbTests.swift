@@ -27,6 +27,20 @@ import Testing
         }
     }
 
+    @Test(.enabled(if: unsafe access("/usr/bin/git", X_OK) == 0, "git is not installed"))
+    func `origin add names setup git, until that has been done`() async throws {
+        try await Stage.play(startsDaemon: false) { stage in
+            let next = "For git, run: ringback setup git\n"
+            let first = try await stage.ringback("origin", "add", "https://git.example.org", "--account", "work")
+            #expect(first.status == 0 && first.err.hasSuffix(next), "\(first)")
+            let mail = try await stage.ringback("origin", "add", "imaps://mail.example.org", "--account", "work")
+            #expect(mail.status == 0 && !mail.err.contains(next), "\(mail)")
+            try await stage.ringback("setup", "git", status: 0)
+            let second = try await stage.ringback("origin", "add", "https://git.example.org/a", "--account", "home")
+            #expect(second.status == 0 && !second.err.contains(next), "\(second)")
+        }
+    }
+
     @Test func `origin add writes every key of a table`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             try await stage.ringback(

@@ -39,6 +39,34 @@ extension Stage {
 @Suite struct `A service account` {
     private static let plain = "grant = \"client_credentials\"\nscopes = [\"deploy\"]\n"
 
+    @Test func `account add writes a service with its grant, audience, credential and assertion`() async throws {
+        try await Stage.play("", startsDaemon: false) { stage in
+            let issuer = ["--issuer", "https://id.example.org", "--offline", "--grant"]
+            try await stage.run(
+                "ringback",
+                ["account", "add", "deploy"] + issuer + [
+                    "client_credentials", "--client-id", "robot", "--credential", "robot-secret", "--audience",
+                    "https://api.example.org", "--login",
+                ], status: 0, says: "Then run: ringback token deploy")
+            let deploy = FileTree.text(of: "\(stage.dropIns)/deploy.toml") ?? ""
+            let lines = [
+                "client_id = \"robot\"", "client_secret_credential = \"robot-secret\"",
+                "grant = \"client_credentials\"", "audience = \"https://api.example.org\"",
+            ]
+            for line in lines { #expect(deploy.contains("\n\(line)\n"), "\(line): \(deploy)") }
+            #expect(!deploy.contains("scopes"), "\(deploy)")
+
+            try await stage.run(
+                "ringback", ["account", "add", "pod"] + issuer + ["jwt_bearer", "--assertion-file", "/run/token"],
+                status: 0)
+            let pod = FileTree.text(of: "\(stage.dropIns)/pod.toml") ?? ""
+            #expect(pod.contains("\nassertion_file = \"/run/token\"\n") && !pod.contains("client_id"), "\(pod)")
+            try await stage.run(
+                "ringback", ["account", "add", "bare"] + issuer + ["client_credentials", "--client-id", "robot"],
+                status: 64, says: "--grant")
+        }
+    }
+
     @Test func `a client_credentials account is authenticated without a sign-in`() async throws {
         try await Stage.playService(Self.plain) { stage in
             try await stage.eventually("a loaded account") {

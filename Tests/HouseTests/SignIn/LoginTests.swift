@@ -17,6 +17,21 @@ import Testing
         }
     }
 
+    @Test func `login shows the last line that a browser wrote before it died`() async throws {
+        try await Stage.play { stage in
+            let browser = "\(stage.directory)/bin/dying"
+            let script =
+                "#!/bin/sh\necho starting\necho 'cannot open display: \u{1B}[1m:7' >&2\necho >&2\nkill -SEGV $$\n"
+            try stage.write(script, to: browser, mode: 0o700)
+            let login = try stage.start("ringback", ["login", "work"], environment: ["BROWSER": browser])
+            let line = try await login.errorLine("the reason") { $0.hasPrefix("No browser was opened: ") }
+            #expect(line.contains("which ended with status 139. Its last line: “cannot open display: "), "\(line)")
+            #expect(!line.contains("\u{1B}"), "\(line)")
+            login.send(SIGINT)
+            #expect(try await login.end().status == 4)
+        }
+    }
+
     @Test func `login --json prints the flow, then the account`() async throws {
         try await Stage.play { stage in
             let login = try stage.start("ringback", ["login", "work", "--no-browser", "--json"])

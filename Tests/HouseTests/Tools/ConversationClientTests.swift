@@ -20,8 +20,8 @@ import Testing
             try await add.answer(
                 [
                     ("Client ID: ", "mistyped"),
-                    ("Scopes, separated by spaces [openid email offline_access]: ", "openid"),
                     ("Client secret (it is not shown; empty if there is none): ", ""),
+                    ("Scopes, separated by spaces [openid email offline_access]: ", "openid"),
                 ])
             try await add.shows("rejects this client")
             // What was right is not asked again.

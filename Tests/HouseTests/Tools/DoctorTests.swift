@@ -59,6 +59,20 @@ extension [JSON] {
         }
     }
 
+    @Test func `the browser is started for a page: one that dies is shown with its last line`() async throws {
+        try await Stage.play { stage in
+            let well = try await stage.doctor(environment: Browser.environment)
+            let fetched = well.checks.named("browser")?["message"]?.string ?? ""
+            #expect(well.checks.level("browser") == "ok" && fetched.hasSuffix("has fetched a page of the daemon's."))
+            let dying = "\(stage.directory)/bin/dying"
+            try stage.write("#!/bin/sh\necho 'no display' >&2\nexit 3\n", to: dying, mode: 0o700)
+            let (output, checks) = try await stage.doctor(environment: ["BROWSER": dying])
+            let message = checks.named("browser")?["message"]?.string ?? ""
+            #expect(checks.level("browser") == "warning" && output.status == 0, "\(output)")
+            #expect(message.hasSuffix("which ended with status 3. Its last line: “no display”"), "\(message)")
+        }
+    }
+
     @Test func `the silent loss of KDE is found by the link that does not come`() async throws {
         try await Stage.playSchemes { stage in
             try await stage.ringback("scheme", "register", Stage.scheme, status: 0)

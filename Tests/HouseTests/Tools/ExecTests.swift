@@ -22,6 +22,26 @@ import Testing
         }
     }
 
+    @Test func `alias prints a function that runs the program with the token in its variable`() async throws {
+        try await Stage.play { stage in
+            try await stage.signIn()
+            let token = try await stage.token() ?? ""
+            try stage.write(
+                "#!/bin/sh\nprintf '%s|' \"$GH_TOKEN\" \"$@\"\n", to: "\(stage.directory)/bin/gh", mode: 0o700)
+            for shell in ["sh", "bash", "zsh", "fish"] where unsafe access("/usr/bin/\(shell)", X_OK) == 0 {
+                let alias = "ringback alias gh work GH_TOKEN --shell \(shell)"
+                let define = shell == "fish" ? "\(alias) | source" : "eval \"$(\(alias))\""
+                let ended = try await stage.run("/usr/bin/env", [shell, "-c", "\(define); gh pr 'a b' ''"], status: 0)
+                #expect(ended.out == "\(token)|pr|a b||", "\(shell): \(ended)")
+            }
+            try await stage.ringback(
+                "alias", "gh", "work", "GH_TOKEN", "--shell", "csh", status: 0, prints: "alias gh '")
+            for wrong in [["gh;id", "work", "T"], ["-x", "work", "T"], ["gh", "Work", "T"], ["gh", "work", "1T"]] {
+                try await stage.run("ringback", ["alias"] + wrong, status: 64, out: "")
+            }
+        }
+    }
+
     @Test func `exec --fd and --env choose where the token is`() async throws {
         try await Stage.playSignedIn { stage in
             let token = try await stage.token() ?? ""

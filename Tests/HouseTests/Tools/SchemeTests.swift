@@ -145,6 +145,9 @@ extension Stage {
             let check = try await stage.ringback(
                 "config", "check", status: 0, prints: "Another app may claim the scheme swisscoin")
             #expect(!check.out.contains("claim the scheme \(Stage.scheme)"))
+            #expect(check.out.split(separator: "may claim the scheme").count == 2, "\(check)")
+            let list = try await stage.ringback("scheme", "list", status: 0)
+            #expect(!list.err.contains("may claim the scheme"), "\(list)")
             try await stage.ringback(
                 "scheme", "register", "org.example.unused", status: 0, says: "no account uses the scheme")
         }

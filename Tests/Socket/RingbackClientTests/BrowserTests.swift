@@ -29,6 +29,7 @@ import Testing
 
     @Test(arguments: [
         "https://id.example.org/authorize?a=b", "http://127.0.0.1:80/x", "http://localhost:3000/", "http://[::1]:9/",
+        "http://rb-0a.localhost:3000/",
     ])
     func `https, and http on loopback, may be opened`(url: String) { #expect(LoopbackURL.isSafeToOpen(url)) }
 
@@ -38,7 +39,8 @@ import Testing
         "https://user@host/", "http://127.0.0.1@evil.example/", "http://127.0.0.1.evil.example/", "https://a b/",
         "https://a/\n", "https://a/\u{1B}", "https://a/\"", "https://a\\b/", "HTTPS://a/", "http://localhost:x/",
         "http://127.0.0.1:70000/", "http://localhost:000000978/", "http://127.0.0.1:/", "http://127.0.0.1:0/",
-        "https://é/",
+        "https://é/", "http://localhost.evil.example/", "http://a.localhost:0/", "http://u@a.localhost/",
+        "http://alocalhost/", "http://.localhost@evil.example/",
     ])
     func `PR-01: nothing else may be opened`(url: String) { #expect(!LoopbackURL.isSafeToOpen(url)) }
 

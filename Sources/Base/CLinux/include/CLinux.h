@@ -62,6 +62,10 @@ int clinux_open_process(pid_t pid);
 /// Returns a descriptor or a negative errno.
 int clinux_memory_file(const void *bytes, size_t count);
 
+/// An empty file in memory that programs may write to, up to `size` bytes; a write beyond that fails with EPERM.
+/// Close-on-exec. Returns a descriptor or a negative errno.
+int clinux_log_file(size_t size);
+
 /// False if the path has another file than the one which the link in /proc leads to, or if it could not be looked for
 /// without waiting for a file system that answers slowly or never (openat2(2), RESOLVE_CACHED, Linux 5.12). Paths below
 /// /usr and /opt are looked for in any case.

@@ -11,8 +11,9 @@ public indirect enum BrokerError: Error, Sendable, Equatable {
     case signInRequired(AccountName)
     /// The access token has expired, and there is no refresh token. `advice` says how to get one.
     case sessionRanOut(AccountName, advice: Reason?)
-    /// The provider ended the session. `word` is its error code for the reason, `message` its text, checked.
-    case sessionExpired(AccountName, word: String? = nil, message: String? = nil)
+    /// The provider ended the session. `word` is its error code for the reason, `message` its text, checked; `hasMoved`
+    /// as ``Session/hasMoved``.
+    case sessionExpired(AccountName, word: String? = nil, message: String? = nil, hasMoved: Bool = false)
     /// The provider refuses every refresh, which does not prove an end. The session is kept; a sign-in replaces it.
     case refreshRefused(AccountName, host: String, RefreshRefusal)
     /// The provider does not know the client that was registered for the account. The next sign-in registers another

@@ -1,22 +1,28 @@
+internal import Cryptography
 internal import Glibc
 
 /// The time, as a value that tests replace: the wall clock, which may be set to anything at any moment, and the time
-/// since boot, suspended time included, by which every expiry, deadline and interval is measured.
+/// since boot, suspended time included, by which every expiry, deadline and interval is measured. It also tells which
+/// boot of which machine this is.
 public struct BrokerClock: Sendable {
     public let now: @Sendable () -> Int
     /// Milliseconds since boot, suspended time included. Never goes back.
     public let boot: @Sendable () -> Int
     /// Different for each boot of the machine; empty if it cannot be read.
     public let bootID: String
+    /// The same for each boot of the machine, and for its clones; empty if it is not known or does not matter.
+    public private(set) var machineID: String
     public let sleep: @Sendable (Duration) async throws -> Void
 
     public init(
         now: @escaping @Sendable () -> Int, boot: @escaping @Sendable () -> Int, bootID: String = "",
+        machineID: String = "",
         sleep: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
     ) {
         self.now = now
         self.boot = boot
         self.bootID = bootID
+        self.machineID = machineID
         self.sleep = sleep
     }
 
@@ -33,10 +39,23 @@ public struct BrokerClock: Sendable {
             var time = timespec()
             _ = unsafe clock_gettime(CLOCK_BOOTTIME, &time)
             return Int(time.tv_sec) * 1_000 + Int(time.tv_nsec) / 1_000_000
-        }, bootID: readBootID())
+        }, bootID: line(of: "/proc/sys/kernel/random/boot_id"), machineID: hash(line(of: "/etc/machine-id")))
 
-    private static func readBootID() -> String {
-        let descriptor = unsafe open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC)
+    /// Several machines may share the sessions: none of them is a copy of another.
+    public func ofSharedVault() -> BrokerClock {
+        var clock = self
+        clock.machineID = ""
+        return clock
+    }
+
+    /// The machine's own identifier must not become known to others: machine-id(5) asks for a hash. A system that has
+    /// none yet says `uninitialized`.
+    private static func hash(_ machineID: String) -> String {
+        machineID.utf8.count == 32 ? Digest.hex(Digest.sha256("ringback machine \(machineID)")) : ""
+    }
+
+    private static func line(of path: String) -> String {
+        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return "" }
         defer { close(descriptor) }
         var buffer = [UInt8](repeating: 0, count: 64)

@@ -35,11 +35,14 @@ extension SessionManager {
     func end(
         _ lane: Lane, _ code: String?, message: String? = nil, unheard: EndProof.UnheardRequest? = nil
     ) async -> BrokerError {
+        let hasMoved = lane.state.session?.hasMoved == true
         // If nothing of the session may be written, its end is not recorded either.
-        if lane.state.session?.isEphemeral != true { await store.recordEnd(code, message, in: lane.account.slot) }
+        if lane.state.session?.isEphemeral != true {
+            await store.recordEnd(code, message, hasMoved: hasMoved, in: lane.account.slot)
+        }
         detached.settle(lane.account.slot)
         take(.dead(code: code, message: message, unheard: unheard), lane.id)
-        return .sessionExpired(lane.account.name, word: code, message: message)
+        return .sessionExpired(lane.account.name, word: code, message: message, hasMoved: hasMoved)
     }
 
     func takeOrphans() -> [Closed] { detached.takeEnded() }

@@ -15,8 +15,9 @@ struct LaneState: Sendable {
 
     enum Absence: Sendable, Equatable {
         case signedOut
-        /// `code` is the provider's own if it says more than `invalid_grant`, `message` its text.
-        case ended(code: String?, message: String? = nil)
+        /// `code` is the provider's own if it says more than `invalid_grant`, `message` its text; `hasMoved` as
+        /// ``Session/hasMoved``.
+        case ended(code: String?, message: String? = nil, hasMoved: Bool = false)
         /// The vault's record could not be read and has been set aside.
         case unreadable(BrokerError)
     }
@@ -81,8 +82,8 @@ struct LaneState: Sendable {
     }
 
     func ending(of name: AccountName) -> BrokerError? {
-        guard case .absent(.ended(let code, let message)) = presence else { return nil }
-        return .sessionExpired(name, word: code, message: message)
+        guard case .absent(.ended(let code, let message, let hasMoved)) = presence else { return nil }
+        return .sessionExpired(name, word: code, message: message, hasMoved: hasMoved)
     }
 
     // MARK: Transitions
@@ -249,10 +250,11 @@ struct LaneState: Sendable {
             problem = error
             return [.schedule, .record(.refreshFailed(name, error)), .post(.refreshFailed, held.session, error)]
         case .dead(let code, let message, let unheard):
-            presence = .absent(.ended(code: code, message: message))
+            let hasMoved = held.session.hasMoved
+            presence = .absent(.ended(code: code, message: message, hasMoved: hasMoved))
             problem = nil
             renewal.sessionEnded()
-            let error = BrokerError.sessionExpired(name, word: code, message: message)
+            let error = BrokerError.sessionExpired(name, word: code, message: message, hasMoved: hasMoved)
             return [
                 .publish, .schedule,
                 .record(.sessionEnded(name, subject: held.session.subject, unheard: unheard, error: error)),
@@ -368,7 +370,8 @@ extension LaneState.Loaded {
             self = .session(HeldSession(session, isUrgent: entry.isInterrupted || hasExpired))
         } catch {
             switch error {
-            case .ended(let code, let message): self = .absent(.ended(code: code, message: message))
+            case .ended(let code, let message, let hasMoved):
+                self = .absent(.ended(code: code, message: message, hasMoved: hasMoved))
             case .damaged:
                 let text = "What the vault holds for \(name) cannot be read. Sign in again."
                 self = .absent(.unreadable(.vaultFailed(.stated(text))))

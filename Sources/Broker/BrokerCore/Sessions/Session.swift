@@ -119,6 +119,8 @@ public struct Session: Sendable, Equatable {
     public var end: Deadline?
     public var rotation = Rotation.unknown
     public var tokens: [TokenKey: AccessToken] = [:]
+    /// True if the vault was used on another machine after the sign-in. A copy of it there may refresh the session too.
+    public var hasMoved = false
     /// Why the ID token of the last refresh was dropped, if it was. Not kept in the vault.
     public var idTokenOddity: BrokerError?
     public var attachments: [String: SessionAttachment] = [:]

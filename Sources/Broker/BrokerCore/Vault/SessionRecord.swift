@@ -5,8 +5,10 @@ enum SessionRecord {
     static let version = 1
 
     /// The session as JSON, secrets included: only for the vault. `bootID` tells, when the record is read, which boot
-    /// its instants since boot belong to.
-    static func encode(_ session: Session, bootID: String, endsAll: Bool = false) -> Secret {
+    /// its instants since boot belong to, and `machineID` on which machine the vault was.
+    static func encode(
+        _ session: Session, bootID: String, machineID: String = "", endsAll: Bool = false
+    ) -> Secret {
         let object: JSONObject = [
             "version": version, "issuer": session.issuer, "token_endpoint_origin": session.tokenEndpointOrigin,
             "signed_in_at": session.signedInAt.seconds, "refresh_token": session.refreshToken?.revealed(),
@@ -14,6 +16,7 @@ enum SessionRecord {
             "presented": session.unvalidated?.presented?.revealed(), "downscoped_to": session.downscopedTo,
             "lost_scopes": session.lostScopes.isEmpty ? nil : session.lostScopes, "subject": session.subject,
             "user": session.user, "scope": session.scope, "boot_id": bootID,
+            "machine_id": machineID.isEmpty ? nil : machineID, "moved": session.hasMoved ? true : nil,
             "rotates": session.rotation == .unknown ? nil : session.rotation == .rotates, "end": session.end?.json,
             "identity": session.identity.map(encode),
             "attachments": session.attachments.isEmpty ? nil : encode(session.attachments),
@@ -46,14 +49,16 @@ enum SessionRecord {
         case newer, damaged
         /// It is of a vault that hosts share, and this one is not.
         case shared
-        /// It was written by ``ended(_:message:)``, with these texts.
-        case ended(String?, message: String?)
+        /// It was written by ``ended(_:message:hasMoved:)``, with these values.
+        case ended(String?, message: String?, hasMoved: Bool)
     }
 
     /// The record in the slot of a session that its provider has ended, until the next sign-in or sign-out. If the
     /// daemon is killed right after that, its next start can still say what happened to the session.
-    static func ended(_ word: String?, message: String? = nil) -> Secret {
-        let object: JSONObject = ["version": version, "ended": true, "word": word, "message": message]
+    static func ended(_ word: String?, message: String? = nil, hasMoved: Bool = false) -> Secret {
+        let object: JSONObject = [
+            "version": version, "ended": true, "word": word, "message": message, "moved": hasMoved ? true : nil,
+        ]
         return Secret(bytes: JSON.object(object).serialized())
     }
 
@@ -70,7 +75,8 @@ enum SessionRecord {
         else { throw .damaged }
         guard found <= version else { throw .newer }
         if object["ended"]?.bool == true {
-            throw .ended(object["word"]?.string, message: object["message"]?.string)
+            throw .ended(
+                object["word"]?.string, message: object["message"]?.string, hasMoved: object["moved"]?.bool == true)
         }
         guard let issuer = object["issuer"]?.string, let origin = object["token_endpoint_origin"]?.string,
             let signedInAt = object["signed_in_at"]?.integer
@@ -106,6 +112,9 @@ enum SessionRecord {
         session.attachments = attachments(in: object)
         session.lostScopes = object["lost_scopes"]?.array?.compactMap(\.string) ?? []
         session.downscopedTo = object["downscoped_to"]?.string
+        // Older versions wrote no machine.
+        let machine = clock.machineID.isEmpty ? nil : object["machine_id"]?.string
+        session.hasMoved = object["moved"]?.bool == true || machine != nil && machine != clock.machineID
         return session
     }
 
@@ -144,7 +153,7 @@ enum SessionRecord {
     private static let members: Set<String> = [
         "version", "issuer", "token_endpoint_origin", "signed_in_at", "refresh_token", "successor", "subject", "user",
         "scope", "boot_id", "rotates", "end", "identity", "tokens", "attachments", "ends_all", "ended", "word",
-        "message", "presented", "downscoped_to", "lost_scopes",
+        "message", "presented", "downscoped_to", "lost_scopes", "machine_id", "moved",
     ]
 
     private static func decodeIdentity(_ object: JSONObject, _ reader: DeadlineReader) -> Session.Identity? {

@@ -32,7 +32,8 @@ struct SessionStore: Sendable {
         _ session: Session, in slot: VaultSlot, as write: VaultWrite = .result, isReplacing: Bool = false,
         endingAll: Bool = false
     ) async throws(BrokerError) -> RetiredEntry? {
-        let text = SessionRecord.encode(session, bootID: clock.bootID, endsAll: endingAll)
+        let text = SessionRecord.encode(
+            session, bootID: clock.bootID, machineID: clock.machineID, endsAll: endingAll)
         do throws(VaultError) {
             if isReplacing { return try await vault.replace(text, in: slot) }
             try await vault.store(text, in: slot, as: write)
@@ -78,9 +79,10 @@ struct SessionStore: Sendable {
     }
 
     /// Writes that the provider has ended the session, or empties the slot. Another host's other session stays.
-    func recordEnd(_ code: String?, _ message: String?, in slot: VaultSlot) async {
+    func recordEnd(_ code: String?, _ message: String?, hasMoved: Bool, in slot: VaultSlot) async {
         do throws(VaultError) {
-            try await vault.store(SessionRecord.ended(code, message: message), in: slot, as: .end)
+            let text = SessionRecord.ended(code, message: message, hasMoved: hasMoved)
+            try await vault.store(text, in: slot, as: .end)
         } catch {
             if case .unreachable = error { return }
             try? await vault.remove(slot)

@@ -35,6 +35,7 @@ struct AccountAdd: DaemonVerb, AccountNaming {
     static let nameRule = "A name has small letters, digits, “.”, “_” and “-”, at most 64, a letter or digit first."
 
     var name: String { account ?? "" }
+    private var signsIn: Bool { login && !description.noSignIn && description.grant == nil }
     private var missing: [String] { description.missing(account, registers: registration.register) }
     private var asks: Bool { !missing.isEmpty && !json.isWanted && Questions.arePossible }
 
@@ -54,7 +55,7 @@ struct AccountAdd: DaemonVerb, AccountNaming {
     mutating func run() throws {
         let hasShownURIs = try readMissing()
         try write(showsURIs: !hasShownURIs)
-        guard login, !description.noSignIn else { return }
+        guard signsIn else { return }
         let words = [name] + (daemon.socket.map { ["--socket", $0] } ?? []) + (json.isWanted ? ["--json"] : [])
         var verb = try Login.parse(words + (replace ? ["--again"] : []))
         try verb.run()
@@ -90,7 +91,7 @@ struct AccountAdd: DaemonVerb, AccountNaming {
         try daemon.calls().reloadIfRunning()
         // The daemon deletes no client that an account uses.
         if let former, former.clientID != added.registered?.clientID { former.delete(name, try daemon.calls()) }
-        if !login, !json.isWanted { showNext() }
+        if !signsIn, !json.isWanted { showNext() }
     }
 
     private func addOrigins() throws(RingbackError) {
@@ -171,7 +172,8 @@ struct AccountAdd: DaemonVerb, AccountNaming {
     private func show(_ added: Added, _ file: AccountFile, _ showsURIs: Bool) {
         let account = ConfigurationCheck.account(name, in: added.report)
         let uris = account.map(ConfigurationCheck.redirectURIs) ?? []
-        var notes = account?.texts("notes") ?? []
+        let omissions = ProviderChoice(description)?.omissions(in: description, forGit: origins) ?? []
+        var notes = (account?.texts("notes") ?? []) + omissions
         guard !json.isWanted else {
             return Output.object([
                 "account": name, "file": file.path, "redirect_uris": uris, "notes": notes,
@@ -198,6 +200,9 @@ struct AccountAdd: DaemonVerb, AccountNaming {
         guard !description.noSignIn else {
             return Output.note(
                 "Nobody has to sign in. To put it into an AI tool: \(shown: "ringback mcp add-to TOOL \(name)")")
+        }
+        guard description.grant == nil else {
+            return Output.note("Nobody has to sign in. Then run: \(shown: "ringback token \(name)")")
         }
         Output.note("Then run: \(shown: "ringback login \(name) \(replace ? "--again" : "" as ShownCommand)")")
     }

@@ -31,22 +31,29 @@ struct ConfigCheck: ParsableCommand {
     }
 
     private func show(_ report: JSON) {
+        var said: Set<String> = []
         let accounts = report.list("accounts")
         for account in accounts {
-            show(account, "\(account.shown("provider")), \(account.shown("registration"))")
+            show(account, "\(account.shown("provider")), \(account.shown("registration"))", &said)
             if let step = ConfigurationCheck.step(for: account) { Output.line("    \(step)") }
             if account.shown("provider") == "mcp" {
                 Output.line("    What the server announces now: \(shown: "ringback doctor \(account.shown("name"))")")
             }
         }
+        if accounts.contains(where: { $0.shown("registration").contains("{port}") }) {
+            Output.line(
+                "{port} stands for a free port, another one at each sign-in. Register the address without “:{port}” "
+                    + "where the provider ignores the port, else choose one: redirect_uri = "
+                    + "\"http://127.0.0.1:8400/callback/ACCOUNT\"")
+        }
         for scheme in report.list("schemes") {
-            show(scheme, "", kind: "scheme ")
+            show(scheme, "", kind: "scheme ", &said)
             Output.line("    Run: \(shown: "ringback scheme register \(scheme.shown("name"))")")
         }
         for socket in report.list("exposes") {
             let shown = socket.texts("accounts").joined(separator: ", ")
             let what = socket["mcp"].map { "the MCP server of \(shown) with \(ExposeList.tools($0)), no token" }
-            show(socket, what ?? "tokens of \(shown)", kind: "expose ")
+            show(socket, what ?? "tokens of \(shown)", kind: "expose ", &said)
         }
         for origin in report.list("origins") {
             let user = origin["match_username"] == nil ? "" : " for \(origin.shown("match_username"))"
@@ -56,9 +63,12 @@ struct ConfigCheck: ParsableCommand {
         if accounts.isEmpty { Output.line("No accounts. Add one: \(AccountAdd.command)") }
     }
 
-    private func show(_ entry: JSON, _ what: String, kind: String = "") {
+    /// What is said of a scheme is said once, of whatever accounts and tables have it.
+    private func show(_ entry: JSON, _ what: String, kind: String = "", _ said: inout Set<String>) {
         Output.line(Sanitizer.line("\(kind)\(entry.shown("name")):\(what.isEmpty ? "" : " \(what)")", limit: 4_000))
-        for note in entry.texts("notes") { Output.line("    \(Sanitizer.line(note, limit: 600))") }
+        for note in entry.texts("notes") where said.insert(note).inserted || !note.contains(" the scheme ") {
+            Output.line("    \(Sanitizer.line(note, limit: 600))")
+        }
     }
 
     private func showMistakes(_ report: JSON) {

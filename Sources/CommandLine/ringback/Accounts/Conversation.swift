@@ -23,17 +23,20 @@ struct AccountConversation {
         try askName(choice, known)
         try askProvider(choice)
         try offerRegistration(choice)
-        if !add.registration.register {
-            if let choice { try showSteps(choice) }
-            try askClient(choice)
-        }
+        // Git needs scopes of its own, which some providers ask for at the registration of the client.
         let usual = UsualOrigin.all(of: description.provider)
         if !add.origins, !usual.isEmpty {
             Output.note("Git and other tools can get its token for:")
             for origin in usual { Output.note("  \(origin.url)") }
             add.origins = try questions.confirm("Allow that?", byDefault: false)
         }
-        if !add.login { add.login = try questions.confirm("Sign in when the account is added?", byDefault: true) }
+        if !add.registration.register {
+            if let choice, description.grant == nil { try showSteps(choice) }
+            try askClient(choice)
+        }
+        if !add.login, description.grant == nil {
+            add.login = try questions.confirm("Sign in when the account is added?", byDefault: true)
+        }
     }
 
     private mutating func chooseProvider() throws(RingbackError) -> ProviderChoice? {
@@ -170,9 +173,7 @@ struct AccountConversation {
     }
 
     private mutating func offerRegistration(_ choice: ProviderChoice?) throws(RingbackError) {
-        let hasClient =
-            description.clientID != nil || description.clientSecret != nil || description.clientSecretFile != nil
-            || description.clientKeyFile != nil
+        let hasClient = description.clientID != nil || description.hasProof || description.grant != nil
         guard mayRegister, choice == .openid, !add.registration.register, !hasClient else { return }
         Output.note("The provider registers clients itself. Which client?")
         let labels = ["a new one, which it registers for this account", "one that it has already"]
@@ -183,11 +184,9 @@ struct AccountConversation {
     /// yet.
     private func draft(_ choice: ProviderChoice?) -> AccountDescription {
         var draft = description
-        guard choice != .supabase, draft.mcp == nil, draft.clientID == nil else { return draft }
+        guard choice != .supabase, draft.mcp == nil, draft.clientID == nil, !draft.mayBeUnnamed else { return draft }
         draft.clientID = AccountRegistration.standIn
-        if draft.clientSecretFile == nil, draft.clientKeyFile == nil {
-            draft.clientSecret = AccountRegistration.standIn
-        }
+        if !draft.hasProof { draft.clientSecret = AccountRegistration.standIn }
         draft.clientAuthentication = nil
         return draft
     }
@@ -212,21 +211,23 @@ struct AccountConversation {
     }
 
     private mutating func askClient(_ choice: ProviderChoice?) throws(RingbackError) {
-        guard choice != .supabase, description.mcp == nil || description.clientID != nil else { return }
+        guard choice != .supabase, (description.mcp == nil && !description.mayBeUnnamed) || description.clientID != nil
+        else { return }
         var isGiven = description.clientID != nil
         var former: String?
         while true {
             var isRefused = false
             if !isGiven {
+                // In the order in which the providers' pages show them.
                 description.clientID = try questions.text("Client ID", default: former)
-                if description.scopes.isEmpty, var usual = choice?.facts.scopes {
-                    if description.leavesOutOfflineAccess { usual = description.usualScopes.joined(separator: " ") }
+                if description.clientSecretFD == nil { description.clientSecret = nil }
+                let needsSecret = choice?.facts.needsSecret == true || description.grant == "client_credentials"
+                if needsSecret || choice?.facts.mayHaveSecret ?? true, !description.hasProof {
+                    description.clientSecret = try askSecret(isNeeded: needsSecret)
+                }
+                if description.scopes.isEmpty, description.grant == nil, let usual = usualScopes(choice?.facts) {
                     let answer = try questions.text("Scopes, separated by spaces", default: usual)
                     description.scopes = answer.split(separator: " ").map(String.init)
-                }
-                let hasProof = description.clientSecretFile != nil || description.clientKeyFile != nil
-                if choice?.facts.mayHaveSecret ?? true, !hasProof {
-                    description.clientSecret = try askSecret(isNeeded: choice?.facts.needsSecret ?? false)
                 }
             }
             do throws(RingbackError) {
@@ -245,6 +246,12 @@ struct AccountConversation {
                 if !isRefused { description.scopes = [] }
             }
         }
+    }
+
+    private func usualScopes(_ facts: ProviderChoice.Facts?) -> String? {
+        guard let usual = facts?.scopes else { return nil }
+        if description.leavesOutOfflineAccess { return description.usualScopes.joined(separator: " ") }
+        return add.origins ? facts?.gitScopes.map { "\($0) \(usual)" } ?? usual : usual
     }
 
     private func askSecret(isNeeded: Bool) throws(RingbackError) -> String? {

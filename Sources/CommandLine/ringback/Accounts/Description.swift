@@ -46,6 +46,11 @@ struct AccountDescription: ParsableArguments {
     var clientSecret: String?
     var hasSecret: Bool { clientSecret != nil || clientSecretFile != nil }
 
+    @Option(help: .value("name", "A secret that the daemon is given when it is started, by its name there."))
+    var credential: String?
+    /// A secret or a key, wherever it is.
+    var hasProof: Bool { hasSecret || credential != nil || clientKeyFile != nil }
+
     /// The provider lists its scopes without `offline_access`, and the user has named none.
     var leavesOutOfflineAccess = false
 
@@ -55,6 +60,16 @@ struct AccountDescription: ParsableArguments {
     var clientKeyFile: String?
 
     @Option(help: "none, client_secret_basic, client_secret_post or private_key_jwt.") var clientAuthentication: String?
+    @Option(
+        help: "A service account, without a user: client_credentials, jwt_bearer, saml2_bearer or token_exchange.")
+    var grant: String?
+
+    @Option(help: .value("path", "With --grant: the token to exchange, read again for each request."))
+    var assertionFile: String?
+
+    @Option(help: "With --grant: the audience of the tokens.") var audience: String?
+    /// In an assertion grant the client id may be missing (RFC 7521 section 4.1).
+    var mayBeUnnamed: Bool { grant != nil && grant != "client_credentials" && !hasProof }
     @Option(name: .customLong("scope"), help: "A scope to ask for; may be repeated.") var scopes: [String] = []
     @Option(help: "Where callbacks go, if not to a free port on loopback.") var redirectURI: String?
     @Option(help: "How the browser delivers the response: query or form_post.") var responseMode: String?
@@ -70,7 +85,7 @@ struct AccountDescription: ParsableArguments {
     static func option(for key: String) -> String? {
         let others = [
             "gateway": "--no-gateway", "resource_parameter": "--no-resource-parameter", "sign_in": "--no-sign-in",
-            "scopes": "--scope", "client_secret": "--client-secret-fd",
+            "scopes": "--scope", "client_secret": "--client-secret-fd", "client_secret_credential": "--credential",
         ]
         if key.hasPrefix("endpoints."), let name = key.split(separator: ".").last {
             return ["authorization", "token", "revocation", "userinfo"].contains(name) ? "--\(name)-endpoint" : nil
@@ -78,7 +93,7 @@ struct AccountDescription: ParsableArguments {
         let same: Set = [
             "issuer", "mcp", "client_id_metadata_url", "provider", "tenant", "url", "api_key", "client_id",
             "client_secret_file", "client_key_file", "client_authentication", "redirect_uri", "response_mode",
-            "ca_file",
+            "ca_file", "grant", "assertion_file", "audience",
         ]
         return others[key] ?? (same.contains(key) ? "--" + key.replacing("_", with: "-") : nil)
     }
@@ -103,7 +118,7 @@ struct AccountDescription: ParsableArguments {
         if provider == "supabase" {
             if url == nil { missing.append("--url") }
             if apiKey == nil, !noGateway { missing.append("--api-key, or --no-gateway") }
-        } else if clientID == nil, mcp == nil, !registers {
+        } else if clientID == nil, mcp == nil, !registers, !mayBeUnnamed {
             missing.append("--client-id")
         }
         return missing
@@ -123,13 +138,13 @@ struct AccountDescription: ParsableArguments {
             clientSecretFile == nil || clientSecretFD == nil,
             "--client-secret-file and --client-secret-fd exclude each other.")
         try require(
-            (authorizationEndpoint == nil) == (tokenEndpoint == nil),
+            (authorizationEndpoint == nil) == (tokenEndpoint == nil) || (grant != nil && tokenEndpoint != nil),
             "--authorization-endpoint and --token-endpoint belong together.")
     }
 
     /// The scopes that give an ID token and a refresh token at an OpenID provider, unless others were named.
     var usualScopes: [String] {
-        guard scopes.isEmpty, issuer != nil, mcp == nil else { return scopes }
+        guard scopes.isEmpty, issuer != nil, mcp == nil, grant == nil else { return scopes }
         return AccountDescription.scopesOfIssuer.filter { $0 != "offline_access" || !leavesOutOfflineAccess }
     }
 
@@ -149,8 +164,9 @@ struct AccountDescription: ParsableArguments {
             ("client_id", text(registered?.clientID ?? clientID)), ("client_secret", text(clientSecret)),
             ("client_secret_file", path(clientSecretFile)),
             ("client_secret_registered", registered?.hasSecret == true ? "true" : nil),
-            ("client_key_file", path(clientKeyFile)),
+            ("client_secret_credential", text(credential)), ("client_key_file", path(clientKeyFile)),
             ("client_authentication", text(registered?.authentication ?? clientAuthentication)),
+            ("grant", text(grant)), ("assertion_file", path(assertionFile)), ("audience", text(audience)),
             // The user did not choose the usual scopes. Those that the provider did not register are left out.
             ("scopes", AccountText.array(scopes.isEmpty ? registered?.scopes ?? usualScopes : scopes)),
             // Registered with its port.

@@ -15,6 +15,8 @@ enum ProviderChoice: String, CaseIterable {
         var page: String?
         /// The scopes that are offered; nil where there are none to ask for.
         var scopes: String?
+        /// Those that git needs beside them.
+        var gitScopes: String?
         /// Every client has a secret, without which the token endpoint refuses it.
         var needsSecret = false
         /// False where clients of programs on a user's machine have no secret.
@@ -37,11 +39,13 @@ enum ProviderChoice: String, CaseIterable {
         case .github:
             Facts(
                 label: "GitHub", name: "github", step: "Create an OAuth app:",
-                page: "https://github.com/settings/applications/new", scopes: "read:user", needsSecret: true)
+                page: "https://github.com/settings/applications/new", scopes: "read:user", gitScopes: "repo",
+                needsSecret: true)
         case .gitlab:
             Facts(
                 label: "GitLab (gitlab.com)", name: "gitlab", step: "Add an application that is not confidential:",
-                page: "https://gitlab.com/-/user_settings/applications", scopes: "openid email")
+                page: "https://gitlab.com/-/user_settings/applications", scopes: "openid email",
+                gitScopes: "read_repository write_repository")
         case .supabase:
             Facts(
                 label: "Supabase: a project of yours", name: "app", step: "Allow the redirect URL in the project:",
@@ -85,6 +89,24 @@ enum ProviderChoice: String, CaseIterable {
     }
 
     static let portNote = "({port} stands for any port. If the provider wants one, choose it with --redirect-uri.)"
+
+    /// What a script has left out, and an account needs all the same.
+    func omissions(in description: AccountDescription, forGit isForGit: Bool) -> [String] {
+        var notes: [String] = []
+        if facts.needsSecret, description.grant == nil, !description.hasProof {
+            notes.append(
+                "\(facts.label) gives every client a secret and refuses sign-ins without it. None was given: add the "
+                    + "account again with --replace and --client-secret-fd 0 or --client-secret-file PATH")
+        }
+        if isForGit, let needed = facts.gitScopes,
+            Set(needed.split(separator: " ").map(String.init) + ["api"]).isDisjoint(with: description.scopes)
+        {
+            notes.append(
+                "The account does not request \(needed), which git needs at \(facts.label): add it again with "
+                    + "--replace and --scope")
+        }
+        return notes
+    }
     static let sandboxClient = "ringback-demo"
 }
 
@@ -208,7 +230,10 @@ struct ProviderCheck {
         check.findings = answer.list("checks").compactMap(Finding.init(reading:)).filter { $0.level != "ok" }
         let first = check.wrong.first
         for finding in check.findings
-        where !(finding.level == "wrong" && finding.isOfAccount) || finding.message != first?.message {
+        where (!(finding.level == "wrong" && finding.isOfAccount) || finding.message != first?.message)
+            // The check of the configuration says it too.
+            && finding.cause != .schemeNotReserved
+        {
             Output.note(Sanitizer.line(finding.message, limit: 600))
         }
         guard let first else { return check }

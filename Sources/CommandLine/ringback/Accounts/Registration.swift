@@ -78,11 +78,12 @@ struct AccountRegistration: ParsableArguments {
         }
         try require(
             description.mcp == nil, "--register is not for --mcp: the client is registered at the first sign-in.")
+        try require(description.grant == nil, "--register is for sign-ins, not for --grant.")
         try require(
             description.issuer != nil, "--register needs --issuer: where to register is in the issuer's metadata.")
         let given = [
             ("--client-id", description.clientID), ("--client-secret-file", description.clientSecretFile),
-            ("--client-key-file", description.clientKeyFile),
+            ("--client-key-file", description.clientKeyFile), ("--credential", description.credential),
             ("--client-secret-fd", description.clientSecretFD.map { String($0) }),
         ]
         if let (option, _) = given.first(where: { $0.1 != nil }) {

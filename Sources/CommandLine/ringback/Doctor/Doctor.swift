@@ -60,6 +60,7 @@ struct DoctorExamination {
         report.lookAtAITools(of: account)
         lookAtUnit()
         report.lookAtBrowser()
+        tryBrowser()
         // The desktop opens the links while the daemon asks the providers.
         var trips = SchemeTrips(calls: calls, socket: socket, start: start)
         trips.begin(uses(), &report)
@@ -67,6 +68,37 @@ struct DoctorExamination {
         report.lookAtHome(answer?["places"]?["state"]?.string, hasManager: hasManager)
         report.lookAtFiles(of: configuration, answer)
         trips.finish(&report)
+    }
+
+    /// Starts the browser for a page of the daemon's: one that is installed may still die at its start.
+    private mutating func tryBrowser() {
+        guard let calls, let line = report.lines.first(where: { $0.check == "browser" && $0.level == .ok }) else {
+            return
+        }
+        let browser = AccountBrowser(of: account.flatMap { try? calls.account($0) }, by: calls)
+        // An older daemon has no such page.
+        guard let page = try? calls.call(.makeDiagnosticLink, body: ["scheme": "http"]), let id = page["id"]?.string,
+            let url = page["url"]?.string
+        else { return }
+        guard let process = browser.start(url) else {
+            return report.correct("browser", .warning, browser.notStarted(url))
+        }
+        var end = ContinuousClock.now + SchemeTrips.bound
+        var hasEnded = false
+        repeat {
+            let answer = try? calls.call(.getDiagnosticLink, [id], query: [("wait", "1")], timeout: .seconds(5))
+            if answer?["arrived"]?.bool == true {
+                return report.correct("browser", .ok, "\(line.message) It has fetched a page of the daemon's.")
+            }
+            guard !hasEnded, let status = Subprocess.endedStatus(process) else { continue }
+            hasEnded = true
+            guard status == 0 else { return report.correct("browser", .warning, browser.ended(status)) }
+            end = min(end, .now + SchemeTrips.grace)
+        } while ContinuousClock.now < end
+        report.correct(
+            "browser", .warning,
+            "\(line.message) It was started, but has not fetched a page of the daemon's. If it is slow, or of another "
+                + "user or machine, sign-ins may work all the same.")
     }
 
     /// If the daemon's socket unit is active already, the command that shows why it does not run.
@@ -253,7 +285,7 @@ struct DoctorReport {
     }
 
     /// A check that passed is replaced by what was found later.
-    mutating func correct(_ check: String, _ level: Level, _ message: String, command: ShownCommand) {
+    mutating func correct(_ check: String, _ level: Level, _ message: String, command: ShownCommand? = nil) {
         guard let index = lines.firstIndex(where: { $0.check == check && $0.level == .ok }) else { return }
         lines[index] = Line(check: check, level: level, message: message, command: command)
     }

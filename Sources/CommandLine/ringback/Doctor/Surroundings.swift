@@ -189,9 +189,9 @@ struct SchemeTrips {
     }
 
     /// The limit for a link on a busy machine.
-    private static let bound: Duration = .seconds(10)
+    static let bound: Duration = .seconds(10)
     /// The limit after the opener has reported success.
-    private static let grace: Duration = .seconds(5)
+    static let grace: Duration = .seconds(5)
 
     /// Makes the desktop open a link of each scheme whose handler is ringback, and reports the trouble of the others.
     mutating func begin(_ uses: [SchemeUse], _ report: inout DoctorReport) {

@@ -26,9 +26,9 @@ struct AdapterCalls {
         var lookup = OriginRequest(url: request.url)
         lookup.username = request.username
         lookup.settings = request.settings.members
-        return try waiting(mayWait) { onTick throws(RingbackError) in
+        return try waiting(mayWait) { calls, onTick throws(RingbackError) in
             lookup.isInteractive = onTick != nil
-            let found = try calls().lookup(lookup, onTick: onTick)
+            let found = try calls.lookup(lookup, onTick: onTick)
             if let warning = found.warning { AdapterCalls.note(warning) }
             guard let secret = found.secret else {
                 throw RingbackError(.badResponse, "The daemon's response has no “secret”.")
@@ -40,10 +40,10 @@ struct AdapterCalls {
     }
 
     func session(_ request: SessionRequest, mayWait: () -> Bool) throws(RingbackError) -> AdapterCredential {
-        try waiting(mayWait) { onTick throws(RingbackError) in
+        try waiting(mayWait) { calls, onTick throws(RingbackError) in
             var request = request
             if onTick != nil { (request.waitsForSignIn, request.timeout) = (true, 120) }
-            let answer = try calls().session(request, onTick: onTick)
+            let answer = try calls.session(request, onTick: onTick)
             let member = (request.kind ?? .accessToken).rawValue
             guard let token = answer[member]?.string, !token.isEmpty else {
                 throw RingbackError(.badResponse, "The daemon's response has no “\(member)”.")
@@ -56,16 +56,24 @@ struct AdapterCalls {
 
     /// `call` gets what is to be called during the wait; nil if it may not wait.
     private func waiting(
-        _ mayWait: () -> Bool, _ call: ((() -> Void)?) throws(RingbackError) -> AdapterCredential
+        _ mayWait: () -> Bool, _ call: (BrokerCalls, (() -> Void)?) throws(RingbackError) -> AdapterCredential
     ) throws(RingbackError) -> AdapterCredential {
+        var calls = try self.calls()
+        let prompt: SignInPrompt
         do throws(RingbackError) {
-            return try call(nil)
+            return try call(calls, nil)
         } catch {
             guard ExitStatus.of(error) == 3, mayWait() else { throw error }
             AdapterCalls.show(error)
-            let prompt = SignInPrompt(tool: tool, account: error["account"]?.string, try calls())
-            Output.note(prompt.line)
-            return try call(prompt.tick)
+            prompt = SignInPrompt(tool: tool, account: error["account"]?.string, calls)
+        }
+        calls.interruption = try Signals.interruption()
+        Output.note(prompt.line)
+        do throws(RingbackError) {
+            return try call(calls, prompt.tick)
+        } catch {
+            if error.kind == .cancelled { prompt.leave() }
+            throw error
         }
     }
 

@@ -13,6 +13,8 @@ final class SignInPrompt {
     private let calls: BrokerCalls
     private let opensAtOnce: Bool
     private var hasOpened = false
+    /// The sign-ins that the user has joined from here.
+    private var joined: [String] = []
 
     init(tool: String, account: String?, _ calls: BrokerCalls) {
         self.tool = tool
@@ -56,11 +58,15 @@ final class SignInPrompt {
     /// at the same time, the first one opens the page, unless the user asks for it.
     private func open(_ account: String, isAsked: Bool) throws(RingbackError) {
         guard case .flow(let flow, _) = try calls.signIn(account, ["method": "browser"]) else { return }
+        joined.append(flow.id)
         guard let url = flow.openURL else { return Output.note(PageOpening.noAddress(flow.openURLError)) }
         guard isAsked || flow.openAddresses.first?.url == url else { return }
         let browser = AccountBrowser(of: try? calls.account(account), by: calls)
         if !browser.open(url) { Output.note(browser.notStarted(url)) }
     }
+
+    /// After Ctrl-C nobody waits here. If the time is over, the page stays good for the next start of the tool.
+    func leave() { for flow in joined { try? calls.cancel(flow: flow) } }
 
     /// True if the user has pressed Enter. The tool's own input is not read, but the terminal of standard error. A
     /// process in the background must not read it: the kernel would stop it (SIGTTIN).

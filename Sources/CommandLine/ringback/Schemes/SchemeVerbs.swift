@@ -219,7 +219,6 @@ struct SchemeList: ParsableCommand {
         }
         Output.table(["SCHEME", "USED BY", "HANDLER", "OURS"], cells)
         for (use, handler) in rows {
-            if let warning = SchemeArgument.warning(use.scheme) { Output.note(warning) }
             if use.isUsed, !SchemeList.isOurs(handler, use.scheme) {
                 let command = ShownCommand("ringback scheme register \(use.scheme.name)")
                 Output.note("note: \(use.scheme) links do not come to ringback. Run: \(shown: command)")

@@ -1,3 +1,5 @@
+import CLinux
+import Glibc
 import RingbackBase
 import RingbackClient
 import Terminal
@@ -6,6 +8,7 @@ import Terminal
 struct AccountBrowser {
     /// Nil for the default browser.
     let command: [String]?
+    private let written = BrowserOutput()
 
     /// - Parameters:
     ///   - account: the account's JSON, if it is known.
@@ -16,7 +19,7 @@ struct AccountBrowser {
     }
 
     /// Returns the pid; nil if no program was started.
-    func start(_ url: String) -> Int32? { Browser.start(url, in: command) }
+    func start(_ url: String) -> Int32? { Browser.start(url, in: command, log: written.place) }
 
     func open(_ url: String) -> Bool { Browser.open(url, in: command) }
 
@@ -25,12 +28,33 @@ struct AccountBrowser {
         return "No browser was started: the account's browser is “\(name)”, which cannot be started."
     }
 
+    /// With the last line that it wrote.
     func ended(_ status: Int32) -> String {
-        name.map { "No browser was opened: the account's browser “\($0)” ended with status \(status)." }
+        let text =
+            name.map { "No browser was opened: the account's browser “\($0)” ended with status \(status)." }
             ?? BrowserFailure.ended(status)
+        return text + (written.lastLine.map { " Its last line: “\($0)”" } ?? "")
     }
 
     private var name: String? { command.map { Sanitizer.line($0[0], limit: 200) } }
+}
+
+/// What a browser writes. It may outlive this process, and writing to a pipe that nobody reads would end it (SIGPIPE).
+/// So it writes to a file in memory, whose size is bounded.
+final class BrowserOutput {
+    private static let size = 65_536
+    private let descriptor = clinux_log_file(size)
+
+    deinit { if descriptor >= 0 { close(descriptor) } }
+
+    var place: Subprocess.Output { descriptor >= 0 ? .descriptor(descriptor) : .nothing }
+
+    var lastLine: String? {
+        var bytes = [UInt8](repeating: 0, count: BrowserOutput.size)
+        guard descriptor >= 0, unsafe pread(descriptor, &bytes, bytes.count, 0) > 0 else { return nil }
+        let lines = bytes.split { $0 == 0 || $0 == 0x0A || $0 == 0x0D }.map { String(decoding: $0, as: UTF8.self) }
+        return lines.last { $0.contains { !$0.isWhitespace } }.map { Sanitizer.line($0, limit: 300) }
+    }
 }
 
 /// Two accounts of one provider whose sign-ins ended as the same user, usually because the browser was signed in there.

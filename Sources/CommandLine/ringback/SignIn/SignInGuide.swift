@@ -22,11 +22,15 @@ enum SignInGuide {
         let way: String
         switch scheme {
         case "http":
+            guard let line = SSHForwarding.line(for: redirectURI) else {
+                way =
+                    "Is the browser on another machine? It ends at a page that does not load. That page's address is "
+                    + "the callback URL."
+                break
+            }
             let intro = "The callback goes to this machine. For a browser on another machine, first run there:"
-            if let line = SSHForwarding.line(for: redirectURI) { notes.append("\(intro)\n  \(shown: line)") }
-            way =
-                "Is the browser on another machine? It ends at a page that does not load. That page's address is the "
-                + "callback URL."
+            notes.append("\(intro)\n  \(shown: line)")
+            way = "or let the sign-in end at a page that does not load. That page's address is the callback URL."
         case "https":
             let place = Sanitizer.line(redirectURI, limit: 400)
             way = "The sign-in ends at a page whose address begins with \(place): it is the callback URL."

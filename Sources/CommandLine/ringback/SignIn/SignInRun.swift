@@ -172,6 +172,9 @@ struct SignInRun {
             if opensBrowser, mayOpen { browser = startBrowser(program, for: flow) }
             if browser == nil { showPage(flow, takesPaste: PasteEntry.isPossible) }
         }
+        // A page of our own is opened by an address that works once.
+        let keys = browser == nil || flow.authorizationURL == nil ? nil : TerminalKeys()
+        defer { keys?.end() }
         let progress = ProgressLine()
         defer { progress.clear() }
         let texts = flow.waitingTexts
@@ -184,7 +187,7 @@ struct SignInRun {
         let shownEnd = lastsLonger ? ownEnd : flowEnd
         func show() {
             let left = shownEnd.map { ", \(TimeText.clock($0 - TimeText.now())) left" } ?? ""
-            progress.show(texts, ending: left, hint: SignInRun.cancelHint)
+            progress.show(texts, ending: left, hint: keys == nil ? SignInRun.cancelHint : SignInRun.keysHint)
         }
         if CodeEntry.isAwaited(by: flow), let interruption = calls.interruption {
             let entry = CodeEntry(
@@ -202,7 +205,15 @@ struct SignInRun {
         if browser == nil, let paste { return try paste.finish(flow, onTick: show) }
         show()
         guard let browser else { return try calls.wait(forFlow: flow.id, until: bound, onTick: show).0 }
-        return try wait(for: flow, in: program, browser, calls, paste, until: bound, progress, show)
+        func watch() {
+            // The address is good for another browser, or another profile, while this one is open.
+            if keys?.wasPressed("c") == true {
+                progress.clear()
+                showPage(flow, takesPaste: false)
+            }
+            show()
+        }
+        return try wait(for: flow, in: program, browser, calls, paste, until: bound, progress, watch)
     }
 
     /// Takes a pasted callback URL; nil if the flow awaits none, or the user cannot paste here.
@@ -236,6 +247,7 @@ struct SignInRun {
     }
 
     private static let cancelHint = " (Ctrl-C cancels)"
+    private static let keysHint = " (c: address, Ctrl-C cancels)"
 
     /// The wait after a browser was started. The user is told if the page does not open; then its address is shown.
     private func wait(
@@ -259,7 +271,7 @@ struct SignInRun {
                 if status != 0 {
                     hasFailed = true
                     progress.clear()
-                    Output.note(browser.ended(status))
+                    Output.note(browser.ended(status) + " Run: ringback doctor")
                     if paste == nil || opening.isSettled { showPageOnce(takesPaste: false) }
                 }
             }
@@ -307,7 +319,7 @@ enum BrowserFailure {
 
     static func ended(_ status: Int32) -> String {
         stated.map { "No browser was opened: BROWSER is “\($0)”, which ended with status \(status)." }
-            ?? "No browser was opened: xdg-open ended with status \(status). Run: ringback doctor"
+            ?? "No browser was opened: xdg-open ended with status \(status)."
     }
 
     private static var stated: String? {

@@ -1,6 +1,7 @@
 import CLinux
 import Glibc
 import RingbackClient
+import Terminal
 
 /// Ringback's other programs: beside this one, as they are installed and built, or else in PATH.
 enum Programs {
@@ -275,9 +276,12 @@ enum Signals {
         unsafe trigger = interruption.trigger
         var action = sigaction()
         unsafe action.__sigaction_handler.sa_handler = { number in
-            // Only what a handler may do: set a flag, write, exit. A closed terminal may send two hangups, one from the
-            // kernel and one from the shell: the second does not end the process.
-            if unsafe caught, number != SIGHUP { _exit(128 + number) }
+            // Only what a handler may do: set a flag, write, restore the terminal, exit. A closed terminal may send
+            // two hangups, one from the kernel and one from the shell: the second does not end the process.
+            if unsafe caught, number != SIGHUP {
+                TerminalKeys.restoreMode()
+                _exit(128 + number)
+            }
             unsafe caught = true
             let saved = errno
             var byte: UInt8 = 1

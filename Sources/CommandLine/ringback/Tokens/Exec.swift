@@ -57,6 +57,45 @@ struct Exec: AccountNaming {
     }
 }
 
+struct Alias: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Print the shell function that runs a program with an account's token in a variable.",
+        discussion: """
+            For gh, glab and other programs that take a token from a variable. The function runs the program through \
+            ringback exec, so that each start gets a current token.
+
+            sh, bash, zsh: eval "$(ringback alias gh hub GH_TOKEN)"
+            fish:          ringback alias gh hub GH_TOKEN --shell fish | source
+            """)
+
+    @Argument(help: .value("program", "The program, and the function's name.")) var program: String
+    @Argument(help: "The account.", completion: Completions.accounts) var account: String
+    @Argument(help: .value("variable", "The variable in which the program looks for its token.")) var variable: String
+    @Option(help: .value("name", "The shell: sh, bash, zsh, fish or csh.")) var shell = Shell.sh
+
+    func validate() throws {
+        let isName = program.utf8.allSatisfy { $0.isLetterOrDigit || "._-".utf8.contains($0) }
+        try require(
+            isName && program.utf8.first?.isLetterOrDigit == true,
+            "The program is named as in PATH: letters, digits, “.”, “_” and “-”.")
+        try require(RequestTarget.isAccountName(account), AccountAdd.nameRule)
+        try require(
+            ExecToken.isVariable(variable),
+            "The variable's name has letters, digits and _, not a digit first, as GH_TOKEN.")
+    }
+
+    func run() {
+        let start: ShownCommand = "ringback exec \(account) --env \(variable) -- \(program)"
+        let text =
+            switch shell {
+            case .sh, .bash, .zsh: "\(program)() { \(shown: start) \"$@\"; }"
+            case .fish: "function \(program); \(shown: start) $argv; end"
+            case .csh: "alias \(program) '\(shown: start) \\!*';"
+            }
+        Output.line(text)
+    }
+}
+
 /// A command finds its token on a descriptor, or in a variable that the user named: never in its arguments, and never
 /// in a file with a name.
 struct ExecToken {

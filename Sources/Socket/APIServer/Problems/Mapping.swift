@@ -27,11 +27,12 @@ extension Problem {
             self.init(
                 .signInRequired, "\(words)\(advice.map { " \($0.sentence)" } ?? "")",
                 extensions: ["account": name.rawValue])
-        case .sessionExpired(let name, let word, let message):
+        case .sessionExpired(let name, let word, let message, let hasMoved):
             let words = message.map { ": \(Problem.clause($0))" } ?? ""
             let reason = (word.map { ": it responded with “\($0)”" } ?? "") + words
+            let copy = " The vault was used on another machine: another copy of this vault may have refreshed it."
             self.init(
-                .sessionExpired, "The provider ended the session of \(name)\(reason).",
+                .sessionExpired, "The provider ended the session of \(name)\(reason).\(hasMoved ? copy : "")",
                 extensions: ["account": name.rawValue, "provider_code": word, "provider_message": message])
         case .refreshRefused(let name, let host, let refusal): self.init(refused: name, by: host, refusal)
         case .clientForgotten(let name, let host, let code, let message, let terms?):
@@ -312,7 +313,7 @@ extension Problem {
         switch error {
         case .sessionRanOut(let name, _):
             detail = "The session of \(name) runs out, and the provider issued no refresh token to renew it."
-        case .sessionExpired(let name, _, _):
+        case .sessionExpired(let name, _, _, _):
             detail = "The provider ended the session of \(name)."
             extensions["provider_message"] = nil
         case .refreshRefused(let name, _, _):
@@ -450,7 +451,7 @@ extension UserMessage {
             self = message
         case .invalidCallback, .flowExpired: self = .signInFailed
         case .provider(.invalidResponse) where endedSignIn, .provider(.refused) where endedSignIn: self = .signInFailed
-        case .sessionExpired(_, word: "user_banned", _): self = .blocked
+        case .sessionExpired(_, word: "user_banned", _, _): self = .blocked
         case .sessionExpired: self = .sessionEnded
         case .clientForgotten where endedSignIn: self = .signInFailed
         case .refreshRefused: self = .sessionNotRenewed

@@ -33,8 +33,9 @@ struct DiagnosticsResource: Resource {
             DiagnosticsResource.diagnoseAccount),
         Route(
             .makeDiagnosticLink, "Make a link that the desktop is to open; it arrives as a callback would",
-            body: .members(.required("scheme")), statuses: [201], .json(.diagnosticLink),
-            errors: [.validationFailed, .stateConflict], DiagnosticsResource.makeDiagnosticLink),
+            body: .members(.required("scheme", text: "A configured one, or http: a page for a browser")),
+            statuses: [201], .json(.diagnosticLink), errors: [.validationFailed, .stateConflict, .portInUse],
+            DiagnosticsResource.makeDiagnosticLink),
         Route(
             .getDiagnosticLink, "Whether a link has arrived, once it has or the wait is over",
             query: .optional("wait", as: .integer, text: "Seconds to wait, at most 600"), .json(.diagnosticLink),
@@ -186,15 +187,42 @@ struct DiagnosticsResource: Resource {
     }
 
     func makeDiagnosticLink(_ call: Call) async throws(Problem) -> ServerResponse {
-        guard let text = try call.text("scheme"), let scheme = try? URLScheme(parsing: text) else {
+        let text = try call.text("scheme")
+        if text == "http" { return try await makeDiagnosticPage(call) }
+        guard let text, let scheme = try? URLScheme(parsing: text) else {
             throw call.invalid("scheme", "an app's scheme is required, such as org.example.app")
         }
         // If the daemon does not accept the scheme's links, a test link that comes back would mislead.
         if let why = await api.deepLinks?.whyForeign("\(scheme):x") { throw Problem(.stateConflict, why) }
-        guard let link = api.diagnosticLinks.make(scheme) else {
+        let id = DiagnosticLinks.randomName()
+        return try keep(.init(id, scheme: scheme.name, url: "\(scheme)://\(DiagnosticLinks.host)/\(id)"))
+    }
+
+    private func keep(_ link: DiagnosticLinks.Link) throws(Problem) -> ServerResponse {
+        guard api.diagnosticLinks.keep(link) else {
             throw Problem(.stateConflict, "Too many links are being tested. Try again in two minutes.")
         }
         return ServerResponse(status: 201, link.json)
+    }
+
+    /// A page on loopback. It has arrived when a browser of this user has fetched it.
+    private func makeDiagnosticPage(_ call: Call) async throws(Problem) -> ServerResponse {
+        let (id, receiver) = (DiagnosticLinks.randomName(), broker.callbackReceiver)
+        let arrival = Promise<DiagnosticLinks.Arrival>()
+        let opened = try await call.ask { () throws(BrokerError) -> (url: String, owner: AccountName)? in
+            guard let owner = DiagnosticLinks.owner else { return nil }
+            let url = try await receiver.openSite("rb-\(id)", owner) { _ in
+                arrival.fulfil(DiagnosticLinks.Arrival(executable: nil))
+                return DiagnosticLinks.page
+            }
+            return url.map { ($0, owner) }
+        }
+        guard let (url, owner) = opened else { throw Problem(.stateConflict, "This daemon serves no pages.") }
+        broker.waitInBackground {
+            _ = await arrival.wait(atMost: DiagnosticLinks.lifetime)
+            await receiver.close(url, owner)
+        }
+        return try keep(.init(id, scheme: "http", url: url, arrival))
     }
 
     func getDiagnosticLink(_ call: Call) async throws(Problem) -> ServerResponse {
@@ -238,14 +266,18 @@ extension Component {
         .optional("registration", as: .anyObject), .required("level", as: .oneOf(Finding.Level.self)))
 }
 
-/// Test links that the desktop opens. Each has a name that cannot be guessed, and is accepted once.
+/// Test links and pages that the desktop opens. Each has a name that cannot be guessed, and is accepted once.
 final class DiagnosticLinks: Sendable {
     struct Link: Sendable {
         let id: String
-        let scheme: URLScheme
+        let scheme: String
+        let url: String
         let arrival: Promise<Arrival>
-        let endsAt: BootInstant
-        var url: String { "\(scheme)://\(DiagnosticLinks.host)/\(id)" }
+        fileprivate(set) var endsAt = BootInstant.never
+
+        init(_ id: String, scheme: String, url: String, _ arrival: Promise<Arrival> = Promise()) {
+            (self.id, self.scheme, self.url, self.arrival) = (id, scheme, url, arrival)
+        }
     }
 
     struct Arrival: Sendable { let executable: String? }
@@ -258,22 +290,27 @@ final class DiagnosticLinks: Sendable {
     }
 
     static let host = "ringback-doctor"
-    private static let lifetime: Duration = .seconds(120)
+    static let lifetime: Duration = .seconds(120)
+    /// Stands for an account. None has it: the rules are those of an account without settings.
+    static let owner = AccountName(host)
+    static let page = HTTPResponse(
+        status: 200, fields: HTTPFields([("Content-Type", "text/plain; charset=utf-8")]),
+        body: Secret("ringback doctor: the browser works. You can close this page.\n"))
     private static let maxCount = 64
     private let links = Mutex<[String: Link]>([:])
     private let clock: BrokerClock
     init(clock: BrokerClock) { self.clock = clock }
 
-    func make(_ scheme: URLScheme) -> Link? {
+    /// False if there are too many.
+    func keep(_ link: Link) -> Bool {
         let now = clock.bootInstant
-        let link = Link(
-            id: DiagnosticLinks.randomName(), scheme: scheme, arrival: Promise(), endsAt: now + DiagnosticLinks.lifetime
-        )
-        return links.withLock { links in
+        var link = link
+        link.endsAt = now + DiagnosticLinks.lifetime
+        return links.withLock { [link] links in
             links = links.filter { $0.value.endsAt > now }
-            guard links.count < DiagnosticLinks.maxCount else { return nil }
+            guard links.count < DiagnosticLinks.maxCount else { return false }
             links[link.id] = link
-            return link
+            return true
         }
     }
 
@@ -295,7 +332,7 @@ final class DiagnosticLinks: Sendable {
     }
 
     /// 128 bits, in lower-case letters and digits, which no program on the way changes.
-    private static func randomName() -> String {
+    static func randomName() -> String {
         var generator = SystemRandomNumberGenerator()
         return (0..<2).map { _ in
             let text = String(generator.next(), radix: 16)
@@ -307,7 +344,7 @@ final class DiagnosticLinks: Sendable {
 extension DiagnosticLinks.Link {
     var json: JSONObject {
         [
-            "id": id, "scheme": scheme.name, "url": url, "arrived": arrival.value != nil,
+            "id": id, "scheme": scheme, "url": url, "arrived": arrival.value != nil,
             "executable": arrival.value?.executable,
         ]
     }

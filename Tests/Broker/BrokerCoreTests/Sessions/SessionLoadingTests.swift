@@ -247,4 +247,39 @@ extension SessionManager {
         let failure = await error { try await last.session(House.name, SessionQuery()) }
         #expect(failure == .signInRequired(House.name))
     }
+
+    @Test func `is told as one that a copy of the vault may have refreshed, once the vault was on another machine`()
+        async throws
+    {
+        let house = try await House.expired()
+        func broker(on machine: String) async throws -> Broker {
+            let broker = house.rebirth(machineID: machine)
+            await broker.configure([House.account()])
+            return broker
+        }
+        // The machine is written with each refresh; a vault of an older version has none.
+        for machine in ["first", "first", "second"] {
+            _ = try await broker(on: machine).session(House.name, SessionQuery())
+            house.clock.advance(by: 3_600)
+        }
+        house.provider.script(.token, .invalidGrant)
+        let moved = BrokerError.sessionExpired(House.name, hasMoved: true)
+        for _ in 0..<2 {
+            let second = try await broker(on: "second")
+            #expect(await error { try await second.session(House.name, SessionQuery()) } == moved)
+            #expect(try await second.account(House.name).error == moved)
+        }
+    }
+
+    @Test func `ends on the same machine without a word of copies`() async throws {
+        let house = try await House.expired()
+        for isLast in [false, true] {
+            if isLast { house.provider.script(.token, .invalidGrant) }
+            let broker = house.rebirth(machineID: "first")
+            await broker.configure([House.account()])
+            let failure = await error { try await broker.session(House.name, SessionQuery()) }
+            #expect(failure == (isLast ? .sessionExpired(House.name) : nil))
+            house.clock.advance(by: 3_600)
+        }
+    }
 }

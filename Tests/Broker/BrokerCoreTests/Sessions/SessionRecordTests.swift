@@ -112,6 +112,24 @@ import Testing
         #expect(throws: SessionRecord.Failure.newer) { try SessionRecord.decode(text, by: clock.clock) }
     }
 
+    @Test(arguments: [("", "b", false), ("a", "", false), ("a", "a", false), ("a", "b", true)])
+    func `says that the vault was on another machine, where both are known`(
+        written: String, read: String, hasMoved: Bool
+    ) throws {
+        let text = SessionRecord.encode(session, bootID: "this boot", machineID: written)
+        let there = try SessionRecord.decode(text, by: clock.clock(bootID: "this boot", machineID: read))
+        #expect(there.hasMoved == hasMoved)
+        // The next write there has the machine's own identifier, and keeps the fact.
+        let rewritten = SessionRecord.encode(there, bootID: "this boot", machineID: read)
+        let clock = clock.clock(bootID: "this boot", machineID: read)
+        #expect(try SessionRecord.decode(rewritten, by: clock).hasMoved == hasMoved)
+    }
+
+    @Test func `names the machine by a hash, and no machine where hosts share the vault`() {
+        #expect([0, 64].contains(BrokerClock.system.machineID.utf8.count))
+        #expect(clock.clock(bootID: "b", machineID: "a").ofSharedVault().machineID.isEmpty)
+    }
+
     @Test func `shows no secret when it is printed`() {
         var text = ""
         dump(session, to: &text)

@@ -101,6 +101,17 @@ import Testing
         #expect((Language(accepting: header.map { [$0] } ?? []) == .russian) == isRussian)
     }
 
+    @Test func `a session that ended after the vault was on another machine may have been refreshed by a copy`() {
+        for hasMoved in [false, true] {
+            let error = BrokerError.sessionExpired(Self.name(), hasMoved: hasMoved)
+            let problem = Problem(error, language: .english)
+            let words = "another copy of this vault may have refreshed it"
+            #expect(problem.detail?.contains(words) == hasMoved)
+            // The other end of an exposed socket has no part in the vault.
+            #expect(Problem(elsewhere: error, language: .english).detail?.contains(words) == false)
+        }
+    }
+
     @Test func `a port that cannot be listened at has its host, its port and its setting`() {
         let taken = ListenerFailure(.portTaken(by: 1_001), host: "::1", port: 4_711, setting: "redirect_uri")
         let problem = Problem(.portInUse(taken), language: .english)

@@ -80,7 +80,9 @@ import Testing
     @Test func `links are few, short-lived, and of an app's scheme`() async throws {
         let house = try await APIHouse()
         await house.links.configure([LinkScheme(name: "app", hasCommand: false, takesURL: false)])
-        for body in ["{}", #"{"scheme":"http"}"#, #"{"scheme":"javascript"}"#, #"{"scheme":"a b"}"#, #"{"scheme":1}"#] {
+        for body in [
+            "{}", #"{"scheme":"https"}"#, #"{"scheme":"javascript"}"#, #"{"scheme":"a b"}"#, #"{"scheme":1}"#,
+        ] {
             #expect(await house.ask("POST", "/v1/diagnostics/links", body).code == "validation_failed", "\(body)")
         }
         var id = ""
