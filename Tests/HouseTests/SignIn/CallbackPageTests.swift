@@ -67,6 +67,7 @@ import Testing
             let text = page?.text ?? ""
             #expect(text.contains("<html lang=\"en\">") && text.contains("<h1>Signed in</h1>"))
             #expect(text.contains("<bdi>work</bdi>") && text.contains("<bdi>127.0.0.1</bdi>"), "\(text)")
+            #expect(text.contains("You are signed in as <b><bdi>alice@example.org</bdi></b>"), "\(text)")
         }
     }
 
@@ -108,6 +109,7 @@ import Testing
             #expect(expired.location == "/failed", "\(expired)")
             #expect(over?.text.contains("<h1>The sign-in took too long</h1>") == true, "\(over ?? .nothing)")
             #expect(over?.text.contains("<bdi>work</bdi>") == true)
+            #expect(over?.text.contains("It was not finished within 1 second.") == true)
             #expect(try await stage.sandbox.counters().requests("token") == 0)
         }
     }

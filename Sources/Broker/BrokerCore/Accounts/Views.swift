@@ -36,6 +36,13 @@ public struct AccountView: Sendable {
     public let notice: Reason?
     /// `pending` or `refused`, for a signed-out session that the provider has not revoked.
     public let revocation: RevocationState?
+
+    /// The signed-in user: an address, a number or a name, else the subject; nil without a session. Some providers
+    /// return an empty address for users without one.
+    public var who: String? {
+        guard let subject else { return nil }
+        return ["email", "phone", "name"].lazy.compactMap { user?[$0]?.string }.first { !$0.isEmpty } ?? subject
+    }
 }
 
 /// Which token of a session a caller requests.
