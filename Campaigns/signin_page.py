@@ -113,7 +113,7 @@ class PageWalk(Walk):
     def is_wrong(self, tab, field, text):
         """The complaint stands beside its field, and belongs to it for a screen reader."""
         seen = self.browser.run(tab.handle, f"(() => {{ let e = document.querySelector('[name={field}][aria-invalid]'); "
-                                "return e ? document.getElementById(e.getAttribute('aria-describedby')).innerText : '' })()")
+                                "return e ? document.getElementById(e.getAttribute('aria-describedby').split(' ').pop()).innerText : '' })()")
         self.note(text in seen, f"the complaint beside {field}", repr(seen))
 
     def ends(self, where, email=EMAIL):
@@ -185,7 +185,7 @@ class PageWalk(Walk):
         self.ends("forgotten")
 
     def code_by_mail(self):
-        tab = self.follow("/mail", "mail", "Sign in by mail")
+        tab = self.follow("/mail", "mail", "Sign in by email")
         self.send(tab, "mail", email=EMAIL)
         tab = self.page("Enter the code", EMAIL)
         self.browser.click(tab, "a[href='/resend']")
@@ -212,7 +212,7 @@ class PageWalk(Walk):
         self.ends("code by mail")
 
     def magic_link(self):
-        self.send(self.follow("/mail", "mail", "Sign in by mail"), "mail", email=EMAIL)
+        self.send(self.follow("/mail", "mail", "Sign in by email"), "mail", email=EMAIL)
         first = self.page("Enter the code", EMAIL)
         self.browser.open_tab(self.letter()["link"])
         last = self.browser.find("the link's tab", lambda tab: tab.handle != first.handle and DONE in tab.text)

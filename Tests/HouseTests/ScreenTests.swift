@@ -78,6 +78,32 @@ import Testing
         }
     }
 
+    @Test func `accounts fit with the provider's host and the end of a session, or the lack of a refresh token`()
+        async throws
+    {
+        let more = Stage.twoAccounts.replacing("[accounts.work]", with: "[accounts.mail]")
+        try await Stage.play(Self.longNames + more) { stage in
+            try await stage.sandbox.control(["refresh_expires_in": true, "refresh_token_lifetime": 86_400])
+            try await stage.signIn("work")
+            try await stage.sandbox.control(["refresh_tokens": "never"])
+            try await stage.signIn("mail")
+            let accounts = try start(stage, ["accounts", "work"])
+            #expect(try await accounts.end().status == 0)
+            let lines = screen(accounts).lines
+            #expect(lines.count == 2 && lines[0].hasSuffix("  TOKEN VALID  SIGNED IN UNTIL"), "\(lines)")
+            let day = /work  127\.0\.0\.1  signed in  alice@example\.org  for \d+ min   \d{4}-\d\d-\d\d \d\d:\d\d/
+            #expect(lines[1].wholeMatch(of: day) != nil, "\(lines)")
+
+            let all = try start(stage, ["accounts"])
+            #expect(try await all.end().status == 0)
+            let shown = screen(all).lines
+            // The problem of the account without a refresh token is below its row.
+            #expect(shown.contains { $0.hasPrefix("mail ") && $0.hasSuffix("  no refresh token") }, "\(shown)")
+            #expect(shown.contains { $0.hasPrefix("the-account-of-") && $0.contains("…  ") }, "\(shown)")
+            #expect(shown.count { !$0.hasPrefix("    ") } == 5, "\(shown)")
+        }
+    }
+
     @Test func `a failing browser leaves the address and the way on the screen`() async throws {
         try await Stage.play { stage in
             let login = try start(stage, ["login", "work"], ["BROWSER": "/bin/false"])

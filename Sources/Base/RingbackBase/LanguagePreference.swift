@@ -93,3 +93,20 @@ public enum Language: String, Sendable, CaseIterable {
         self = locale?.hasPrefix("ru") == true ? .russian : .english
     }
 }
+
+extension Language {
+    /// A number of seconds in its largest whole unit, as the object of "within": `10 minutes`, `90 seconds`, `1 hour`.
+    public func span(_ seconds: Int) -> String {
+        let (number, unit) =
+            seconds > 0 && seconds % 3_600 == 0
+            ? (seconds / 3_600, 2) : seconds > 0 && seconds % 60 == 0 ? (seconds / 60, 1) : (max(0, seconds), 0)
+        switch self {
+        case .english: return "\(number) \(["second", "minute", "hour"][unit])\(number == 1 ? "" : "s")"
+        case .russian:
+            let forms = [["секунду", "секунды", "секунд"], ["минуту", "минуты", "минут"], ["час", "часа", "часов"]]
+            let isTeen = (11...14).contains(number % 100)
+            let form = isTeen ? 2 : number % 10 == 1 ? 0 : (2...4).contains(number % 10) ? 1 : 2
+            return "\(number) \(forms[unit][form])"
+        }
+    }
+}

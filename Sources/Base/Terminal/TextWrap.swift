@@ -149,11 +149,14 @@ public struct Table: Sendable {
     public mutating func add(_ cells: [String]) { rows.append(cells.map { Sanitizer.line($0) }) }
 
     /// With the column names first, without trailing spaces. If the lines are too wide, the last `count` cells of each
-    /// row are on lines of their own below it, indented and broken between words.
-    public func lines(columns: Int?, below count: Int) -> [String] {
-        guard let columns, count > 0, lines.contains(where: { TextWidth.of($0) > columns }) else { return lines }
+    /// row are on lines of their own below it, indented and broken between words; then the cells of the columns
+    /// `shrinking` are cut, in the widest column first, and only if that is not enough those of the next columns.
+    public func lines(columns: Int?, below count: Int, shrinking: [[Int]] = []) -> [String] {
+        guard let columns, isWider(than: columns) else { return lines }
         var upper = self
         upper.rows = rows.map { Array($0.dropLast(count)) }
+        for group in shrinking { upper.shrink(group, to: columns) }
+        guard count > 0 else { return upper.lines }
         let indent = "    "
         return zip(upper.lines, rows).flatMap { line, row in
             let rest = row.suffix(count).filter { !$0.isEmpty }.joined(separator: "  ")
@@ -162,6 +165,19 @@ public struct Table: Sendable {
             return [line] + broken.map { indent + $0 }
         }
     }
+
+    private func isWider(than columns: Int) -> Bool { lines.contains { TextWidth.of($0) > columns } }
+
+    private mutating func shrink(_ group: [Int], to columns: Int) {
+        while isWider(than: columns) {
+            let widths = group.map { column in (column, rows.map { TextWidth.of($0[column]) }.max() ?? 0) }
+            guard let (column, width) = widths.max(by: { $0.1 < $1.1 }), width > Table.narrowest else { return }
+            for row in rows.indices { rows[row][column] = TextWidth.cut(rows[row][column], to: width - 1) }
+        }
+    }
+
+    /// No cell is cut to fewer columns, so that something can still be recognized.
+    private static let narrowest = 9
 
     /// With the column names first, without trailing spaces.
     public var lines: [String] {

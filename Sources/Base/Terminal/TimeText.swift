@@ -47,6 +47,9 @@ public enum TimeText {
         return fields.map { twoDigits(Int($0)) }.joined(separator: ":")
     }
 
+    /// Local: `2027-01-15 14:05`.
+    public static func dateAndMinute(_ instant: Int) -> String { String(dateAndTime(instant).prefix(16)) }
+
     /// Local: `2027-01-15 14:05:09`.
     public static func dateAndTime(_ instant: Int) -> String {
         var seconds = time_t(instant)

@@ -1,4 +1,5 @@
 public import BrokerCore
+internal import RingbackBase
 
 /// Why something at an OAuth or OpenID provider was not done, as a fact. The broker carries it and does not read it.
 public enum OAuthReason: KindReason, Equatable {
@@ -194,14 +195,14 @@ public enum OAuthReason: KindReason, Equatable {
             "Google issues one only at the user's first consent: add authorization_params = "
                 + "{ prompt = \"consent\" } to the account and sign in again."
         case .noCallback(let name, let seconds, let redirectURI, let pushed):
-            "The sign-in of \(name) was not finished within \(seconds) seconds. "
+            "The sign-in of \(name) was not finished within \(Language.english.span(seconds)). "
                 + "Waited for a callback to \(redirectURI)."
                 + (pushed.map {
                     " The URL of its sign-in page was valid for \($0) seconds and for one use. "
                         + "Start the sign-in again for a new one."
                 } ?? "")
         case .noDeviceCode(let name, let seconds, let userCode, let page):
-            "The sign-in of \(name) was not finished within \(seconds) seconds. Waited for the code "
+            "The sign-in of \(name) was not finished within \(Language.english.span(seconds)). Waited for the code "
                 + "\(userCode) to be entered at \(page)."
         case .wrongIssuerInCallback(_, _, isMissing: true):
             "The provider's response names no issuer (iss), although its metadata announce it "

@@ -1,4 +1,5 @@
 public import BrokerCore
+internal import RingbackBase
 
 /// Why a request concerning a Supabase project failed, as a fact that code or a test decides by.
 public enum SupabaseReason: KindReason, Equatable {
@@ -67,7 +68,7 @@ public enum SupabaseReason: KindReason, Equatable {
                 + "of the dashboard."
         case .expired(let name, let isChange, let seconds, let awaited):
             "\(isChange ? "The change of the user of" : "The sign-in of") \(name) was not finished within "
-                + "\(seconds) seconds. Waited for \(awaited.words)"
+                + "\(Language.english.span(seconds)). Waited for \(awaited.words)"
         }
     }
 }

@@ -24,9 +24,9 @@ public struct ConfigurationReport: Sendable, Equatable {
     }
 
     /// `{"valid","accounts":[{"name","provider","source","redirect_uri","label"?,"registration","notes"}],"schemes":[
-    /// {"name","source","command"?,"notes"}],"exposes":[{"name","accounts","mcp"?,"source","notes"}],"origins":[{"url",
-    /// "account","kind","headers","source"…}],"kept_files":[{"path","account","format","source"}],"errors":[…]}`. Each
-    /// `source` is `{"file","line"}`.
+    /// {"name","source","label"?,"command"?,"notes"}],"exposes":[{"name","accounts","mcp"?,"source","notes"}],"origins":[
+    /// {"url","account","kind","headers","source"…}],"kept_files":[{"path","account","format","source"}],"errors":[…]}`.
+    /// Each `source` is `{"file","line"}`.
     public var json: String {
         let accounts = configuration?.accounts ?? []
         let shown: [JSONObject] = accounts.map { account in
@@ -38,7 +38,10 @@ public struct ConfigurationReport: Sendable, Equatable {
             ]
         }
         let schemes = (configuration?.schemes ?? []).map { scheme -> JSONObject in
-            ["name": scheme.name, "source": scheme.source.json, "command": scheme.command, "notes": scheme.notes]
+            [
+                "name": scheme.name, "source": scheme.source.json, "label": scheme.label, "command": scheme.command,
+                "notes": scheme.notes,
+            ]
         }
         let exposes = (configuration?.exposes ?? []).map { expose -> JSONObject in
             let rule: JSONObject? = expose.mcp.map { ["methods": $0.methods, "tools": $0.tools] }

@@ -9,6 +9,8 @@ public struct SchemeConfiguration: Sendable, Equatable {
     public let name: String
     /// The program, as an absolute path, and its arguments; nil if no program is started.
     public let command: [String]?
+    /// The app's name for the user.
+    public let displayName: String?
     public let source: ConfigurationSource
 
     /// Stands for the link in the command.
@@ -16,6 +18,9 @@ public struct SchemeConfiguration: Sendable, Equatable {
 
     /// True if the link is an argument of the command.
     public var takesURL: Bool { command?.contains { $0.contains(SchemeConfiguration.placeholder) } == true }
+
+    /// What the handler is called. An app may have any name, so the scheme stands beside it.
+    var label: String? { displayName.map { "\($0) (\(name):)" } }
 
     /// Hints for the user, one sentence each.
     var notes: [String] {
@@ -62,7 +67,8 @@ extension SchemeConfiguration {
             let places = written.dropFirst().reduce(0) { $0 + $1.text.ranges(of: placeholder).count }
             if places > 1 { table.refuse("command", "{url} may occur only once") }
         }
-        return SchemeConfiguration(name: name, command: command, source: table.source)
+        return SchemeConfiguration(
+            name: name, command: command, displayName: table.displayName, source: table.source)
     }
 
     /// What is wrong with a scheme's name; nil if it is valid.

@@ -117,9 +117,18 @@ extension FlowReason {
 }
 
 extension SignInLabel {
-    init(_ view: FlowView) {
+    /// The user is that of the account, which a completed sign-in has just opened.
+    fileprivate init(_ view: FlowView, _ broker: Broker) async {
         let name = view.providerHost == nil ? nil : view.displayName
-        self.init(account: name ?? view.account.rawValue, providerHost: view.providerHost)
+        var (user, seconds): (String?, Int?)
+        switch view.status {
+        case .completed: user = try? await broker.account(view.account).who
+        case .expired: seconds = (view.expiresAt - view.startedAt).wholeSeconds
+        case .pending, .failed, .cancelled: break
+        }
+        self.init(
+            account: name ?? view.account.rawValue, providerHost: view.providerHost,
+            user: user.map { String($0.prefix(120)) }, seconds: seconds)
     }
 }
 
@@ -139,7 +148,7 @@ final class Arrivals: Sendable {
         }
         // The link of an older message has a page of its own, which says so.
         let next = verdict.result == .outdated ? nil : await broker.ownPage(of: id)
-        return CallbackOutcome(verdict.result, of: SignInLabel(flow), next: next)
+        return CallbackOutcome(verdict.result, of: await SignInLabel(flow, broker), next: next)
     }
 
     func visit(_ visit: EntranceVisit) async -> EntranceOutcome {
@@ -147,7 +156,8 @@ final class Arrivals: Sendable {
         case .opened(let key):
             guard let broker = broker.value else { return .spent }
             if let page = await broker.pageBehind(entrance: key) { return .redirected(to: page) }
-            return await broker.completedFlow(entrance: key).map { .completed(SignInLabel($0)) } ?? .spent
+            guard let flow = await broker.completedFlow(entrance: key) else { return .spent }
+            return .completed(await SignInLabel(flow, broker))
         case .foreign(let key, let uid):
             await broker.value?.noteForeign(entrance: key, uid: uid)
             return .spent

@@ -55,12 +55,7 @@ public struct SignIns: Sendable {
 extension SignIns {
     public init(_ broker: Broker) {
         self.init(
-            user: { name in
-                guard let view = try? await broker.account(name), view.subject != nil else { return nil }
-                // Some providers return an empty address for users without one.
-                return ["email", "phone", "name"].lazy.compactMap { view.user?[$0]?.string }.first { !$0.isEmpty }
-                    ?? view.subject
-            },
+            user: { name in try? await broker.account(name).who },
             page: { name in
                 if let pending = try? await broker.account(name).flow, !pending.changesUser {
                     // By the flow's id, because this renews an authorization URL that has expired.

@@ -40,15 +40,17 @@ struct CallbackPort: Sendable {
     var waiting: [Place: Waiting] = [:]
     /// The Host fields of all redirect URIs since the port was opened, with the families that they were bound on.
     var authorities: [String: Set<Family>] = [:]
-    /// Pages that name an account, by path. Kept until the port is closed, for a reload or another tab. There is one
-    /// for each account, provider and result, so the configuration bounds their number.
+    /// Pages that name an account, by path. Kept until the port is closed, for a reload or another tab.
     private(set) var results: [String: PageContent] = [:]
+    /// Users and programs could otherwise fill the memory: with users who sign in, and sign-ins of different length.
+    private static let mostResults = 500
 
     /// A page that names an account has a key that nobody can guess: only browsers that delivered a callback of the
     /// account are told of it.
     mutating func path(of content: PageContent) -> String? {
         guard let path = content.page.path, content.signIn != nil else { return content.page.path }
         if let known = results.first(where: { $0.value == content }) { return known.key }
+        guard results.count < CallbackPort.mostResults else { return path }
         let own = "\(path)/\(RandomToken.identifier())"
         results[own] = content
         return own

@@ -194,16 +194,22 @@ public enum EntranceOutcome: Sendable, Equatable {
     case spent
 }
 
-/// What a page names. It escapes both names.
+/// What a page says of a sign-in. It escapes the texts.
 public struct SignInLabel: Sendable, Hashable {
     /// The account's display name or name, as configured.
     public let account: String
     /// Nil if it is not known.
     public let providerHost: String?
+    /// The address or name of the user who has signed in; nil if it is not known.
+    public let user: String?
+    /// The time that the sign-in had; nil if it is not known.
+    public let seconds: Int?
 
-    public init(account: String, providerHost: String?) {
+    public init(account: String, providerHost: String?, user: String? = nil, seconds: Int? = nil) {
         self.account = account
         self.providerHost = providerHost
+        self.user = user
+        self.seconds = seconds
     }
 }
 
@@ -217,7 +223,7 @@ public struct CallbackOutcome: Sendable, Equatable {
         case denied
         /// The flow had expired before the callback came.
         case expired
-        /// The first of two confirmations, for example when an e-mail address is changed.
+        /// The first of two confirmations, for example when an email address is changed.
         case noted
         /// The link is of an older message; the flow waits for that in a newer one.
         case outdated

@@ -43,11 +43,15 @@ public struct HTMLPage: Sendable {
         """
     }
 
-    /// Such as the account, as a list.
-    public static func facts(_ rows: [(name: String, value: String)]) -> String {
-        let items = rows.map { "<div><dt>\($0.name)</dt><dd><bdi>\(escaped($0.value))</bdi></dd></div>\n" }
-        return "<dl>\n\(items.joined())</dl>\n"
+    /// The account and the host of its provider in one line. An account may have any name, so the host, if it is known,
+    /// always stands beside it.
+    public static func place(_ account: String, at host: String?, in language: PageLanguage) -> String {
+        let at = host.map { " \(language == .russian ? "на" : "at") \(strong($0))" } ?? ""
+        return "<p class=\"place\">\(strong(account))\(at)</p>\n"
     }
+
+    /// An address or a name of which the direction of writing is not known.
+    public static func strong(_ text: String) -> String { "<b><bdi>\(escaped(text))</bdi></b>" }
 
     /// An arrow that goes round and comes back. It says nothing to a screen reader, since the name is beside it.
     private static let mark = """
@@ -71,8 +75,8 @@ public struct HTMLPage: Sendable {
 /// the browser's font size and zoom hold; at 320 pixels (1280 at a zoom of 400 %) nothing is wider than the window.
 public enum PageStyle {
     public static let text = """
-        :root{color-scheme:light dark;--page:#f2f3f6;--card:#fff;--text:#1b2030;--soft:#4a5263;--line:#d3d7df;--good:#1a7f45;--bad:#b3261e}
-        @media(prefers-color-scheme:dark){:root{--page:#14161b;--card:#1e2128;--text:#eceef2;--soft:#b9bfcb;--line:#3b414d;--good:#4cc38a;--bad:#ff8a80}}
+        :root{color-scheme:light dark;--page:#eef0f4;--card:#fff;--field:#fff;--text:#1b2030;--soft:#4a5263;--line:#d3d7df;--good:#1a7f45;--bad:#b3261e}
+        @media(prefers-color-scheme:dark){:root{--page:#14161b;--card:#1e2128;--field:#2b303a;--text:#eceef2;--soft:#b9bfcb;--line:#3b414d;--good:#4cc38a;--bad:#ff8a80}}
         *{box-sizing:border-box}
         body{margin:0;padding:2rem 1rem;background:var(--page);color:var(--text);font:1rem/1.55 system-ui,sans-serif;overflow-wrap:anywhere}
         header,main{max-width:34rem;margin:0 auto}
@@ -83,14 +87,12 @@ public enum PageStyle {
         main.bad{border-top-color:var(--bad)}
         h1{margin:0;font-size:1.6rem;line-height:1.25}
         p{margin:1rem 0 0}
-        dl{margin:1.25rem 0 0;padding:.25rem 0;border:1px solid var(--line);border-width:1px 0}
-        dl div{padding:.35rem 0}
-        dt{color:var(--soft);font-size:.9rem}
-        dd{margin:0;font-weight:600}
+        .place{margin-top:.4rem;color:var(--soft);font-size:.9rem}
+        .place b,.words b{color:var(--text)}
         form{margin:1.25rem 0 0}
         label{display:block;margin:1rem 0 .3rem;font-weight:600}
         input,button,a.button{width:100%;min-height:2.9rem;padding:.6rem .8rem;border:1px solid var(--soft);border-radius:.45rem;font:inherit}
-        input{background:var(--page);color:var(--text)}
+        input{background:var(--field);color:var(--text)}
         input[aria-invalid]{border-color:var(--bad)}
         button,a.button{display:block;margin:1.25rem 0 0;background:var(--text);color:var(--card);font-weight:600;text-align:center;text-decoration:none;cursor:pointer}
         button[disabled]{opacity:.75;cursor:default}
@@ -99,8 +101,16 @@ public enum PageStyle {
         :focus-visible{outline:.2rem solid var(--good);outline-offset:.1rem}
         .wrong{color:var(--bad);font-weight:600}
         .words{padding:.5rem .8rem;border:1px dashed var(--soft);border-radius:.45rem;color:var(--soft)}
-        .words b{color:var(--text)}
-        nav{display:flex;flex-wrap:wrap;gap:.5rem 1.25rem;margin:1.25rem 0 0}
+        .words b{white-space:nowrap}
+        .known{padding:0;border:0;font-size:.9rem}
+        .hint{margin:.3rem 0 .5rem;color:var(--soft);font-size:.9rem}
+        .or{display:flex;align-items:center;gap:.8rem;margin:1.25rem 0 -.25rem;color:var(--soft)}
+        .or::before,.or::after{content:"";flex:1;border-top:1px solid var(--line)}
+        nav{margin:1.5rem 0 0;padding:.9rem 0 0;border-top:1px solid var(--line)}
+        h2{margin:0 0 .3rem;font-size:1rem}
+        ul{margin:0;padding:0;list-style:none}
+        li{padding:.2rem 0}
+        @media(max-width:30rem){body{padding:1rem .5rem}main{padding:1.25rem 1rem}}
 
         """
 

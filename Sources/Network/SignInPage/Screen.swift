@@ -49,6 +49,8 @@ public struct ScreenContent: Sendable {
         public let provider: String
         /// A path of the page that works once.
         public let path: String
+        /// As people write the provider's name.
+        public var title: String { ScreenText.name(ofProvider: provider) }
 
         public init(provider: String, path: String) {
             self.provider = provider
@@ -97,6 +99,10 @@ public struct ScreenContent: Sendable {
     public var offers = Offers()
     public var providers: [ProviderLink] = []
     public var complaint: Complaint?
+    /// Of the user who has signed in: an address, a number or a name. Empty if it is not known.
+    public var user = ""
+    /// Why the sign-in has ended, in a sentence; empty if it is not known.
+    public var ending = ""
     /// Another user than the account's may take the account over.
     public var offersSwitch = false
     /// What was typed before.
@@ -149,8 +155,14 @@ public struct ScreenDocument: Sendable {
 
     /// Somebody else signed in than the account's user.
     public static func otherUser(in language: PageLanguage) -> String { ScreenText.of(language).otherUser }
-    /// After a code that is wrong or used up.
+    /// After a code of a message that has a link as well.
     public static func usedCode(in language: PageLanguage) -> String { ScreenText.of(language).usedCode }
+    /// The sign-in had this number of seconds.
+    public static func expired(_ seconds: Int, in language: PageLanguage) -> String {
+        "\(ScreenText.of(language).notFinished) \(language.span(seconds))."
+    }
+
+    public static func cancelled(in language: PageLanguage) -> String { ScreenText.of(language).cancelled }
     /// The form before belonged to no step.
     public static func unused(in language: PageLanguage) -> String { ScreenText.of(language).unusedAdvice }
 
@@ -190,9 +202,12 @@ public struct ScreenDocument: Sendable {
     /// Account, project, the two words, and what was wrong with the whole form.
     private var head: String {
         guard content.screen != .elsewhere else { return "" }
-        var head = HTMLPage.facts([(text.account, content.account), (text.project, content.host)])
-        if ![.done, .unused, .ended].contains(content.screen) {
-            head += "<p class=\"words\">\(text.words) <b>\(HTMLPage.escaped(content.words))</b></p>\n"
+        var head = HTMLPage.place(content.account, at: content.host, in: language)
+        let words = "<b>\(HTMLPage.escaped(content.words))</b></p>\n"
+        switch content.screen {
+        case .login: head += "<p class=\"words\">\(text.words) \(words)"
+        case .done, .unused, .ended: break
+        default: head += "<p class=\"words known\">\(text.sameWords) \(words)"
         }
         if let complaint = content.complaint, complaint.field == nil {
             head += "<p class=\"wrong\" role=\"alert\">\(HTMLPage.escaped(complaint.sentence))</p>\n"
@@ -205,8 +220,7 @@ public struct ScreenDocument: Sendable {
         switch content.screen {
         case .login: login
         case .signUp:
-            form(.signUp, contact + newPassword, text.createAccount)
-                + "<nav>\(link(.login, text.haveAccount))</nav>\n"
+            form(.signUp, contact + newPassword, text.createAccount) + ways([(.login, text.haveAccount)])
         case .forgotten: paragraph(text.forgottenAdvice) + form(.forgotten, email, text.sendMail) + back
         case .mail: paragraph(text.mailAdvice) + form(.mail, email, text.sendMail) + back
         case .sms: paragraph(text.smsAdvice) + form(.sms, phone, text.sendSMS) + back
@@ -215,44 +229,50 @@ public struct ScreenDocument: Sendable {
         case .wait: paragraph(text.asking)
         case .factor: factors
         case .newPassword: form(.newPassword, newPassword, text.savePassword) + skip(text.keepPassword)
-        case .done: paragraph(text.doneAdvice)
-        case .unused: paragraph(text.unusedAdvice) + paragraph(text.doneAdvice)
-        case .ended: paragraph(text.endedAdvice)
+        case .done: user + paragraph(text.doneAdvice)
+        case .unused: user + paragraph(text.unusedAdvice) + paragraph(text.doneAdvice)
+        case .ended: paragraph(HTMLPage.escaped(content.ending)) + paragraph(text.endedAdvice)
         case .elsewhere: paragraph(text.elsewhereAdvice)
         }
     }
 
     private var login: String {
         var login = ""
-        if content.offers.email || content.offers.phone {
-            // The browser is to offer no password here: none is kept for this address.
-            let password = input("password", "password", text.password, autocomplete: "off")
-            login += form(.password, contact + password, text.signIn)
-            var links: [String] = []
-            if content.offers.email { links += [link(.mail, text.byMail), link(.forgotten, text.forgotten)] }
-            if content.offers.phone { links.append(link(.sms, text.bySMS)) }
-            if content.offers.signUp { links.append(link(.signUp, text.signUp)) }
-            login += "<nav>\(links.joined(separator: "\n"))</nav>\n"
-        }
         for provider in content.providers {
             login +=
                 "<a class=\"button\" href=\"\(HTMLPage.escaped(provider.path))\">"
-                + "\(text.continueWith) \(HTMLPage.escaped(ScreenText.name(ofProvider: provider.provider)))</a>\n"
+                + "\(text.continueWith) \(HTMLPage.escaped(provider.title))</a>\n"
         }
-        return login.isEmpty ? paragraph(text.nothingOffered) : login
+        guard content.offers.email || content.offers.phone else {
+            return login.isEmpty ? paragraph(text.nothingOffered) : login
+        }
+        if !login.isEmpty { login += "<p class=\"or\">\(text.or)</p>\n" }
+        // The browser is to offer no password here: none is kept for this address.
+        var fields = contact + input("password", "password", text.password, autocomplete: "off")
+        var others: [(Screen, String)] = []
+        if content.offers.email {
+            fields += "<p class=\"hint\">\(link(.forgotten, text.forgotten))</p>\n"
+            others.append((.mail, text.byMail))
+        }
+        if content.offers.phone { others.append((.sms, text.bySMS)) }
+        if content.offers.signUp { others.append((.signUp, text.signUp)) }
+        return login + form(.password, fields, text.signIn) + ways(others, "<h2>\(text.otherWays)</h2>\n")
+    }
+
+    private var user: String {
+        content.user.isEmpty ? "" : "<p>\(language.signedInAs) \(HTMLPage.strong(content.user))</p>\n"
     }
 
     private var sent: String {
         let advice = content.hasLink ? text.linkSent : text.codeSent
-        return "<p>\(advice) <bdi>\(HTMLPage.escaped(content.sentTo))</bdi></p>\n"
-            + form(.code, code, text.confirm)
-            + "<nav>\(link(.resend, text.sendAgain))\n\(link(.login, text.otherWay))</nav>\n"
+        return "<p>\(advice) \(HTMLPage.strong(content.sentTo))</p>\n" + form(.code, code, text.confirm)
+            + ways([(.resend, text.sendAgain), (.login, text.otherWay)])
     }
 
     private var resend: String {
         paragraph(resendAdvice(content.secondsLeft))
             + form(.resend, "", text.sendAgain, isDisabled: content.secondsLeft > 0)
-            + "<nav>\(link(.code, text.enterCode))\n\(link(.login, text.otherWay))</nav>\n"
+            + ways([(.code, text.enterCode), (.login, text.otherWay)])
     }
 
     private func resendAdvice(_ seconds: Int) -> String {
@@ -262,13 +282,13 @@ public struct ScreenDocument: Sendable {
     private var factors: String {
         var factors = ""
         for factor in content.factors {
-            let name = factor.name.map { " <bdi>\(HTMLPage.escaped($0))</bdi>" } ?? ""
+            let name = factor.name.map { "\(HTMLPage.strong($0)): " } ?? ""
             let id = "<input type=\"hidden\" name=\"factor\" value=\"\(HTMLPage.escaped(factor.id))\">\n"
             if factor.isPhone, !factor.hasMessage {
-                factors += "<p>\(text.phoneFactor)\(name)</p>\n" + form(.challenge, id, text.sendSMS)
+                factors += "<p>\(name)\(text.phoneFactor)</p>\n" + form(.challenge, id, text.sendSMS)
             } else {
                 let advice = factor.isPhone ? text.phoneFactorSent : text.appFactor
-                factors += "<p>\(advice)\(name)</p>\n"
+                factors += "<p>\(name)\(advice)</p>\n"
                 factors += form(.factor, id + code(of: factor.id), text.confirm)
                 if factor.isPhone {
                     factors += paragraph(resendAdvice(factor.secondsLeft))
@@ -291,17 +311,24 @@ public struct ScreenDocument: Sendable {
 
     private var email: String { input("email", "email", text.email, autocomplete: "email", value: content.email) }
     private var phone: String { input("tel", "phone", text.phone, autocomplete: "tel", value: content.phone) }
-    private var newPassword: String { input("password", "password", text.newPassword, autocomplete: "new-password") }
+    private var newPassword: String {
+        input("password", "password", text.newPassword, autocomplete: "new-password", hint: text.passwordRule)
+    }
     private var code: String { code(of: "") }
 
     /// An id stands on a page once.
     private func code(of factor: String) -> String {
-        input("text", "code", text.code, autocomplete: "one-time-code", id: "code\(factor)", isNumber: true)
+        input("text", "code", text.code, autocomplete: "one-time-code", id: "code\(factor)")
     }
 
-    private var back: String { "<nav>\(link(.login, text.otherWay))</nav>\n" }
+    private var back: String { ways([(.login, text.otherWay)]) }
     private func skip(_ label: String) -> String { form(.skip, "", label, isQuiet: true) }
     private func paragraph(_ sentence: String) -> String { "<p>\(sentence)</p>\n" }
+    private func ways(_ links: [(Screen, String)], _ heading: String = "") -> String {
+        guard !links.isEmpty else { return "" }
+        return "<nav>\n\(heading)<ul>\n\(links.map { "<li>\(link($0, $1))</li>\n" }.joined())</ul>\n</nav>\n"
+    }
+
     private func link(_ screen: Screen, _ label: String) -> String { "<a href=\"\(screen.rawValue)\">\(label)</a>" }
 
     private func form(
@@ -319,31 +346,51 @@ public struct ScreenDocument: Sendable {
 
     private func input(
         _ type: String, _ name: String, _ label: String, autocomplete: String, value: String = "", id: String? = nil,
-        isNumber: Bool = false
+        hint: String? = nil
     ) -> String {
         let id = HTMLPage.escaped(id ?? name)
         let complaint = content.complaint.flatMap { $0.field == name ? $0.sentence : nil }
+        let rule = hint.map { "<p class=\"hint\" id=\"\(id)-rule\">\($0)</p>\n" } ?? ""
         let wrong = complaint.map { "<p class=\"wrong\" id=\"\(id)-wrong\">\(HTMLPage.escaped($0))</p>\n" } ?? ""
-        let state = complaint == nil ? "" : " aria-invalid=\"true\" aria-describedby=\"\(id)-wrong\""
+        let texts = [hint.map { _ in "\(id)-rule" }, complaint.map { _ in "\(id)-wrong" }].compactMap(\.self)
+        var state = name == "code" ? " inputmode=\"numeric\"" : ""
+        if focus == name { state += " autofocus" }
+        if complaint != nil { state += " aria-invalid=\"true\"" }
+        if !texts.isEmpty { state += " aria-describedby=\"\(texts.joined(separator: " "))\"" }
         return """
             <label for="\(id)">\(label)</label>
-            <input type="\(type)" id="\(id)" name="\(name)" autocomplete="\(autocomplete)" \
-            value="\(HTMLPage.escaped(value))" required\(isNumber ? " inputmode=\"numeric\"" : "")\(state)>
+            \(rule)<input type="\(type)" id="\(id)" name="\(name)" autocomplete="\(autocomplete)" \
+            value="\(HTMLPage.escaped(value))" required\(state)>
             \(wrong)
             """
+    }
+
+    /// The name of the field that has the focus: the only one that is left to fill. Elsewhere a screen reader would
+    /// begin behind what has to be read first.
+    private var focus: String? {
+        switch content.screen {
+        case .forgotten, .mail: "email"
+        case .sms: "phone"
+        case .code: "code"
+        case .newPassword: "password"
+        case .factor: content.factors.count { !$0.isPhone || $0.hasMessage } == 1 ? "code" : nil
+        case .login where content.offersSwitch: nil
+        case .login, .signUp: content.email.isEmpty && content.phone.isEmpty ? nil : "password"
+        case .resend, .wait, .done, .unused, .ended, .elsewhere: nil
+        }
     }
 }
 
 /// The sentences of the sign-in page in one language. None has markup or anything to escape.
 struct ScreenText: Sendable {
-    let account, project, words: String
+    let words, sameWords: String
     let signIn, signUp, forgotten, byMail, bySMS, enterCode, sendAgain, oneMoment, secondFactor, newPassword: String
     let signedIn, unused, ended, elsewhere: String
     let email, phone, emailOrPhone, password, code: String
     let createAccount, haveAccount, sendMail, sendSMS, confirm, savePassword, keepPassword, skipFactor: String
-    let otherWay, continueWith: String
+    let otherWay, otherWays, or, continueWith: String
     let forgottenAdvice, mailAdvice, smsAdvice, linkSent, codeSent, mayResend, resendIn, seconds, asking: String
-    let waitAtLeast, usedCode: String
+    let waitAtLeast, usedCode, passwordRule, notFinished, cancelled: String
     let phoneFactor, phoneFactorSent, appFactor: String
     let doneAdvice, unusedAdvice, endedAdvice, elsewhereAdvice, nothingOffered, otherUser, switchUser: String
 
@@ -355,26 +402,29 @@ struct ScreenText: Sendable {
     }
 
     static let english = ScreenText(
-        account: "Account", project: "Project",
         words: "Enter nothing unless the program that asked you to sign in shows the same two words:",
+        sameWords: "The two words:",
         signIn: "Sign in", signUp: "Create an account", forgotten: "Forgotten password",
-        byMail: "Sign in by mail", bySMS: "Sign in by SMS", enterCode: "Enter the code",
+        byMail: "Sign in by email", bySMS: "Sign in by SMS", enterCode: "Enter the code",
         sendAgain: "Send the message again", oneMoment: "One moment", secondFactor: "Second factor",
         newPassword: "New password", signedIn: "Signed in", unused: "Your last entry was not used",
         ended: "The sign-in has ended", elsewhere: "Not this browser",
-        email: "E-mail address", phone: "Phone number with country code",
-        emailOrPhone: "E-mail address, or phone number with country code", password: "Password", code: "Code",
-        createAccount: "Create the account", haveAccount: "I have an account", sendMail: "Send the mail",
+        email: "Email address", phone: "Phone number with country code",
+        emailOrPhone: "Email address, or phone number with country code", password: "Password", code: "Code",
+        createAccount: "Create the account", haveAccount: "I have an account", sendMail: "Send the email",
         sendSMS: "Send the SMS", confirm: "Confirm", savePassword: "Save the new password",
         keepPassword: "Keep the old password", skipFactor: "Go on without it",
-        otherWay: "Sign in another way", continueWith: "Continue with",
-        forgottenAdvice: "You get a mail with a link and a code. Then you can choose a new password.",
-        mailAdvice: "You get a mail with a link or a code.", smsAdvice: "You get an SMS with a code.",
-        linkSent: "Open the link in the mail on this computer, or enter the code. The mail went to",
+        otherWay: "Sign in another way", otherWays: "Other ways", or: "or", continueWith: "Continue with",
+        forgottenAdvice: "You get an email with a link and a code. Then you can choose a new password.",
+        mailAdvice: "You get an email with a link or a code.", smsAdvice: "You get an SMS with a code.",
+        linkSent: "Open the link in the email on this computer, or enter the code. The email went to",
         codeSent: "Enter the code of the message that went to", mayResend: "You can ask for another message now.",
         resendIn: "You can ask for another message in", seconds: "seconds.",
         asking: "The project is being asked. This page goes on by itself.",
-        waitAtLeast: "Too many attempts. Please wait", usedCode: "If its link was opened, the code is used up.",
+        waitAtLeast: "Too many attempts. Please wait",
+        usedCode: "The code is wrong, or used up because the link in the email was opened. Please try again.",
+        passwordRule: "At least 6 characters. The project may ask for more.",
+        notFinished: "It was not finished within", cancelled: "It was cancelled.",
         phoneFactor: "A code can be sent to your phone.",
         phoneFactorSent: "Enter the code that was sent to your phone.",
         appFactor: "Enter the code that your authenticator app shows.",
@@ -393,8 +443,8 @@ struct ScreenText: Sendable {
         switchUser: "Replace the other user")
 
     static let russian = ScreenText(
-        account: "Учётная запись", project: "Проект",
         words: "Ничего не вводите, если программа, которая предложила вам войти, не показывает те же два слова:",
+        sameWords: "Два слова:",
         signIn: "Войти", signUp: "Создать аккаунт", forgotten: "Забыли пароль?",
         byMail: "Войти по почте", bySMS: "Войти по SMS", enterCode: "Введите код",
         sendAgain: "Отправить ещё раз", oneMoment: "Один момент", secondFactor: "Второй фактор",
@@ -405,14 +455,17 @@ struct ScreenText: Sendable {
         createAccount: "Создать аккаунт", haveAccount: "У меня есть аккаунт", sendMail: "Отправить письмо",
         sendSMS: "Отправить SMS", confirm: "Подтвердить", savePassword: "Сохранить новый пароль",
         keepPassword: "Оставить старый пароль", skipFactor: "Продолжить без него",
-        otherWay: "Войти другим способом", continueWith: "Продолжить через",
+        otherWay: "Войти другим способом", otherWays: "Другие способы", or: "или", continueWith: "Продолжить через",
         forgottenAdvice: "Вы получите письмо со ссылкой и кодом. Затем можно выбрать новый пароль.",
         mailAdvice: "Вы получите письмо со ссылкой или кодом.", smsAdvice: "Вы получите SMS с кодом.",
         linkSent: "Откройте ссылку из письма на этом компьютере или введите код. Письмо отправлено на",
         codeSent: "Введите код из сообщения, отправленного на", mayResend: "Можно запросить ещё одно сообщение.",
         resendIn: "Новое сообщение можно запросить через", seconds: "с.",
         asking: "Ожидаем ответа проекта. Страница продолжит сама.",
-        waitAtLeast: "Слишком много попыток. Подождите", usedCode: "Если ссылку уже открывали, код использован.",
+        waitAtLeast: "Слишком много попыток. Подождите",
+        usedCode: "Код неверный или уже использован, потому что ссылку из письма открывали. Попробуйте ещё раз.",
+        passwordRule: "Не меньше 6 знаков. Проект может требовать большего.",
+        notFinished: "Он не был завершён за", cancelled: "Он отменён.",
         phoneFactor: "Код можно отправить на ваш телефон.", phoneFactorSent: "Введите код, отправленный на телефон.",
         appFactor: "Введите код из приложения для подтверждения входа.",
         doneAdvice: "Эту вкладку можно закрыть. Вернитесь в программу, которая предложила вам войти.",

@@ -26,7 +26,7 @@ extension FieldError {
     public static let sentWithChange = FieldError(field: "type", reason: "a change is sent again by another request")
 }
 
-/// An e-mail address in the form in which the server compares addresses: trimmed and in lower case.
+/// An email address in the form in which the server compares addresses: trimmed and in lower case.
 public struct EmailAddress: Sendable, Hashable {
     public let text: String
 
@@ -39,7 +39,7 @@ public struct EmailAddress: Sendable, Hashable {
         guard parts.count == 2, !parts[0].isEmpty, parts[0].allSatisfy(EmailAddress.isLocal),
             parts[1].split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
                 .allSatisfy({ EmailAddress.isLabel(Array($0)) })
-        else { throw FieldError(field: "email", reason: "not an e-mail address") }
+        else { throw FieldError(field: "email", reason: "not an email address") }
         self.text = text
     }
 
@@ -82,7 +82,7 @@ public struct PhoneNumber: Sendable, Hashable {
     }
 }
 
-/// What identifies the user at sign-in: an e-mail address or a phone number, never both.
+/// What identifies the user at sign-in: an email address or a phone number, never both.
 public enum Contact: Sendable, Hashable {
     case email(EmailAddress)
     case phone(PhoneNumber)
@@ -92,8 +92,8 @@ public enum Contact: Sendable, Hashable {
         switch (email, phone) {
         case (let email?, nil): self = .email(try EmailAddress(parsing: email))
         case (nil, let phone?): self = .phone(try PhoneNumber(parsing: phone))
-        case (nil, nil): throw FieldError(field: "email", reason: "an e-mail address or a phone number is needed")
-        case (_?, _?): throw FieldError(field: "phone", reason: "an e-mail address or a phone number, not both")
+        case (nil, nil): throw FieldError(field: "email", reason: "an email address or a phone number is needed")
+        case (_?, _?): throw FieldError(field: "phone", reason: "an email address or a phone number, not both")
         }
     }
 }

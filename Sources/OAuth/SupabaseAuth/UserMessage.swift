@@ -4,6 +4,7 @@ public import RingbackBase
 public enum UserMessage: String, Sendable, CaseIterable {
     case network
     case signInFailed = "sign_in_failed"
+    case notFinished = "not_finished"
     case sessionEnded = "session_ended"
     case sessionNotRenewed = "session_not_renewed"
     case serviceDown = "service_down"
@@ -51,6 +52,7 @@ public enum UserMessage: String, Sendable, CaseIterable {
         switch self {
         case .network: "Connection failed. Please check your internet and try again."
         case .signInFailed: "Sign in failed. Please try again."
+        case .notFinished: "This was not finished in time. Please try again."
         case .sessionEnded: "Session expired. Please sign in again."
         case .sessionNotRenewed: "The session cannot be renewed. Please sign in again."
         case .serviceDown: "Service temporarily unavailable. Please try again later."
@@ -93,6 +95,7 @@ public enum UserMessage: String, Sendable, CaseIterable {
         switch self {
         case .network: "Нет соединения. Проверьте интернет и попробуйте снова."
         case .signInFailed: "Не удалось войти. Попробуйте ещё раз."
+        case .notFinished: "Время истекло. Попробуйте ещё раз."
         case .sessionEnded: "Сеанс истёк. Войдите снова."
         case .sessionNotRenewed: "Не удаётся продлить сеанс. Войдите снова."
         case .serviceDown: "Сервис временно недоступен. Попробуйте позже."

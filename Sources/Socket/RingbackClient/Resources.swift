@@ -82,6 +82,8 @@ public struct Account: Sendable, Equatable {
     public var name: String
     /// A preset's name, `supabase`, `oidc` or `oauth2`.
     public var provider: String
+    /// The host of the issuer or of the endpoints.
+    public var providerHost: String?
     public var state: State
     /// True for the one account that commands use if they name none: `default` in the configuration.
     public var isDefault: Bool
@@ -98,6 +100,10 @@ public struct Account: Sendable, Equatable {
     public var nextAssurance: String?
     /// When the access token expires.
     public var expiresAt: WallInstant?
+    /// When the session ends unless it is refreshed before; nil if the provider does not say so.
+    public var endsAt: WallInstant?
+    /// False for a session without a refresh token: it ends with its access token.
+    public var isRefreshable: Bool
     /// The last error. Cleared when the next sign-in, sign-out or refresh starts, when a change of the user succeeds,
     /// and by a reload of the configuration.
     public var error: RingbackError?
@@ -105,6 +111,7 @@ public struct Account: Sendable, Equatable {
     package init(reading json: JSON) throws(RingbackError) {
         name = try json.text("name", of: "account")
         provider = json["provider"]?.string ?? ""
+        providerHost = json["provider_host"]?.string
         state = State(rawValue: json["state"]?.string ?? "")
         isDefault = json["default"]?.bool ?? false
         browser = json["browser"]?.array?.compactMap(\.string)
@@ -115,6 +122,8 @@ public struct Account: Sendable, Equatable {
         assurance = json["aal"]?.string
         nextAssurance = json["next_aal"]?.string
         expiresAt = WallInstant(json["expires_at"])
+        endsAt = WallInstant(json["ends_at"])
+        isRefreshable = json["refreshable"]?.bool ?? true
         error = RingbackError(reading: json["error"])
     }
 }

@@ -25,6 +25,16 @@ import Testing
         #expect(LanguagePreference(parsing: ["\(element), en;q=0.1"]).best(of: ["ru", "en"]) == "en")
     }
 
+    @Test(
+        arguments: [
+            (600, "10 minutes", "10 минут"), (60, "1 minute", "1 минуту"), (90, "90 seconds", "90 секунд"),
+            (3_600, "1 hour", "1 час"), (7_200, "2 hours", "2 часа"), (0, "0 seconds", "0 секунд"),
+            (1, "1 second", "1 секунду"), (660, "11 minutes", "11 минут"), (1_260, "21 minutes", "21 минуту"),
+        ])
+    func `a number of seconds is named in its largest whole unit`(seconds: Int, english: String, russian: String) {
+        #expect(Language.english.span(seconds) == english && Language.russian.span(seconds) == russian)
+    }
+
     @Test func `several lines are one list`() {
         #expect(LanguagePreference(parsing: ["en;q=0.1", "ru;q=0.2"]).best(of: ["en", "ru"]) == "ru")
         #expect(LanguagePreference(parsing: []).best(of: ["en", "ru"]) == nil)

@@ -24,6 +24,18 @@ import Testing
             ])
     }
 
+    @Test func `the widest cells are cut if the terminal is too narrow, but all stay recognizable`() {
+        var table = Table(columns: ["NAME", "PROVIDER", "STATE", "PROBLEM"])
+        table.add(["work", "abcdefghijklmnopqrst.supabase.co", "signed in", "A scope was lost."])
+        #expect(
+            table.lines(columns: 40, below: 1, shrinking: [[0, 1], [2]]) == [
+                "NAME  PROVIDER                 STATE", "    PROBLEM",
+                "work  abcdefghijklmnopqrst.s…  signed in", "    A scope was lost.",
+            ])
+        let narrow = table.lines(columns: 10, below: 0, shrinking: [[1], [3]])
+        #expect(narrow.last == "work  abcdefgh…  signed in  A scope …")
+    }
+
     @Test func `cells are sanitized`() {
         var table = Table(columns: ["A"])
         table.add(["x\u{1B}[2Jy\nz"])

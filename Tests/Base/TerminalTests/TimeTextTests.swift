@@ -32,6 +32,7 @@ import Testing
 
     @Test func `a day and its time sort as text`() {
         let text = TimeText.dateAndTime(1_800_000_000)
+        #expect(TimeText.dateAndMinute(1_800_000_000) == String(text.dropLast(3)))
         #expect(text.hasPrefix("2027-01-1") && text.hasSuffix(" " + TimeText.timeOfDay(1_800_000_000)))
         #expect(text.utf8.count == 19 && text < TimeText.dateAndTime(1_800_086_400))
     }

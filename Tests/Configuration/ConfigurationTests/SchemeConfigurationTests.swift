@@ -38,6 +38,16 @@ import Testing
         #expect(configuration.scheme("swisscoin")?.command == nil)
     }
 
+    @Test func `may have a name for people, with the scheme beside it`() throws {
+        let folder = try Folder()
+        try folder.write("[schemes.swisscoin]\ndisplay_name = \"Swisscoin\"\n")
+        #expect(try folder.load().scheme("swisscoin")?.displayName == "Swisscoin")
+        let json = try JSON(parsing: Array(folder.report().json.utf8))
+        #expect(json["schemes"]?.array?.first?["label"] == "Swisscoin (swisscoin:)")
+        try folder.write("[schemes.swisscoin]\ndisplay_name = \"two\\nlines\"\n")
+        #expect(throws: (any Error).self) { try folder.load() }
+    }
+
     @Test func `are in the report`() throws {
         let folder = try Folder()
         try folder.write(Self.two)

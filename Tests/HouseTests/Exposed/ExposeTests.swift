@@ -226,7 +226,7 @@ import Testing
             let there = ["RINGBACK_SOCK": socket, "RINGBACK_CONFIG": "/nowhere/config.toml"]
             let well = try await stage.ringback(
                 "doctor", environment: there, status: 0, prints: "ci: tokens of work for at most “openid”",
-                "session work: The account is authenticated.")
+                "session work: The account is signed in.")
             for word in ["pid", "home", "configuration:", "unit", "browser:", "discovery"] {
                 #expect(!well.out.contains(word), "\(word): \(well)")
             }

@@ -34,7 +34,7 @@ import Testing
             try await update.shows("sends another): ")
             update.type(try #require(codes["new@example.org"]))
             let ended = try await update.end()
-            #expect(ended.status == 0 && ended.text.contains("E-mail     new@example.org"), "\(ended)")
+            #expect(ended.status == 0 && ended.text.contains("Email      new@example.org"), "\(ended)")
             #expect(try await stage.account("app")["user"]?["email"] == "new@example.org")
             try await stage.ringback("refresh", "app", status: 0)
         }

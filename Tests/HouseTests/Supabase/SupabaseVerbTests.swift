@@ -4,7 +4,7 @@ import Testing
 @Suite struct `ringback supabase` {
     @Test func `supabase user shows, and update-user changes, the user`() async throws {
         try await Stage.playSignedUp { stage in
-            try await stage.ringback("supabase", "user", "app", status: 0, prints: "E-mail     mira@example.org\n")
+            try await stage.ringback("supabase", "user", "app", status: 0, prints: "Email      mira@example.org\n")
             try await stage.ringback(
                 "supabase", "update-user", "app", "--data", #"{"color":"blue"}"#, status: 0, prints: #""color":"blue""#)
             try await stage.ringback(
@@ -129,7 +129,7 @@ import Testing
                 "supabase", "reset-password", "app", "--email", "mira@example.org", stdin: "", status: 4)
             try await stage.ringback(
                 "verify", "app", stdin: "000000\n", status: 1,
-                says: "the code is used up. For another one, run: ringback ")
+                says: "Invalid code. Please try again. For another one, run: ringback ")
             let verified = try await stage.ringback(
                 "verify", "app", stdin: "\(try await stage.code())\n", status: 0,
                 says: "ringback supabase update-user app --password")
@@ -171,7 +171,7 @@ import Testing
 
             try await stage.ringback("logout", "app")
             try await stage.logIn(says: "ringback supabase verify-factor app")
-            #expect(try await stage.ringback("accounts").out.contains("authenticated (aal1, needs aal2)"))
+            #expect(try await stage.ringback("accounts").out.contains("signed in (aal1, needs aal2)"))
             #expect(try await stage.ringback("session", "app").out.contains("Level      aal1, needs aal2\n"))
             try await stage.ringback(
                 "supabase", "verify-factor", "app", stdin: "000000\n", status: 1, says: "Invalid code.")

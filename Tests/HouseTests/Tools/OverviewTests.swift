@@ -35,6 +35,9 @@ private let activator = "/usr/bin/systemd-socket-activate"
             #expect(try await stage.sandbox.counters(issuer: "/tenant-a").description == requests)
             #expect(try await stage.sandbox.counters().description == roots)
             #expect(after.text.contains("\u{1B}[32m✓"), "\(after)")
+            try await stage.signIn("work")
+            let done = try await look(stage)
+            #expect(done.lines.last == "Nothing to do. For a token: ringback token home", "\(done)")
 
             for plain in [["NO_COLOR": "1"], ["TERM": "dumb"]] {
                 let shown = try await look(stage, plain)

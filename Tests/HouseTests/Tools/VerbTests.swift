@@ -90,8 +90,9 @@ import Testing
 
             let accounts = try await stage.ringback("accounts", status: 0)
             #expect(accounts.lines.count == 3, "\(accounts)")
-            #expect(accounts.lines[1].hasPrefix("home ") && accounts.lines[1].contains("unauthenticated"))
-            #expect(accounts.lines[2].hasPrefix("work ") && accounts.lines[2].contains("alice@example.org"))
+            #expect(accounts.lines[1].hasPrefix("home ") && accounts.lines[1].contains("127.0.0.1  not signed in"))
+            #expect(accounts.lines[2].hasPrefix("work ") && accounts.lines[2].contains("127.0.0.1  signed in "))
+            #expect(accounts.lines[2].contains("alice@example.org"))
             let list = try JSON(parsing: await stage.ringback("accounts", "--json").out.utf8)
             #expect(list["accounts"]?.array?.compactMap { $0["name"]?.string } == ["home", "work"])
             let one = try JSON(parsing: await stage.ringback("accounts", "work", "--json").out.utf8)
@@ -100,7 +101,7 @@ import Testing
 
             let status = try await stage.ringback("status", status: 0)
             for text in [
-                "pid \(stage.daemon?.pid ?? 0)", stage.socket, "sealed-file", "1 authenticated, 1 unauthenticated",
+                "pid \(stage.daemon?.pid ?? 0)", stage.socket, "sealed-file", "1 signed in, 1 not signed in",
             ] {
                 #expect(status.out.contains(text), "\(text) in \(status)")
             }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CallbackListener
 
-private let work = SignInLabel(account: "work", providerHost: "id.example")
+private let work = SignInLabel(account: "work", providerHost: "id.example", user: "mira@example.org")
 
 @Suite(.timeLimit(.minutes(5))) struct `The listener's pages` {
     @Test func `a result names account and provider at an address of its own, for every reload`() async throws {
@@ -16,11 +16,12 @@ private let work = SignInLabel(account: "work", providerHost: "id.example")
             #expect(path.utf8.count == "/done/".utf8.count + 22)
             let page = await Visitor.get(path, at: port)
             #expect(page.status == 200 && page.body.contains("<bdi>work</bdi>") && page.body.contains("id.example"))
+            #expect(page.body.contains("You are signed in as <b><bdi>mira@example.org</bdi></b>"))
             #expect(await Visitor.get(path, at: port) == page)
             // A copy of the callback leads to the same page, which so many copies cannot fill the memory with.
             #expect(await Visitor.get("/callback/work?code=c&state=s", at: port).fields["location"] == location)
             // Without the key nothing is told of an account, and a guess is like any unknown address.
-            #expect(await Visitor.get("/done", at: port).body.contains("<dl>") == false)
+            #expect(await Visitor.get("/done", at: port).body.contains("work") == false)
             #expect(await Visitor.get("/done/guess", at: port).status == 404)
             #expect(await Visitor.get("/failed/" + path.dropFirst("/done/".count), at: port).status == 404)
         }

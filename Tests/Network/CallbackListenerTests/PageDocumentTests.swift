@@ -18,9 +18,11 @@ import Testing
     }
 
     @Test(arguments: hostile) func `has no markup of a name`(name: String) {
-        let plain = html(PageContent(.done, of: SignInLabel(account: "a", providerHost: "a")))
+        let plain = html(PageContent(.done, of: SignInLabel(account: "a", providerHost: "a", user: "a")))
         for label in [
-            SignInLabel(account: name, providerHost: "a"), SignInLabel(account: "a", providerHost: name),
+            SignInLabel(account: name, providerHost: "a", user: "a"),
+            SignInLabel(account: "a", providerHost: name, user: "a"),
+            SignInLabel(account: "a", providerHost: "a", user: name),
         ] {
             let text = html(PageContent(.done, of: label))
             for mark in ["<", "\"", "'"] {
@@ -37,14 +39,21 @@ import Testing
 
     @Test func `shows a name as it is`() {
         let text = html(PageContent(.done, of: SignInLabel(account: "a<b>&\"c'", providerHost: nil)))
-        #expect(text.contains("<dd><bdi>a&lt;b&gt;&amp;&quot;c&#39;</bdi></dd>"))
-        #expect(!text.contains("<dt>Provider</dt>"))
+        #expect(text.contains("<p class=\"place\"><b><bdi>a&lt;b&gt;&amp;&quot;c&#39;</bdi></b></p>"))
+    }
+
+    @Test func `names the account and the provider's host in one line, and how long the sign-in could take`() {
+        let label = SignInLabel(account: "Notes", providerHost: "id.example", seconds: 600)
+        let english = html(PageContent(.expired, of: label))
+        #expect(english.contains("<b><bdi>Notes</bdi></b> at <b><bdi>id.example</bdi></b></p>"))
+        #expect(english.contains("It was not finished within 10 minutes.") && !english.contains("signed in as"))
+        #expect(html(PageContent(.expired, of: label), .russian).contains("Вход не был завершён за 10 минут."))
     }
 
     @Test(arguments: Page.allCases, PageLanguage.allCases)
     func `is whole for keyboards and screen readers`(page: Page, language: PageLanguage) {
         let text = html(PageContent(page, of: SignInLabel(account: "work", providerHost: "id.example")), language)
-        for tag in ["<html", "<title>", "<h1>", "<main", "<style>", "<dl>"] {
+        for tag in ["<html", "<title>", "<h1>", "<main", "<style>", "<p class=\"place\">"] {
             #expect(text.ranges(of: tag).count == 1, "\(tag): \(text)")
         }
         #expect(text.contains("<html lang=\"\(language.rawValue)\">"))

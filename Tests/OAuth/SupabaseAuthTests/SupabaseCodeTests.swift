@@ -80,6 +80,7 @@ private let rows = SupabaseVector.rows(of: "codes.txt")
         let sentences: [UserMessage: String] = [
             .network: "Connection failed. Please check your internet and try again.",
             .signInFailed: "Sign in failed. Please try again.",
+            .notFinished: "This was not finished in time. Please try again.",
             .sessionEnded: "Session expired. Please sign in again.",
             .serviceDown: "Service temporarily unavailable. Please try again later.",
             .tooManyAttempts: "Too many attempts. Please wait a few minutes.",

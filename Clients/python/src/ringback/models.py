@@ -69,6 +69,7 @@ class Account(TypedDict, total=False):
     provider: Required[str]
     state: Required[str]
     source: Required[str]
+    provider_host: str
     notice: str
     lost_scope: str
     revocation: str
@@ -86,6 +87,8 @@ class Account(TypedDict, total=False):
     next_aal: str
     migration: Migration
     expires_at: int
+    ends_at: int
+    refreshable: bool
     flow: dict[str, str]
     error: Problem
 

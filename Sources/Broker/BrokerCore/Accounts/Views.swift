@@ -25,6 +25,12 @@ public struct AccountView: Sendable {
     public let subject: String?
     public let user: JSONObject?
     public let expiresAt: WallInstant?
+    /// When the session ends unless it is refreshed before; nil if the provider does not say so.
+    public let endsAt: WallInstant?
+    /// False for a session without a refresh token.
+    public let isRefreshable: Bool
+    /// The host of the issuer or of the endpoints; nil if there is none.
+    public let providerHost: String?
     /// The part of the session's attachment that callers may see.
     public let shown: SessionAttachment?
     public let kind: any AccountKind
@@ -36,6 +42,13 @@ public struct AccountView: Sendable {
     public let notice: Reason?
     /// `pending` or `refused`, for a signed-out session that the provider has not revoked.
     public let revocation: RevocationState?
+
+    /// The signed-in user: an address, a number or a name, else the subject; nil without a session. Some providers
+    /// return an empty address for users without one.
+    public var who: String? {
+        guard let subject else { return nil }
+        return ["email", "phone", "name"].lazy.compactMap { user?[$0]?.string }.first { !$0.isEmpty } ?? subject
+    }
 }
 
 /// Which token of a session a caller requests.
@@ -91,7 +104,9 @@ extension AccountView {
             name: account.name, provider: account.provider, state: state, source: account.source,
             isDefault: account.isDefault, page: account.page, sameUser: sameUser, isStale: hasExpired,
             subject: session?.subject, user: session?.user, expiresAt: token?.expiry?.wall(by: clock),
-            shown: session.flatMap { account.kind.shown(of: $0) }, kind: account.kind, flow: flow,
+            endsAt: session?.end?.wall(by: clock), isRefreshable: session?.isRefreshable ?? true,
+            providerHost: account.providerHost(), shown: session.flatMap { account.kind.shown(of: $0) },
+            kind: account.kind, flow: flow,
             error: lane.state.error(of: account.name) ?? lockError
                 ?? (ranOut ? .sessionRanOut(account.name, advice: account.renewalAdvice) : nil),
             lostScopes: session?.lostScopes ?? [], notice: session.flatMap { AccountView.notice(of: $0, account) },

@@ -45,10 +45,7 @@ public struct Flow: Sendable {
     public var authorizationURL: String { awaited.authorizationURL }
 
     /// The host of the page where the user signs in, otherwise of the issuer or the endpoints; nil if there is none.
-    var providerHost: String? {
-        [awaited.ownPage == nil ? authorizationURL : "", account.issuer ?? "", account.binding.provider].lazy
-            .compactMap { try? WebURL(parsing: $0).host }.first { !$0.isEmpty }
-    }
+    var providerHost: String? { account.providerHost(page: awaited.ownPage == nil ? authorizationURL : "") }
 
     /// The page to which a browser that opens one of the flow's entrances is redirected: the sign-in page, or the page
     /// where the code for another device is entered. Empty if there is no page.

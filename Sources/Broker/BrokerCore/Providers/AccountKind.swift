@@ -129,5 +129,11 @@ extension Account {
     public var bindingID: String { kind.bindingID(of: self) }
     public var issuer: String? { kind.issuer(of: self) }
     var renewalAdvice: Reason? { kind.renewalAdvice(of: self) }
+
+    /// The host of the sign-in page, if there is one, otherwise of the issuer or the endpoints.
+    func providerHost(page: String = "") -> String? {
+        [page, issuer ?? "", binding.provider].lazy.compactMap { try? WebURL(parsing: $0).host }.first { !$0.isEmpty }
+    }
+
     public var slot: VaultSlot { VaultSlot(account: name.rawValue, binding: bindingID) }
 }

@@ -172,7 +172,7 @@ struct FlowStart: Sendable {
             SupabaseFlow.Message.code(
                 try contact(), createsUser: fields.createsUser, data: fields.data, channel: try channel()))
         guard !hasLink || message.contact?.isEmail == true else {
-            throw .invalid(field: "email", reason: .stated("a link is sent to an e-mail address"))
+            throw .invalid(field: "email", reason: .stated("a link is sent to an email address"))
         }
         return try await send(message, hasLink: hasLink, purpose: .signIn)
     }

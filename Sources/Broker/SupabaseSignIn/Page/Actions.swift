@@ -93,7 +93,7 @@ extension PageConductor {
         }
     }
 
-    /// True if the e-mail field contains a phone number. The field takes both if the project offers both.
+    /// True if the email field contains a phone number. The field takes both if the project offers both.
     private func isNumber(_ text: String) -> Bool {
         session.settings.open.contains("phone") && text.allSatisfy { $0.isASCII && $0.isNumber || "+ ".contains($0) }
     }

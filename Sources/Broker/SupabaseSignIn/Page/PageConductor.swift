@@ -28,14 +28,14 @@ struct PageConductor: Sendable {
         case .refused(let status): return HTTPResponse(status: status)
         case .stranger: return show(.elsewhere, in: language, status: 403)
         case .form(let form): return await perform(form, at: request.url)
-        case .page: return await page(request.url, view.status, language)
+        case .page: return await page(request.url, view, language)
         }
     }
 
     // MARK: Pages
 
-    private func page(_ path: String, _ status: FlowView.Status, _ language: PageLanguage) async -> HTTPResponse {
-        switch status {
+    private func page(_ path: String, _ view: FlowView, _ language: PageLanguage) async -> HTTPResponse {
+        switch view.status {
         case .pending:
             // The flow may have ended after its status was read.
             guard let flow = session.snapshot.flow else { return see("/") }
@@ -51,7 +51,9 @@ struct PageConductor: Sendable {
             return await show(next, in: language)
         case .failed, .expired, .cancelled:
             guard path == Screen.ended.rawValue else { return see(Screen.ended.rawValue) }
-            return show(.ended, in: language, status: 200)
+            var content = content(of: .ended, in: language)
+            content.ending = PageConductor.ending(of: view, in: language)
+            return show(content, in: language, status: 200)
         }
     }
 
@@ -85,8 +87,19 @@ struct PageConductor: Sendable {
         }
     }
 
+    /// Why a sign-in has ended without a session.
+    private static func ending(of view: FlowView, in language: PageLanguage) -> String {
+        switch view.status {
+        case .failed(let error): UserMessage(of: error).text(in: language)
+        case .expired: ScreenDocument.expired((view.expiresAt - view.startedAt).wholeSeconds, in: language)
+        case .cancelled: ScreenDocument.cancelled(in: language)
+        case .pending, .completed: ""
+        }
+    }
+
     private func show(_ screen: Screen, in language: PageLanguage) async -> HTTPResponse {
         var content = content(of: screen, in: language)
+        if [.done, .unused].contains(screen) { content.user = await steps.user() ?? "" }
         if screen == .factor {
             content.factors = await steps.factors().map { factor in
                 let challenge = session.snapshot.challenge.flatMap { $0.factor == factor.id ? $0 : nil }
@@ -127,7 +140,7 @@ struct PageConductor: Sendable {
         content.offers.email = open.contains("email")
         content.offers.phone = open.contains("phone")
         content.offers.signUp = !session.settings.signUpIsClosed
-        if screen == .login { content.providers = session.links() }
+        if screen == .login { content.providers = session.links(own: provider.rules.oauthProvider) }
         if let complaint = state.complaint, let sentence = sentence(of: complaint, on: screen, in: language) {
             content.complaint = .init(field: complaint.screen == screen ? complaint.field : nil, sentence: sentence)
             content.offersSwitch = complaint.cause == .otherUser && state.otherUser != nil
@@ -154,10 +167,9 @@ struct PageConductor: Sendable {
         switch complaint.cause {
         case .message(.tooManyAttempts, let wait?): return ScreenDocument.wait(wait, in: language)
         case .message(let message, _):
-            let sentence = message.text(in: language == .russian ? .russian : .english)
             // A code and its link are used up together, and the server does not distinguish that from a wrong code.
             let isLinked = screen == .code && message == .wrongCode && session.snapshot.message?.redirect != nil
-            return isLinked ? "\(sentence) \(ScreenDocument.usedCode(in: language))" : sentence
+            return isLinked ? ScreenDocument.usedCode(in: language) : message.text(in: language)
         case .otherUser: return ScreenDocument.otherUser(in: language)
         // The screen `unused` says it without a complaint.
         case .unused: return screen == .unused ? nil : ScreenDocument.unused(in: language)
@@ -175,7 +187,7 @@ struct PageConductor: Sendable {
         let message = UserMessage(of: error)
         let hasBoth = session.settings.open.isSuperset(of: ["email", "phone"])
         session.edit { state in
-            // If the project offers both, one field takes an e-mail address or a phone number.
+            // If the project offers both, one field takes an email address or a phone number.
             let field = message.field(on: screen, oneForBoth: hasBoth)
             state.screen = screen
             state.complaint = PageComplaint(

@@ -107,14 +107,18 @@ final class PageSession: Sendable {
 
     // MARK: Links to providers
 
-    func links() -> [ScreenContent.ProviderLink] {
-        let providers = settings.open.subtracting(PageSession.notPages).sorted()
-        return state.withLock { state in
-            providers.map { provider in
+    /// The account's own provider first, then by the names that people know.
+    func links(own: String?) -> [ScreenContent.ProviderLink] {
+        let links = state.withLock { state in
+            settings.open.subtracting(PageSession.notPages).map { provider in
                 let key = state.links[provider] ?? RandomToken.identifier()
                 state.links[provider] = key
                 return ScreenContent.ProviderLink(provider: provider, path: PageSession.link + key)
             }
+        }
+        return links.sorted { left, right in
+            guard (left.provider == own) == (right.provider == own) else { return left.provider == own }
+            return (left.title.lowercased(), left.provider) < (right.title.lowercased(), right.provider)
         }
     }
 
@@ -251,6 +255,12 @@ struct PageSteps: Sendable {
     }
 
     func factors() async -> [Factor] { await held().map(PageSteps.factors) ?? [] }
+
+    /// The user who has signed in; nil without an address and a number, and if the account has another session by now.
+    func user() async -> String? {
+        let user = await held()?.user.flatMap(SupabaseUser.init(reading:))
+        return [user?.email, user?.phone].compactMap(\.self).first { !$0.isEmpty }
+    }
 
     /// The session that the page's own sign-in made, if the account still has it.
     private func held() async -> Session? {

@@ -21,17 +21,27 @@ struct ShowAccounts: DaemonVerb, AccountNaming {
         }
         let isLoading = documents.contains { $0["state"]?.string == Account.State.loading.rawValue }
         let isLocked = isLoading && (try? DaemonStatus(reading: calls.call(.getStatus)))?.isVaultLocked == true
-        var rows: [[String]] = []
-        for document in documents {
-            let account = try Account(reading: document)
-            var cells = ShowAccounts.cells(account, isService: document["grant"] != nil)
-            if !account.needsSignIn, account.state == .unauthenticated { cells[2] = "needs no sign-in" }
+        // Most providers do not say how long a session lasts.
+        let accounts = try documents.map { try Account(reading: $0) }
+        let hasEnds = accounts.contains { $0.sessionEnd != nil }
+        let problems = zip(documents, accounts).map { document, account in
             // A locked vault cannot be read: the state stays so until it is unlocked.
-            if isLocked, account.state == .loading { (cells[2], cells[5]) = ("locked", "") }
-            if cells[5].isEmpty, let notice = ShowAccounts.notice(document, account) { cells[5] = notice }
-            rows.append(cells)
+            isLocked && account.state == .loading
+                ? "" : account.error?.problemText ?? ShowAccounts.notice(document, account) ?? ""
         }
-        Output.table(["NAME", "PROVIDER", "STATE", "WHO", "TOKEN VALID", "PROBLEM"], rows, below: 1)
+        let hasProblems = problems.contains { !$0.isEmpty }
+        let rows = zip(documents, zip(accounts, problems)).map { document, pair in
+            let (account, problem) = pair
+            let cells = [
+                account.name, account.providerHost ?? account.provider, account.stateText(isLocked: isLocked),
+                account.who ?? "-", account.validity(isService: document["grant"] != nil),
+            ]
+            return cells + (hasEnds ? [account.sessionEnd ?? "-"] : []) + (hasProblems ? [problem] : [])
+        }
+        let columns = ["NAME", "PROVIDER", "STATE", "WHO", "TOKEN VALID"]
+        Output.table(
+            columns + (hasEnds ? ["SIGNED IN UNTIL"] : []) + (hasProblems ? ["PROBLEM"] : []), rows,
+            below: hasProblems ? 1 : 0, shrinking: [[0, 1, 3], [2]])
         if isLocked { Output.note("The vault is locked. Run: ringback unlock") }
     }
 
@@ -45,21 +55,6 @@ struct ShowAccounts: DaemonVerb, AccountNaming {
         case "refused": "The provider refused to revoke a session that was signed out."
         default: document["notice"]?.string
         }
-    }
-
-    /// `authenticated (aal1, needs aal2)`: the level is shown where the user's factors ask for a higher one.
-    private static func state(_ account: Account) -> String {
-        let isEnough = account.assurance == account.nextAssurance
-        let level = isEnough ? nil : Assurance.text(account.assurance, account.nextAssurance)
-        let text = [account.isStale ? "stale" : nil, level].compactMap { $0 }.joined(separator: "; ")
-        return account.state.rawValue + (text.isEmpty ? "" : " (\(text))")
-    }
-
-    private static func cells(_ account: Account, isService: Bool) -> [String] {
-        [
-            account.name, account.provider, state(account), account.who ?? "-", account.validity(isService: isService),
-            account.error.map { $0.userMessage ?? $0.detail } ?? "",
-        ]
     }
 }
 
@@ -206,8 +201,7 @@ struct AccountChoice {
         for (index, account) in accounts.enumerated() {
             let number = "\(index + 1)".padded(to: "\(accounts.count)".utf8.count, isRight: true)
             let who = account.who.map { " as \(Sanitizer.line($0, limit: 100))" } ?? ""
-            let other = account.state == .unauthenticated ? "not signed in" : account.state.rawValue
-            let state = account.state.hasSession ? "signed in\(who)" : other
+            let state = account.stateText() + (account.state.hasSession ? who : "")
             Output.note("  \(number)  \(account.name.padded(to: width))  \(state)")
         }
         let questions = Questions(interruption: interruption, ending: "No account was chosen.")
@@ -228,8 +222,49 @@ extension String {
     }
 }
 
+extension Account.State {
+    /// What people read; the API has the other words.
+    var text: String {
+        switch self {
+        case .authenticated, .refreshing: "signed in"
+        case .unauthenticated: "not signed in"
+        case .authenticating: "signing in"
+        default: Sanitizer.line(rawValue, limit: 20)
+        }
+    }
+}
+
+extension RingbackError {
+    /// In a list. For an expired flow the detail says more than the message for the user.
+    var problemText: String { kind == .flowExpired ? detail : userMessage ?? detail }
+}
+
 extension Account {
     var who: String? { user?.email ?? user?.phone ?? subject }
+
+    /// `signed in (aal1, needs aal2)`: the level is shown where the user's factors ask for a higher one.
+    func stateText(isLocked: Bool = false) -> String {
+        if isLocked, state == .loading { return "locked" }
+        if !needsSignIn, state == .unauthenticated { return "needs no sign-in" }
+        if hasEndedSession { return "sign-in needed" }
+        let isEnough = assurance == nextAssurance
+        let level = isEnough ? nil : Assurance.text(assurance, nextAssurance)
+        let notes = [isStale ? "stale" : nil, level].compactMap(\.self)
+        return state.text + (notes.isEmpty ? "" : " (\(notes.joined(separator: "; ")))")
+    }
+
+    /// There was a session, and only a sign-in brings the next token.
+    private var hasEndedSession: Bool {
+        guard !state.hasSession || isStale, let error else { return false }
+        return [.sessionExpired, .refreshRefused, .signInRequired].contains(error.kind)
+    }
+
+    /// Until when no sign-in is needed, if the provider says so; nil if it does not, and without a session.
+    var sessionEnd: String? {
+        guard state.hasSession, needsSignIn else { return nil }
+        if let endsAt { return TimeText.dateAndMinute(endsAt.secondsSince1970) }
+        return isRefreshable || expiresAt == nil ? nil : "no refresh token"
+    }
 
     /// Until when its token is valid. A service has a session before a caller has asked for its token.
     func validity(isService: Bool) -> String {

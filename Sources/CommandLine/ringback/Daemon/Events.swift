@@ -45,7 +45,8 @@ struct Events: AccountNaming {
         let words: [String?] = [
             TimeText.timeOfDay(data["at"]?.integer ?? TimeText.now()),
             data["account"]?.string ?? data["scheme"]?.string, event.name,
-            data["state"]?.string, data["user"]?["email"]?.string ?? data["subject"]?.string,
+            data["state"]?.string.map { Account.State(rawValue: $0).text },
+            data["user"]?["email"]?.string ?? data["subject"]?.string,
             data["ends_at"]?.integer.map { "ends in \(TimeText.span($0 - TimeText.now()))" },
             data["reason"]?.string, data["seconds"]?.integer.map { "after \(TimeText.span($0))" },
             RingbackError(reading: data["error"])?.detail,

@@ -35,8 +35,9 @@ struct ShowStatus: DaemonVerb {
                 : "\(Elsewhere.place) ringback unlock"
             Output.field("Locked", status.vaultLockReason.map { "\($0) \(step)" } ?? step)
         }
-        let counts = status.accounts.filter { $0.value > 0 }.sorted { $0.key.rawValue < $1.key.rawValue }
-        let text = counts.map { "\($0.value) \($0.key.rawValue)" }.joined(separator: ", ")
+        let counts = Dictionary(status.accounts.map { ($0.key.text, $0.value) }, uniquingKeysWith: +)
+        let known = counts.filter { $0.value > 0 }.sorted { $0.key > $1.key }
+        let text = known.map { "\($0.value) \($0.key)" }.joined(separator: ", ")
         Output.field("Accounts", text.isEmpty ? "none" : text)
         try showWhatWaits(status, answer, calls)
         let lists: [(String, ShownCommand)] = [

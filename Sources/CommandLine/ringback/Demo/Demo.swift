@@ -179,7 +179,7 @@ final class DemoWalk {
         let (ended, _) = try calls.wait(forFlow: flow.id)
         if let failure = ended.failure { throw failure }
         let account = try Account(reading: try calls.account(DemoWalk.account))
-        try check(account.state == .authenticated, "the account is authenticated")
+        try check(account.state == .authenticated, "the account is signed in")
         let who = account.user?.email ?? account.subject ?? "nobody"
         tell("Signed in to \(DemoWalk.account) as \(Sanitizer.line(who))")
     }

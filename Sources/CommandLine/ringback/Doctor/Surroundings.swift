@@ -160,10 +160,10 @@ extension DoctorExamination {
         if account.isTrue("stale") {
             return line(.warning, "The access token has expired, and the provider cannot be reached.")
         }
-        guard ["authenticated", "refreshing"].contains(state) else {
-            return line(.warning, "The account is \(state). \(Elsewhere.place) \(shown: "ringback login \(name)")")
+        guard Account.State(rawValue: state).hasSession else {
+            return line(.warning, "The account is not signed in. \(Elsewhere.place) \(shown: "ringback login \(name)")")
         }
-        return line(.ok, "The account is \(state).")
+        return line(.ok, "The account is signed in.")
     }
 }
 

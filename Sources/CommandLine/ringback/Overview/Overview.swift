@@ -67,13 +67,16 @@ struct Overview {
         }
     }
 
-    /// Problems that prevent everything come first, then those of the accounts, then the others.
-    var next: ShownCommand {
+    private var next: ShownCommand { needed ?? using }
+
+    /// Problems that prevent everything come first, then those of the accounts, then the others. Nil if there is
+    /// nothing to do.
+    private var needed: ShownCommand? {
         let lines = examination.report.lines
         let commands = { (level: DoctorReport.Level, check: String) in
             lines.first { $0.level == level && $0.check == check }?.command
         }
-        if examination.grant != nil { return failure == nil ? using : "ringback doctor" }
+        if examination.grant != nil { return failure == nil ? nil : "ringback doctor" }
         if let command = commands(.wrong, "program") ?? commands(.wrong, "configuration") { return command }
         if let command = commands(.wrong, "unit") ?? commands(.wrong, "socket") { return command }
         if failure != nil || lines.contains(where: { $0.level == .wrong && $0.check == "socket" }) {
@@ -89,7 +92,7 @@ struct Overview {
         }
         let open = lines.first { $0.level == .wrong } ?? lines.first { $0.level == .warning && $0.command != nil }
         if let command = open?.command { return command }
-        return signedOut.map { ShownCommand("ringback login \($0.name)") } ?? using
+        return signedOut.map { ShownCommand("ringback login \($0.name)") }
     }
 
     /// The default account if it needs a sign-in, else the first one that does.
@@ -120,7 +123,8 @@ struct Overview {
             }
         }
         if let failure { below += OverviewText.check(.bad, "accounts", failure.detail, columns) }
-        below += ["", "Next: " + Style.bold.apply(next.description, on: .output)]
+        let word = needed == nil ? "Nothing to do. For a token: " : "Next: "
+        below += ["", word + Style.bold.apply(next.description, on: .output)]
         let used = below.reduce(0) { $0 + 1 + TextWidth.of($1) / (columns + 1) }
         let above = OverviewText.accounts(accounts, rows: max(3, rows - used), columns: columns)
         for line in above + below { Output.line(line) }
@@ -172,28 +176,18 @@ struct OverviewAccount {
         // The overview says once that the vault is locked; here it is the state.
         let isWaiting = isLocked && account.state == .loading
         let error = isWaiting ? nil : account.error
-        problem = error.map { $0.userMessage ?? $0.detail } ?? ShowAccounts.notice(document, account)
+        problem = error.map(\.problemText) ?? ShowAccounts.notice(document, account)
         remedy = error.map { error in
             error.recovery == .signIn
                 ? ShownCommand("ringback login \(account.name)") : ShownCommand("ringback doctor \(account.name)")
         }
         mark = problem != nil || account.isStale ? .warning : isUsable ? .good : isWaiting ? .bad : .neutral
-        state = OverviewAccount.state(of: account, isLocked: isLocked)
+        state = account.stateText(isLocked: isLocked)
         who = account.who ?? "-"
         validity = account.validity(isService: isService)
     }
 
     var title: String { TextWidth.cut(name, to: 18) + (isDefault ? " (default)" : "") }
-
-    private static func state(of account: Account, isLocked: Bool) -> String {
-        switch account.state {
-        case .authenticated, .refreshing: account.isStale ? "stale" : "signed in"
-        case .unauthenticated: account.needsSignIn ? "not signed in" : "no sign-in"
-        case .authenticating: "signing in"
-        case .loading: isLocked ? "locked" : "loading"
-        default: Sanitizer.line(account.state.rawValue, limit: 20)
-        }
-    }
 }
 
 enum OverviewText {

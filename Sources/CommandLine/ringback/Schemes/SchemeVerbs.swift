@@ -94,7 +94,7 @@ struct SchemeRegister: ParsableCommand {
     }
 
     /// The account's redirect URI must have the scheme. Without an account, an unused scheme only gives a note. Returns
-    /// what the account, or the only one with the scheme, is called.
+    /// what the account, or the only one with the scheme, is called, otherwise the scheme.
     private func check(_ scheme: URLScheme) throws(RingbackError) -> String? {
         if let warning = SchemeArgument.warning(scheme) { Output.note(warning) }
         let report: JSON
@@ -121,8 +121,10 @@ struct SchemeRegister: ParsableCommand {
                     + "redirect_uri = \"\(SchemeRegister.example(scheme))\"")
         }
         let owners = account.map { [$0] } ?? use?.accounts ?? []
-        guard owners.count == 1 else { return nil }
-        return ConfigurationCheck.account(owners[0], in: report)?["label"]?.string
+        let owner = owners.count == 1 ? ConfigurationCheck.account(owners[0], in: report) : nil
+        let own = report.list("schemes").first { $0["name"]?.string == scheme.name }
+        // That of the account has the provider's host with it.
+        return (owner?["label"] ?? own?["label"])?.string
     }
 
     /// RFC 8252 section 7.1: one slash, since there is no authority; apps with short schemes write two.

@@ -30,7 +30,7 @@ struct CodeEntry {
                 let line = try input.line("", from: descriptor, orEndedBy: watch.descriptor)
                 if let (ended, _) = try watch.outcome { return ended }
                 guard let code = line.map(Callback.trimmed), !code.isEmpty else { break }
-                let known = try verify(flow, code, advice: "")
+                let known = try patient.verify(flow: flow.id, ["code": code]).0
                 guard known.status == .pending else { return known }
                 CodeEntry.show(known)
             }
@@ -46,7 +46,7 @@ struct CodeEntry {
         let name = Sanitizer.line(flow.account)
         let what = flow.method == .userUpdate ? "change" : "sign-in"
         let place = (descriptor ?? 0) == 0 ? "standard input" : "descriptor \(descriptor ?? 0)"
-        let link = flow.redirectURI == nil ? "" : ", or open the link in the mail on this machine"
+        let link = flow.redirectURI == nil ? "" : ", or open the link in the email on this machine"
         return RingbackError(
             CodeEntry.inputNeeded,
             "No code was read: \(place) is at its end. The \(what) of \(name) still waits for its code. To finish it, run: "
@@ -72,24 +72,24 @@ struct CodeEntry {
                 }
             } catch {
                 guard isPending(flow) else { throw error }
-                Failure(error: error, account: flow.account).show()
-                if let hint = CodeEntry.used(error, flow) { Output.note("\(hint) “resend” sends another one.") }
+                let isUsed = CodeEntry.isPerhapsUsed(error, flow)
+                let said = isUsed ? error.adding("“resend” sends another one.") : error
+                Failure(error: said, account: flow.account).show()
             }
         }
     }
 
-    /// The server has one error for a wrong code and for one that its link has used up. Nil for another error.
-    static func used(_ error: RingbackError, _ flow: Flow) -> String? {
+    /// The server has one error for a wrong code and for one that its link has used up, when only another message helps.
+    private static func isPerhapsUsed(_ error: RingbackError, _ flow: Flow) -> Bool {
         error.providerCode == "otp_expired" && flow.redirectURI != nil
-            ? "If the link in the mail was opened, the code is used up." : nil
     }
 
     private var patient: BrokerCalls { calls.patient }
 
-    /// For a script: a wrong code ends it, and the error says what may be wrong. `advice` follows that.
+    /// For a script: a wrong code ends it. `advice` says how to get another one.
     func verify(_ flow: Flow, _ code: String, advice: String) throws(RingbackError) -> Flow {
         try explaining(try patient.verify(flow: flow.id, ["code": code]).0) { error in
-            CodeEntry.used(error, flow).map { error.adding($0 + advice) } ?? error
+            CodeEntry.isPerhapsUsed(error, flow) ? error.adding(advice) : error
         }
     }
 

@@ -49,7 +49,7 @@ struct Verify: DaemonVerb {
         }
         let entry = CodeEntry(calls: calls, input: input, descriptor: codeFD)
         if SecretInput.asksUser(codeFD) { return try entry.finish(flow) }
-        let resend = " For another one, run: \(shown: "ringback resend \(flow.account)")"
+        let resend = "For another one, run: \(shown: "ringback resend \(flow.account)")"
         var known = try entry.verify(flow, try input.read("code", from: codeFD), advice: resend)
         // A change may need two codes. If only one was given, the verb can be run again.
         while known.status == .pending, let code = try input.readOptional("code", from: codeFD) {

@@ -26,7 +26,7 @@ struct SignInOptions: ParsableArguments {
         completion: Completions.accounts)
     var from: String?
 
-    @Option(help: "The e-mail address of the user who signs in or gets the message.") var email: String?
+    @Option(help: "The email address of the user who signs in or gets the message.") var email: String?
     @Option(help: .value("number", "The user's phone number with its country code.")) var phone: String?
     @Option(help: "How a code is sent to the phone.") var channel: Channel?
     @Option(help: "sso: the domain of the organization's addresses.") var domain: String?
@@ -53,7 +53,7 @@ struct SignInOptions: ParsableArguments {
     @Option(help: .descriptor("the proof of a CAPTCHA")) var captchaTokenFD: Int32?
     @Option(help: .descriptor("the code that was sent")) var codeFD: Int32?
 
-    @Flag(help: "Wait even if no code can be read here: for the link in the mail, or for ringback verify.")
+    @Flag(help: "Wait even if no code can be read here: for the link in the email, or for ringback verify.")
     var wait = false
 
     @Option(help: .descriptor("the authenticator's response to a passkey's challenge, as JSON,"))

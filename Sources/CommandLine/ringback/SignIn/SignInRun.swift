@@ -343,7 +343,7 @@ extension Flow {
             return ["\(code) (ringback verify takes it too)", code]
         case .page?: return ["Waiting for the sign-in to \(name) on the page in your browser"]
         case .passkey?: return ["Waiting for the passkey's response for \(name)"]
-        case .emailConfirmation?: return ["Waiting for the confirmation by e-mail for \(name)"]
+        case .emailConfirmation?: return ["Waiting for the confirmation by email for \(name)"]
         // The code once more, since the text above may have scrolled away.
         case .device?:
             let code = Sanitizer.line(userCode ?? "")

@@ -18,7 +18,7 @@ struct SupabaseUser: AccountVerb {
         let factors = user.list("factors").count { $0["status"]?.string == "verified" }
         let metadata = user["user_metadata"]
         Output.fields([
-            "Id": user["id"]?.string, "E-mail": address(user, "email"), "Phone": address(user, "phone"),
+            "Id": user["id"]?.string, "Email": address(user, "email"), "Phone": address(user, "phone"),
             "Anonymous": user.isTrue("is_anonymous") ? "yes" : nil,
             "Providers": user["app_metadata"]?.texts("providers").joined(separator: ", "),
             "Factors": factors == 0 ? nil : "\(factors)", "Since": user["created_at"]?.string,
@@ -59,7 +59,7 @@ struct SupabaseUpdateUser: AccountVerb {
             """)
 
     @OptionGroup var target: AccountOptions
-    @Option(help: "A new e-mail address.") var email: String?
+    @Option(help: "A new email address.") var email: String?
     @Option(help: .value("number", "A new phone number.")) var phone: String?
     @Option(help: "How the code is sent to the phone.") var channel: SignInOptions.Channel?
     @Option(help: .value("json", "A JSON object, merged into the metadata.")) var data: String?

@@ -21,7 +21,9 @@ struct Failure {
         let subject = account.map { Sanitizer.line($0) }
         var lines = ["ringback: " + (subject.map { text.contains($0) ? text : "\($0): \(text)" } ?? text)]
         // For an expired flow the detail says more than the message for the user.
-        if let message = error.userMessage, message != error.detail, error.kind != .flowExpired, !hasExactWait {
+        if let message = error.userMessage, message != error.detail, ![.flowExpired, .wrongCode].contains(error.kind),
+            !hasExactWait
+        {
             lines.append(Sanitizer.line(message))
         }
         lines += Failure.mistakes(members["errors"])
@@ -40,7 +42,9 @@ struct Failure {
     }
 
     private var said: String {
-        let detail = Sanitizer.line(error.detail, limit: 1_000)
+        // The project's words for a wrong code are about tokens.
+        let isWrongCode = error.kind == .wrongCode
+        let detail = Sanitizer.line(isWrongCode ? error.userMessage ?? error.detail : error.detail, limit: 1_000)
         guard let advice = error.advice else { return detail }
         let isSentence = detail.last.map { ".!?”".contains($0) } ?? true
         // A command in it must not be cut.

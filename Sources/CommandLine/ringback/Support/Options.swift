@@ -137,11 +137,14 @@ enum Output {
 
     static func object(_ object: JSONObject) { json(.object(object)) }
 
-    /// - Parameter below: how many of the last cells are put below their row on a terminal that is too narrow.
-    static func table(_ columns: [String], _ rows: [[String]], below: Int = 0) {
+    /// - Parameters:
+    ///   - below: how many of the last cells are put below their row on a terminal that is too narrow.
+    ///   - shrinking: the columns that are cut then, in groups.
+    static func table(_ columns: [String], _ rows: [[String]], below: Int = 0, shrinking: [[Int]] = []) {
         var table = Table(columns: columns)
         for row in rows { table.add(row) }
-        for (index, line) in table.lines(columns: Console.Stream.output.columns, below: below).enumerated() {
+        let lines = table.lines(columns: Console.Stream.output.columns, below: below, shrinking: shrinking)
+        for (index, line) in lines.enumerated() {
             self.line(index == 0 ? Style.bold.apply(line, on: .output) : line)
         }
     }

@@ -50,7 +50,7 @@ struct ShowSession: DaemonVerb, AccountNaming {
         let validity = TimeText.phrase(until: session.expiresAt?.secondsSince1970, now: TimeText.now())
         Output.fields([
             "Account": session.account.isEmpty ? name : session.account, "Subject": session.subject,
-            "Name": session.user?.name, "E-mail": session.user?.email, "Phone": session.user?.phone,
+            "Name": session.user?.name, "Email": session.user?.email, "Phone": session.user?.phone,
             "Level": Assurance.text(session.assurance, session.nextAssurance),
             "Profile": answer["profile_status"]?.string, "Issuer": session.issuer, "Scope": session.scope,
             "Token": "\(session.tokenType), \(validity)",

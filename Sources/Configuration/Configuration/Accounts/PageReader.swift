@@ -10,9 +10,7 @@ extension PageSettings {
         browser = PageSettings.readBrowser(table)
         sendsLoginHint = table.boolean("login_hint") ?? true
         opensAtOnce = table.string("interactive") == "open"
-        displayName = table.text(
-            "display_name", "is one line of 1 to 64 characters, without control characters and invisible ones",
-            where: PageSettings.isDisplayName)
+        displayName = table.displayName
     }
 
     private static func readBrowser(_ table: SettingTable) -> [String]? {
@@ -36,6 +34,15 @@ extension PageSettings {
             return nil
         }
         return [path] + written.dropFirst().map(\.text)
+    }
+}
+
+extension SettingTable {
+    /// `display_name` of an account or a scheme.
+    var displayName: String? {
+        text(
+            "display_name", "is one line of 1 to 64 characters, without control characters and invisible ones",
+            where: PageSettings.isDisplayName)
     }
 }
 

@@ -206,6 +206,7 @@ struct Key {
         Key(.keptFile, "username", .string, "netrc: the user name; the default is oauth2"),
         Key(.keptFile, "variable", .string, "env: the variable; the default is RINGBACK_TOKEN"),
 
+        Key(.scheme, "display_name", .string, "the app's name where the browser asks who opens a link; one line"),
         Key(.scheme, "command", .strings, "a program and its arguments, started if no app listens; {url}: the link"),
 
         Key(.endpoints, "authorization", .string, "RFC 6749 section 3.1"),

@@ -1,4 +1,4 @@
-// A page has no text from a request or a provider, except the names of a ``SignInLabel``. Clear-Site-Data is not sent:
+// A page has no text from a request or a provider, except those of a ``SignInLabel``. Clear-Site-Data is not sent:
 // browsers would delete what other programs store for 127.0.0.1, and because of no-store they store none of these pages.
 
 internal import LocalHTTP
@@ -37,13 +37,12 @@ struct PageContent: Sendable, Hashable {
     }
 
     func html(in language: PageLanguage) -> String {
-        let sentences = language.sentences(of: page)
-        var rows = signIn.map { [(name: language.words.account, value: $0.account)] } ?? []
-        if let host = signIn?.providerHost { rows.append((language.words.provider, host)) }
-        let facts = rows.isEmpty ? "" : HTMLPage.facts(rows)
+        let sentences = language.sentences(of: page, within: signIn?.seconds)
+        let place = signIn.map { HTMLPage.place($0.account, at: $0.providerHost, in: language) } ?? ""
+        let user = signIn?.user.map { "<p>\(language.signedInAs) \(HTMLPage.strong($0))</p>\n" }
         return HTMLPage(
             sentences.heading, in: language, tone: page.appearance.tone,
-            content: "\(facts)<p>\(sentences.event)</p>\n<p>\(sentences.advice)</p>\n"
+            content: "\(place)\(user ?? "")<p>\(sentences.event)</p>\n<p>\(sentences.advice)</p>\n"
         ).html
     }
 }

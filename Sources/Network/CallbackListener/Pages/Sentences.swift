@@ -6,18 +6,16 @@ extension PageLanguage {
     /// What has happened, and what the user can do next.
     typealias Sentences = (heading: String, event: String, advice: String)
 
-    var words: (account: String, provider: String) {
-        self == .russian ? ("Учётная запись", "Провайдер") : ("Account", "Provider")
-    }
-
-    func sentences(of page: Page) -> Sentences {
-        switch self {
-        case .english: PageLanguage.english(page)
-        case .russian: PageLanguage.russian(page)
+    /// `seconds`: the time that the sign-in had, if it is known.
+    func sentences(of page: Page, within seconds: Int? = nil) -> Sentences {
+        let time = seconds.map(span)
+        return switch self {
+        case .english: PageLanguage.english(page, time)
+        case .russian: PageLanguage.russian(page, time)
         }
     }
 
-    private static func english(_ page: Page) -> Sentences {
+    private static func english(_ page: Page, _ time: String?) -> Sentences {
         let nothing = "Ringback, a program on this computer, has changed nothing."
         let again =
             "You can close this tab. To try again, start the sign-in once more in the program that asked you to sign in."
@@ -37,7 +35,10 @@ extension PageLanguage {
         case .denied:
             ("Sign-in declined", "You declined, or the provider did not allow it. \(nothing)", again)
         case .expired:
-            ("The sign-in took too long", "It was not finished in time. \(nothing)", again)
+            (
+                "The sign-in took too long",
+                "It was not finished \(time.map { "within \($0)" } ?? "in time"). \(nothing)", again
+            )
         case .refused, .wrongIssuer:
             (
                 page == .wrongIssuer ? "Issuer not confirmed" : "Response refused",
@@ -50,7 +51,7 @@ extension PageLanguage {
         case .noted:
             (
                 "Confirmed", "One of the two addresses is confirmed.",
-                "Open the link in the mail to the other address too. You can close this tab."
+                "Open the link in the email to the other address too. You can close this tab."
             )
         case .outdated:
             (
@@ -73,7 +74,7 @@ extension PageLanguage {
         }
     }
 
-    private static func russian(_ page: Page) -> Sentences {
+    private static func russian(_ page: Page, _ time: String?) -> Sentences {
         let nothing = "Ringback, программа на этом компьютере, ничего не изменила."
         let close = "Эту вкладку можно закрыть."
         let again =
@@ -93,7 +94,10 @@ extension PageLanguage {
         case .denied:
             ("Вход отклонён", "Вы отказались, или провайдер не разрешил вход. \(nothing)", again)
         case .expired:
-            ("Время для входа истекло", "Вход не был завершён вовремя. \(nothing)", again)
+            (
+                "Время для входа истекло",
+                "Вход не был завершён \(time.map { "за \($0)" } ?? "вовремя"). \(nothing)", again
+            )
         case .refused, .wrongIssuer:
             (
                 page == .wrongIssuer ? "Издатель не подтверждён" : "Ответ отклонён",

@@ -169,8 +169,8 @@ public struct ExposedAPI: Sendable {
 
     /// The members of an account that are shown. The file that configures it and a pending sign-in are not.
     static let told: Set<String> = [
-        "name", "provider", "state", "source", "stale", "grant", "subject", "user", "aal", "next_aal", "expires_at",
-        "error",
+        "name", "provider", "provider_host", "state", "source", "stale", "grant", "subject", "user", "aal", "next_aal",
+        "expires_at", "ends_at", "refreshable", "error",
     ]
 
     private func account(_ view: AccountView, _ language: Language) -> JSONObject {

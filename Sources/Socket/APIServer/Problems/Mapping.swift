@@ -449,7 +449,8 @@ extension UserMessage {
         case .upstream(_, let error):
             guard let message = UserMessage(error, endedSignIn: endedSignIn) else { return nil }
             self = message
-        case .invalidCallback, .flowExpired: self = .signInFailed
+        case .invalidCallback: self = .signInFailed
+        case .flowExpired: self = .notFinished
         case .provider(.invalidResponse) where endedSignIn, .provider(.refused) where endedSignIn: self = .signInFailed
         case .sessionExpired(_, word: "user_banned", _, _): self = .blocked
         case .sessionExpired: self = .sessionEnded

@@ -23,14 +23,16 @@ struct AccountResource: Resource {
 extension AccountView {
     func json(in language: Language) -> JSONObject {
         [
-            "name": name.rawValue, "provider": provider, "state": state.rawValue, "source": source,
+            "name": name.rawValue, "provider": provider, "provider_host": providerHost, "state": state.rawValue,
+            "source": source,
             "default": isDefault ? true : nil, "browser": page.browser,
             "display_name": page.displayName, "interactive": page.opensAtOnce ? "open" : nil,
             "stale": isStale ? true : nil, "grant": grant,
             "sign_in": grant == nil && !kind.needsSignIn ? false : nil, "subject": subject,
             "same_user_as": sameUser.isEmpty ? nil : sameUser.map(\.rawValue), "user": user, "aal": assurance,
             "migration": migratesFrom.map { ["from": $0, "to": subject ?? ""] as JSONObject },
-            "next_aal": nextAssurance, "expires_at": expiresAt?.seconds,
+            "next_aal": nextAssurance, "expires_at": expiresAt?.seconds, "ends_at": endsAt?.seconds,
+            "refreshable": isRefreshable ? nil : false,
             "flow": flow.map { ["id": $0.id, "method": $0.method.rawValue] as JSONObject },
             "lost_scope": lostScopes.isEmpty ? nil : lostScopes.joined(separator: " "),
             "revocation": revocation?.word, "notice": notice?.sentence,
@@ -59,9 +61,14 @@ extension Component {
         .optional(
             "interactive", as: .words(["open"]),
             text: "A tool that waits on a terminal opens the sign-in page at once"),
+        .optional("provider_host", text: "The host of the issuer or of the endpoints"),
         .optional("display_name", text: "The app's name, to be shown beside the provider's host"),
         .optional("grant", "subject", "aal", "next_aal", "notice", "lost_scope"), .optional("user", as: .anyObject),
         .optional("migration", as: .migration), .optional("expires_at", as: .integer),
+        .optional(
+            "ends_at", as: .integer,
+            text: "When the session ends unless it is refreshed before, where the provider says so"),
+        .optional("refreshable", as: .boolean, text: "false: the session has no refresh token"),
         .optional("flow", as: .object([.required("id", .string), .required("method", .string)])),
         .optional("error", as: .component(.problem)),
         .optional(

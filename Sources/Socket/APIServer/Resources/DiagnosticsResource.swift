@@ -102,7 +102,10 @@ struct DiagnosticsResource: Resource {
             if !view.lostScopes.isEmpty, let notice = view.notice {
                 return Finding(.session, .warning, notice, .signInNeeded)
             }
-            guard view.isStale else { return Finding(.session, .ok, .stated("The account is \(view.state.rawValue).")) }
+            guard view.isStale else {
+                let isSignedIn = [.authenticated, .refreshing].contains(view.state)
+                return Finding(.session, .ok, .stated("The account is \(isSignedIn ? "" : "not ")signed in."))
+            }
             return Finding(
                 .session, .warning,
                 .stated("The access token has expired, and the provider cannot be reached."), .sessionStale)

@@ -66,7 +66,10 @@ import Testing
     @Test(
         arguments: [
             (.notSupabase(work), "work is not"), (.notSupabase(nil), "This account is not"),
-            (.expired(work, isChange: false, seconds: 300, .passkey), "sign-in of work was not finished within 300"),
+            (
+                .expired(work, isChange: false, seconds: 300, .passkey),
+                "sign-in of work was not finished within 5 minutes"
+            ),
             (.expired(work, isChange: true, seconds: 3_600, .code), "change of the user of work was not finished"),
             (
                 .expired(work, isChange: false, seconds: 300, .callback(redirectURI: "a://b", listed: "a://b?*")),

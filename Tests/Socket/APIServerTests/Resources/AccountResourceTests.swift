@@ -12,7 +12,9 @@ import Testing
         var answer = await house.ask("GET", "/v1/accounts/work")
         #expect(answer.status == 200)
         #expect(
-            answer.text == #"{"name":"work","provider":"oidc","state":"unauthenticated","source":"test"}"#)
+            answer.text
+                == #"{"name":"work","provider":"oidc","provider_host":"id.example","state":"unauthenticated","source":"test"}"#
+        )
         let flow = await house.ask("POST", "/v1/accounts/work/sign-in", "{}")
         answer = await house.ask("GET", "/v1/accounts/work")
         #expect(answer["state"] == "authenticating")
