@@ -83,7 +83,7 @@ import Testing
     func `a bad refresh token ends the session`(answer: String) async throws {
         let house = try await house([])
         try await house.signIn("token-app")
-        guard case .sessionExpired(PresetHouse.name, nil, _)? = await house.failure(of: answer, after: 28_800)
+        guard case .sessionExpired(PresetHouse.name, nil, _, _)? = await house.failure(of: answer, after: 28_800)
         else { throw Unexpected() }
     }
 
@@ -140,7 +140,7 @@ import Testing
     func `a refresh token that was used ends the session`(answer: String) async throws {
         let house = try await house()
         try await house.signIn()
-        guard case .sessionExpired(PresetHouse.name, nil, _)? = await house.failure(of: answer, after: 7_200)
+        guard case .sessionExpired(PresetHouse.name, nil, _, _)? = await house.failure(of: answer, after: 7_200)
         else { throw Unexpected() }
     }
 

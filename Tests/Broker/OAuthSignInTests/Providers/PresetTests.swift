@@ -92,7 +92,7 @@ import Testing
     func `a grant that was taken back ends the session`(answer: String) async throws {
         let house = try await house()
         try await house.signIn()
-        guard case .sessionExpired(PresetHouse.name, nil, _)? = await house.failure(of: answer, after: 3_600)
+        guard case .sessionExpired(PresetHouse.name, nil, _, _)? = await house.failure(of: answer, after: 3_600)
         else { throw Unexpected() }
         #expect(try await house.view.state == .unauthenticated)
     }
@@ -168,7 +168,7 @@ import Testing
     func `a dead refresh token ends the session`(answer: String) async throws {
         let house = try await house()
         try await house.signIn()
-        guard case .sessionExpired(PresetHouse.name, nil, _)? = await house.failure(of: answer, after: 4_000)
+        guard case .sessionExpired(PresetHouse.name, nil, _, _)? = await house.failure(of: answer, after: 4_000)
         else { throw Unexpected() }
     }
 

@@ -152,7 +152,7 @@ import Testing
     func `ends only by an error response of the server`(index: Int) async throws {
         let house = try await expired()
         house.project.script(refresh, `Renewing a project's session`.deaths[index])
-        guard case .sessionExpired(SupabaseHouse.name, let word?, _) = await failure(house)
+        guard case .sessionExpired(SupabaseHouse.name, let word?, _, _) = await failure(house)
         else { throw Unexpected("alive, or without a reason") }
         let words = [
             "refresh_token_not_found", "refresh_token_already_used", "session_not_found", "session_expired",
