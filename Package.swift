@@ -128,7 +128,7 @@ let package = Package(
         library("SignInPage", ["Cryptography", "RingbackBase"]),
         library(
             "CallbackListener",
-            ["SignInPage", "LocalHTTP", "RingbackBase", "Cryptography", "CLinux", lifecycle]
+            ["SignInPage", "LocalHTTP", "RingbackBase", "Cryptography", lifecycle]
         ),
         library(
             "Sandbox",

@@ -7,6 +7,7 @@ public struct FuzzTarget: Sendable {
 
     public static let all: [FuzzTarget] = [
         FuzzTarget(name: "request", check: RequestLaw.check),
+        FuzzTarget(name: "relayed", check: RelayedLaw.check),
         FuzzTarget(name: "connection", check: ConnectionLaw.check),
         FuzzTarget(name: "accept", check: AcceptLaw.check),
         FuzzTarget(name: "form", check: FormLaw.check),

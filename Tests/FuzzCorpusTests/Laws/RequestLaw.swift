@@ -95,3 +95,67 @@ enum RequestLaw {
         return Array("\(text)\r\n".utf8)
     }
 }
+
+/// Requests to a relay, and the fields of a response as lines after them: what is passed on is for the origin alone, and
+/// has no credentials of the client.
+enum RelayedLaw {
+    static func check(_ bytes: [UInt8]) throws {
+        guard let url = try? WebURL(parsing: "https://api.example.org/v1"), let origin = RelayedOrigin(url, port: 8701)
+        else { return }
+        let whole = outcome(of: [bytes[...]], origin)
+        let step = 1 + bytes.count % 7
+        let pieces = stride(from: 0, to: bytes.count, by: step).map { bytes[$0..<min($0 + step, bytes.count)] }
+        try hold("how the bytes are cut changes nothing", outcome(of: pieces, origin) == whole)
+        let reference = String(decoding: bytes, as: UTF8.self)
+        let rewritten = origin.reference(reference)
+        try hold("a reference is rewritten once", origin.reference(rewritten) == rewritten)
+        let links = origin.links(reference)
+        try hold("links are rewritten once", origin.links(links) == links)
+        for request in whole.requests {
+            try hold("the server is the origin", request.url.origin == url.origin)
+            let segments = OriginPlace(request.url).segments
+            try hold("the path is the origin's or below it", segments?.first == "v1")
+            for name in ["Authorization", "X-API-Key", "Cookie", "Host", "Connection", "Transfer-Encoding", "Upgrade"] {
+                try hold("no field of the client's own", !request.fields.contains(name))
+            }
+            try hold("the response can be searched", request.fields[all: "Accept-Encoding"] == ["identity"])
+        }
+    }
+
+    private struct Outcome: Equatable {
+        var requests: [RelayedRequest] = []
+        var body: [UInt8] = []
+        var status: Int?
+
+        static func == (left: Outcome, right: Outcome) -> Bool {
+            left.requests.map(\.url) == right.requests.map(\.url) && left.body == right.body
+                && left.status == right.status
+        }
+    }
+
+    private static func outcome(of pieces: [ArraySlice<UInt8>], _ origin: RelayedOrigin) -> Outcome {
+        var (found, input, searched, body) = (Outcome(), [UInt8](), 0, RelayedBody(.none))
+        for piece in pieces {
+            input += piece
+            do throws(RelayedRequest.Refusal) {
+                while true {
+                    let taken = try body.take(from: &input, atMost: 64)
+                    found.body += taken
+                    guard body.isOver, taken.count < 64 else {
+                        if taken.isEmpty { break }
+                        continue
+                    }
+                    guard let next = try RelayedRequest.take(from: &input, searched: &searched, for: origin) else {
+                        break
+                    }
+                    found.requests.append(next)
+                    body = RelayedBody(next.body)
+                }
+            } catch {
+                found.status = error.status
+                return found
+            }
+        }
+        return found
+    }
+}

@@ -16,7 +16,7 @@ private let allowed: [String: Set<String>] = [
     "OAuth": ["Cryptography", "RingbackBase"],
     "SupabaseAuth": ["OAuth", "Cryptography", "RingbackBase"],
     "SignInPage": ["Cryptography", "RingbackBase"],
-    "CallbackListener": ["SignInPage", "LocalHTTP", "RingbackBase", "Cryptography", "CLinux", "ServiceLifecycle"],
+    "CallbackListener": ["SignInPage", "LocalHTTP", "RingbackBase", "Cryptography", "ServiceLifecycle"],
     "Sandbox": ["LocalHTTP", "RingbackBase", "Cryptography"],
     "SessionVault": ["Cryptography", "RingbackBase"],
     "SharedVault": ["SessionVault", "Cryptography", "RingbackBase"],

@@ -226,8 +226,9 @@ extension ServerResponse {
         buffer.append(fixed: keepsAlive ? "\r\n" : "Connection: close\r\n\r\n")
     }
 
-    private static func reason(_ status: Int) -> String {
+    static func reason(_ status: Int) -> String {
         switch status {
+        case 200: "OK"
         case 201: "Created"
         case 202: "Accepted"
         case 204: "No Content"
@@ -245,11 +246,13 @@ extension ServerResponse {
         case 413: "Content Too Large"
         case 415: "Unsupported Media Type"
         case 421: "Misdirected Request"
+        case 417: "Expectation Failed"
         case 422: "Unprocessable Content"
         case 423: "Locked"
         case 429: "Too Many Requests"
         case 431: "Request Header Fields Too Large"
         case 500: "Internal Server Error"
+        case 501: "Not Implemented"
         case 502: "Bad Gateway"
         case 503: "Service Unavailable"
         case 504: "Gateway Timeout"

@@ -70,12 +70,43 @@ extension HTTPConnection {
     }
 
     /// True in the state ESTABLISHED (TCP_INFO); false if the socket is not a TCP connection.
-    private static func isEstablished(_ socket: Int32) -> Bool {
+    fileprivate static func isEstablished(_ socket: Int32) -> Bool {
         // The first byte of the C library's `struct tcp_info`. The kernel copies no more than the given size.
         var state: UInt8 = 0
         var length = socklen_t(1)
         // 1 is TCP_ESTABLISHED.
         return unsafe getsockopt(socket, Int32(IPPROTO_TCP), TCP_INFO, &state, &length) == 0 && state == 1
+    }
+}
+
+/// Asks the kernel for the owner of the socket at the other end. Every user of the machine can connect to a port, and read
+/// the argument lists that name it, but cannot have a socket that this user owns.
+public enum SocketOwner {
+    /// Nil if the socket has vanished. It is the owner of the socket that has the addresses now; ``HTTPServer`` checks
+    /// that it belongs to the same connection.
+    @Sendable public static func uid(of peer: Peer) -> UInt32? {
+        guard case .network(let client, let clientPort, let server, let serverPort) = peer else { return nil }
+        return owner(client, clientPort, server, serverPort)
+    }
+
+    /// Of the client's end of an accepted connection, which is established before and after the look-up.
+    public static func uid(over socket: Int32) -> UInt32? {
+        guard HTTPConnection.isEstablished(socket), let server = unsafe SocketAddress(of: socket, getsockname),
+            let peer = Peer(of: socket, server: server), let uid = uid(of: peer), HTTPConnection.isEstablished(socket)
+        else { return nil }
+        return uid
+    }
+
+    package static func owner(
+        _ client: [UInt8], _ clientPort: UInt16, _ server: [UInt8], _ serverPort: UInt16
+    ) -> UInt32? {
+        guard client.count == server.count, client.count == 4 || client.count == 16 else { return nil }
+        var (uid, inode): (UInt32, UInt32) = (0, 0)
+        let family = client.count == 4 ? AF_INET : AF_INET6
+        guard unsafe clinux_tcp_socket_owner(family, client, clientPort, server, serverPort, &uid, &inode) == 0,
+            inode != 0
+        else { return nil }
+        return uid
     }
 }
 

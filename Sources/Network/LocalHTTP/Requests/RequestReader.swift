@@ -107,7 +107,7 @@ struct RequestReader: ~Copyable {
         guard head.contentLength <= limits.maxBody else { throw .tooLarge }
     }
 
-    private enum Search {
+    fileprivate enum Search {
         case found(RequestHead, length: Int)
         case unfinished(searched: Int)
         case failed(HeadError)
@@ -131,7 +131,8 @@ struct RequestReader: ~Copyable {
         }
     }
 
-    private static func search(_ bytes: Span<UInt8>, from start: Int, _ longest: Int, _ cache: HeadCache?) -> Search {
+    fileprivate static func search(_ bytes: Span<UInt8>, from start: Int, _ longest: Int, _ cache: HeadCache?) -> Search
+    {
         if start == 0, let known = cache?.find(bytes), known.length <= longest {
             return .found(known.head, length: known.length)
         }
@@ -163,6 +164,28 @@ struct RequestReader: ~Copyable {
             previous = byte
         }
         return nil
+    }
+}
+
+extension RequestHead {
+    /// Reads a head from the beginning of the bytes, for who reads the body in pieces. Returns it with its length; nil if it
+    /// is not whole.
+    ///
+    /// - Parameters:
+    ///   - searched: how many bytes were there at the last call, 0 at the first.
+    ///   - longest: in bytes.
+    static func read(
+        _ bytes: [UInt8], searched: inout Int, longest: Int
+    ) throws(HeadError) -> (head: RequestHead, length: Int)? {
+        switch RequestReader.search(bytes.span, from: searched, longest, nil) {
+        case .found(let head, let length):
+            searched = 0
+            return (head, length)
+        case .unfinished(let count):
+            searched = count
+            return nil
+        case .failed(let error): throw error
+        }
     }
 }
 
