@@ -8,6 +8,8 @@ public struct HTTPRequest: Sendable {
     public var fields: HTTPFields
     /// The whole value of the field. It is not in `fields`, so that logging the fields cannot leak it.
     public var authorization: Secret?
+    /// Other fields with a secret, which replace none of `fields`.
+    public var secretFields: [(name: String, value: Secret)] = []
     /// Secret, because bodies carry codes, verifiers and tokens.
     public var body: Secret?
     public var limits: HTTPLimits

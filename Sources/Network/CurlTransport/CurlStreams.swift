@@ -50,7 +50,8 @@ public import RingbackBase
     public var waker: Waker { unsafe Waker(multi: multi) }
 
     /// Nil for a request that cannot be sent: not https (or http on loopback), or an invalid field. `length` is the
-    /// body's, which ``StreamTransfer/give(_:)`` gives; nil for none. The proxy is used if it covers the URL.
+    /// body's, which ``StreamTransfer/give(_:)`` gives; nil for none, and ``StreamTransfer/unknownLength`` for one that
+    /// ``StreamTransfer/endBody()`` ends. The proxy is used if it covers the URL.
     public func start(_ request: HTTPRequest, length: Int?, proxy: HTTPProxy? = nil) -> StreamTransfer? {
         guard let url = try? WebURL(parsing: request.url), url.isSecure, url.host != nil,
             RequestFields.areSendable(request),
@@ -119,6 +120,8 @@ public import RingbackBase
 
     /// Bytes of each buffer. Larger ones are in no cache of the processor.
     public static let window = 256 << 10
+    /// Of a body whose end is not known when the request begins.
+    public static let unknownLength = -1
     /// Bytes that libcurl reads at a time.
     private static let piece = 128 << 10
     /// libcurl is not expected to send a request again after that.
@@ -126,6 +129,8 @@ public import RingbackBase
     let easy: UnsafeMutableRawPointer
     private let host: String
     private var fieldList: UnsafeMutablePointer<curl_slist>?
+    /// The names of the fields that are zeroed.
+    private let secretNames: [String]
     private var head = ResponseHead()
     private var sending = ByteQueue()
     private var received = ByteQueue()
@@ -151,7 +156,8 @@ public import RingbackBase
         unsafe isRefused = .allocate(capacity: 1)
         unsafe isRefused.initialize(to: false)
         host = url.place
-        unsent = length ?? 0
+        unsent = length == StreamTransfer.unknownLength ? .max : length ?? 0
+        secretNames = RequestFields.secretNames(of: request)
         unsafe fieldList = RequestFields.list(of: request)
         var options = unsafe EasyOptions(easy)
         options.setRules(for: url, limits: request.limits, keepsPartialBody: true)
@@ -178,7 +184,7 @@ public import RingbackBase
             unsafe options.set(CURLOPT_READFUNCTION, sendBody)
             unsafe options.set(CURLOPT_READDATA, context)
         } else {
-            options.set(CURLOPT_HTTPGET, 1)
+            options.set(request.method == "HEAD" ? CURLOPT_NOBODY : CURLOPT_HTTPGET, 1)
         }
         options.set(CURLOPT_CUSTOMREQUEST, request.method)
         unsafe options.set(CURLOPT_HTTPHEADER, fieldList)
@@ -200,7 +206,7 @@ public import RingbackBase
     @discardableResult func eraseToken() -> Bool {
         let isSafe = unsafe isSent.pointee && ContinuousClock.now - begin > StreamTransfer.repeatsWithin
         guard outcome != nil || head.isComplete || isSafe else { return false }
-        unsafe RequestFields.eraseAuthorization(in: fieldList)
+        unsafe RequestFields.erase(secretNames, in: fieldList)
         unsafe ccurl_erase_sent(easy, nil)
         return true
     }
@@ -224,6 +230,15 @@ public import RingbackBase
         isSendingPaused = false
         goOn()
     }
+
+    /// A body of an unknown length has been given as a whole.
+    public func endBody() {
+        unsent = sending.count
+        give([])
+    }
+
+    /// The response's body has a content coding that is undone here.
+    public var isDecoded: Bool { decoder != nil }
 
     /// Of the response's body.
     public func take(atMost count: Int) -> [UInt8] {

@@ -427,10 +427,21 @@ enum RequestFields {
         guard request.fields.lines.allSatisfy({ isToken($0.name) && $0.value.utf8.allSatisfy(isValueByte) }) else {
             return false
         }
-        return request.authorization?.withBytes { span in
-            span.byteOffsets.allSatisfy { isValueByte(unsafe span.unsafeLoad(fromByteOffset: $0, as: UInt8.self)) }
-        } ?? true
+        return secrets(of: request).allSatisfy { name, value in
+            isToken(name)
+                && value.withBytes { span in
+                    span.byteOffsets.allSatisfy {
+                        isValueByte(unsafe span.unsafeLoad(fromByteOffset: $0, as: UInt8.self))
+                    }
+                }
+        }
     }
+
+    private static func secrets(of request: HTTPRequest) -> [(name: String, value: Secret)] {
+        (request.authorization.map { [("Authorization", $0)] } ?? []) + request.secretFields
+    }
+
+    static func secretNames(of request: HTTPRequest) -> [String] { secrets(of: request).map(\.name) }
 
     /// The list, which the caller frees; nil if there is no memory.
     static func list(of request: HTTPRequest) -> UnsafeMutablePointer<curl_slist>? {
@@ -450,27 +461,29 @@ enum RequestFields {
             }
             unsafe list = longer
         }
-        guard let authorization = request.authorization else { return unsafe list }
-        guard let longer = unsafe append(authorization, to: list) else {
-            unsafe ccurl_slist_free_all(list)
-            return nil
+        for (name, value) in secrets(of: request) {
+            guard let longer = unsafe append(value, named: name, to: list) else {
+                unsafe ccurl_slist_free_all(list)
+                return nil
+            }
+            unsafe list = longer
         }
-        return unsafe longer
+        return unsafe list
     }
 
     /// Copies the secret into libcurl's memory through a buffer that is zeroed.
     private static func append(
-        _ authorization: Secret, to list: UnsafeMutablePointer<curl_slist>?
+        _ secret: Secret, named name: String, to list: UnsafeMutablePointer<curl_slist>?
     ) -> UnsafeMutablePointer<curl_slist>? {
-        let name = Array("Authorization: ".utf8)
-        let count = name.count + authorization.count
+        let name = Array("\(name): ".utf8)
+        let count = name.count + secret.count
         let line = UnsafeMutableRawBufferPointer.allocate(byteCount: count + 1, alignment: 1)
         defer {
             if let base = line.baseAddress { unsafe explicit_bzero(base, line.count) }
             unsafe line.deallocate()
         }
         unsafe line.copyBytes(from: name)
-        authorization.withBytes { span in
+        secret.withBytes { span in
             unsafe span.withUnsafeBytes { bytes in
                 unsafe UnsafeMutableRawBufferPointer(rebasing: line[name.count...]).copyBytes(from: bytes)
             }
@@ -479,11 +492,13 @@ enum RequestFields {
         return unsafe ccurl_slist_append(list, line.baseAddress?.assumingMemoryBound(to: CChar.self))
     }
 
-    /// If libcurl sends the request again it does so without the field.
-    static func eraseAuthorization(in list: UnsafeMutablePointer<curl_slist>?) {
+    /// If libcurl sends the request again it does so without these fields.
+    static func erase(_ names: [String], in list: UnsafeMutablePointer<curl_slist>?) {
         var next = unsafe list
         while let entry = unsafe next {
-            if let line = unsafe entry.pointee.data, unsafe strncmp(line, "Authorization:", 14) == 0 {
+            if let line = unsafe entry.pointee.data,
+                names.contains(where: { unsafe strncmp(line, $0 + ":", $0.utf8.count + 1) == 0 })
+            {
                 unsafe explicit_bzero(line, strlen(line))
             }
             unsafe next = entry.pointee.next

@@ -6,6 +6,42 @@ import RingbackBase
 import RingbackClient
 import Synchronization
 
+/// Calls that may take long, on a thread for each.
+final class Questions<Value: Sendable>: Sendable {
+    /// The answer for a conversation, by its number: a descriptor may be another connection's by then.
+    struct Answer: Sendable {
+        let conversation: Int
+        let result: Result<Value, RelayRefusal>
+    }
+
+    private let waker: CurlStreams.Waker
+    private let ready = Mutex<[Answer]>([])
+
+    init(_ waker: CurlStreams.Waker) { self.waker = waker }
+
+    /// The answer is among ``answers()`` later.
+    func ask(for conversation: Int, _ question: @escaping @Sendable () -> Result<Value, RelayRefusal>) {
+        let failure = Blocking.start { [self] in give(Answer(conversation: conversation, result: question())) }
+        if failure != 0 {
+            let refusal = RelayRefusal(code: "system_error", detail: "No thread could be started.")
+            give(Answer(conversation: conversation, result: .failure(refusal)))
+        }
+    }
+
+    /// The answers since the last call.
+    func answers() -> [Answer] {
+        ready.withLock { answers in
+            defer { answers = [] }
+            return answers
+        }
+    }
+
+    private func give(_ answer: Answer) {
+        ready.withLock { $0.append(answer) }
+        waker.wake()
+    }
+}
+
 /// Asks the daemon where an account's server is and for a token, on a thread for each question: for what may take long, or
 /// did not go well over a kept connection (``DaemonLines``).
 final class AccessLookup: Sendable {
@@ -49,45 +85,24 @@ final class AccessLookup: Sendable {
         let token: String?
     }
 
-    /// The answer for a conversation, by its number: a descriptor may be another connection's by then.
-    struct Answer: Sendable {
-        let conversation: Int
-        let result: Result<Access, RelayRefusal>
-    }
+    typealias Answer = Questions<Access>.Answer
 
     let calls: BrokerCalls
-    private let waker: CurlStreams.Waker
-    private let ready = Mutex<[Answer]>([])
+    private let questions: Questions<Access>
 
     /// - Parameter application: for the audit log.
     init(daemon: String, waker: CurlStreams.Waker, application: String = "ringback mcp") {
         calls = BrokerCalls(socket: daemon, application: application)
-        self.waker = waker
+        questions = Questions(waker)
     }
 
     /// The answer is among ``answers()`` later.
     func ask(_ request: RelayRequest, for conversation: Int) {
-        let failure = Blocking.start { [self] in
-            give(Answer(conversation: conversation, result: access(request)))
-        }
-        if failure != 0 {
-            let refusal = RelayRefusal(code: "system_error", detail: "No thread could be started.")
-            give(Answer(conversation: conversation, result: .failure(refusal)))
-        }
+        questions.ask(for: conversation) { [self] in access(request) }
     }
 
     /// The answers since the last call.
-    func answers() -> [Answer] {
-        ready.withLock { answers in
-            defer { answers = [] }
-            return answers
-        }
-    }
-
-    private func give(_ answer: Answer) {
-        ready.withLock { $0.append(answer) }
-        waker.wake()
-    }
+    func answers() -> [Answer] { questions.answers() }
 
     private func access(_ request: RelayRequest) -> Result<Access, RelayRefusal> {
         do throws(RingbackError) {

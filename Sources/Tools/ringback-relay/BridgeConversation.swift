@@ -5,7 +5,7 @@ import OAuth
 import RingbackBase
 
 /// A bridge's connection: requests and their responses, one after another.
-final class Conversation: RelayConnection {
+final class Conversation: BridgeConnection {
     private enum State {
         /// The line of a request is awaited.
         case line

@@ -3,9 +3,9 @@ import CLinux
 import Glibc
 import LocalHTTP
 
-/// The program that carries the traffic of MCP accounts: from bridges (`ringback mcp`) to the servers and back. It gets
-/// access tokens from the daemon for each request and keeps none. It ends by itself when nothing has used it for a while, or
-/// the daemon has ended.
+/// The program that carries the traffic of MCP accounts, from bridges (`ringback mcp`) to the servers and back, and that of
+/// the addresses that `--relay` gives a command. It gets access tokens from the daemon for each request and keeps none. It
+/// ends by itself when nothing has used it for a while, or the daemon or the command has ended.
 @main
 enum Main {
     static let version = "0.1.0"
@@ -25,6 +25,15 @@ enum Main {
             server.run()
             _exit(0)
         }
+        if let file = options.orders {
+            guard let orders = HTTPRelayOrders(readingFrom: file) else { stop("the orders cannot be read", 1) }
+            guard let server = HTTPRelayServer(orders, daemon: options.daemon) else {
+                stop("libcurl cannot be loaded", 1)
+            }
+            sayListening()
+            server.run()
+            _exit(0)
+        }
         // Of several that are started at once, one serves.
         let lock = unsafe open(options.socket + ".lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard lock >= 0 else { stop("cannot open \(options.socket).lock: \(reason(errno))", 1) }
@@ -38,8 +47,7 @@ enum Main {
             stop("cannot listen at \(options.socket): \(error)", 1)
         }
         guard let server = RelayServer(listener, file, options) else { stop("libcurl cannot be loaded", 1) }
-        // Who started it waits for this line.
-        say("listening", STDOUT_FILENO)
+        sayListening()
         server.run()
         _exit(0)
     }
@@ -76,6 +84,9 @@ enum Main {
         exit(status)
     }
 
+    /// Who started it waits for this line.
+    private static func sayListening() { say("listening", STDOUT_FILENO) }
+
     private static func say(_ line: String, _ descriptor: Int32) {
         let bytes = Array((line + "\n").utf8)
         _ = unsafe write(descriptor, bytes, bytes.count)
@@ -89,6 +100,8 @@ struct Options {
     /// How long it stays without a connection.
     var idle = Duration.seconds(60)
     var isExposed = false
+    /// A descriptor with ``HTTPRelayOrders``.
+    var orders: Int32?
 
     static let usage = """
         Usage: ringback-relay --socket PATH --daemon PATH [--idle SECONDS]
@@ -99,6 +112,7 @@ struct Options {
           --daemon PATH     the daemon's socket
           --idle SECONDS    how long it stays without a connection (60)
           --exposed         for an exposed socket: ringbackd starts it so
+          --http N          for the addresses of a command: ringback starts it so
           --version         print the version
           --help            print this text
         """
@@ -115,11 +129,12 @@ struct Options {
                 print("ringback-relay \(Main.version) (\(unsafe String(cString: clinux_commit())))")
                 exit(0)
             case "--exposed": options.isExposed = true
-            case "--socket", "--daemon", "--idle":
+            case "--socket", "--daemon", "--idle", "--http":
                 guard let value = rest.popFirst(), !value.isEmpty else { Main.stop("\(word) needs a value", 64) }
                 switch word {
                 case "--socket": options.socket = value
                 case "--daemon": options.daemon = value
+                case "--http": options.orders = Int32(value)
                 default:
                     guard let seconds = Int(value), (1...86_400).contains(seconds) else {
                         Main.stop("--idle is a number of seconds, from 1 to 86400", 64)
@@ -129,7 +144,8 @@ struct Options {
             default: Main.stop("unknown argument \(word); see --help", 64)
             }
         }
-        guard options.isExposed || options.socket.hasPrefix("/"), options.daemon.hasPrefix("/") else {
+        guard options.isExposed || options.orders != nil || options.socket.hasPrefix("/"), options.daemon.hasPrefix("/")
+        else {
             Main.stop("--socket and --daemon are needed, as absolute paths", 64)
         }
         return options

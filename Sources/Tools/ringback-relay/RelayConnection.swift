@@ -4,7 +4,8 @@ import MCPBridge
 import OAuth
 import RingbackBase
 
-/// A connection to the relay: a request, and the response to it.
+/// A connection to the relay, over which requests come and their responses go. The bytes of a response come from a
+/// transfer of ``CurlStreams``.
 class RelayConnection {
     let number: Int
     let descriptor: Int32
@@ -31,36 +32,6 @@ class RelayConnection {
         return nil
     }
 
-    /// Takes the line of a request from the input. Nil if the line is not complete or no request, which is refused.
-    func takeRequest() -> RelayRequest? {
-        guard let end = input.firstIndex(of: 10) else {
-            if input.count > RelayRequest.maxLine { refuse("invalid_request", "The request has no end.") }
-            return nil
-        }
-        let request = RelayRequest(parsing: Array(input[..<end]))
-        input.removeFirst(end + 1)
-        if request == nil { refuse("invalid_request", "The request is not one that ringback-relay sends.") }
-        return request
-    }
-
-    /// Begins to send a request to the server. Nil if that cannot be done.
-    func start(
-        _ method: String, _ fields: [RelayRequest.Field], length: Int, to url: WebURL, _ access: AccessLookup.Access,
-        _ streams: CurlStreams
-    ) -> StreamTransfer? {
-        let server = access.server
-        var all = HTTPFields()
-        for (name, value) in server.headers { all.set(name, value) }
-        for field in fields { all.set(field.name, field.value) }
-        var request = HTTPRequest(
-            method: method, url: url.text, fields: all, authorization: access.authorization, trust: server.trust)
-        request.refusesInsideAddresses = server.isOutside
-        // The bridge has to know before the server may get anything: it does not send the request again from here on.
-        output.append(RelayReply.sending.bytes)
-        _ = flush()
-        return isOver ? nil : streams.start(request, length: method == "POST" ? length : nil, proxy: server.proxy)
-    }
-
     /// Passes on what has come, as far as the other end takes it. True if there was something.
     ///
     /// - Parameter collect: adds to the output; false if there was nothing to add.
@@ -77,12 +48,6 @@ class RelayConnection {
     /// Ends the connection once the output is sent. Subclasses change their state.
     func close() {}
 
-    func refuse(_ refusal: RelayRefusal) {
-        close()
-        output.append(RelayReply.refusal(refusal).bytes)
-    }
-
-    func refuse(_ code: String, _ detail: String) { refuse(RelayRefusal(code: code, detail: detail)) }
     var hasOutput: Bool { !output.isEmpty }
     final var wantsOutput: Bool { !isOver && hasOutput }
 
@@ -121,6 +86,46 @@ class RelayConnection {
     }
 
     var transfer: StreamTransfer? { nil }
+}
+
+/// A connection in the form that bridges speak (``RelayRequest``, ``RelayReply``).
+class BridgeConnection: RelayConnection {
+    /// Takes the line of a request from the input. Nil if the line is not complete or no request, which is refused.
+    func takeRequest() -> RelayRequest? {
+        guard let end = input.firstIndex(of: 10) else {
+            if input.count > RelayRequest.maxLine { refuse("invalid_request", "The request has no end.") }
+            return nil
+        }
+        let request = RelayRequest(parsing: Array(input[..<end]))
+        input.removeFirst(end + 1)
+        if request == nil { refuse("invalid_request", "The request is not one that ringback-relay sends.") }
+        return request
+    }
+
+    /// Begins to send a request to the server. Nil if that cannot be done.
+    func start(
+        _ method: String, _ fields: [RelayRequest.Field], length: Int, to url: WebURL, _ access: AccessLookup.Access,
+        _ streams: CurlStreams
+    ) -> StreamTransfer? {
+        let server = access.server
+        var all = HTTPFields()
+        for (name, value) in server.headers { all.set(name, value) }
+        for field in fields { all.set(field.name, field.value) }
+        var request = HTTPRequest(
+            method: method, url: url.text, fields: all, authorization: access.authorization, trust: server.trust)
+        request.refusesInsideAddresses = server.isOutside
+        // The bridge has to know before the server may get anything: it does not send the request again from here on.
+        output.append(RelayReply.sending.bytes)
+        _ = flush()
+        return isOver ? nil : streams.start(request, length: method == "POST" ? length : nil, proxy: server.proxy)
+    }
+
+    func refuse(_ refusal: RelayRefusal) {
+        close()
+        output.append(RelayReply.refusal(refusal).bytes)
+    }
+
+    func refuse(_ code: String, _ detail: String) { refuse(RelayRefusal(code: code, detail: detail)) }
 }
 
 extension RelayHead {

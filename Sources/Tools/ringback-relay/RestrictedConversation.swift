@@ -5,7 +5,7 @@ import RingbackBase
 
 /// A connection of an exposed socket's program: one request and its response. The whole message is there before anything is
 /// sent, and only what was judged is.
-final class RestrictedConversation: RelayConnection {
+final class RestrictedConversation: BridgeConnection {
     private enum State {
         /// The line of the request is awaited.
         case line
