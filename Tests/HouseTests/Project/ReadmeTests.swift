@@ -90,6 +90,9 @@ private let commandsForPeople = [
         "needs bubblewrap and a person who is not root; run by make test-confined",
     "ringback run --account work --scope email -- ./report": "the same",
     "ringback run --explain --read ~/data -- ./train": "the same",
+    "ringback run --relay OPENAI_BASE_URL=https://api.example.org/v1 -- ./agent": "the same",
+    "ringback exec work --relay API=https://api.example.org/v1 -- ./report":
+        "needs that server; run with another one by the tests of ringback exec and by make test-confined",
     "ringback run --home claude --env ANTHROPIC_API_KEY -- claude": "the same, for a program that is not there",
     "ringback-sandbox --port 8123 --user alice": "runs until Ctrl-C, on a port that may be taken: the stage has one",
 ]

@@ -40,6 +40,27 @@ import Testing
         }
     }
 
+    @Test func `exec --relay gives an address that reaches the server with the token, and no token`() async throws {
+        try await Stage.play { stage in
+            try await stage.signIn()
+            let token = try await stage.token() ?? ""
+            let server = stage.sandbox.origin
+            let relay = ["exec", "work", "--relay", "API=\(server)", "--"]
+            let missing = try await stage.run("ringback", relay + ["echo", "ran"], says: "ringback origin add")
+            #expect(missing.out.isEmpty, "\(missing)")
+            try await stage.ringback("origin", "add", server, "--account", "work", status: 0)
+            let script = """
+                env; ls -l /proc/self/fd/
+                curl -sS -i -H 'Authorization: Bearer mine' "$API/userinfo"
+                curl -sS -o /dev/null -w '%{http_code}\n' -H 'Origin: https://page.example' "$API/userinfo"
+                """
+            let ended = try await stage.run("ringback", relay + ["sh", "-c", script], status: 0)
+            #expect(ended.out.contains("alice@example.org") && ended.lines.last == "403", "\(ended)")
+            #expect(!ended.out.contains(token) && !ended.out.contains("RINGBACK_TOKEN_FD="), "\(ended)")
+            #expect(ended.lines.contains { $0.hasPrefix("API=http://127.0.0.1:") }, "\(ended)")
+        }
+    }
+
     @Test func `exec becomes the command with its pid and status`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()

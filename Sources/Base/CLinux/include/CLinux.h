@@ -108,3 +108,13 @@ int clinux_signal_process(int process, int signal);
 /// session of its own. Returns its pid or a negative errno.
 pid_t clinux_start_bound(const char *path, char *const arguments[], char *const environment[], int output, int errors,
                          const int *kept, size_t count);
+
+/// Starts a program that is not our child: it outlives this process, in a session of its own, and is no child that the
+/// program waits for which this one becomes. Descriptor 0 is /dev/null, `output` becomes 1 and 2; `kept` as above. Returns 0
+/// or an errno; a program that cannot be executed closes `output`.
+int clinux_start_apart(const char *path, char *const arguments[], char *const environment[], int output,
+                       const int *kept, size_t count);
+
+/// Listens at 127.0.0.1, at a free port if `port` is 0, which then gets its number. Returns a descriptor, non-blocking and
+/// close-on-exec, or a negative errno.
+int clinux_listen_at_loopback(uint16_t *port);

@@ -54,7 +54,7 @@ struct ConfinedCommand {
         return wall
     }
 
-    func explain(accounts: [String], scope: String?) {
+    func explain(accounts: [String], scope: String?, _ relays: ConfinedRelays) {
         let wall = whole
         var rows = [["change", wall.workFolder.path], ["change", "\(wall.home), which is \(wall.keptHome)"]]
         rows += wall.writable.map { ["change", $0.path] }
@@ -65,6 +65,7 @@ struct ConfinedCommand {
                 ["read", $0]
             }
         rows += accounts.map { ["ask", "for tokens of \($0)\(scope.map { ", for at most “\($0)”" } ?? "")"] }
+        rows += relays.rows
         rows.append(["network", network.rawValue])
         rows.append(["variables", wall.environment.map(\.name).joined(separator: " ")])
         rows.append(["command", ShownCommand(words: [place] + words.dropFirst()).description])
@@ -73,7 +74,7 @@ struct ConfinedCommand {
 
     // MARK: The start
 
-    func run() throws -> Int32 {
+    func run(_ relays: ConfinedRelays, _ daemon: DaemonOptions) throws -> Int32 {
         try makeHome()
         try whole.checkHome()
         let code = clinux_join_empty_keyring()
@@ -89,7 +90,7 @@ struct ConfinedCommand {
         else { throw Run.Failed("No socket can be made.") }
         for descriptor in wall.descriptors + [ends[1]] { _ = fcntl(descriptor, F_SETFD, 0) }
         let signals = CommandSignals()
-        let inside = [Wall.launcher, RunInside.name, "\(ends[1])", signals.ignored, place] + words
+        let inside = [Wall.launcher, RunInside.name, "\(ends[1])", signals.ignored, relays.portList, place] + words
         let options = wall.arguments.reduce(into: [UInt8]()) { $0 += Array($1.utf8) + [0] }
         let list = unsafe clinux_memory_file(options, options.count)
         guard list >= 0, fcntl(list, F_SETFD, 0) == 0 else { throw Run.Failed("A file in memory cannot be made.") }
@@ -97,11 +98,13 @@ struct ConfinedCommand {
         close(ends[1])
         var descriptors = [Int32](repeating: -1, count: 8)
         let count = unsafe clinux_receive_descriptors(ends[0], &descriptors)
-        guard count == 2 else {
+        guard count == 2 + Int32(relays.addresses.count) else {
             _ = signals.wait(for: child, command: -1)
             throw Run.Failed(ConfinedCommand.whyNot)
         }
+        let relay = try relays.start(descriptors[2...], daemon)
         let network = try ConfinedNetwork(namespace: descriptors[0], of: self.network, pasta: pasta)
+        try relay?.wait()
         guard unsafe clinux_send_descriptors(ends[0], [], 0) == 0 else { throw Run.Failed("The command has ended.") }
         close(ends[0])
         defer { network?.end() }

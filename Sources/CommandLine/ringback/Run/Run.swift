@@ -33,6 +33,12 @@ struct Run: ParsableCommand {
     @Option(help: ArgumentHelp("The scopes that a token may have at most, space-separated.", valueName: "scopes"))
     var scope: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "An address in a variable: what is sent there reaches the URL with the credentials of its origin.",
+            valueName: "var=url"))
+    var relay: [String] = []
+
     @Option(help: ArgumentHelp("A folder to read.", valueName: "dir"), completion: .directory)
     var read: [String] = []
 
@@ -78,14 +84,17 @@ struct Run: ParsableCommand {
                 throw Failed(
                     "\(command[0]) \(isThere ? "is no program" : "was not found").", status: isThere ? 126 : 127)
             }
+            let relays = try ConfinedRelays(relay)
+            wall.environment = relays.added(to: wall.environment)
             if explain {
                 return try ConfinedCommand(wall: wall, network: network, place: place, command: command)
-                    .explain(accounts: account, scope: scope)
+                    .explain(accounts: account, scope: scope, relays)
             }
             let exposed = try exposed()
             if let exposed { wall.addSocket(in: exposed.directory) }
+            try relays.check(daemon)
             let confined = try ConfinedCommand(wall: wall, network: network, place: place, command: command)
-            let status = try withExtendedLifetime(exposed) { try confined.run() }
+            let status = try withExtendedLifetime(exposed) { try confined.run(relays, daemon) }
             for path in wall.changes() {
                 Output.note(
                     "note: \(Sanitizer.line(path, limit: 1_000)) was made or changed. It may run outside: look at it.")
@@ -98,7 +107,7 @@ struct Run: ParsableCommand {
             Output.note("ringback: \(failure.text)")
             throw ExitCode(Failed.wall)
         } catch let error as RingbackError {
-            Output.note("ringback: \(error.detail)")
+            Output.note("ringback: " + [error.detail, error.advice].compactMap { $0 }.joined(separator: " "))
             throw ExitCode(Failed.wall)
         }
     }

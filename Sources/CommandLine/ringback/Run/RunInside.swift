@@ -7,15 +7,21 @@ import RingbackClient
 enum RunInside {
     static let name = "run-inside"
 
-    /// The words: the socket to the outside, the signals that stay ignored, the command's file, and the command. Returns
+    /// The words: the socket to the outside, the signals that stay ignored, the ports of the relay, the command's file, and
+    /// the command. Returns
     /// only if the command does not start, with the exit status; nil for other words.
     static func run(_ arguments: [String]) -> Int32? {
         let words = arguments.dropFirst()
-        guard words.count > 4, words.first == name, let socket = Int32(words[words.startIndex + 1]) else { return nil }
-        let (ignored, place) = (words[words.startIndex + 2], words[words.startIndex + 3])
+        guard words.count > 5, words.first == name, let socket = Int32(words[words.startIndex + 1]) else { return nil }
+        let (ignored, place) = (words[words.startIndex + 2], words[words.startIndex + 4])
+        let listeners = words[words.startIndex + 3].split(separator: ",").map { text in
+            var port = UInt16(text) ?? 0
+            return unsafe clinux_listen_at_loopback(&port)
+        }
         let namespace = unsafe open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC)
         let own = clinux_open_process(getpid())
-        guard namespace >= 0, own >= 0, unsafe clinux_send_descriptors(socket, [namespace, own], 2) == 0 else {
+        let passed = [namespace, own] + listeners
+        guard passed.allSatisfy({ $0 >= 0 }), unsafe clinux_send_descriptors(socket, passed, passed.count) == 0 else {
             return Run.Failed.wall
         }
         var none = [Int32](repeating: -1, count: 8)
@@ -27,7 +33,7 @@ enum RunInside {
         unsafe sigemptyset(&set)
         unsafe sigprocmask(SIG_SETMASK, &set, nil)
         _ = clinux_close_on_exec_from(3)
-        let failure = Replacement.run(Array(words.dropFirst(4)), at: place)
+        let failure = Replacement.run(Array(words.dropFirst(5)), at: place)
         failure.show()
         return failure.status
     }

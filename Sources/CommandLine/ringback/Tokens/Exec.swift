@@ -13,6 +13,9 @@ struct Exec: AccountNaming {
             it gives the token without a newline: TOKEN=$(cat <&"$RINGBACK_TOKEN_FD"). With --env the token is in \
             that variable instead, which your other programs can read while the command runs.
 
+            With --relay the command gets no token, but an address in a variable of your choice: what it sends there \
+            reaches the URL with the account's credentials, as the table of origins says (ringback origin add).
+
             The command replaces the ringback process: signals go to it, and its exit status is the result. Without a \
             token it is not started, and the exit status says why; 126: it cannot be started; 127: it was not found.
             """)
@@ -22,6 +25,10 @@ struct Exec: AccountNaming {
 
     @Option(help: .value("n", "The descriptor's number: 0, or 3 and more; otherwise the first free one."))
     var fd: Int32?
+
+    @Option(
+        help: .value("var=url", "Give the command an address in place of this URL, and no token; may be repeated."))
+    var relay: [String] = []
 
     @OptionGroup var choice: SessionOptions
     @Flag(help: "Sign in first if necessary.") var signIn = false
@@ -39,9 +46,37 @@ struct Exec: AccountNaming {
         try require(
             fd.map { $0 == 0 || (3...1_023).contains($0) } ?? true,
             "--fd must be 0, or 3 to 1023: 1 and 2 are the command's output.")
+        try require(
+            relay.isEmpty || (env == nil && fd == nil && choice.isEmpty),
+            "--relay gives no token: what is sent is chosen by the origin (ringback origin add), not by other options.")
     }
 
     func run() throws {
+        if relay.isEmpty { try giveToken() } else { try giveAddresses() }
+        // Reached only if the command cannot be started.
+        let failure = Replacement.run(command)
+        failure.show()
+        throw ExitCode(failure.status)
+    }
+
+    private func giveAddresses() throws(RingbackError) {
+        var calls = try daemon.calls()
+        calls.application = "ringback exec"
+        var listeners: [RelayProcess.Listener] = []
+        for address in try RelayedAddress.all(relay) {
+            try address.check(calls, account: account, signsIn: signIn)
+            var port: UInt16 = 0
+            let listener = unsafe clinux_listen_at_loopback(&port)
+            guard listener >= 0, unsafe setenv(address.variable, address.address(at: port), 1) == 0 else {
+                throw RingbackError(.systemError, "Ringback cannot listen at 127.0.0.1.")
+            }
+            listeners.append(.init(address: address, descriptor: listener, port: port, isShared: true))
+        }
+        unsafe unsetenv(ExecToken.descriptorVariable)
+        try RelayProcess(listeners, calls, account: account, application: "ringback exec").wait()
+    }
+
+    private func giveToken() throws {
         var options = TokenOptions()
         options.request = choice.request(account)
         options.socket = daemon.socket
@@ -50,10 +85,6 @@ struct Exec: AccountNaming {
             throw RingbackError(.invalidProviderResponse, "The daemon's response has no access token.")
         }
         try ExecToken(variable: env, descriptor: fd).put(token)
-        // Reached only if the command cannot be started.
-        let failure = Replacement.run(command)
-        failure.show()
-        throw ExitCode(failure.status)
     }
 }
 

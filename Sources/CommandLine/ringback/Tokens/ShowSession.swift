@@ -75,6 +75,12 @@ struct SessionOptions: ParsableArguments {
         try require((minValid ?? 0) >= 0 && (timeout ?? 0) >= 0, "Seconds must be 0 or more.")
     }
 
+    /// None was given.
+    var isEmpty: Bool {
+        minValid == nil && timeout == nil && subject == nil && limits.scope == nil && limits.audience == nil
+            && limits.resource == nil
+    }
+
     func request(_ account: String?) -> SessionRequest {
         var request = SessionRequest(account: account)
         request.minValid = minValid

@@ -1,0 +1,158 @@
+import CLinux
+import Glibc
+import RingbackBase
+import RingbackClient
+import Terminal
+
+/// `--relay VAR=URL`: an address on loopback that a variable names. Requests to it get the credentials for the URL on their
+/// way to it, which the command never sees.
+struct RelayedAddress {
+    /// As many as a listener can be passed for out of a namespace, beside two other descriptors.
+    static let most = 6
+
+    let variable: String
+    let url: WebURL
+
+    /// Throws `validation_failed`.
+    init(_ text: String) throws(RingbackError) {
+        let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
+        guard parts.count == 2, ExecToken.isVariable(parts[0]) else {
+            throw RingbackError(
+                .validationFailed, "--relay is VARIABLE=URL, such as OPENAI_BASE_URL=https://api.example.org/v1.")
+        }
+        // The origin of a table is compared with each request, so only its form matters here.
+        guard let url = try? WebURL(parsing: parts[1]), (try? OriginPattern(parsing: parts[1])) != nil,
+            ["https", "http"].contains(url.scheme), !parts[1].hasSuffix("*")
+        else {
+            throw RingbackError(
+                .validationFailed,
+                "\(parts[1]) cannot be relayed: it must be an https URL (http on this machine) without a query.")
+        }
+        (variable, self.url) = (parts[0], url)
+    }
+
+    /// All of them. Throws `validation_failed`.
+    static func all(_ texts: [String]) throws(RingbackError) -> [RelayedAddress] {
+        guard texts.count <= most else {
+            throw RingbackError(.validationFailed, "There can be \(most) addresses by --relay.")
+        }
+        return try texts.map { text throws(RingbackError) in try RelayedAddress(text) }
+    }
+
+    /// What the variable has.
+    func address(at port: UInt16) -> String { "http://127.0.0.1:\(port)\(url.path)" }
+
+    /// Checks that the daemon has credentials for the URL, so that what is missing is said before anything runs.
+    ///
+    /// - Parameter account: the only one whose token is wanted; nil for that of the origin.
+    func check(_ calls: BrokerCalls, account: String? = nil, signsIn: Bool = false) throws(RingbackError) {
+        var request = OriginRequest(url: url.text)
+        request.isInteractive = signsIn
+        let found: String
+        do throws(RingbackError) { found = try calls.lookup(request).account } catch {
+            guard error.kind == .notFound else { throw error }
+            var missing = RingbackError(.notFound, "No origin of the configuration fits \(url.text).")
+            missing.advice = "Run: \(shown: "ringback origin add \(url.text) --account \(account ?? "NAME")")"
+            throw missing
+        }
+        guard account == nil || account == found else {
+            throw RingbackError(
+                .stateConflict, "The origin of \(url.text) has the account \(found), not \(account ?? "").")
+        }
+    }
+}
+
+/// The `ringback-relay` of a command. It ends when the process that starts it ends, or what that becomes.
+struct RelayProcess {
+    struct Listener {
+        let address: RelayedAddress
+        let descriptor: Int32
+        let port: UInt16
+        /// Other users of the machine can reach it.
+        let isShared: Bool
+    }
+
+    private let output: Pipe
+
+    /// - Parameters:
+    ///   - account: the only one whose token is sent; nil for that of each origin.
+    ///   - application: for the audit log.
+    init(
+        _ listeners: [Listener], _ calls: BrokerCalls, account: String? = nil, application: String
+    ) throws(RingbackError) {
+        output = try Pipe()
+        let own = clinux_open_process(getpid())
+        let relays = listeners.map { listener -> JSON in
+            .object([
+                "listener": Int(listener.descriptor), "port": Int(listener.port), "url": listener.address.url.text,
+                "account": account, "shared": listener.isShared,
+            ])
+        }
+        let orders = JSON.object(["process": Int(own), "application": application, "relays": relays]).serialized()
+        let file = unsafe clinux_memory_file(orders, orders.count)
+        guard own >= 0, file >= 0 else { throw RingbackError(.systemError, "No file in memory can be made.") }
+        defer { for descriptor in [own, file] + listeners.map(\.descriptor) { close(descriptor) } }
+        guard let program = SearchPath.own.place(of: Programs.path("ringback-relay")),
+            let daemon = Path.absolute(calls.socket)
+        else { throw RelayProcess.missing }
+        let words = [program, "--http", "\(file)", "--daemon", daemon]
+        let variables = ["RINGBACK_SERVER_UID"].compactMap { name in
+            SocketPlace.variable(name).map { "\(name)=\($0)" }
+        }
+        var vector = unsafe words.map { unsafe strdup($0) } + [nil]
+        var environment = unsafe variables.map { unsafe strdup($0) } + [nil]
+        defer { unsafe (vector + environment).forEach { unsafe free($0) } }
+        let kept = [own, file] + listeners.map(\.descriptor)
+        let code = unsafe clinux_start_apart(program, &vector, &environment, output.writeEnd, kept, kept.count)
+        output.closeWriteEnd()
+        guard code == 0 else { throw RelayProcess.missing }
+    }
+
+    /// Waits until it serves.
+    func wait() throws(RingbackError) {
+        guard output.read(until: .now + .seconds(10))?.starts(with: "listening".utf8) == true else {
+            throw RelayProcess.missing
+        }
+    }
+
+    private static let missing = RingbackError(
+        "relay_missing", "ringback-relay cannot be started: install it beside ringback, or in PATH.")
+}
+
+/// The addresses of a confined command. Its network namespace is new, so their ports are free, and the same each time: what
+/// a program keeps in its settings stays right.
+struct ConfinedRelays {
+    private static let firstPort: UInt16 = 8_701
+
+    let addresses: [RelayedAddress]
+
+    /// Throws `validation_failed`.
+    init(_ texts: [String]) throws(RingbackError) { addresses = try RelayedAddress.all(texts) }
+
+    private var ports: [UInt16] { addresses.indices.map { ConfinedRelays.firstPort + UInt16($0) } }
+
+    /// What `--explain` says of them.
+    var rows: [[String]] { addresses.map { ["reach", "\($0.url.text) with its credentials, by \($0.variable)"] } }
+
+    /// As ``RunInside`` reads them.
+    var portList: String { ports.map(String.init).joined(separator: ",") }
+
+    func added(to variables: [(name: String, value: String)]) -> [(name: String, value: String)] {
+        let named = Set(addresses.map(\.variable))
+        return variables.filter { !named.contains($0.name) }
+            + zip(addresses, ports).map { ($0.variable, $0.address(at: $1)) }
+    }
+
+    func check(_ daemon: DaemonOptions) throws(RingbackError) {
+        for address in addresses { try address.check(try daemon.calls()) }
+    }
+
+    /// Starts the relay with the listeners that were made inside; nil if there are none.
+    func start(_ descriptors: ArraySlice<Int32>, _ daemon: DaemonOptions) throws(RingbackError) -> RelayProcess? {
+        guard !addresses.isEmpty else { return nil }
+        let listeners = zip(zip(addresses, ports), descriptors).map {
+            RelayProcess.Listener(address: $0.0, descriptor: $1, port: $0.1, isShared: false)
+        }
+        return try RelayProcess(listeners, try daemon.calls(), application: "ringback run")
+    }
+}
