@@ -187,6 +187,7 @@ test-memory: ## look for tokens and keys in the daemon's memory after a lock and
 test-confined: ## what a program reaches behind the wall of "ringback run", kills at 50 points, job control; needs root; SHORT=1
 	@Scripts/needs confined
 	@Scripts/release >/dev/null
+	@Campaigns/relayed.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 	@Campaigns/confined.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 
 test-packages: ## install, upgrade, remove and purge the package in Debian 12 and 13, made by debootstrap; needs root; SHORT=1 for a part

@@ -19,6 +19,7 @@ import subprocess
 import sys
 import time
 
+import relayed
 from harness import HERE, Trouble, play, stop, table, until, write
 
 UID = 5001
@@ -74,7 +75,8 @@ class Person:
         self.directory = places.directory("confined", chosen.keep)
         os.chmod(self.directory, 0o755)
         self.ringback = os.path.join(self.directory, "ringback")
-        shutil.copy(os.path.join(chosen.bin, "ringback"), self.ringback)
+        for name in ("ringback", "ringback-relay"):
+            shutil.copy(os.path.join(chosen.bin, name), self.directory)
         self.home, self.work = f"{self.directory}/home", f"{self.directory}/home/work"
         self.data, self.out = f"{self.directory}/data", f"{self.directory}/out"
         for folder in (self.work, self.data, self.out, f"{self.home}/.config/ringback", f"{self.home}/.local/bin",
@@ -116,7 +118,9 @@ class Person:
         return process
 
     def daemon(self, binaries, places):
-        """A daemon of the person's with two service accounts. Returns its socket."""
+        """A daemon of the person's with two service accounts, and a server that one is for. Returns the daemon's socket."""
+        server = self.started(self.network.near, ["python3", relayed.PROBE, "serve"], places)
+        self.api = server.stdout.readline().decode().strip()
         for name in ("ringbackd", "ringback-sandbox"):
             shutil.copy(os.path.join(binaries, name), self.directory)
         sandbox = self.started(self.network.near, [*self.as_user(), f"{self.directory}/ringback-sandbox", "--port", "0",
@@ -128,7 +132,7 @@ class Person:
         write(f"{place}/config.toml", "".join(
             f'[accounts.{name}]\nissuer = "{issuer}"\nclient_id = "probe"\n'
             f'client_secret_file = "{place}/secret"\ngrant = "client_credentials"\nscopes = ["openid"]\n'
-            for name in ("given", "other")))
+            for name in ("given", "other")) + f'[[origin]]\nurl = "http://127.0.0.1:{self.api}/api/*"\naccount = "given"\n')
         subprocess.run(["chown", "-R", f"{UID}:{UID}", place], check=True)
         for folder in (place, f"{place}/run", f"{place}/run/ringback"):
             os.chmod(folder, 0o700)
@@ -327,6 +331,32 @@ def accounts(person, report, places, binaries):
     until("the end of the socket", lambda: not left())
     text, status = person.on_terminal(person.run(["--socket", socket, "--account", "missing"], "touch", f"{person.work}/ran"))
     report.note(status == 125 and not os.path.exists(f"{person.work}/ran"), "an account that is not there", f"{status}: {text[-300:]}")
+    relay(person, report, socket)
+
+
+def relay(person, report, socket):
+    """A server of this machine, which is not reached otherwise, by an address inside."""
+    shutil.copy(relayed.PROBE, f"{person.work}/relayed_probe.py")
+
+    def token():
+        return subprocess.run(person.session(person.ringback, "token", "given", "--socket", socket), capture_output=True,
+                              text=True).stdout.strip()
+
+    first = token()
+    options = ["--socket", socket, "--relay", f"API=http://127.0.0.1:{person.api}/api"]
+    for network in ("none", "internet"):
+        text, status = person.on_terminal(
+            person.run([*options, "--network", network], "python3", "relayed_probe.py", "use"), seconds=120)
+        report.note(status == 0, f"relay, {network}", f"{status}: {text[-500:]}")
+        last = token()
+        if network == "none":
+            relayed.judge(report, "run", person.work, (first, last))
+    text, status = person.on_terminal(person.run([*options, "--network", "none"], "sh", "-c",
+                                                 'echo "$API"; env | grep -c RINGBACK_; ls /run/ringback'))
+    report.note("http://127.0.0.1:8701/api" in text and "exposed" not in text, "what is there of the relay", text)
+    text, _ = person.on_terminal(person.run([*options, "--explain"], "sh"))
+    report.note("by API" in text, "--explain of a relay", text)
+    until("the end of the relays", lambda: not relayed.relays(socket))
 
 
 def refusals(person, report):
