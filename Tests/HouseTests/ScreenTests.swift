@@ -1,3 +1,4 @@
+import RingbackBase
 import Glibc
 import Testing
 
