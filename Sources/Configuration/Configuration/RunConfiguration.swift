@@ -71,7 +71,8 @@ struct RunReader {
             command[0] = table.place.path(program.text) ?? program.text
         } else if program.text.contains("/"), !program.text.hasPrefix("/") {
             // It would be another program in each folder, of the folder's choice.
-            table.refuse("command", program.node, "begins with a program: a name, or an absolute path, or ~/ and a path")
+            table.refuse(
+                "command", program.node, "begins with a program: a name, or an absolute path, or ~/ and a path")
         }
         return command
     }

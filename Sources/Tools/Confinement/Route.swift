@@ -1,28 +1,33 @@
 /// How a path leads to a file: its real path, and the symbolic links on the way.
 struct Route {
+    /// If there is nothing, where it would be.
     let end: String
+    /// False also for links that lead in a circle.
+    private(set) var exists = true
     /// Each by the real path of its folder.
     private(set) var links: [String] = []
 
     /// As the kernel has it.
     private static let mostLinks = 40
 
-    /// - Parameter path: absolute. Nil if it leads to nothing.
-    init?(_ path: String) {
+    /// - Parameter path: absolute.
+    init(_ path: String) {
         var (real, rest) = ("", Route.parts(path))
         while let part = rest.popLast() {
             if part == ".." { real = Path.folder(of: real) }
             if part == "." || part == ".." { continue }
             let next = "\(real)/\(part)"
-            switch Path(next).kind {
-            case .link(let target):
+            if case .link(let target)? = Path(next).kind, links.count < Route.mostLinks {
                 links.append(next)
-                guard links.count <= Route.mostLinks else { return nil }
                 if target.hasPrefix("/") { real = "" }
                 rest += Route.parts(target)
-            case .file, .folder: real = next
-            case nil: return nil
+            } else {
+                real = next
             }
+        }
+        switch Path(real).kind {
+        case .file, .folder: break
+        case .link, nil: exists = real.isEmpty
         }
         end = real.isEmpty ? "/" : real
     }

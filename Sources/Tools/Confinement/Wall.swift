@@ -1,3 +1,4 @@
+internal import CLinux
 import Glibc
 
 /// What a confined program sees of the file system and of the environment, as bubblewrap is told it (bwrap(1)). Whatever
@@ -114,13 +115,15 @@ public struct Wall: Sendable {
     public func checkLinks(on paths: [String]) throws(Failure) {
         for (path, folder) in zip(paths, readable + writable) {
             let route = Route(path)
-            if let link = route.flatMap(foreignLink) {
+            if let link = foreignLink(on: route) {
                 throw Failure(
                     "\(path) leads through the link \(link), which a confined program may have made. Name the folder "
                         + "itself.")
             }
             // A link that was made meanwhile.
-            guard route?.end == folder.path else { throw Failure("\(path) has just been changed. Try again.") }
+            guard route.exists, route.end == folder.path else {
+                throw Failure("\(path) has just been changed. Try again.")
+            }
         }
     }
 
@@ -130,7 +133,7 @@ public struct Wall: Sendable {
 
     /// A link in the kept home, which an earlier command may have made, would lead a mount elsewhere.
     public func checkHome() throws(Failure) {
-        let places = descriptorsByPath.map(\.path) + links.map { Path.folder(of: $0.path) }
+        let places = descriptorsByPath.map(\.path) + displayFiles + links.map { Path.folder(of: $0.path) }
         for place in places where place.hasPrefix(home + "/") {
             var path = keptHome
             for part in place.dropFirst(home.utf8.count + 1).split(separator: "/") {
@@ -140,6 +143,20 @@ public struct Wall: Sendable {
                         "The home directory \(keptHome) has a link at \(path). Remove it, or choose --home NAME.")
                 }
             }
+        }
+    }
+
+    /// Removes the links by which the home has had a former version of the command's program: bubblewrap made them there,
+    /// and replaces none.
+    public func removeFormerLinks() {
+        for link in links where link.path.hasPrefix(home + "/") {
+            guard let kept = Path(keptHome).real.map({ $0 + link.path.dropFirst(home.utf8.count) }),
+                case .link(let target)? = Path(kept).kind, target != link.target
+            else { continue }
+            let folder = unsafe clinux_open_place(Path.folder(of: kept))
+            guard folder >= 0 else { continue }
+            unsafe unlinkat(folder, String(kept.split(separator: "/").last ?? ""), 0)
+            close(folder)
         }
     }
 
@@ -198,7 +215,8 @@ public struct Wall: Sendable {
             found.append(("WAYLAND_DISPLAY", name.hasPrefix("/") ? name : "\(runtime)/\(name)"))
         }
         if let name = own["XAUTHORITY"] { found.append(("XAUTHORITY", name)) }
-        for (name, path) in found where path.hasPrefix("/") && Path(path).exists {
+        for (name, path) in found where path.hasPrefix("/") && Path(path).exists && foreignLink(on: Route(path)) == nil
+        {
             displayFiles.append(path)
             environment.append((name, path))
         }
@@ -217,8 +235,9 @@ public struct Wall: Sendable {
     ///
     /// - Parameter place: the program's path, as it was found.
     public mutating func addProgram(at place: String) {
-        guard let route = Route(place), case let real = route.end, real.hasPrefix(home + "/"),
-            foreignLink(on: route) == nil,
+        let route = Route(place)
+        let real = route.end
+        guard route.exists, foreignLink(on: route) == nil, real.hasPrefix(home + "/"),
             !changeable.contains(where: { "\(real)/".hasPrefix($0.path + "/") || place.hasPrefix($0.path + "/") })
         else { return }
         let parts = real.split(separator: "/").map(String.init)

@@ -72,6 +72,12 @@ final class Place {
         for name in ["home", ".", "home/.config", "home/.config/ringback", "home/work/up", "home/missing"] {
             #expect(throws: Wall.Failure.self, "\(name)") { try place.folder(name) }
         }
+        // Whoever changes the link has another configuration read.
+        try place.link("../.config/ringback", at: "home/work/link")
+        try place.link("work/link", at: "home/chained")
+        #expect(throws: Wall.Failure.self) {
+            try WorkFolder(place.work, home: place.home, kept: [place.home + "/chained/config.toml"])
+        }
         for system in ["/", "/etc", "/usr/share", "/proc/self"] {
             #expect(throws: Wall.Failure.self, "\(system)") { try WorkFolder(system, home: place.home, kept: []) }
         }
@@ -214,6 +220,37 @@ final class Place {
         try wall.checkHome()
         try place.link("/oldroot/etc", at: "kept/work")
         #expect(throws: Wall.Failure.self) { try wall.checkHome() }
+        // The key of the display.
+        try place.folders("shown")
+        try place.write("", to: "home/.Xauthority")
+        try place.link("/oldroot/etc/key", at: "shown/.Xauthority")
+        var shown = try self.wall(place)
+        shown.keptHome = place.path + "/shown"
+        try shown.checkHome()
+        shown.addDisplay(of: ["XAUTHORITY": place.home + "/.Xauthority"])
+        #expect(throws: Wall.Failure.self) { try shown.checkHome() }
+    }
+
+    @Test func `replaces the link to a former version of the command's program, and nothing else`() throws {
+        let place = try Place()
+        try place.write("", to: "home/versions/2/tool", mode: 0o700)
+        try place.link("../versions/2/tool", at: "home/tool")
+        for name in ["kept", "elsewhere"] { try place.folders(name) }
+        try place.link("/former/tool", at: "kept/tool")
+        try place.link("/former/tool", at: "elsewhere/tool")
+        func links(_ keptHome: String) throws -> Bool {
+            var wall = try self.wall(place)
+            wall.keptHome = keptHome
+            wall.addProgram(at: place.home + "/tool")
+            wall.removeFormerLinks()
+            return Path(keptHome + "/tool").exists
+        }
+        #expect(try !links(place.path + "/kept"))
+        try place.link(place.home + "/versions/2/tool", at: "kept/tool")
+        #expect(try links(place.path + "/kept"))
+        try place.write("", to: "elsewhere/own/tool")
+        #expect(try links(place.path + "/elsewhere/own"))
+        #expect(Path(place.path + "/elsewhere/tool").exists)
     }
 
     @Test func `refuses a folder that is reached by a link of the work folder, however the link is reached`() throws {
@@ -252,7 +289,8 @@ final class Place {
         var wall = try wall(place)
         let words = wall.arguments
         #expect(words.contains(Wall.ringback) && !words.contains("/run/ringback/exposed"))
-        wall.environment = wall.environment(of: ["PATH": "/bin", "RINGBACK_SOCK": "/outside"], named: ["RINGBACK_SOCK"])
+        wall.environment = wall.environment(
+            of: ["PATH": "/bin", "RINGBACK_SOCK": "/outside"], named: ["RINGBACK_SOCK"])
         #expect(wall.environment.first { $0.name == "PATH" }?.value == "/bin:/run/ringback/bin")
         wall.addSocket(in: "/run/user/1/ringback/mount/run")
         #expect(wall.environment.filter { $0.name == "RINGBACK_SOCK" }.map(\.value) == [Wall.socket])

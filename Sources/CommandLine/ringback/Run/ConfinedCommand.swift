@@ -52,6 +52,7 @@ struct ConfinedCommand {
     func run() throws -> Int32 {
         try makeHome()
         try whole.checkHome()
+        whole.removeFormerLinks()
         let code = clinux_join_empty_keyring()
         guard code == 0 || code == ENOSYS else { throw Run.Failed("No session keyring can be made: \(reason(code)).") }
         // bubblewrap passes on every descriptor that is open.

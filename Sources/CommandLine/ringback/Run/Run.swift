@@ -73,7 +73,8 @@ struct Run: ParsableCommand {
 
     private func check() throws {
         try require(scope == nil || !account.isEmpty, "--scope is for the accounts of --account.")
-        try require(command.first?.isEmpty == false, "Name the command after --: \(shown: name == nil ? "ringback run -- CMD" : "ringback run NAME -- CMD").")
+        let usage: ShownCommand = name == nil ? "ringback run -- CMD" : "ringback run NAME -- CMD"
+        try require(command.first?.isEmpty == false, "Name the command after --: \(shown: usage).")
         try require(
             home.map { $0.utf8.count <= 64 && !$0.hasPrefix(".") && $0.allSatisfy(Run.isPlain) } ?? true,
             "A home's name has letters, digits, \".\", \"-\" and \"_\" only.")
@@ -118,7 +119,8 @@ struct Run: ParsableCommand {
         let status = try confined.run()
         socket?.end()
         for path in wall.changes() {
-            Output.note("note: \(Sanitizer.line(path, limit: 1_000)) was made or changed. It may run outside: look at it.")
+            Output.note(
+                "note: \(Sanitizer.line(path, limit: 1_000)) was made or changed. It may run outside: look at it.")
         }
         throw ExitCode(status)
     }
@@ -160,18 +162,19 @@ struct Run: ParsableCommand {
             file.configuration, file.directory, SocketPlace.variable("RINGBACK_STATE"),
             try? SocketPlace.path(stated: daemon.socket),
         ]
-        let kept = named.compactMap { $0.flatMap(Path.absolute) } + [
-            "\(Files.place("XDG_CONFIG_HOME") ?? "\(home)/.config")/ringback",
-            "\(Files.place("XDG_STATE_HOME") ?? "\(home)/.local/state")/ringback", "\(data)/ringback",
-            "\(Files.place("XDG_RUNTIME_DIR") ?? "/run/user/\(getuid())")/ringback",
-        ]
+        let kept =
+            named.compactMap { $0.flatMap(Path.absolute) } + [
+                "\(Files.place("XDG_CONFIG_HOME") ?? "\(home)/.config")/ringback",
+                "\(Files.place("XDG_STATE_HOME") ?? "\(home)/.local/state")/ringback", "\(data)/ringback",
+                "\(Files.place("XDG_RUNTIME_DIR") ?? "/run/user/\(getuid())")/ringback",
+            ]
         guard let present = Path.absolute(".") else { throw Failed("The present folder is gone.") }
         let folder = try WorkFolder(present, home: home, kept: kept)
         guard let program = Programs.own else { throw Failed("The path of ringback is not known.") }
         let name = try self.home ?? Run.homeName(for: folder.path)
         var wall = Wall(workFolder: folder, keptHome: "\(data)/ringback/homes/\(name)", home: home, program: program)
-        wall.readable = try read.map { try WorkFolder($0, as: "The folder of --read", home: home, kept: kept) }
-        wall.writable = try write.map { try WorkFolder($0, as: "The folder of --write", home: home, kept: kept) }
+        wall.readable = try read.map { try WorkFolder($0, as: "The folder to read", home: home, kept: kept) }
+        wall.writable = try write.map { try WorkFolder($0, as: "The folder to change", home: home, kept: kept) }
         try wall.checkLinks(on: (read + write).map { Path.absolute($0) ?? $0 })
         wall.isNested = nested
         let own = Run.ownEnvironment()
@@ -182,9 +185,10 @@ struct Run: ParsableCommand {
 
     /// A home for each work folder: its path, in which slashes are written in another way.
     private static func homeName(for folder: String) throws -> String {
-        let name = folder.dropFirst().replacing("%", with: "%25").replacing("/", with: "%2F")
+        // No name of --home has a percent sign.
+        let name = folder.replacing("%", with: "%25").replacing("/", with: "%2F")
         guard name.utf8.count < 200 else { throw Failed("The path \(folder) is long. Choose --home NAME.") }
-        return String(name)
+        return name
     }
 
     private static func ownEnvironment() -> [String: String] {

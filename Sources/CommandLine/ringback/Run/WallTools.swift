@@ -60,7 +60,8 @@ struct WallTools {
         }
         let start = "The wall could not be built: "
         if holds("kernel/apparmor_restrict_unprivileged_userns", "1") {
-            return start + "AppArmor restricts user namespaces here. An administrator allows them for bubblewrap with a "
+            return start
+                + "AppArmor restricts user namespaces here. An administrator allows them for bubblewrap with a "
                 + "profile of AppArmor for /usr/bin/bwrap that has \"userns,\"."
         }
         for (path, text) in [("user/max_user_namespaces", "0"), ("kernel/unprivileged_userns_clone", "0")]
@@ -82,7 +83,9 @@ extension DoctorReport {
                 _ = try WallTools(for: .internet)
                 add("confinement", .ok, "ringback run can confine a command, with a network.")
             } catch {
-                add("confinement", .warning, "ringback run can confine a command, but not with a network. \(error.text)")
+                add(
+                    "confinement", .warning, "ringback run can confine a command, but not with a network. \(error.text)"
+                )
             }
         } catch {
             add("confinement", .warning, "ringback run cannot confine a command here. \(error.text)")
