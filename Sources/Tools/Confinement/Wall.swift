@@ -146,17 +146,20 @@ public struct Wall: Sendable {
         }
     }
 
-    /// Removes the links by which the home has had a former version of the command's program: bubblewrap made them there,
-    /// and replaces none.
-    public func removeFormerLinks() {
-        for link in links where link.path.hasPrefix(home + "/") {
-            guard let kept = Path(keptHome).real.map({ $0 + link.path.dropFirst(home.utf8.count) }),
-                case .link(let target)? = Path(kept).kind, target != link.target
-            else { continue }
+    /// The link to the command's program is in the kept home since the last time, and bubblewrap replaces none: one that
+    /// leads to the program stays, one to a former version goes.
+    public mutating func settleLinks() {
+        links.removeAll { link in
+            guard link.path.hasPrefix(home + "/"),
+                let kept = Path(keptHome).real.map({ $0 + link.path.dropFirst(home.utf8.count) }),
+                case .link(let target)? = Path(kept).kind
+            else { return false }
+            if target == link.target { return true }
             let folder = unsafe clinux_open_place(Path.folder(of: kept))
-            guard folder >= 0 else { continue }
+            guard folder >= 0 else { return false }
             unsafe unlinkat(folder, String(kept.split(separator: "/").last ?? ""), 0)
             close(folder)
+            return false
         }
     }
 

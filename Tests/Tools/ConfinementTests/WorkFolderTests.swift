@@ -231,26 +231,26 @@ final class Place {
         #expect(throws: Wall.Failure.self) { try shown.checkHome() }
     }
 
-    @Test func `replaces the link to a former version of the command's program, and nothing else`() throws {
+    @Test func `leaves the link to the command's program in the kept home, and removes one to a former version`() throws
+    {
         let place = try Place()
         try place.write("", to: "home/versions/2/tool", mode: 0o700)
-        try place.link("../versions/2/tool", at: "home/tool")
-        for name in ["kept", "elsewhere"] { try place.folders(name) }
-        try place.link("/former/tool", at: "kept/tool")
-        try place.link("/former/tool", at: "elsewhere/tool")
-        func links(_ keptHome: String) throws -> Bool {
+        try place.link("versions/2/tool", at: "home/tool")
+        try place.folders("kept")
+        func makesLink() throws -> Bool {
             var wall = try self.wall(place)
-            wall.keptHome = keptHome
             wall.addProgram(at: place.home + "/tool")
-            wall.removeFormerLinks()
-            return Path(keptHome + "/tool").exists
+            wall.settleLinks()
+            return zip(wall.arguments, wall.arguments.dropFirst(2)).contains {
+                $0 == "--symlink" && $1 == place.home + "/tool"
+            }
         }
-        #expect(try !links(place.path + "/kept"))
-        try place.link(place.home + "/versions/2/tool", at: "kept/tool")
-        #expect(try links(place.path + "/kept"))
-        try place.write("", to: "elsewhere/own/tool")
-        #expect(try links(place.path + "/elsewhere/own"))
-        #expect(Path(place.path + "/elsewhere/tool").exists)
+        #expect(try makesLink())
+        try place.link("/former/tool", at: "kept/tool")
+        #expect(try makesLink() && !Path(place.path + "/kept/tool").exists)
+        let program = try #require(Path(place.home + "/versions/2/tool").real)
+        try place.link(program, at: "kept/tool")
+        #expect(try !makesLink() && Path(place.path + "/kept/tool").exists)
     }
 
     @Test func `refuses a folder that is reached by a link of the work folder, however the link is reached`() throws {

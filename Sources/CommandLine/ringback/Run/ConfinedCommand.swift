@@ -51,13 +51,13 @@ struct ConfinedCommand {
 
     func run() throws -> Int32 {
         try makeHome()
-        try whole.checkHome()
-        whole.removeFormerLinks()
+        var wall = whole
+        try wall.checkHome()
+        wall.settleLinks()
         let code = clinux_join_empty_keyring()
         guard code == 0 || code == ENOSYS else { throw Run.Failed("No session keyring can be made: \(reason(code)).") }
         // bubblewrap passes on every descriptor that is open.
         guard clinux_close_on_exec_from(3) == 0 else { throw Run.Failed("Descriptors cannot be closed.") }
-        var wall = whole
         wall.filter = clinux_confined_calls()
         guard wall.filter >= 0 else { throw Run.Failed("There is no filter of system calls for this processor.") }
         wall.resolver = try resolver()
