@@ -74,21 +74,19 @@ struct WallTools {
 }
 
 extension DoctorReport {
-    /// A program of the work may need no wall, so what is missing is no mistake.
+    /// Who confines nothing needs nothing of it: what is missing is a warning.
     mutating func lookAtWall() {
+        let check = "confinement"
         do throws(Run.Failed) {
-            let tools = try WallTools(for: .none)
-            try tools.tryNamespaces()
-            do throws(Run.Failed) {
-                _ = try WallTools(for: .internet)
-                add("confinement", .ok, "ringback run can confine a command, with a network.")
-            } catch {
-                add(
-                    "confinement", .warning, "ringback run can confine a command, but not with a network. \(error.text)"
-                )
-            }
+            try WallTools(for: .none).tryNamespaces()
         } catch {
-            add("confinement", .warning, "ringback run cannot confine a command here. \(error.text)")
+            return add(check, .warning, "No command can be confined here. \(error.text)")
+        }
+        do throws(Run.Failed) {
+            _ = try WallTools(for: .internet)
+            add(check, .ok, "A command can be confined here, with a network.")
+        } catch {
+            add(check, .warning, "A command can be confined here, but has no network then. \(error.text)")
         }
     }
 }

@@ -78,7 +78,7 @@ struct Key {
         Key(.file, "expose", .list(.expose), "accounts that restricted sockets expose"),
         Key(.file, "origin", .list(.origin), "which account's token tools get for a server"),
         Key(.file, "file", .list(.keptFile), "files in which tokens are kept"),
-        Key(.file, "run", .sections(.run), "what ringback run NAME gives to a command, by name"),
+        Key(.file, "run", .sections(.run), "what confined commands are given, by name"),
 
         Key(.vault, "key_source", .word(of: KeySourceChoice.self), "where the vault's key is stored: chosen once"),
         Key(.vault, "key_directory", .string, "key-file: the directory of the key files, outside the state"),
