@@ -90,7 +90,10 @@ private let commandsForPeople = [
         "needs bubblewrap and a person who is not root; run by make test-confined",
     "ringback run --account work --scope email -- ./report": "the same",
     "ringback run --explain --read ~/data -- ./train": "the same",
-    "ringback run --home claude --env ANTHROPIC_API_KEY -- claude": "the same, for a program that is not there",
+    "ringback run claude": "the same, with a program in its place", "ringback run codex": "the same",
+    "ringback run aider": "the same", "ringback run shell": "the same",
+    "ringback run claude -- claude --continue": "the same",
+    "ringback run claude --write ~/data --network intranet": "the same",
     "ringback-sandbox --port 8123 --user alice": "runs until Ctrl-C, on a port that may be taken: the stage has one",
 ]
 
