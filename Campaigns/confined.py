@@ -4,7 +4,8 @@
 A person's session in a network of its own: services at every kind of address, a process, files, keys, a repository. A
 probe (`confined_probe.py`) tries each way out. The control is the same probe outside, where each way must succeed; inside
 none may, in any configuration. Then what must work inside: git, python, the Internet, a shell with job control, signals,
-exit statuses; and that a kill at any point leaves no process behind. Needs root, bubblewrap, passt and iproute2.
+exit statuses, the commands of docs/confined.md; and that a kill at any point leaves no process behind. Needs root, bubblewrap,
+passt, iproute2 and tmux.
 """
 
 import json
@@ -20,6 +21,7 @@ import sys
 import time
 
 import relayed
+from confined_walks import recipes, walk_in_tmux
 from harness import HERE, Trouble, play, stop, table, until, write
 
 UID = 5001
@@ -75,7 +77,7 @@ class Person:
         self.directory = places.directory("confined", chosen.keep)
         os.chmod(self.directory, 0o755)
         self.ringback = os.path.join(self.directory, "ringback")
-        for name in ("ringback", "ringback-relay"):
+        for name in ("ringback", "ringback-relay", "ringbackd", "ringback-sandbox"):
             shutil.copy(os.path.join(chosen.bin, name), self.directory)
         self.home, self.work = f"{self.directory}/home", f"{self.directory}/home/work"
         self.data, self.out = f"{self.directory}/data", f"{self.directory}/out"
@@ -106,23 +108,26 @@ class Person:
             "daemon_socket": f"{self.home}/run/ringback/ringback.sock", "bus_socket": f"{self.home}/run/bus", "any": PORT,
             "metadata": METADATA, "key": f"ringback-probe-{os.getpid()}", "temporary": f"{self.directory}/temporary",
             "result": self.result, "neighbour": FAR, "out": self.out}))
-        subprocess.run(["chown", "-R", f"{UID}:{UID}", self.home, self.data, self.out, f"{self.directory}/temporary"], check=True)
+        self.own()
         far = self.started(self.network.far, ["python3", os.path.join(HERE, "confined_probe.py"), "far", str(PORT)], places)
         far.stdout.readline()
         self.started(self.network.near, [*self.as_user(), "python3", self.probe, "serve", self.facts, "victim"], places)
         until("what is outside", lambda: "victim" in json.load(open(self.facts)))
+
+    def own(self):
+        """Gives the person what was made for them."""
+        subprocess.run(["chown", "-Rh", f"{UID}:{UID}", self.home, self.data, self.out, f"{self.directory}/temporary"], check=True)
 
     def started(self, network, words, places):
         process = subprocess.Popen(["ip", "netns", "exec", network, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         places.callback(stop, process)
         return process
 
-    def daemon(self, binaries, places):
-        """A daemon of the person's with two service accounts, and a server that one is for. Returns the daemon's socket."""
+    def daemon(self, places):
+        """A daemon of the person's with service accounts, and a server that one is for. Returns the daemon's socket, and what
+        starts it again."""
         server = self.started(self.network.near, ["python3", relayed.PROBE, "serve"], places)
         self.api = server.stdout.readline().decode().strip()
-        for name in ("ringbackd", "ringback-sandbox"):
-            shutil.copy(os.path.join(binaries, name), self.directory)
         sandbox = self.started(self.network.near, [*self.as_user(), f"{self.directory}/ringback-sandbox", "--port", "0",
                                                        "--client", "probe:hush"], places)
         issuer = sandbox.stdout.readline().decode().split()[-1]
@@ -131,17 +136,25 @@ class Person:
         write(f"{place}/secret", "hush\n")
         write(f"{place}/config.toml", "".join(
             f'[accounts.{name}]\nissuer = "{issuer}"\nclient_id = "probe"\n'
-            f'client_secret_file = "{place}/secret"\ngrant = "client_credentials"\nscopes = ["openid"]\n'
-            for name in ("given", "other")) + f'[[origin]]\nurl = "http://127.0.0.1:{self.api}/api/*"\naccount = "given"\n')
-        subprocess.run(["chown", "-R", f"{UID}:{UID}", place], check=True)
+            f'client_secret_file = "{place}/secret"\ngrant = "client_credentials"\nscopes = ["openid", "email"]\n'
+            for name in ("given", "other", "work")) + "".join(
+            f'[[origin]]\nurl = "{url}/*"\naccount = "given"\n'
+            for url in ("https://git.example.org", f"http://127.0.0.1:{self.api}/api")))
+        self.own()
         for folder in (place, f"{place}/run", f"{place}/run/ringback"):
             os.chmod(folder, 0o700)
         socket = f"{place}/run/ringback/ringback.sock"
-        self.started(self.network.near, [*self.as_user(), f"XDG_STATE_HOME={place}/state",
-                                         f"XDG_RUNTIME_DIR={place}/run", f"{self.directory}/ringbackd",
-                                         "--config", f"{place}/config.toml", "--socket", socket], places)
-        until("the daemon", lambda: os.path.exists(socket))
-        return socket
+
+        def begin():
+            # Without a line on standard output: it is ready when somebody answers.
+            words = [*self.as_user(), f"XDG_STATE_HOME={place}/state", f"XDG_RUNTIME_DIR={place}/run",
+                     f"{self.directory}/ringbackd", "--config", f"{place}/config.toml", "--socket", socket]
+            process = self.started(self.network.near, words, places)
+            until("the daemon", lambda: subprocess.run(self.session(self.ringback, "status", "--socket", socket),
+                                                       capture_output=True).returncode == 0)
+            return process
+
+        return socket, begin
 
     def as_user(self):
         return ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", "env", "-i", f"HOME={self.home}",
@@ -303,12 +316,13 @@ def signals(person, report, count):
             break
 
 
-def accounts(person, report, places, binaries):
-    """A token of what was given, and of nothing else; the socket ends with the command."""
-    socket = person.daemon(binaries, places)
+def accounts(person, report, places):
+    """A token of what was given, and of nothing else; the socket ends with the command, and not with the daemon."""
+    socket, begin = person.daemon(places)
+    daemon = begin()
     exposed = os.path.join(os.path.dirname(socket), "exposed")
     # Ringback as it is inside, where the person's own is not.
-    inside = ["sh", "-c", '/run/ringback/launcher "$@"', "ringback"]
+    inside = ["sh", "-c", 'ringback "$@"', "ringback"]
 
     def left():
         return [name for name in os.listdir(exposed) if name.startswith("run-")] if os.path.isdir(exposed) else []
@@ -329,6 +343,39 @@ def accounts(person, report, places, binaries):
     process.kill()
     process.wait()
     until("the end of the socket", lambda: not left())
+    fill = ["sh", "-c", "printf 'protocol=https\\nhost=git.example.org\\npath=x\\n\\n' | GIT_TERMINAL_PROMPT=0 git credential fill"]
+    text, status = said(fill)
+    report.note(status == 0 and re.search(r"(password|credential)=\S{20}", text), "git's helper", f"{status}: {text[-300:]}")
+    text, status = person.on_terminal(person.run(["--network", "none"], *fill))
+    report.note(status != 0 and "daemon" not in text, "git's helper without an account", f"{status}: {text[-300:]}")
+    said(["true"], "--nested")
+    text, status = person.on_terminal(person.session(person.ringback, "audit", "--json", "--socket", socket))
+    report.note(text.count('"nested":true') == 1, "--nested in the audit log", text[-400:])
+    text, _ = person.on_terminal(person.run(["--display", "--network", "none"], "true"))
+    report.note(text.count("the wall is weaker") == 1, "--display", text[-300:])
+    text, _ = person.on_terminal(person.session(person.ringback, "doctor", "--socket", socket))
+    report.note("A command can be confined here, with a network." in text.replace("\r\n", " "), "doctor", text[-600:])
+    for number in (signal.SIGKILL, signal.SIGTERM):
+        ask = "until ringback token given; do sleep 0.1; done >/dev/null 2>&1"
+        lost = "while ringback token given; do sleep 0.1; done >/dev/null 2>&1"
+        for name in ("ready", "lost", "again"):
+            if os.path.exists(f"{person.work}/{name}"):
+                os.unlink(f"{person.work}/{name}")
+        words = person.run(["--socket", socket, "--account", "given", "--network", "none"], "sh", "-c",
+                           f"{ask}; touch ready; {lost}; touch lost; {ask}; touch again; exit 5")
+        process = subprocess.Popen(words, stderr=subprocess.DEVNULL)
+        until("a token", lambda: os.path.exists(f"{person.work}/ready"))
+        daemon.send_signal(number)
+        daemon.wait(20)
+        until("no token", lambda: os.path.exists(f"{person.work}/lost"))
+        daemon = begin()
+        try:
+            report.note(process.wait(30) == 5, f"a restart of the daemon after {number.name}", process.returncode)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            report.note(False, f"a restart of the daemon after {number.name}", "no token afterwards")
+    until("the end of the sockets", lambda: not left())
+    recipes(person, report, socket)
     text, status = person.on_terminal(person.run(["--socket", socket, "--account", "missing"], "touch", f"{person.work}/ran"))
     report.note(status == 125 and not os.path.exists(f"{person.work}/ran"), "an account that is not there", f"{status}: {text[-300:]}")
     relay(person, report, socket)
@@ -369,6 +416,17 @@ def refusals(person, report):
     command = [person.ringback, "run", "--network", "none", "--", "touch", f"{person.home}/ran"]
     for folder in (person.home, "/", f"{person.home}/.config/ringback", "/usr/share"):
         refused(folder, person.session(*here, folder, *command), "The work folder would be")
+    # What a confined program can change says nothing about what the next one gets.
+    write(f"{person.work}/config.toml", "[run.more]\ncommand = [\"true\"]\n")
+    os.symlink(person.data, f"{person.work}/link")
+    os.symlink("work/link", f"{person.home}/chained")
+    person.own()
+    for variable in ("RINGBACK_CONFIG=config.toml", f"RINGBACK_STATE={person.work}/state"):
+        refused(variable, person.session("env", variable, *command), "is Ringback's own")
+    refused("a table of the work folder", person.session(person.ringback, "run", "more"), "no table [run.more]")
+    for path in (f"{person.work}/link", "link", f"{person.home}/chained"):
+        for option in ("--read", "--write"):
+            refused(f"{option} {path}", person.run([option, path], "touch", f"{person.home}/ran"), "leads through the link")
     refused("root", ["ip", "netns", "exec", person.network.near, *here, person.work, *command], "As root")
     person.network.within(person.network.near, "route", "delete", "default")
     refused("offline", person.run([], "touch", f"{person.home}/ran"), "--network none")
@@ -376,7 +434,7 @@ def refusals(person, report):
 
 
 def campaign(chosen, report, places):
-    for tool in ("bwrap", "pasta", "ip", "setpriv"):
+    for tool in ("bwrap", "pasta", "ip", "setpriv", "tmux"):
         if not shutil.which(tool):
             raise Trouble(f"{tool} is not installed")
     if not os.path.exists("/dev/net/tun"):
@@ -390,8 +448,9 @@ def campaign(chosen, report, places):
     # What is typed has to meet programs that are ready for it: a busy machine is too slow for that.
     if not chosen.short:
         terminal(person, report)
+        walk_in_tmux(person, report, places)
     signals(person, report, SHORT_KILLS if chosen.short else KILLS)
-    accounts(person, report, places, chosen.bin)
+    accounts(person, report, places)
     refusals(person, report)
 
 

@@ -25,8 +25,8 @@ public struct ConfigurationReport: Sendable, Equatable {
 
     /// `{"valid","accounts":[{"name","provider","source","redirect_uri","label"?,"registration","notes"}],"schemes":[
     /// {"name","source","label"?,"command"?,"notes"}],"exposes":[{"name","accounts","mcp"?,"source","notes"}],"origins":[
-    /// {"url","account","kind","headers","source"…}],"kept_files":[{"path","account","format","source"}],"errors":[…]}`.
-    /// Each `source` is `{"file","line"}`.
+    /// {"url","account","kind","headers","source"…}],"kept_files":[{"path","account","format","source"}],"runs":[{"name",
+    /// "accounts","source"…}],"errors":[…]}`. Each `source` is `{"file","line"}`.
     public var json: String {
         let accounts = configuration?.accounts ?? []
         let shown: [JSONObject] = accounts.map { account in
@@ -53,7 +53,8 @@ public struct ConfigurationReport: Sendable, Equatable {
         let object: JSONObject = [
             "valid": isValid, "accounts": shown, "schemes": schemes, "exposes": exposes,
             "origins": (configuration?.origins ?? []).map(\.json),
-            "kept_files": (configuration?.keptFiles ?? []).map(\.json), "default": configuration?.defaultAccount?.json,
+            "kept_files": (configuration?.keptFiles ?? []).map(\.json),
+            "runs": (configuration?.runs ?? []).map(\.json), "default": configuration?.defaultAccount?.json,
             "errors": errors.map(\.json),
         ]
         return JSON.object(object).text

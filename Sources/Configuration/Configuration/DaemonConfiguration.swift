@@ -14,6 +14,8 @@ public struct DaemonConfiguration: Sendable, Equatable {
     public let exposes: [ExposeConfiguration]
     public let origins: [OriginConfiguration]
     public let keptFiles: [FileConfiguration]
+    /// Sorted by name. `ringback run` reads them from the report; the daemon has no use for them.
+    public let runs: [RunConfiguration]
     public let defaultAccount: DefaultAccount?
     public let showsNotices: Bool
     /// The files that were read, in order.
@@ -35,6 +37,7 @@ public struct DaemonConfiguration: Sendable, Equatable {
             loader.errors =
                 OriginConfiguration.mistakes(in: loader.origins, accounts: loader.accounts)
                 + FileConfiguration.mistakes(in: loader.keptFiles, knowing: loader.accounts.keys)
+                + loader.runs.flatMap { $0.mistakes(knowing: loader.accounts.keys) }
         }
         if loader.errors.isEmpty { loader.errors = IDTokenAccountCheck.mistakes(in: loader.accounts) }
         if loader.errors.isEmpty { loader.errors = RedirectMixUpCheck.mistakes(in: loader.accounts) }
@@ -47,6 +50,7 @@ public struct DaemonConfiguration: Sendable, Equatable {
             vault: place.onlyVault ?? loader.vault, proxy: loader.proxy,
             schemes: loader.schemes.values.sorted { $0.name < $1.name },
             exposes: loader.exposes, origins: loader.origins, keptFiles: loader.keptFiles,
+            runs: loader.runs.sorted { $0.name < $1.name },
             defaultAccount: loader.defaultAccount, showsNotices: loader.showsNotices, files: loader.files)
     }
 
@@ -73,6 +77,7 @@ private struct ConfigurationLoader {
     var exposes: [ExposeConfiguration] = []
     var origins: [OriginConfiguration] = []
     var keptFiles: [FileConfiguration] = []
+    var runs: [RunConfiguration] = []
     var defaultAccount: DefaultAccount?
     var showsNotices = true
     var errors: [ConfigurationError] = []
@@ -166,6 +171,7 @@ private struct ConfigurationLoader {
         exposes += tables("expose") { ExposeReader(table: $0).read() }
         origins += tables("origin") { OriginReader(table: $0).read() }
         keptFiles += tables("file") { FileReader(table: $0).read() }
+        runs += tables("run") { RunReader(table: $0).read() }
         errors += check.report
     }
 }

@@ -1,3 +1,4 @@
+internal import CLinux
 import Glibc
 
 /// What a confined program sees of the file system and of the environment, as bubblewrap is told it (bwrap(1)). Whatever
@@ -37,6 +38,11 @@ public struct Wall: Sendable {
     private var socketDirectory: String?
     /// Where it is inside.
     private static let sockets = "/run/ringback/exposed"
+    /// The socket of Ringback inside, if the command is given one.
+    public static let socket = sockets + "/socket"
+    /// A folder inside with this program by its name, for where it is not installed in the system's folders.
+    private static let programs = "/run/ringback/bin"
+    public static let ringback = programs + "/ringback"
     /// The descriptor of the filter of system calls.
     public var filter: Int32 = -1
 
@@ -52,13 +58,15 @@ public struct Wall: Sendable {
         "/opt", "/nix/store", "/gnu/store", "/snap", "/run/current-system", "/var/lib/ca-certificates",
     ]
 
+    /// The first arguments of bubblewrap. Its end ends everything inside, since that is its process namespace.
+    public static let namespaces = [
+        "--die-with-parent", "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup",
+        "--unshare-net",
+    ]
+
     /// The arguments of bubblewrap, without its own name and without the command.
     public var arguments: [String] {
-        // An end of bubblewrap ends everything inside, since that is its process namespace.
-        var all = [
-            "--die-with-parent", "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts",
-            "--unshare-cgroup", "--unshare-net",
-        ]
+        var all = Wall.namespaces
         if !isNested { all.append("--disable-userns") }
         if filter >= 0 { all += ["--seccomp", "\(filter)"] }
         all += ["--ro-bind", "/usr", "/usr"]
@@ -73,7 +81,7 @@ public struct Wall: Sendable {
         all += Wall.systemFolders.filter { Path($0).exists }.flatMap { ["--ro-bind", $0, $0] }
         all += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/var/tmp", "--tmpfs", "/run"]
         all += ["--perms", "0700", "--dir", runtimeDirectory]
-        all += ["--ro-bind", program, Wall.launcher]
+        all += ["--ro-bind", program, Wall.launcher, "--symlink", Wall.launcher, Wall.ringback]
         if let socketDirectory { all += ["--ro-bind", socketDirectory, Wall.sockets] }
         if let resolver { all += ["--ro-bind-data", "\(resolver.descriptor)", resolver.path] }
         all += ["--bind", keptHome, home]
@@ -100,9 +108,32 @@ public struct Wall: Sendable {
     /// What was made or changed in them that runs outside.
     public func changes() -> [String] { changeable.flatMap { $0.changes() } }
 
+    /// A confined program chooses where its links lead, and a later one must not get what is there.
+    ///
+    /// - Parameter paths: absolute paths of the folders that may be read and of those that may be changed, in this order,
+    ///   as the user wrote them.
+    public func checkLinks(on paths: [String]) throws(Failure) {
+        for (path, folder) in zip(paths, readable + writable) {
+            let route = Route(path)
+            if let link = foreignLink(on: route) {
+                throw Failure(
+                    "\(path) leads through the link \(link), which a confined program may have made. Name the folder "
+                        + "itself.")
+            }
+            // A link that was made meanwhile.
+            guard route.exists, route.end == folder.path else {
+                throw Failure("\(path) has just been changed. Try again.")
+            }
+        }
+    }
+
+    private func foreignLink(on route: Route) -> String? {
+        route.links.first { link in changeable.contains { $0.mayHaveMade(link) } }
+    }
+
     /// A link in the kept home, which an earlier command may have made, would lead a mount elsewhere.
     public func checkHome() throws(Failure) {
-        let places = descriptorsByPath.map(\.path) + links.map { Path.folder(of: $0.path) }
+        let places = descriptorsByPath.map(\.path) + displayFiles + links.map { Path.folder(of: $0.path) }
         for place in places where place.hasPrefix(home + "/") {
             var path = keptHome
             for part in place.dropFirst(home.utf8.count + 1).split(separator: "/") {
@@ -112,6 +143,23 @@ public struct Wall: Sendable {
                         "The home directory \(keptHome) has a link at \(path). Remove it, or choose --home NAME.")
                 }
             }
+        }
+    }
+
+    /// The link to the command's program is in the kept home since the last time, and bubblewrap replaces none: one that
+    /// leads to the program stays, one to a former version goes.
+    public mutating func settleLinks() {
+        links.removeAll { link in
+            guard link.path.hasPrefix(home + "/"),
+                let kept = Path(keptHome).real.map({ $0 + link.path.dropFirst(home.utf8.count) }),
+                case .link(let target)? = Path(kept).kind
+            else { return false }
+            if target == link.target { return true }
+            let folder = unsafe clinux_open_place(Path.folder(of: kept))
+            guard folder >= 0 else { return false }
+            unsafe unlinkat(folder, String(kept.split(separator: "/").last ?? ""), 0)
+            close(folder)
+            return false
         }
     }
 
@@ -148,6 +196,7 @@ public struct Wall: Sendable {
         var all = own.filter { name, _ in
             Wall.passed.contains(name) || name.hasPrefix("LC_") || named.contains(name)
         }
+        all["PATH"] = [own["PATH"] ?? "/usr/local/bin:/usr/bin:/bin", Wall.programs].joined(separator: ":")
         all["HOME"] = home
         all["XDG_RUNTIME_DIR"] = runtimeDirectory
         all["PWD"] = workFolder.path
@@ -157,7 +206,8 @@ public struct Wall: Sendable {
     /// Gives a socket of Ringback, which is alone in a directory, and the variable by which programs find it.
     public mutating func addSocket(in directory: String) {
         socketDirectory = directory
-        environment.append(("RINGBACK_SOCK", Wall.sockets + "/socket"))
+        environment.removeAll { $0.name == "RINGBACK_SOCK" }
+        environment.append(("RINGBACK_SOCK", Wall.socket))
     }
 
     /// Gives the display: its sockets, its key, and the variables that name them.
@@ -168,7 +218,8 @@ public struct Wall: Sendable {
             found.append(("WAYLAND_DISPLAY", name.hasPrefix("/") ? name : "\(runtime)/\(name)"))
         }
         if let name = own["XAUTHORITY"] { found.append(("XAUTHORITY", name)) }
-        for (name, path) in found where path.hasPrefix("/") && Path(path).exists {
+        for (name, path) in found where path.hasPrefix("/") && Path(path).exists && foreignLink(on: Route(path)) == nil
+        {
             displayFiles.append(path)
             environment.append((name, path))
         }
@@ -182,12 +233,14 @@ public struct Wall: Sendable {
 
     /// Gives what a program needs whose file is in the home directory: its own file by its real path, or the folder of the
     /// version that it is a part of (`VERSION/bin/NAME`, `VERSION/lib/node_modules/…`), and the link by which it was found.
-    /// A program of the work folder needs nothing, and a link there leads to nothing that is not there anyway: the
-    /// repository would choose what is shown.
+    /// A program of the work folder needs nothing, and a link there, or one that leads through a link there, leads to
+    /// nothing that is not there anyway: the repository would choose what is shown.
     ///
     /// - Parameter place: the program's path, as it was found.
     public mutating func addProgram(at place: String) {
-        guard let real = Path(place).real, real.hasPrefix(home + "/"),
+        let route = Route(place)
+        let real = route.end
+        guard route.exists, foreignLink(on: route) == nil, real.hasPrefix(home + "/"),
             !changeable.contains(where: { "\(real)/".hasPrefix($0.path + "/") || place.hasPrefix($0.path + "/") })
         else { return }
         let parts = real.split(separator: "/").map(String.init)

@@ -30,7 +30,7 @@ public struct WorkFolder: Sendable {
     /// - Parameters:
     ///   - path: a path.
     ///   - what: what it is, for messages.
-    ///   - kept: folders of Ringback and of the user that may not be in it or above it.
+    ///   - kept: folders and files of Ringback that may not be in it or above it.
     public init(
         _ path: String, as what: String = "The work folder", home: String, kept: [String]
     ) throws(Wall.Failure) {
@@ -44,10 +44,12 @@ public struct WorkFolder: Sendable {
                 "\(what) would be \(real), which has more in it than one project: your home directory, or what other "
                     + "programs keep there. Choose the folder of a project.")
         }
-        for folder in kept.flatMap({ [$0, Path($0).real ?? $0] }) {
-            guard folder != real, !folder.hasPrefix(real + "/"), !real.hasPrefix(folder + "/") else {
+        // With the links that lead there: whoever changes one of them puts other files in their place.
+        self.kept = kept.flatMap { [$0, Route($0).end] + Route($0).links }
+        for place in self.kept {
+            guard place != real, !place.hasPrefix(real + "/"), !real.hasPrefix(place + "/") else {
                 throw Wall.Failure(
-                    "\(what) would be \(real), and \(folder) has Ringback's own files. Choose the folder of a project.")
+                    "\(what) would be \(real), and \(place) is Ringback's own. Choose the folder of a project.")
             }
         }
         for folder in ["/usr", "/etc", "/proc", "/sys", "/dev", "/run", "/boot"] {
@@ -57,7 +59,6 @@ public struct WorkFolder: Sendable {
         }
         guard let own = Pinned(real) else { throw Wall.Failure("\(what) \(real) cannot be opened.") }
         self.own = own
-        self.kept = kept
         let git = GitFolders(of: real)
         fixed = git.folders.compactMap(Pinned.init)
         let names = WorkFolder.names.map { "\(real)/\($0)" }
@@ -69,6 +70,9 @@ public struct WorkFolder: Sendable {
     func reveals(_ path: String) -> Bool {
         kept.contains { $0 == path || $0.hasPrefix(path + "/") || path.hasPrefix($0 + "/") }
     }
+
+    /// True if a confined program may have made the file: it is in the folder, or in a kept home.
+    func mayHaveMade(_ path: String) -> Bool { ([self.path] + kept).contains { path.hasPrefix($0 + "/") } }
 
     private static func marks(_ paths: [String]) -> [String: String] {
         paths.reduce(into: [:]) { $0[$1] = Path($1).mark ?? "" }

@@ -89,6 +89,43 @@ import Testing
         }
     }
 
+    @Test func `keeps the directory that a program has mounted and locked, also when the daemon is killed`()
+        async throws
+    {
+        try await Stage.play(Self.accounts) { stage in
+            try await stage.signIn("mail")
+            let order = #"{"name":"one","account":"mail","until":"disconnect"}"#
+            func made() async throws -> Connection {
+                let connection = try Connection(to: .unix(stage.socket))
+                await connection.send(Stage.request("POST", "/v1/exposed-sockets", order))
+                let answer = try await connection.answer()
+                #expect(answer.status == 201, "\(answer)")
+                return connection
+            }
+            let directory = "\(stage.directory)/run/ringback/mount/one"
+            let first = try await made()
+            let held = unsafe open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            #expect(held >= 0 && flock(held, LOCK_SH | LOCK_NB) == 0)
+            first.close()
+            try await stage.eventually("the socket's end") { FileTree.mode(of: exposed("one", stage)) == nil }
+            for isKilled in [false, true] {
+                let connection = try await made()
+                stage.daemon?.send(isKilled ? SIGKILL : SIGTERM)
+                _ = try await stage.daemon?.end()
+                connection.close()
+                try await stage.startDaemon()
+                #expect(FileTree.mode(of: "\(directory)/socket") == nil)
+            }
+            let last = try await made()
+            var (mounted, now) = (stat(), stat())
+            #expect(unsafe fstat(held, &mounted) == 0 && stat(directory, &now) == 0)
+            #expect(mounted.st_ino == now.st_ino)
+            close(held)
+            last.close()
+            try await stage.eventually("the directory's end") { FileTree.mode(of: directory) == nil }
+        }
+    }
+
     @Test func `is listed, and no more there after it was revoked`() async throws {
         try await Stage.play(Self.accounts) { stage in
             try await stage.signIn("mail")

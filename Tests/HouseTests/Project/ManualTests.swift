@@ -64,7 +64,7 @@ import Testing
         let tables = [
             "vault": "vault", "network": "network", "notifications": "notifications", "schemes": "scheme",
             "expose": "expose", "origin": "origin", "file": "keptFile", "accounts": "account", "profile": "profile",
-            "endpoints": "endpoints",
+            "endpoints": "endpoints", "run": "run",
         ]
         var documented: [String: Set<String>] = [:]
         for row in rows {
@@ -106,7 +106,7 @@ import Testing
                 "profile": "[accounts.c.profile]\n", "vault": "[vault]\n",
                 "scheme": "[schemes.d]\n",
                 "notifications": "[notifications]\n", "network": "[network]\n", "expose": "[[expose]]\n",
-                "origin": "[[origin]]\n", "keptFile": "[[file]]\n",
+                "origin": "[[origin]]\n", "keptFile": "[[file]]\n", "run": "[run.e]\n",
             ]
             let keys = try Manual.keys()
             for section in Set(keys.map(\.section)) {

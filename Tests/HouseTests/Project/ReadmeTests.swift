@@ -93,7 +93,10 @@ private let commandsForPeople = [
     "ringback run --relay OPENAI_BASE_URL=https://api.example.org/v1 -- ./agent": "the same",
     "ringback exec work --relay API=https://api.example.org/v1 -- ./report":
         "needs that server; run with another one by the tests of ringback exec and by make test-confined",
-    "ringback run --home claude --env ANTHROPIC_API_KEY -- claude": "the same, for a program that is not there",
+    "ringback run claude": "the same, with a program in its place", "ringback run codex": "the same",
+    "ringback run aider": "the same", "ringback run shell": "the same",
+    "ringback run claude -- claude --continue": "the same",
+    "ringback run claude --write ~/data --network intranet": "the same",
     "ringback-sandbox --port 8123 --user alice": "runs until Ctrl-C, on a port that may be taken: the stage has one",
 ]
 

@@ -72,6 +72,12 @@ final class Place {
         for name in ["home", ".", "home/.config", "home/.config/ringback", "home/work/up", "home/missing"] {
             #expect(throws: Wall.Failure.self, "\(name)") { try place.folder(name) }
         }
+        // Whoever changes the link has another configuration read.
+        try place.link("../.config/ringback", at: "home/work/link")
+        try place.link("work/link", at: "home/chained")
+        #expect(throws: Wall.Failure.self) {
+            try WorkFolder(place.work, home: place.home, kept: [place.home + "/chained/config.toml"])
+        }
         for system in ["/", "/etc", "/usr/share", "/proc/self"] {
             #expect(throws: Wall.Failure.self, "\(system)") { try WorkFolder(system, home: place.home, kept: []) }
         }
@@ -214,6 +220,81 @@ final class Place {
         try wall.checkHome()
         try place.link("/oldroot/etc", at: "kept/work")
         #expect(throws: Wall.Failure.self) { try wall.checkHome() }
+        // The key of the display.
+        try place.folders("shown")
+        try place.write("", to: "home/.Xauthority")
+        try place.link("/oldroot/etc/key", at: "shown/.Xauthority")
+        var shown = try self.wall(place)
+        shown.keptHome = place.path + "/shown"
+        try shown.checkHome()
+        shown.addDisplay(of: ["XAUTHORITY": place.home + "/.Xauthority"])
+        #expect(throws: Wall.Failure.self) { try shown.checkHome() }
+    }
+
+    @Test func `leaves the link to the command's program in the kept home, and removes one to a former version`() throws
+    {
+        let place = try Place()
+        try place.write("", to: "home/versions/2/tool", mode: 0o700)
+        try place.link("versions/2/tool", at: "home/tool")
+        try place.folders("kept")
+        func makesLink() throws -> Bool {
+            var wall = try self.wall(place)
+            wall.addProgram(at: place.home + "/tool")
+            wall.settleLinks()
+            return zip(wall.arguments, wall.arguments.dropFirst(2)).contains {
+                $0 == "--symlink" && $1 == place.home + "/tool"
+            }
+        }
+        #expect(try makesLink())
+        try place.link("/former/tool", at: "kept/tool")
+        #expect(try makesLink() && !Path(place.path + "/kept/tool").exists)
+        let program = try #require(Path(place.home + "/versions/2/tool").real)
+        try place.link(program, at: "kept/tool")
+        #expect(try !makesLink() && Path(place.path + "/kept/tool").exists)
+    }
+
+    @Test func `refuses a folder that is reached by a link of the work folder, however the link is reached`() throws {
+        let place = try Place()
+        for name in ["home/work/inner", "home/secret", "home/data"] { try place.folders(name) }
+        try place.link("../secret", at: "home/work/link")
+        try place.link("../work/link", at: "home/data/chained")
+        try place.link("secret", at: "home/direct")
+        func refusal(_ path: String, isWritable: Bool = false) throws -> String? {
+            var wall = try wall(place)
+            let name = path.dropFirst(place.path.utf8.count + 1)
+            let folder = try place.folder(String(name))
+            if isWritable { wall.writable = [folder] } else { wall.readable = [folder] }
+            do throws(Wall.Failure) {
+                try wall.checkLinks(on: [path])
+                return nil
+            } catch { return error.text }
+        }
+        for name in ["work/link", "work/inner/../link", "data/chained", "work/inner/../../work/link"] {
+            #expect(try refusal("\(place.home)/\(name)")?.contains("leads through the link") == true, "\(name)")
+            #expect(try refusal("\(place.home)/\(name)", isWritable: true) != nil, "\(name)")
+        }
+        for name in ["secret", "direct", "work/inner", "work/../data"] {
+            #expect(try refusal("\(place.home)/\(name)") == nil, "\(name)")
+        }
+        // The folder is another one by the time of the check.
+        var other = try wall(place)
+        other.readable = [try place.folder("home/secret")]
+        for name in ["data", "missing"] {
+            #expect(throws: Wall.Failure.self) { try other.checkLinks(on: ["\(place.home)/\(name)"]) }
+        }
+    }
+
+    @Test func `has this program by name, and its socket only if it is given`() throws {
+        let place = try Place()
+        var wall = try wall(place)
+        let words = wall.arguments
+        #expect(words.contains(Wall.ringback) && !words.contains("/run/ringback/exposed"))
+        wall.environment = wall.environment(
+            of: ["PATH": "/bin", "RINGBACK_SOCK": "/outside"], named: ["RINGBACK_SOCK"])
+        #expect(wall.environment.first { $0.name == "PATH" }?.value == "/bin:/run/ringback/bin")
+        wall.addSocket(in: "/run/user/1/ringback/mount/run")
+        #expect(wall.environment.filter { $0.name == "RINGBACK_SOCK" }.map(\.value) == [Wall.socket])
+        #expect(wall.arguments.contains("/run/ringback/exposed"))
     }
 
     @Test func `has a display only if it is given, by its sockets and variables`() throws {
@@ -239,6 +320,7 @@ final class Place {
         ] { try place.write("", to: "home/" + name, mode: 0o700) }
         try place.link("../share/claude/versions/2/claude", at: "home/.local/bin/claude")
         try place.link("../acme/a/lib/p/run", at: "home/work/linked")
+        try place.link("../../work/linked", at: "home/.local/bin/chained")
         func files(_ name: String) throws -> [String] {
             var wall = try wall(place)
             wall.addProgram(at: name.hasPrefix("/") ? name : "\(place.home)/\(name)")
@@ -250,6 +332,7 @@ final class Place {
         #expect(try files(".local/bin/tool") == [".local/bin/tool"])
         #expect(try files(".local/bin/claude") == [".local/share/claude/versions/2/claude", ".local/bin/claude"])
         #expect(try files("acme/a/lib/p/run") == ["acme/a/lib/p/run"])
+        #expect(try files(".local/bin/chained") == [])
         #expect(try files("work/own") == [] && files("work/linked") == [] && files(".config/ringback/bin/tool") == [])
     }
 }

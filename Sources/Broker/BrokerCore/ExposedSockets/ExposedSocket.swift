@@ -25,6 +25,8 @@ public struct ExposedSocket: Sendable, Equatable {
         public var mcp: MCPAccess?
         /// It ends with the connection that made it, and is not stored.
         public var isTransient = false
+        /// It is for a confined program that may make sandboxes of its own. For the audit log.
+        public var isForNested = false
 
         /// Lists are sorted and without duplicates, so that equal orders compare equal.
         public init(

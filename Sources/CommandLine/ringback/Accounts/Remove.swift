@@ -277,7 +277,7 @@ enum AccountDependents {
     private static func needs(of account: AccountFile, in report: JSON) -> [JSON] {
         let lists: [(key: String, entries: [JSON])] = [
             ("default", [report["default"]].compactMap(\.self)), ("origin", report.list("origins")),
-            ("file", report.list("kept_files")), ("expose", report.list("exposes")),
+            ("file", report.list("kept_files")), ("expose", report.list("exposes")), ("run", report.list("runs")),
         ]
         return lists.flatMap { list in
             list.entries.compactMap { entry -> JSON? in

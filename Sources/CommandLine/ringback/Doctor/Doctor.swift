@@ -56,6 +56,7 @@ struct DoctorExamination {
         if account == nil {
             report.lookAtPrograms(of: configuration)
             report.lookAtTools(of: configuration, manager: managerPath)
+            report.lookAtWall()
         }
         report.lookAtAITools(of: account)
         lookAtUnit()

@@ -14,37 +14,13 @@ struct ConfinedCommand {
     /// The command's file, and its words.
     private let place: String
     private let words: [String]
-    private let bubblewrap: String
-    private let pasta: String?
+    private let tools: WallTools
 
     init(wall: Wall, network: Run.Network, place: String, command: [String]) throws {
         (self.wall, self.network, words) = (wall, network, command)
         let absolute = place.hasPrefix("/") ? place : "\(wall.workFolder.path)/\(place)"
         self.place = absolute
-        guard geteuid() != 0 else {
-            throw Run.Failed("As root nothing is confined: root of the inside would be root of the files that it sees.")
-        }
-        bubblewrap = try ConfinedCommand.tool("bwrap", package: "bubblewrap")
-        var facts = stat()
-        guard unsafe stat(bubblewrap, &facts) == 0, facts.st_mode & S_ISUID == 0 else {
-            throw Run.Failed("\(bubblewrap) is set-uid root. Install one that is not: it then uses user namespaces.")
-        }
-        pasta = network == .none ? nil : try ConfinedCommand.tool("pasta", package: "passt")
-        if network != .none {
-            guard unsafe access("/dev/net/tun", R_OK | W_OK) == 0 else {
-                throw Run.Failed("/dev/net/tun cannot be opened, so there is no network inside. Use --network none.")
-            }
-            for name in ["ip", "nsenter"] { _ = try ConfinedCommand.tool(name, package: "iproute2 and util-linux") }
-        }
-    }
-
-    private static func tool(_ name: String, package: String) throws -> String {
-        // Not those of PATH alone: what comes first there may be a program of the work folder.
-        let folders = SearchPath("/usr/bin:/bin:/usr/sbin:/sbin:/run/current-system/sw/bin")
-        guard let place = folders.place(of: name) else {
-            throw Run.Failed("\(name) is not installed: install the package \(package), with apt or the like.")
-        }
-        return place
+        tools = try WallTools(for: network)
     }
 
     /// The wall with the folders that the command's own file needs.
@@ -76,12 +52,13 @@ struct ConfinedCommand {
 
     func run(_ relays: ConfinedRelays, _ daemon: DaemonOptions) throws -> Int32 {
         try makeHome()
-        try whole.checkHome()
+        var wall = whole
+        try wall.checkHome()
+        wall.settleLinks()
         let code = clinux_join_empty_keyring()
         guard code == 0 || code == ENOSYS else { throw Run.Failed("No session keyring can be made: \(reason(code)).") }
         // bubblewrap passes on every descriptor that is open.
         guard clinux_close_on_exec_from(3) == 0 else { throw Run.Failed("Descriptors cannot be closed.") }
-        var wall = whole
         wall.filter = clinux_confined_calls()
         guard wall.filter >= 0 else { throw Run.Failed("There is no filter of system calls for this processor.") }
         wall.resolver = try resolver()
@@ -94,16 +71,16 @@ struct ConfinedCommand {
         let options = wall.arguments.reduce(into: [UInt8]()) { $0 += Array($1.utf8) + [0] }
         let list = unsafe clinux_memory_file(options, options.count)
         guard list >= 0, fcntl(list, F_SETFD, 0) == 0 else { throw Run.Failed("A file in memory cannot be made.") }
-        let child = try start([bubblewrap, "--args", "\(list)", "--"] + inside, wall.environment)
+        let child = try start([tools.bubblewrap, "--args", "\(list)", "--"] + inside, wall.environment)
         close(ends[1])
         var descriptors = [Int32](repeating: -1, count: 8)
         let count = unsafe clinux_receive_descriptors(ends[0], &descriptors)
         guard count == 2 + Int32(relays.addresses.count) else {
             _ = signals.wait(for: child, command: -1)
-            throw Run.Failed(ConfinedCommand.whyNot)
+            throw Run.Failed(WallTools.whyNot("bubblewrap said why"))
         }
         let relay = try relays.start(descriptors[2...], daemon)
-        let network = try ConfinedNetwork(namespace: descriptors[0], of: self.network, pasta: pasta)
+        let network = try ConfinedNetwork(namespace: descriptors[0], of: self.network, pasta: tools.pasta)
         try relay?.wait()
         guard unsafe clinux_send_descriptors(ends[0], [], 0) == 0 else { throw Run.Failed("The command has ended.") }
         close(ends[0])
@@ -126,22 +103,12 @@ struct ConfinedCommand {
         var environment = unsafe variables.map { unsafe strdup("\($0.name)=\($0.value)") } + [nil]
         defer { unsafe environment.forEach { unsafe free($0) } }
         var pid: Int32 = 0
-        let code = unsafe posix_spawn(&pid, bubblewrap, nil, &attributes, &vector, &environment)
-        guard code == 0 else { throw Run.Failed("\(bubblewrap) cannot be started: \(reason(code)).") }
+        let code = unsafe posix_spawn(&pid, tools.bubblewrap, nil, &attributes, &vector, &environment)
+        guard code == 0 else { throw Run.Failed("\(tools.bubblewrap) cannot be started: \(reason(code)).") }
         return pid
     }
 
     private func reason(_ code: Int32) -> String { unsafe String(cString: strerror(code)) }
-
-    /// Why bubblewrap, which has printed its own message, could not make the wall.
-    private static var whyNot: String {
-        let path = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
-        if (try? Files.contents(of: path)) == Array("1\n".utf8) {
-            return "The wall could not be built: AppArmor restricts user namespaces here. An administrator allows them "
-                + "for bubblewrap with a profile of AppArmor for /usr/bin/bwrap that has \"userns,\"."
-        }
-        return "The wall could not be built: bubblewrap said why."
-    }
 
     /// What the name server's file has inside. Its place is where `/etc/resolv.conf` leads to.
     private func resolver() throws -> (path: String, descriptor: Int32)? {
@@ -156,21 +123,24 @@ struct ConfinedCommand {
         return (unsafe String(cString: found), file)
     }
 
-    /// The home directory, with who the user is to git.
+    /// The home directory, with what git needs: who the user is, and our helper, which has tokens only where the command
+    /// is given an account. A file that is there is the command's own.
     private func makeHome() throws {
         try Files.makeDirectories(wall.keptHome, mode: 0o700)
         let file = wall.keptHome + "/.gitconfig"
         guard !Files.exists(file) else { return }
+        let git = WallTools.place(of: "git")
         let names = ["user.name", "user.email"].compactMap { key in
-            Tool.run(["git", "-C", "/", "config", "--global", "--get", key])?.line.map {
-                (key.dropFirst("user.".count), $0)
-            }
+            git.flatMap { Tool.run([$0, "-C", "/", "config", "--global", "--get", key])?.line }.map { (key, $0) }
         }
-        guard !names.isEmpty else { return }
-        let lines = names.map { name, value in
-            "\t\(name) = \"\(value.replacing("\\", with: "\\\\").replacing("\"", with: "\\\""))\"\n"
+        let helper = "!test ! -S \(Wall.socket) || \(Wall.ringback) git-credential"
+        let variables = names + [("credential.helper", helper), ("credential.useHttpPath", "true")]
+        let lines = variables.map { key, value in
+            let parts = key.split(separator: ".")
+            let quoted = value.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
+            return "[\(parts[0])]\n\t\(parts[1]) = \"\(quoted)\"\n"
         }
-        try Files.put(Array(("[user]\n" + lines.joined()).utf8), at: file, mode: 0o600)
+        try Files.put(Array(lines.joined().utf8), at: file, mode: 0o600)
     }
 }
 
@@ -281,8 +251,7 @@ struct ConfinedNetwork {
         let batch = unsafe clinux_memory_file(text, text.count)
         guard batch >= 0 else { return false }
         defer { close(batch) }
-        let folders = SearchPath("/usr/bin:/bin:/usr/sbin:/sbin:/run/current-system/sw/bin")
-        guard let nsenter = folders.place(of: "nsenter"), let ip = folders.place(of: "ip") else { return false }
+        guard let nsenter = WallTools.place(of: "nsenter"), let ip = WallTools.place(of: "ip") else { return false }
         let words = [
             nsenter, "--user=/proc/self/fd/\(owner)", "--net=/proc/self/fd/\(namespace)", "--preserve-credentials", ip,
             family, "-batch", "/proc/self/fd/\(batch)",

@@ -14,16 +14,24 @@ struct Run: ParsableCommand {
             that is kept for this folder, and the Internet. It sees none of your other files and programs, no other \
             service of this machine and no private network. It needs bubblewrap, and passt for a network.
 
+            With a name, the options and the command are those of the table [run.NAME] of your configuration, and those \
+            that are typed are added: of a scope, a home, a network and a command the typed one counts.
+
             The exit status is the command's; 125: the wall could not be built, and nothing has run; 126: the command \
             cannot be started; 127: it was not found.
             """)
 
     enum Network: String, CaseIterable, ExpressibleByArgument { case internet, intranet, none }
 
+    @Argument(
+        help: ArgumentHelp("A table [run.NAME] of the configuration.", valueName: "name"),
+        completion: Completions.runs)
+    var name: String?
+
     @Option(
         help: ArgumentHelp(
-            "internet; intranet: private networks too; none.", valueName: "network"))
-    var network: Network = .internet
+            "internet, which is usual; intranet: private networks too; none.", valueName: "network"))
+    var network: Network?
 
     @Option(
         help: ArgumentHelp("An account whose access token it may have; may be repeated.", valueName: "name"),
@@ -67,9 +75,12 @@ struct Run: ParsableCommand {
         completion: Completions.command)
     var command: [String] = []
 
-    func validate() throws {
+    func validate() throws { if name == nil { try check() } }
+
+    private func check() throws {
         try require(scope == nil || !account.isEmpty, "--scope is for the accounts of --account.")
-        try require(command.first?.isEmpty == false, "Name the command after --: \(shown: "ringback run -- CMD").")
+        let usage: ShownCommand = name == nil ? "ringback run -- CMD" : "ringback run NAME -- CMD"
+        try require(command.first?.isEmpty == false, "Name the command after --: \(shown: usage).")
         try require(
             home.map { $0.utf8.count <= 64 && !$0.hasPrefix(".") && $0.allSatisfy(Run.isPlain) } ?? true,
             "A home's name has letters, digits, \".\", \"-\" and \"_\" only.")
@@ -78,28 +89,12 @@ struct Run: ParsableCommand {
 
     func run() throws {
         do {
-            var wall = try wall()
-            guard let place = SearchPath.own.place(of: command[0]) else {
-                let isThere = command[0].contains("/") && Files.exists(command[0])
-                throw Failed(
-                    "\(command[0]) \(isThere ? "is no program" : "was not found").", status: isThere ? 126 : 127)
+            var run = self
+            if let name {
+                try RunTable(named: name).fill(&run)
+                try run.check()
             }
-            let relays = try ConfinedRelays(relay)
-            wall.environment = relays.added(to: wall.environment)
-            if explain {
-                return try ConfinedCommand(wall: wall, network: network, place: place, command: command)
-                    .explain(accounts: account, scope: scope, relays)
-            }
-            let exposed = try exposed()
-            if let exposed { wall.addSocket(in: exposed.directory) }
-            try relays.check(daemon)
-            let confined = try ConfinedCommand(wall: wall, network: network, place: place, command: command)
-            let status = try withExtendedLifetime(exposed) { try confined.run(relays, daemon) }
-            for path in wall.changes() {
-                Output.note(
-                    "note: \(Sanitizer.line(path, limit: 1_000)) was made or changed. It may run outside: look at it.")
-            }
-            throw ExitCode(status)
+            try run.start()
         } catch let failure as Failed {
             Output.note("ringback: \(failure.text)")
             throw ExitCode(failure.status)
@@ -107,9 +102,36 @@ struct Run: ParsableCommand {
             Output.note("ringback: \(failure.text)")
             throw ExitCode(Failed.wall)
         } catch let error as RingbackError {
-            Output.note("ringback: " + [error.detail, error.advice].compactMap { $0 }.joined(separator: " "))
+            Failure(error: error, account: nil).show()
             throw ExitCode(Failed.wall)
         }
+    }
+
+    private func start() throws {
+        var wall = try wall()
+        let network = network ?? .internet
+        guard let place = SearchPath.own.place(of: command[0]) else {
+            let isThere = command[0].contains("/") && Files.exists(command[0])
+            throw Failed("\(command[0]) \(isThere ? "is no program" : "was not found").", status: isThere ? 126 : 127)
+        }
+        let relays = try ConfinedRelays(relay)
+        wall.environment = relays.added(to: wall.environment)
+        if explain {
+            return try ConfinedCommand(wall: wall, network: network, place: place, command: command)
+                .explain(accounts: account, scope: scope, relays)
+        }
+        if display { Output.note("note: with the display the command sees and types what you do: the wall is weaker.") }
+        let socket = try socket()
+        if let socket { wall.addSocket(in: socket.directory) }
+        try relays.check(daemon)
+        let confined = try ConfinedCommand(wall: wall, network: network, place: place, command: command)
+        let status = try confined.run(relays, daemon)
+        socket?.end()
+        for path in wall.changes() {
+            Output.note(
+                "note: \(Sanitizer.line(path, limit: 1_000)) was made or changed. It may run outside: look at it.")
+        }
+        throw ExitCode(status)
     }
 
     /// Why nothing has run.
@@ -126,20 +148,14 @@ struct Run: ParsableCommand {
         }
     }
 
-    /// A restricted socket that the daemon closes when this process ends, however it does.
-    private func exposed() throws(RingbackError) -> (directory: String, connection: SocketConnection)? {
+    private func socket() throws(RingbackError) -> RunSocket? {
         guard !account.isEmpty else { return nil }
         if scope == nil {
             Output.note(
                 "note: without --scope the command gets the whole access token of \(account.joined(separator: ", ")).")
         }
-        let (socket, connection) = try daemon.calls().exposeWhileConnected([
-            "name": "run-\(getpid())-\(UInt32.random(in: 0 ... .max))", "accounts": account, "scope": scope,
-        ])
-        guard let directory = socket["directory"]?.string else {
-            throw RingbackError(.badResponse, "The daemon's response names no directory of the restricted socket.")
-        }
-        return (directory, connection)
+        return try RunSocket(
+            ["accounts": account, "scope": scope, "nested": nested ? true : nil], try daemon.calls())
     }
 
     private static func isPlain(_ letter: Character) -> Bool {
@@ -149,18 +165,26 @@ struct Run: ParsableCommand {
     private func wall() throws -> Wall {
         let home = try Files.home()
         let data = Files.place("XDG_DATA_HOME") ?? "\(home)/.local/share"
-        let kept = [
-            "\(Files.place("XDG_CONFIG_HOME") ?? "\(home)/.config")/ringback",
-            "\(Files.place("XDG_STATE_HOME") ?? "\(home)/.local/state")/ringback", "\(data)/ringback",
-            "\(Files.place("XDG_RUNTIME_DIR") ?? "/run/user/\(getuid())")/ringback",
+        let file = try AccountFile(name: "", configuration: nil)
+        // Whoever changes these gets more the next time.
+        let named = [
+            file.configuration, file.directory, SocketPlace.variable("RINGBACK_STATE"),
+            try? SocketPlace.path(stated: daemon.socket),
         ]
+        let kept =
+            named.compactMap { $0.flatMap(Path.absolute) } + [
+                "\(Files.place("XDG_CONFIG_HOME") ?? "\(home)/.config")/ringback",
+                "\(Files.place("XDG_STATE_HOME") ?? "\(home)/.local/state")/ringback", "\(data)/ringback",
+                "\(Files.place("XDG_RUNTIME_DIR") ?? "/run/user/\(getuid())")/ringback",
+            ]
         guard let present = Path.absolute(".") else { throw Failed("The present folder is gone.") }
         let folder = try WorkFolder(present, home: home, kept: kept)
         guard let program = Programs.own else { throw Failed("The path of ringback is not known.") }
         let name = try self.home ?? Run.homeName(for: folder.path)
         var wall = Wall(workFolder: folder, keptHome: "\(data)/ringback/homes/\(name)", home: home, program: program)
-        wall.readable = try read.map { try WorkFolder($0, as: "The folder of --read", home: home, kept: kept) }
-        wall.writable = try write.map { try WorkFolder($0, as: "The folder of --write", home: home, kept: kept) }
+        wall.readable = try read.map { try WorkFolder($0, as: "The folder to read", home: home, kept: kept) }
+        wall.writable = try write.map { try WorkFolder($0, as: "The folder to change", home: home, kept: kept) }
+        try wall.checkLinks(on: (read + write).map { Path.absolute($0) ?? $0 })
         wall.isNested = nested
         let own = Run.ownEnvironment()
         wall.environment = wall.environment(of: own, named: variables)
@@ -170,9 +194,10 @@ struct Run: ParsableCommand {
 
     /// A home for each work folder: its path, in which slashes are written in another way.
     private static func homeName(for folder: String) throws -> String {
-        let name = folder.dropFirst().replacing("%", with: "%25").replacing("/", with: "%2F")
+        // No name of --home has a percent sign.
+        let name = folder.replacing("%", with: "%25").replacing("/", with: "%2F")
         guard name.utf8.count < 200 else { throw Failed("The path \(folder) is long. Choose --home NAME.") }
-        return String(name)
+        return name
     }
 
     private static func ownEnvironment() -> [String: String] {

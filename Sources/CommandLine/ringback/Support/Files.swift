@@ -168,7 +168,8 @@ struct CandidateFile {
     }
 
     func keep(replacing replaces: Bool) throws(RingbackError) {
-        let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        // In the home of a confined program another file may be in its place.
+        let file = unsafe open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
         guard file >= 0 else { throw Files.failure("read", path) }
         defer { close(file) }
         guard mode.map({ fchmod(file, $0) == 0 }) ?? true, fsync(file) == 0 else {

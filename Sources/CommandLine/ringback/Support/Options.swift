@@ -85,6 +85,7 @@ enum Completions {
     static let origins = CompletionKind.custom { _, _, _ in
         (report()?.list("origins") ?? []).compactMap { $0["url"]?.string }
     }
+    static let runs = CompletionKind.custom { _, _, _ in report()?.names("runs") ?? [] }
     static let schemes = CompletionKind.custom { _, _, _ in
         let registered = (try? SchemeDesktop())?.registry.registered ?? []
         return SchemeUse.all(report(), registered).map(\.scheme.name)

@@ -66,7 +66,7 @@ struct FileReader {
         return word
     }
 
-    private static func isVariable(_ word: String) -> Bool {
+    static func isVariable(_ word: String) -> Bool {
         word.utf8.allSatisfy { $0.isLetterOrDigit || $0 == UInt8(ascii: "_") }
             && word.utf8.first.map { (0x30...0x39).contains($0) } != true
     }

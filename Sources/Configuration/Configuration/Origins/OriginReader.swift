@@ -65,7 +65,7 @@ struct OriginReader {
     }
 
     private func readValues(_ key: String, _ meaning: String, _ normalized: (String) -> String?) -> Set<String> {
-        let texts = texts(key)
+        let texts = table.texts(key)
         if texts.count > OriginReader.maxValues {
             table.refuse(key, "may have \(OriginReader.maxValues) values at most")
         }
@@ -76,15 +76,9 @@ struct OriginReader {
         return values
     }
 
-    /// The texts of a key that is one text or an array of them.
-    private func texts(_ key: String) -> [(text: String, node: TOMLDocument.Node)] {
-        guard let node = table.node(key) else { return [] }
-        return table.strings(key) ?? table.string(key).map { [(text: $0, node: node)] } ?? []
-    }
-
     private func readHeaders() -> [OriginHeader] {
         guard table.has("header") else { return [.usual] }
-        let texts = texts("header")
+        let texts = table.texts("header")
         let headers = texts.compactMap { text, element in
             table.reporting("header", at: element) { () throws(OriginHeader.Failure) in
                 try OriginHeader(parsing: text)

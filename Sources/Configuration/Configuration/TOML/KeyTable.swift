@@ -18,6 +18,7 @@ struct Key {
         /// `[[file]]`
         case keptFile
         case notifications
+        case run
     }
 
     enum Kind {
@@ -77,6 +78,7 @@ struct Key {
         Key(.file, "expose", .list(.expose), "accounts that restricted sockets expose"),
         Key(.file, "origin", .list(.origin), "which account's token tools get for a server"),
         Key(.file, "file", .list(.keptFile), "files in which tokens are kept"),
+        Key(.file, "run", .sections(.run), "what confined commands are given, by name"),
 
         Key(.vault, "key_source", .word(of: KeySourceChoice.self), "where the vault's key is stored: chosen once"),
         Key(.vault, "key_directory", .string, "key-file: the directory of the key files, outside the state"),
@@ -205,6 +207,18 @@ struct Key {
         Key(.keptFile, "host", .string, "netrc: the server that the line is for"),
         Key(.keptFile, "username", .string, "netrc: the user name; the default is oauth2"),
         Key(.keptFile, "variable", .string, "env: the variable; the default is RINGBACK_TOKEN"),
+
+        Key(.run, "command", .strings, "the command, if none is typed: a program and its arguments"),
+        Key(.run, "account", .texts, "the accounts whose access tokens it may have"),
+        Key(.run, "scope", .string, "the maximum scopes of a token, separated by spaces"),
+        Key(.run, "relay", .texts, "variables with addresses in place of tokens, each VARIABLE=URL"),
+        Key(.run, "read", .texts, "folders to read"),
+        Key(.run, "write", .texts, "folders to change"),
+        Key(.run, "home", .string, "the name of its home directory, instead of one for each work folder"),
+        Key(.run, "network", .word(of: RunConfiguration.Network.self), "what it reaches; the default is internet"),
+        Key(.run, "nested", .boolean, "true: it may make sandboxes of its own"),
+        Key(.run, "display", .boolean, "true: it gets the display"),
+        Key(.run, "env", .texts, "variables to pass on, by name"),
 
         Key(.scheme, "display_name", .string, "the app's name where the browser asks who opens a link; one line"),
         Key(.scheme, "command", .strings, "a program and its arguments, started if no app listens; {url}: the link"),

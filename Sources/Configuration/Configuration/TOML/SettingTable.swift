@@ -34,6 +34,12 @@ extension TOMLTable {
         return elements.compactMap { if case .string(let text) = $0.value { (text, $0) } else { nil } }
     }
 
+    /// The texts of a key that is one text or an array of them.
+    func texts(_ key: String) -> [(text: String, node: TOMLDocument.Node)] {
+        guard let node = node(key) else { return [] }
+        return strings(key) ?? string(key).map { [(text: $0, node: node)] } ?? []
+    }
+
     func integers(_ key: String) -> [(number: Int, node: TOMLDocument.Node)]? {
         guard case .array(let elements)? = node(key)?.value else { return nil }
         return elements.compactMap { if case .integer(let number) = $0.value { (number, $0) } else { nil } }

@@ -103,7 +103,15 @@ struct ExposedPlaces: Sendable {
     }
 
     /// Removes the directory of an exposed socket whose sockets are removed, if it is empty.
-    func removeDirectory(of exposedSocket: ExposedSocket) { unsafe rmdir(place(of: exposedSocket).directory) }
+    func removeDirectory(of exposedSocket: ExposedSocket) { removeUnused(place(of: exposedSocket).directory) }
+
+    /// A program that has mounted an empty directory, and is about to have its socket made again, holds a lock on it.
+    private func removeUnused(_ path: String) {
+        let descriptor = unsafe open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+        guard descriptor >= 0 else { return }
+        defer { close(descriptor) }
+        if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { unsafe rmdir(path) }
+    }
 
     /// Removes the sockets at which no program listens, which a killed daemon left. To be called before any is made.
     func sweep() {
@@ -122,7 +130,7 @@ struct ExposedPlaces: Sendable {
 
     /// Removes the directories that are empty. To be called when every socket is open.
     func tidy() {
-        for name in Directory.names(in: "\(base)/mount") { unsafe rmdir("\(base)/mount/\(name)") }
+        for name in Directory.names(in: "\(base)/mount") { removeUnused("\(base)/mount/\(name)") }
     }
 
     /// Removes a socket of this user at which no program listens. False if one does.

@@ -39,6 +39,9 @@ struct ExposedSocketResource: Resource {
         .optional("scope", text: "The scopes that a token may have at most; separated by spaces"),
         .optional("ttl", as: .range(lifetimes), text: "Seconds"),
         .optional("until", as: .pattern("^disconnect$"), text: "disconnect: it ends with the connection that made it"),
+        .optional(
+            "nested", as: .boolean,
+            text: "With until: for a confined program that may make sandboxes of its own, as the audit log says then"),
         .optional("allow_uids", as: .array(.integer), text: "Other users who may connect"),
         .optional("flatpak", text: "A Flatpak app's id: the socket is also made in its directory"),
         .optional(
@@ -112,6 +115,8 @@ struct ExposedSocketResource: Resource {
             guard until == "disconnect" else { throw call.invalid("until", "it is “disconnect”, or left out") }
             order.isTransient = true
         }
+        order.isForNested = try call.truth("nested")
+        guard order.isTransient || !order.isForNested else { throw call.invalid("nested", "it belongs to until") }
         if let mistake = order.mistake { throw call.invalid(mistake.member, mistake.reason) }
         try await refuseCeilingless(order, call)
         try await refuseWithoutServer(order, call)
@@ -149,7 +154,7 @@ struct ExposedSocketResource: Resource {
             "scope": order.ceiling?.joined(separator: " "), "allow_uids": order.allowedUIDs.map { Int($0) },
             "flatpak": order.flatpak, "mcp": order.mcp?.json, "created_at": exposedSocket.createdAt.seconds,
             "expires_at": expiry?.at.seconds, "expires_in": expiry?.remaining.wholeSeconds,
-            "until": order.isTransient ? "disconnect" : nil,
+            "until": order.isTransient ? "disconnect" : nil, "nested": order.isForNested ? true : nil,
             "source": ExposedSocketResource.source(of: exposedSocket), "notes": remarks.isEmpty ? nil : remarks,
             "socket": place?.socket, "directory": place?.directory, "flatpak_socket": place?.flatpakSocket,
         ]
@@ -195,7 +200,8 @@ extension Component {
         "ExposedSocket", .required("id", "name", "source"), .required("accounts", as: .array(.string)),
         .optional("scope", "flatpak", "until", "socket", "directory", "flatpak_socket"),
         .required("allow_uids", as: .array(.integer)), .required("created_at", as: .integer),
-        .optional("expires_at", "expires_in", as: .integer), .optional("notes", as: .array(.string)),
+        .optional("nested", as: .boolean), .optional("expires_at", "expires_in", as: .integer),
+        .optional("notes", as: .array(.string)),
         .optional(
             "mcp", as: .object([.required("methods", .array(.string)), .optional("tools", .array(.string))]),
             text: "It serves the account's MCP server, and no token"))
@@ -255,7 +261,8 @@ extension RecordKeeper {
                 "exposed_socket": name, "reason": reason.map(RecordKeeper.bounded),
                 "accounts": order?.accounts.map(\.rawValue), "scope": order?.ceiling?.joined(separator: " "),
                 "allow_uids": uids.isEmpty ? nil : uids, "flatpak": order?.flatpak, "tools": order?.mcp?.tools,
-                "methods": order?.mcp?.methods, "expires_at": exposedSocket?.expiry?.at.seconds,
+                "methods": order?.mcp?.methods, "nested": order?.isForNested == true ? true : nil,
+                "expires_at": exposedSocket?.expiry?.at.seconds,
             ])
     }
 }

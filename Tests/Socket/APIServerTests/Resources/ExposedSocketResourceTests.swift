@@ -185,6 +185,20 @@ import Testing
         #expect(await notes("d", "openid email calendar") == [])
     }
 
+    @Test func `for a confined program that may make sandboxes of its own are named so in the audit log`()
+        async throws
+    {
+        let house = try await APIHouse()
+        let order = #""name":"run","account":"work","nested":true"#
+        #expect(await house.ask("POST", "/v1/exposed-sockets", "{\(order)}")["code"] == "validation_failed")
+        #expect(
+            await house.ask("POST", "/v1/exposed-sockets", #"{\#(order),"until":"disconnect"}"#)["nested"] == true)
+        await house.ask("POST", "/v1/exposed-sockets", made)
+        let entries = await house.ask("GET", "/v1/audit")["entries"]?.array ?? []
+        let opened = entries.filter { $0["event"] == "exposed_socket_opened" }
+        #expect(opened.map { $0["nested"] } == [true, nil])
+    }
+
     @Test func `the audit log knows of them`() async throws {
         let house = try await APIHouse()
         await house.ask("POST", "/v1/exposed-sockets", made)
