@@ -21,9 +21,10 @@ NAMES = ["keyring", "oidc-token"]
 LICENCES = ["Apache License", "Runtime Library Exception", "GNU LESSER GENERAL PUBLIC LICENSE", "The ServiceLifecycle Project"]
 
 
-def make(script, binaries, directory, **variables):
+def make(script, binaries, directory, checkout=ROOT, umask=-1, **variables):
     """A package of the executables; its path."""
-    return output(os.path.join(ROOT, "Scripts", script), binaries, directory, env=os.environ | variables).strip()
+    return output(os.path.join(checkout, "Scripts", script), binaries, directory, umask=umask,
+                  env=os.environ | variables).strip()
 
 
 def installed(binaries, directory):
@@ -63,6 +64,7 @@ def check_package(report, package, binaries, directory):
     report.note(modes and modes <= allowed, "owners and modes", modes - allowed)
     check_names(report, os.path.join(place, "usr"), "the package")
     check_paths(report, place, "the package")
+    check_paths(report, os.path.join(directory, "by-make-install"), "the executables with their symbols")
     scripts = {name for name in os.listdir(os.path.join(place, "DEBIAN"))} - {"control", "md5sums"}
     report.note(scripts == {"postinst", "postrm"}, "scripts of the package", scripts)
     commands = "".join(read(os.path.join(place, "DEBIAN", name)) for name in scripts)
