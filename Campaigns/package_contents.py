@@ -9,7 +9,8 @@ from harness import ROOT, output, read, run, write
 
 DOC = "usr/share/doc/ringback/"
 # Debian's own places for what `make install` puts elsewhere, and what its tools make of files.
-MOVED = {"usr/share/zsh/site-functions/_ringback": "usr/share/zsh/vendor-completions/_ringback"}
+MOVED = {"usr/share/zsh/site-functions/_ringback": "usr/share/zsh/vendor-completions/_ringback",
+         "usr/share/ringback/ringbackd.desktop": "etc/xdg/autostart/ringbackd.desktop"}
 NEEDED_DOCUMENTS = {DOC + name for name in [
     "copyright", "changelog.gz", "changelog.Debian.gz", "README.md", "SECURITY.md", "sbom.spdx.json.gz",
     "third-party.txt.gz", "examples/ringback.mjs", "examples/profile.mjs", "examples/phone.mjs"]}
@@ -65,7 +66,7 @@ def check_package(report, package, binaries, directory):
     check_names(report, os.path.join(place, "usr"), "the package")
     check_paths(report, place, "the package")
     check_paths(report, os.path.join(directory, "by-make-install"), "the executables with their symbols")
-    scripts = {name for name in os.listdir(os.path.join(place, "DEBIAN"))} - {"control", "md5sums"}
+    scripts = {name for name in os.listdir(os.path.join(place, "DEBIAN"))} - {"control", "md5sums", "conffiles"}
     report.note(scripts == {"postinst", "postrm"}, "scripts of the package", scripts)
     commands = "".join(read(os.path.join(place, "DEBIAN", name)) for name in scripts)
     # Neither a comment nor a text that is printed does anything.

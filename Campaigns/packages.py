@@ -19,6 +19,7 @@ from package_again import another_checkout, try_again, try_rebuild
 from package_contents import (PACKAGER, check_lintian, check_package, check_python_package,
                               check_tarball, commit_of, make, of_another_commit)
 from package_root import DEBIANS, RootedManager, base
+from unit_walk import autostart
 from user_manager import NAME
 
 LINK = "/etc/systemd/user/sockets.target.wants/ringback.socket"
@@ -99,6 +100,8 @@ class Walk:
                     "on a new terminal ringback alone says what to do", text)
         done = system.run("sh", "-lc", "true")
         self.works(done, "and nothing says anything before", not done.stdout + done.stderr)
+        done = system.run("sh", "-c", autostart(system.path("/etc/xdg/autostart/ringbackd.desktop")))
+        self.works(done, "the autostart entry leaves that to systemd", self.daemons() == "0")
         self.works(system.run("ringback", "demo", timeout=90), "ringback demo")
         self.works(system.run("systemd-run", "--user", "--unit=sandbox", "/usr/bin/ringback-sandbox", "--port", "8123",
                               "--auto-approve", "alice"), "the sandbox starts")
