@@ -189,10 +189,10 @@ test-confined: ## what a program reaches behind the wall of "ringback run", kill
 	@Campaigns/relayed.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 	@Campaigns/confined.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 
-test-packages: ## install, upgrade, remove and purge the package in Debian 12 and 13, made by debootstrap; needs root; SHORT=1 for a part
+test-packages: ## install, upgrade, remove and purge the package in Debian 12 and 13, made by debootstrap; needs root; SHORT=1 for a part; REBUILD=1 builds anew in another folder, which must make the same ones
 	@Scripts/needs $(if $(SHORT),package,packages)
 	@$(BUILT)
-	@Campaigns/packages.py --bin "$(RELEASE)" $(if $(SHORT),--short) $(if $(FORMER),--former "$(FORMER)")
+	@Campaigns/packages.py --bin "$(RELEASE)" $(if $(SHORT),--short) $(if $(FORMER),--former "$(FORMER)") $(if $(REBUILD),--rebuild 1)
 
 test-python: ## the Python package at a real daemon and the sandbox, and the apps in Python and node
 	@Scripts/needs bench

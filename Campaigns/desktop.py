@@ -10,7 +10,7 @@ import os
 import shutil
 import time
 
-from harness import Trouble, played, progress, read, run, soon, table, write
+from harness import ROOT, Trouble, played, progress, read, run, soon, table, write
 from house import House
 from kinds import openid_account, supabase_account
 
@@ -86,6 +86,19 @@ def files(desktop, report):
         report.note(f"x-scheme-handler/{scheme}={name};" in cache, "the desktop database", scheme)
         asked = desktop.run(["gio", "mime", "x-scheme-handler/" + scheme])
         report.note(name in asked.stdout, "gio mime", asked.stdout)
+
+
+def autostart(desktop, report):
+    """The entry that starts the daemon at the log-in, as a desktop reads it, where there is no unit for it."""
+    tools, entry, log = (desktop.house.place(name) for name in ["tools", "autostart.desktop", "started"])
+    os.mkdir(tools)
+    write(os.path.join(tools, "systemctl"), "#!/bin/sh\nexit 1\n", 0o700)
+    recorder = write(os.path.join(tools, "ringbackd"), f"#!/bin/sh\necho $# >'{log}'\n", 0o700)
+    write(entry, read(os.path.join(ROOT, "systemd/ringbackd.desktop")).replace("/usr/bin/ringbackd", recorder))
+    checked = desktop.run(["desktop-file-validate", entry])
+    report.note(checked.returncode == 0 and not checked.stdout, "desktop-file-validate, the autostart entry", checked.stdout)
+    done = desktop.run(["gio", "launch", entry], {"PATH": f"{tools}:{os.environ['PATH']}"})
+    report.note(soon(lambda: read(log) == "0\n"), "the autostart entry starts the daemon", f"{done} {read(log)}")
 
 
 def openers(desktop, report):
@@ -209,6 +222,7 @@ def restore(desktop, report):
 def campaign(chosen, report, places):
     desktop = places.add(Desktop(chosen.bin, chosen.short), chosen.keep)
     files(desktop, report)
+    autostart(desktop, report)
     parts = [openers, database_alone, silent_loss, hostile]
     for part in parts if chosen.short else [*parts, awkward_path]:
         if chosen.only in part.__name__:

@@ -9,7 +9,8 @@ from harness import ROOT, output, read, run, write
 
 DOC = "usr/share/doc/ringback/"
 # Debian's own places for what `make install` puts elsewhere, and what its tools make of files.
-MOVED = {"usr/share/zsh/site-functions/_ringback": "usr/share/zsh/vendor-completions/_ringback"}
+MOVED = {"usr/share/zsh/site-functions/_ringback": "usr/share/zsh/vendor-completions/_ringback",
+         "usr/share/ringback/ringbackd.desktop": "etc/xdg/autostart/ringbackd.desktop"}
 NEEDED_DOCUMENTS = {DOC + name for name in [
     "copyright", "changelog.gz", "changelog.Debian.gz", "README.md", "SECURITY.md", "sbom.spdx.json.gz",
     "third-party.txt.gz", "examples/ringback.mjs", "examples/profile.mjs", "examples/phone.mjs"]}
@@ -21,9 +22,10 @@ NAMES = ["keyring", "oidc-token"]
 LICENCES = ["Apache License", "Runtime Library Exception", "GNU LESSER GENERAL PUBLIC LICENSE", "The ServiceLifecycle Project"]
 
 
-def make(script, binaries, directory, **variables):
+def make(script, binaries, directory, checkout=ROOT, umask=-1, **variables):
     """A package of the executables; its path."""
-    return output(os.path.join(ROOT, "Scripts", script), binaries, directory, env=os.environ | variables).strip()
+    return output(os.path.join(checkout, "Scripts", script), binaries, directory, umask=umask,
+                  env=os.environ | variables).strip()
 
 
 def installed(binaries, directory):
@@ -63,7 +65,8 @@ def check_package(report, package, binaries, directory):
     report.note(modes and modes <= allowed, "owners and modes", modes - allowed)
     check_names(report, os.path.join(place, "usr"), "the package")
     check_paths(report, place, "the package")
-    scripts = {name for name in os.listdir(os.path.join(place, "DEBIAN"))} - {"control", "md5sums"}
+    check_paths(report, os.path.join(directory, "by-make-install"), "the executables with their symbols")
+    scripts = {name for name in os.listdir(os.path.join(place, "DEBIAN"))} - {"control", "md5sums", "conffiles"}
     report.note(scripts == {"postinst", "postrm"}, "scripts of the package", scripts)
     commands = "".join(read(os.path.join(place, "DEBIAN", name)) for name in scripts)
     # Neither a comment nor a text that is printed does anything.

@@ -1,10 +1,10 @@
 #!/usr/bin/env -S python3 -B
 """Installs, upgrades, removes and purges the Debian package in Debian 12 and 13, made by debootstrap, and signs in there.
 
-First what is in the package and in the tarball. Then, without network and without Swift: the first token with the sandbox,
-as a user with a user manager and as root; an upgrade from a build of another commit under daemons that run, whose sessions
-must stay, and the command that `ringback` shows for a restart; removal and purge. Last the sources of the dependencies, kept
-by `make vendor`, in a checkout that is moved, without network.
+First what is in the package and in the tarball, and whether another folder makes the same ones. Then, without network and
+without Swift: the first token with the sandbox, as a user with a user manager and as root; an upgrade from a build of another
+commit under daemons that run, whose sessions must stay, and the command that `ringback` shows for a restart; removal and
+purge. Last the sources of the dependencies, kept by `make vendor`, in a checkout that is moved, without network.
 --short is the first part alone. Needs root for the rest, and network once, to make the Debians.
 """
 
@@ -15,13 +15,17 @@ import sys
 import time
 
 from harness import ROOT, play, progress, run
+from package_again import another_checkout, try_again, try_rebuild
 from package_contents import (PACKAGER, check_lintian, check_package, check_python_package,
                               check_tarball, commit_of, make, of_another_commit)
 from package_root import DEBIANS, RootedManager, base
+from unit_walk import autostart
 from user_manager import NAME
 
 LINK = "/etc/systemd/user/sockets.target.wants/ringback.socket"
 SERVICE, SOCKET = "ringback.service", "ringback.socket"
+# What dpkg itself says, and man-db after it.
+DPKG = ("Selecting ", "(Reading ", "Preparing ", "Unpacking ", "Setting up ", "Processing ")
 BROWSER = "curl -sSL -o /dev/null"
 
 
@@ -73,6 +77,8 @@ class Walk:
         self.began = time.monotonic()
         done = self.dpkg("-i", "/tmp/ringback.deb")
         self.works(done, "dpkg -i", "rror" not in done.stderr)
+        said = [line for line in done.stdout.splitlines() if not line.startswith(DPKG)]
+        self.expect(not said, "which says nothing of its own", said)
         self.expect(os.path.islink(self.system.path(LINK)), "the socket unit is enabled for users")
         links = self.system.as_root("find", "/etc", "-lname", "*ringback*").stdout.split()
         self.expect(links == [LINK], "and no other unit", links)
@@ -89,6 +95,13 @@ class Walk:
         self.expect(enabled == "enabled" and system.show(SOCKET, "SubState") == "listening",
                     "after the log-in the socket listens", enabled)
         self.expect(self.daemon == "0", "and the daemon does not run yet", self.daemon)
+        text, _ = self.overview(system.run)
+        self.expect("Next: ringback account add" in text and self.daemon == "0",
+                    "on a new terminal ringback alone says what to do", text)
+        done = system.run("sh", "-lc", "true")
+        self.works(done, "and nothing says anything before", not done.stdout + done.stderr)
+        done = system.run("sh", "-c", autostart(system.path("/etc/xdg/autostart/ringbackd.desktop")))
+        self.works(done, "the autostart entry leaves that to systemd", self.daemons() == "0")
         self.works(system.run("ringback", "demo", timeout=90), "ringback demo")
         self.works(system.run("systemd-run", "--user", "--unit=sandbox", "/usr/bin/ringback-sandbox", "--port", "8123",
                               "--auto-approve", "alice"), "the sandbox starts")
@@ -146,7 +159,10 @@ class Walk:
         self.restart(self.system.run, "a user", f"systemctl --user restart {SERVICE}")
         self.expect(self.daemon not in ("0", before), "a restart is the new daemon", self.daemon)
         self.restart(self.system.as_root, "root", "kill ")
-        self.system.as_root("kill", str(self.daemon_of(self.system.as_root)["pid"]))
+        # By the shell: there is no program of that name.
+        pid = self.daemon_of(self.system.as_root)["pid"]
+        self.works(self.system.as_root("sh", "-c", f"kill {pid}"), "root ends the daemon")
+        self.system.until("its end", lambda: self.system.as_root("sh", "-c", f"kill -0 {pid}").returncode != 0)
         accounts = json.loads(self.system.run("ringback", "accounts", "--json").stdout)["accounts"]
         self.expect([each["name"] for each in accounts] == ["play"], "and so is the account", accounts)
 
@@ -200,13 +216,9 @@ def try_sources(report, directory):
         # With a cache of its own: what this machine has fetched before is not used.
         return run(*words, cwd=where, timeout=900, env=os.environ | {"XDG_CACHE_HOME": os.path.join(directory, "cache")})
 
-    done = run_in(directory, "git", "clone", "--quiet", "--no-hardlinks", ROOT, before)
-    for name in ["Package.resolved", "vendor"]:
-        source = os.path.join(ROOT, name)
-        if os.path.isdir(source):
-            shutil.copytree(source, os.path.join(before, name))
-        elif os.path.exists(source):
-            shutil.copy(source, before)
+    another_checkout(before)
+    if os.path.isdir(os.path.join(ROOT, "vendor")):
+        shutil.copytree(os.path.join(ROOT, "vendor"), os.path.join(before, "vendor"))
     # What was fetched for this checkout serves as the network, if it is there.
     fetched = os.path.join(ROOT, ".build/repositories")
     if os.path.isdir(fetched):
@@ -254,11 +266,15 @@ def campaign(chosen, report, places):
     binaries = os.path.abspath(chosen.bin)
     directory = places.directory("packages", chosen.keep)
     # Packed quickly: what is tried here is not kept.
-    package = make("deb", binaries, directory, COMPRESSION="-Zgzip -z1", **PACKAGER)
+    how = {"COMPRESSION": "-Zgzip -z1", "COMPRESS": "gzip -1n"} | PACKAGER
+    package = make("deb", binaries, directory, **how)
     check_package(report, package, binaries, directory)
     check_python_package(report, package, directory)
-    tarball = make("dist", binaries, directory, COMPRESS="gzip -1")
+    tarball = make("dist", binaries, directory, **how)
     check_tarball(report, tarball, directory)
+    try_again(report, binaries, directory, **how)
+    if chosen.rebuild:
+        try_rebuild(report, binaries, directory, **how)
     if not chosen.short:
         check_lintian(report, package)
         try_sources(report, directory)
@@ -273,4 +289,5 @@ def campaign(chosen, report, places):
 
 if __name__ == "__main__":
     sys.exit(play(__doc__, campaign, bases=(os.path.join(ROOT, ".build"), "where the Debians are kept"),
-                  former=("", "the executables of an older release build, to upgrade from")))
+                  former=("", "the executables of an older release build, to upgrade from"),
+                  rebuild=(0, "1: build the executables in another folder too, for ten minutes, and compare")))

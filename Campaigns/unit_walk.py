@@ -41,6 +41,11 @@ def has_ended(thread):
     return found == thread and (os.WIFEXITED(status) or os.WIFSIGNALED(status))
 
 
+def autostart(path):
+    """The command of a desktop file, which has nothing in it that a shell reads in another way."""
+    return next(line for line in read(path).splitlines() if line.startswith("Exec=")).removeprefix("Exec=")
+
+
 class Walk:
     def __init__(self, report, manager, sandbox):
         self.expect, self.manager, self.sandbox = report.note, manager, sandbox
@@ -111,6 +116,9 @@ class Walk:
         modes = [oct(os.stat(path).st_mode & 0o777) for path in [directory, directory + "/ringback.sock"]]
         self.expect(modes == ["0o700", "0o600"], "socket and directory are the person's alone", modes)
         self.works(self.manager.run(f"{tarball}/install"), "./install, once more")
+        entry = os.path.join(self.manager.home, ".local/share/ringback/ringbackd.desktop")
+        done = self.manager.run("sh", "-c", autostart(entry))
+        self.works(done, "the autostart entry starts no daemon beside the unit", self.state == "inactive")
 
     def first_request(self):
         done = self.ringback("status", "--json")

@@ -1,5 +1,5 @@
-import RingbackBase
 import Glibc
+import RingbackBase
 import Testing
 
 @Suite struct `On a screen of 80 columns and 24 rows` {

@@ -49,6 +49,8 @@ enum Main {
         await daemon.exposed.begin(daemon.api, daemon.exposedSockets, start.configuration)
         daemon.reloader.exposedSockets.set(daemon.exposedSockets)
         listen(daemon.server, start.places, start.activated)
+        // A socket of systemd's is systemd's to watch.
+        let socketWatch = start.activated == nil ? SocketWatch(start.places.socket, logger) : nil
         start.parent?.start()
         ServiceManager.notify("READY=1")
         logger.info(
@@ -75,6 +77,7 @@ enum Main {
             logger.error("Ended by a failure: \(error)")
         }
         ServiceManager.notify("STOPPING=1")
+        socketWatch?.end()
         daemon.server.removeSocketFiles()
         // While the state is locked, no other daemon can have made anything in the directory.
         if let directory = options.agentDirectory { PrivateMode.remove(directory) }

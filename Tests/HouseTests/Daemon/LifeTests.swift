@@ -91,6 +91,50 @@ import Testing
         }
     }
 
+    @Test func `the autostart entry starts the daemon only where systemd has no socket unit for it`() async throws {
+        let lines = try Document(path: "systemd/ringbackd.desktop").lines
+        let line = try #require(lines.first { $0.hasPrefix("Exec=") })
+        let command = String(line).replacing("Exec=", with: "exec ").replacing(
+            "/usr/bin/ringbackd", with: Programs.path("ringbackd"))
+        // What the specification makes of the quotes is what a shell makes of them.
+        #expect(!command.contains { "\\`$%".contains($0) })
+        try await Stage.play(startsDaemon: false) { stage in
+            func answerAsSystemctl(_ status: Int) throws {
+                let script = "#!/bin/sh\n[ \"$*\" = '--user cat ringback.socket' ] && exit \(status)\nexit 0\n"
+                try stage.write(script, to: "\(stage.directory)/bin/systemctl", mode: 0o700)
+            }
+            try answerAsSystemctl(0)
+            try await stage.run("/bin/sh", ["-c", command], status: 0, out: "")
+            #expect(FileTree.names(in: "\(stage.directory)/run") == [])
+
+            try answerAsSystemctl(1)
+            let ready = ["NOTIFY_SOCKET": stage.notices.path]
+            let daemon = try stage.start("/bin/sh", ["-c", command], environment: ready)
+            try await stage.notices.wait(for: "READY=1", after: 0)
+            #expect(try await stage.api("GET", "/v1/status", status: 200)["pid"]?.integer == Int(daemon.pid))
+            // The log-in to a second desktop.
+            try await stage.run("/bin/sh", ["-c", command], status: 69, out: "")
+            daemon.send(SIGTERM)
+            #expect(try await daemon.end().status == 0)
+        }
+    }
+
+    @Test func `the daemon ends when its socket is removed, and the next one has the session`() async throws {
+        try await Stage.play { stage in
+            try await stage.signIn()
+            let first = try #require(stage.daemon)
+            // Another file that goes does not count.
+            FileTree.makeDirectory("\(stage.directory)/run/other")
+            FileTree.remove("\(stage.directory)/run/other")
+            try await stage.ringback("status", status: 0)
+            FileTree.remove("\(stage.directory)/run")
+            try await first.end().expect(0, says: "\(stage.socket) was removed")
+            FileTree.makeDirectory("\(stage.directory)/run")
+            try await stage.startDaemon()
+            #expect(try await stage.token() != nil)
+        }
+    }
+
     @Test func `the daemon leaves another daemon's socket at its path`() async throws {
         try await Stage.play { stage in
             let former = "\(stage.socket).former"

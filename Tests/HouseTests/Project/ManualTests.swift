@@ -156,6 +156,7 @@ import Testing
                         "/usr/share/man/man5/ringback.toml.5 644", "/usr/share/man/man8/ringbackd.8 644",
                         "/usr/share/ringback/50-ringback.conf 644",
                         "/usr/share/ringback/ringback-callback.desktop 644",
+                        "/usr/share/ringback/ringbackd.desktop 644",
                         "/usr/share/ringback/supabase/profiles-full.sql 644",
                         "/usr/share/ringback/supabase/profiles.sql 644",
                         "/usr/share/zsh/site-functions/_ringback 644",

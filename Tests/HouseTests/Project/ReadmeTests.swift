@@ -46,6 +46,7 @@ private let commandsForPeople = [
         "the same",
     "ringback agent --config ci.toml --credential-fd deploy=3 -- ./deploy.sh 3< <(pass show ci/deploy)":
         "needs a provider and a password store; run like this by the tests of ringback agent",
+    #"ringback agent --config ci.toml --credential-fd deploy=3 -- env -u SECRET ./deploy.sh 3<<<"$SECRET""#: "the same",
     "ssh -N -o StreamLocalBindUnlink=yes -L ~/.ringback-db/.s.PGSQL.5432:/run/postgresql/.s.PGSQL.5432 db.example.org":
         "needs another machine",
     "ssh -R /run/user/1000/ringback.sock:$XDG_RUNTIME_DIR/ringback/exposed/ci.sock far.example.org":

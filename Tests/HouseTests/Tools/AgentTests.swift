@@ -50,14 +50,15 @@ import Testing
 
     @Test func `agent --credential-fd gives the secret to the daemon only`() async throws {
         try await play { stage, environment in
-            try stage.write("robot-hush\n", to: "\(stage.directory)/secret")
+            // As in a CI job, whose secrets are variables.
             let script = """
                 ringback agent --config \(stage.configuration) --credential-fd robot-secret=3 \
-                -- sh -c 'ringback token build; ls -l /proc/self/fd' 3<\(stage.directory)/secret
+                -- env -u SECRET sh -c 'ringback token build; test -e /proc/$$/fd/3 || echo closed; env' 3<<<"$SECRET"
                 """
-            let ended = try await Program("/bin/sh", ["-c", script], environment: environment).end().expect(0)
-            #expect(ended.out.hasPrefix("at-"), "\(ended)")
-            #expect(!ended.out.contains("secret"), "\(ended)")
+            let job = environment.merging(["SECRET": "robot-hush"]) { $1 }
+            let ended = try await Program("/bin/bash", ["-c", script], environment: job).end().expect(0)
+            #expect(ended.out.hasPrefix("at-") && ended.out.contains("\nclosed\n"), "\(ended)")
+            #expect(!ended.out.contains("robot-hush"), "\(ended)")
         }
     }
 

@@ -15,7 +15,7 @@ import Testing
             for name in ringbackd ringback; do printf '#!/bin/sh\necho %s\n' "$name" >bin/$name; done
             chmod 755 bin/*
             cp "$2"/systemd/ringback.socket "$2"/systemd/ringback.service lib/systemd/user
-            cp "$2"/systemd/ringback-callback.desktop share/ringback
+            cp "$2"/systemd/*.desktop share/ringback
             for page in $1; do cp "$2/man/$page" share/man/man1; done
             for name in keyring oidc-token; do ln -s ../../bin/ringback lib/ringback/$name; done
             sed "s/@MACHINE@/$(uname -m)/" "$2/Scripts/dist-installer" >install
@@ -61,8 +61,8 @@ import Testing
         ".local/bin/ringback 755", ".local/bin/ringbackd 755", ".local/lib/ringback/keyring 777",
         ".local/lib/ringback/oidc-token 777", ".local/share/man/man1/ringback-relay.1 644",
         ".local/share/ringback/install 755", ".local/share/ringback/installed 644",
-        ".local/share/ringback/ringback-callback.desktop 644", ".local/share/systemd/user/ringback.service 644",
-        ".local/share/systemd/user/ringback.socket 644",
+        ".local/share/ringback/ringback-callback.desktop 644", ".local/share/ringback/ringbackd.desktop 644",
+        ".local/share/systemd/user/ringback.service 644", ".local/share/systemd/user/ringback.socket 644",
     ]
 
     @Test func `the installer puts everything in its place, and the undo takes exactly that away`() async throws {
@@ -143,7 +143,10 @@ import Testing
     @Test func `without systemd the installer says how to start the daemon, the undo which one runs`() async throws {
         try await Stage.play { stage in
             try stage.write("#!/bin/sh\nexit 1\n", to: "\(stage.directory)/bin/systemctl", mode: 0o700)
-            try await run(try await unpack(stage), on: stage).expect(0, says: "\(prefix(stage))/bin/ringbackd &")
+            let entry = "\(prefix(stage))/share/ringback/ringbackd.desktop"
+            try await run(try await unpack(stage), on: stage).expect(
+                0, says: "\(prefix(stage))/bin/ringbackd &", "cp \(entry) ~/.config/autostart/")
+            #expect(FileTree.text(of: entry)?.contains("exec \(prefix(stage))/bin/ringbackd\"") == true)
             let undo = "\(prefix(stage))/share/ringback/install"
             FileTree.remove("\(prefix(stage))/bin/ringbackd")
             try await stage.run("/bin/cp", ["/bin/sleep", "\(prefix(stage))/bin/ringbackd"], status: 0)
