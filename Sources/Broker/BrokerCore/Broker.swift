@@ -345,10 +345,10 @@ extension Broker {
     /// what happens from now on. Waits until the accounts are loaded. As long as `process` listens, a caller counts as
     /// waiting for the flows that it asked for.
     public func events(
-        of name: AccountName?, after lastSeen: UInt64?, process: Int32? = nil
+        of name: AccountName?, after lastSeen: UInt64?, process: Int32? = nil, origin: ProgramOrigin? = nil
     ) async throws(BrokerError) -> (initial: [BrokerEvent], live: EventSubscription) {
         let names = if let name { [try await sessionManager.account(name).name] } else { await sessionManager.names }
-        let live = bus.subscribe(to: name, after: lastSeen, process: process)
+        let live = bus.subscribe(to: name, after: lastSeen, process: process, origin: origin)
         var initial: [BrokerEvent] = []
         for name in names {
             try? await sessionManager.ready(name)

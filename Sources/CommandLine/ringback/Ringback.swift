@@ -34,7 +34,8 @@ struct Ringback: ParsableCommand {
                 name: "Use tokens",
                 subcommands: [
                     Token.self, Exec.self, Alias.self, Run.self, ShowSession.self, Refresh.self,
-                    OriginVerbs.self, Setup.self, ShowFiles.self, ExposeVerbs.self, Agent.self, Env.self,
+                    OriginVerbs.self, Setup.self, ShowFiles.self, ConsentVerbs.self, ExposeVerbs.self, Agent.self,
+                    Env.self,
                 ]),
             CommandGroup(
                 name: "See how things stand",
@@ -68,8 +69,9 @@ enum ShortHelp {
         OriginVerbs.self, Doctor.self,
     ]
     private static let named: [any ParsableCommand.Type] = [
-        Use.self, Verify.self, Complete.self, Cancel.self, ShowSession.self, Refresh.self, Alias.self, ExposeVerbs.self,
-        Env.self, Agent.self, ShowStatus.self, Events.self, Audit.self, SchemeVerbs.self, SupabaseVerbs.self, Lock.self,
+        Use.self, Verify.self, Complete.self, Cancel.self, ShowSession.self, Refresh.self, Alias.self,
+        ConsentVerbs.self, ExposeVerbs.self, Env.self, Agent.self, ShowStatus.self, Events.self, Audit.self,
+        SchemeVerbs.self, SupabaseVerbs.self, Lock.self,
         Unlock.self, VaultVerbs.self, ConfigVerbs.self, Reload.self,
     ]
 

@@ -18,9 +18,12 @@ public struct DaemonConfiguration: Sendable, Equatable {
     public let runs: [RunConfiguration]
     public let defaultAccount: DefaultAccount?
     public let showsNotices: Bool
+    /// `[consent]`: of accounts without their own.
+    public let defaultConsent: ConsentMode
     /// The files that were read, in order.
     public let files: [String]
 
+    public func consent(of account: AccountConfiguration) -> ConsentMode { account.consent ?? defaultConsent }
     public subscript(name: String) -> AccountConfiguration? { accounts.first { $0.name == name } }
     public func scheme(_ name: String) -> SchemeConfiguration? { schemes.first { $0.name == name } }
 
@@ -44,6 +47,7 @@ public struct DaemonConfiguration: Sendable, Equatable {
         if loader.errors.isEmpty {
             loader.errors = loader.defaultAccount?.mistakes(knowing: loader.accounts.keys) ?? []
         }
+        if loader.errors.isEmpty { loader.errors = loader.showingDenied }
         guard loader.errors.isEmpty else { throw ConfigurationErrors(loader.errors) }
         return DaemonConfiguration(
             accounts: loader.accounts.values.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) },
@@ -51,7 +55,8 @@ public struct DaemonConfiguration: Sendable, Equatable {
             schemes: loader.schemes.values.sorted { $0.name < $1.name },
             exposes: loader.exposes, origins: loader.origins, keptFiles: loader.keptFiles,
             runs: loader.runs.sorted { $0.name < $1.name },
-            defaultAccount: loader.defaultAccount, showsNotices: loader.showsNotices, files: loader.files)
+            defaultAccount: loader.defaultAccount, showsNotices: loader.showsNotices,
+            defaultConsent: loader.defaultConsent, files: loader.files)
     }
 
     /// Reports `[[expose]]` tables whose names are already used by exposed sockets that API requests created. A table
@@ -80,12 +85,26 @@ private struct ConfigurationLoader {
     var runs: [RunConfiguration] = []
     var defaultAccount: DefaultAccount?
     var showsNotices = true
+    var defaultConsent = ConsentMode.allow
     var errors: [ConfigurationError] = []
     var files: [String] = []
 
     init(place: ConfigurationPlace) {
         self.place = place
         vault = place.usualVault
+    }
+
+    /// Tables that give the tokens of an account to programs that its `consent` keeps out.
+    var showingDenied: [ConfigurationError] {
+        func isDenied(_ name: String) -> Bool { accounts[name].map { $0.consent ?? defaultConsent } == .deny }
+        func message(_ name: String) -> String { "\(name) has consent = \"deny\": remove this table, or the consent" }
+        let exposed = exposes.compactMap { expose in
+            expose.accounts.first(where: isDenied).map { expose.mistake(message($0)) }
+        }
+        let kept = keptFiles.filter { isDenied($0.account) }.map { file in
+            file.source.mistake("file", message(file.account))
+        }
+        return exposed + kept
     }
 
     mutating func readDirectory(_ directory: String) {
@@ -165,6 +184,7 @@ private struct ConfigurationLoader {
         if let name = root.string("default"), let line = root.node("default")?.line {
             defaultAccount = DefaultAccount(name: name, source: ConfigurationSource(file: file, line: line))
         }
+        if let mode: ConsentMode = root.table("consent")?.word("default") { defaultConsent = mode }
         if let isEnabled = root.table("notifications")?.boolean("enabled") { showsNotices = isEnabled }
         for account in tables("accounts", { AccountReader(table: $0).read() }) { accounts[account.name] = account }
         for scheme in tables("schemes", { SchemeConfiguration.read($0) }) { schemes[scheme.name] = scheme }

@@ -218,6 +218,7 @@ struct Daemon {
     private let vault: DaemonVault
     private let notices = Notices()
     let keptFiles = KeptFiles()
+    private let consents: ConsentDesk
     private let activity = Activity()
     let broker: Broker
     let reloader: Reloader
@@ -250,13 +251,14 @@ struct Daemon {
         }
         arrivals.connect(broker)
         vault.connect(broker)
-        notices.connect(broker, helper, logger)
+        consents = ConsentDesk(file: StateFile(directory: places.state, name: "consents.json"), tell: broker.tell)
+        notices.connect(broker, consents, helper, logger)
         keptFiles.connect(broker, state: places.state, records, logger)
         let links = DeepLinkRegistry(broker, helper: helper, work: work, record: records.note, logger: logger)
         let secrets = AccountSecrets(helper: helper, vault: vault.vault, credentials: start.credentials)
         reloader = Reloader(
             place: start.place, readAt: start.readAt, broker: broker, http: http, secrets: secrets, peers: peers,
-            links: links, notices: notices, keptFiles: keptFiles, logger: logger)
+            links: links, notices: notices, keptFiles: keptFiles, consents: consents, logger: logger)
         exposed = ExposedSocketServers(
             ExposedPlaces(socket: places.socket, isPrivate: start.options.ownDirectory != nil), helper: helper,
             records: records, logger: logger)
@@ -279,6 +281,7 @@ struct Daemon {
         daemon.exposedSockets = exposedSockets
         daemon.origins = reloader.origins
         daemon.keptFiles = keptFiles.views
+        daemon.consents = consents
         daemon.vaultHosts = vault.hosts
         daemon.unconfined = start.unconfined
         daemon.exposedAt = exposed.places.place

@@ -1,3 +1,4 @@
+import APIServer
 import BrokerCore
 import Configuration
 import Desktop
@@ -16,10 +17,13 @@ final class Notices: Service, Sendable {
     /// How long the daemon's end waits for the desktop to remove notices that nobody would react to any more.
     private static let farewell: Duration = .milliseconds(500)
 
-    func connect(_ broker: Broker, _ helper: HelperConnection, _ logger: Logger) {
+    func connect(_ broker: Broker, _ consents: ConsentDesk, _ helper: HelperConnection, _ logger: Logger) {
         let words = NoticeWords(
             language: Language(environment: environmentVariables()), now: { BrokerClock.system.wallInstant })
-        notices.set(SignInNotices(desktop: NoticeDesktop(helper, logger), signIns: SignIns(broker), words: words))
+        notices.set(
+            SignInNotices(
+                desktop: NoticeDesktop(helper, logger), signIns: SignIns(broker), words: words,
+                answerConsent: { consents.answer($0, $1, forSession: $2) }))
     }
 
     @Sendable func note(_ fact: BrokerFact) { notices.value?.note(fact) }

@@ -27,6 +27,7 @@ final class Reloader: Sendable {
     let origins: OriginRegistry
     private let notices: Notices
     private let keptFiles: KeptFiles
+    private let consents: ConsentDesk
     private let logger: Logger
     private let vaultAtStart = OnceBox<VaultConfiguration>()
     /// When the reading of the configuration in force began.
@@ -36,7 +37,8 @@ final class Reloader: Sendable {
 
     init(
         place: ConfigurationPlace, readAt: WallInstant, broker: Broker, http: CurlClient, secrets: AccountSecrets,
-        peers: PeerUIDs, links: DeepLinkRegistry, notices: Notices, keptFiles: KeptFiles, logger: Logger
+        peers: PeerUIDs, links: DeepLinkRegistry, notices: Notices, keptFiles: KeptFiles, consents: ConsentDesk,
+        logger: Logger
     ) {
         read = Mutex(readAt)
         self.place = place
@@ -47,6 +49,7 @@ final class Reloader: Sendable {
         self.links = links
         self.notices = notices
         self.keptFiles = keptFiles
+        self.consents = consents
         origins = OriginRegistry(broker)
         self.logger = logger
     }
@@ -110,6 +113,8 @@ final class Reloader: Sendable {
         applied.wrappingAdd(1, ordering: .acquiringAndReleasing)
         defer { applied.wrappingAdd(1, ordering: .acquiringAndReleasing) }
         if vaultAtStart.value == nil { vaultAtStart.set(configuration.vault) }
+        // First: an account that the broker knows is already guarded.
+        consents.configure(configuration)
         peers.replace(with: configuration)
         http.configure(proxy: configuration.proxy)
         proxy.withLock { $0 = configuration.proxy }

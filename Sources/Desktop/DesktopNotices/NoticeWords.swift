@@ -25,12 +25,19 @@ public enum NoticeSubject: Sendable, Equatable {
     case linkUnusable
     /// A server refused two of the account's tokens in a row; the server's host.
     case tokensRefused(by: String)
+    /// A program has used the account for the first time.
+    case accountUsed(by: ProgramIdentity)
+    /// A program waits for the user's consent.
+    case consentWanted(ConsentUse, scope: String?, by: ProgramIdentity)
+    /// Programs have asked for consent too often, this one last.
+    case consentsFlooded(by: ProgramIdentity)
 
     /// True if it asks for a sign-in. Such a notification stays until the user reacts.
     var isPrompt: Bool {
         switch self {
         case .signInWanted, .sessionEnding, .sessionEnded: true
-        case .signedIn, .signInFailed, .changeConfirmed, .ownPage, .pageNotOpened, .linkUnusable, .tokensRefused:
+        case .signedIn, .signInFailed, .changeConfirmed, .ownPage, .pageNotOpened, .linkUnusable, .tokensRefused,
+            .accountUsed, .consentWanted, .consentsFlooded:
             false
         }
     }
@@ -42,6 +49,10 @@ public struct NoticeWords: Sendable {
     /// The keys of the action "Sign in", and of a click on the notification itself.
     static let signIn = "sign_in"
     static let click = "default"
+    /// The keys of the answers to a question of consent. A click on the notification itself is no answer.
+    static let allowOnce = "allow_once"
+    static let allowSession = "allow_session"
+    static let deny = "deny"
     /// The maximum length of a name. A longer one would hide the rest of the text.
     private static let maxName = 80
 
@@ -62,6 +73,7 @@ public struct NoticeWords: Sendable {
         let name = account ?? ""
         let (summary, body) =
             language == .russian ? russian(subject, label ?? name, name) : english(subject, label ?? name, name)
+        if case .consentWanted = subject { return question(summary, body) }
         guard subject.isPrompt else {
             let urgency: Notice.Urgency = if case .signedIn = subject { .low } else { .normal }
             return Notice(summary: summary, body: body, urgency: urgency)
@@ -73,6 +85,20 @@ public struct NoticeWords: Sendable {
             bodyWithoutActions: "\(body) \(language == .russian ? "Команда" : "Run"): \(shown: command)",
             actions: [.init(key: NoticeWords.click, label: label), .init(key: NoticeWords.signIn, label: label)],
             staysUntilAnswered: true)
+    }
+
+    private func question(_ summary: String, _ body: String) -> Notice {
+        let isRussian = language == .russian
+        let command: ShownCommand = "ringback consent"
+        return Notice(
+            summary: summary, body: body,
+            bodyWithoutActions: "\(body) \(isRussian ? "Команда" : "Run"): \(shown: command)",
+            actions: [
+                .init(key: NoticeWords.allowOnce, label: isRussian ? "Разрешить один раз" : "Allow once"),
+                .init(
+                    key: NoticeWords.allowSession, label: isRussian ? "Разрешить на сеанс" : "Allow for this session"),
+                .init(key: NoticeWords.deny, label: isRussian ? "Запретить" : "Deny"),
+            ], staysUntilAnswered: true)
     }
 
     private func english(
@@ -105,6 +131,15 @@ public struct NoticeWords: Sendable {
                 "A server refuses the tokens of \(name)",
                 "\(NoticeWords.plain(server)) has refused two in a row. A scope is probably missing."
             )
+        case .accountUsed(let program): ("A program has used \(name)", "\(program.text).")
+        case .consentWanted(let use, let scope, let program):
+            (
+                use.exposesAccount
+                    ? "May a program show \(name) to other programs?" : "May a program use \(name)?",
+                "\(program.text)\(scope.map { ". Scope: \(NoticeWords.plain($0))" } ?? "")."
+            )
+        case .consentsFlooded(let program):
+            ("Too many questions about accounts", "Programs are refused for a while, the last one is \(program.text).")
         }
     }
 
@@ -133,7 +168,25 @@ public struct NoticeWords: Sendable {
                 "Сервер не принимает токены \(name)",
                 "\(NoticeWords.plain(server)) отклонил два токена подряд. Вероятно, не хватает области доступа (scope)."
             )
+        case .accountUsed(let program):
+            ("Программа воспользовалась \(name)", "\(NoticeWords.russianText(program)).")
+        case .consentWanted(let use, let scope, let program):
+            (
+                use.exposesAccount
+                    ? "Открыть \(name) другим программам?" : "Разрешить программе доступ к \(name)?",
+                "\(NoticeWords.russianText(program))\(scope.map { ". Область: \(NoticeWords.plain($0))" } ?? "")."
+            )
+        case .consentsFlooded(let program):
+            (
+                "Слишком много вопросов об учётных записях",
+                "Программам временно отказано, последней: \(NoticeWords.russianText(program))."
+            )
         }
+    }
+
+    private static func russianText(_ program: ProgramIdentity) -> String {
+        guard let path = program.quotedPath else { return "Завершившаяся программа" }
+        return program.isRootOwned ? path : "\(path) (вы можете изменить этот файл)"
     }
 
     /// What a program calls itself, if that is a plain name: it may call itself anything, such as a sentence.

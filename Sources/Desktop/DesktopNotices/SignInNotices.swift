@@ -43,6 +43,10 @@ public actor SignInNotices {
     /// Accounts with a `signInWanted` in the queue. Further callers of the same account are not queued.
     private let wanted = Mutex<Set<AccountName>>([])
 
+    /// The questions of consent, by their ids. `shown` is nil while the notice is not shown.
+    private var questions: [String: (question: ConsentQuestion, shown: ShownNotice?, attempts: Int)] = [:]
+    private let answerConsent: @Sendable (_ id: String, ConsentDecision, _ forSession: Bool) -> Void
+
     /// By account; nil is for a link that belongs to no account.
     private(set) var standing: [AccountName?: NoticeState] = [:]
     private var quietUntil: [AccountName: BootInstant] = [:]
@@ -51,7 +55,11 @@ public actor SignInNotices {
     private var isEnabled = true
     private var labels: [String: String] = [:]
 
-    public init(desktop: NoticeDesktop, signIns: SignIns, words: NoticeWords, clock: BrokerClock = .system) {
+    public init(
+        desktop: NoticeDesktop, signIns: SignIns, words: NoticeWords, clock: BrokerClock = .system,
+        answerConsent: @escaping @Sendable (_ id: String, ConsentDecision, _ forSession: Bool) -> Void = { _, _, _ in }
+    ) {
+        self.answerConsent = answerConsent
         self.desktop = desktop
         self.signIns = signIns
         self.words = words
@@ -63,7 +71,7 @@ public actor SignInNotices {
     public nonisolated func note(_ fact: BrokerFact) {
         switch fact {
         case .signInWanted(let account, _): if wanted.withLock({ $0.insert(account).inserted }) { put(.fact(fact)) }
-        case .sessionEnding, .sessionEnded, .sessionClosed, .sessionOpened, .signInEnded: put(.fact(fact))
+        case .sessionEnding, .sessionEnded, .sessionClosed, .sessionOpened, .signInEnded, .consent: put(.fact(fact))
         default: return
         }
     }
@@ -134,11 +142,13 @@ public actor SignInNotices {
         case .configured(let isEnabled, let accounts, let labels):
             self.isEnabled = isEnabled
             self.labels = labels
+            for id in questions.keys where !isEnabled { await takeDown(question: id) }
             for account in standing.keys where account.map({ !accounts.contains($0) || !isEnabled }) ?? !isEnabled {
                 await takeDown(account)
             }
         case .leave(let done):
             for (account, notice) in standing where notice.subject.isPrompt { await takeDown(account) }
+            for id in questions.keys { await takeDown(question: id) }
             done.fulfil(())
         }
         return nil
@@ -174,13 +184,50 @@ public actor SignInNotices {
             .signInEnded(let account, _, .failed, _, .accessDenied?, _):
             quiet(account)
             if standing[account]?.subject.isPrompt == true { await takeDown(account) }
+        case .consent(let news): await take(news)
         default: return
         }
+    }
+
+    private func take(_ news: ConsentNews) async {
+        switch news {
+        case .used(let account, _, let program):
+            // A prompt is more important.
+            if standing[account]?.subject.isPrompt != true { _ = await say(.accountUsed(by: program), account) }
+        case .requested(let question):
+            guard isEnabled else { return }
+            questions[question.id] = (question, await desktop.show(worded(question), nil), 1)
+        case .decided(let question, _, _, _), .lapsed(let question): await takeDown(question: question.id)
+        case .flooded(_, let program): _ = await say(.consentsFlooded(by: program), nil)
+        }
+    }
+
+    private func worded(_ question: ConsentQuestion) -> Notice {
+        worded(.consentWanted(question.use, scope: question.scope, by: question.program), question.account)
+    }
+
+    private func takeDown(question id: String) async {
+        guard let shown = questions.removeValue(forKey: id)?.shown else { return }
+        await desktop.close(shown)
+    }
+
+    /// True if the notice was a question's.
+    private func answer(_ notice: UInt32, _ action: String) async -> Bool {
+        guard let id = questions.first(where: { $0.value.shown?.id == notice })?.key else { return false }
+        switch action {
+        case NoticeWords.allowOnce: answerConsent(id, .allow, false)
+        case NoticeWords.allowSession: answerConsent(id, .allow, true)
+        case NoticeWords.deny: answerConsent(id, .deny, false)
+        default: return true
+        }
+        await takeDown(question: id)
+        return true
     }
 
     private func hear(_ event: NoticeEvent) async -> (AccountName, String?)? {
         switch event {
         case .answered(let id, let action, let token):
+            if await answer(id, action) { return nil }
             guard let (account, notice) = standing.first(where: { $0.value.shown?.id == id }) else { return nil }
             // The notification is closed here because some servers leave it open after an action.
             await takeDown(account)
@@ -190,18 +237,27 @@ public actor SignInNotices {
             answeredAt[account] = clock.bootInstant
             return (account, token)
         case .closed(let id, let closing):
+            // The question stays open: it can be answered elsewhere.
+            if let question = questions.first(where: { $0.value.shown?.id == id })?.key { questions[question] = nil }
             guard let (account, notice) = standing.first(where: { $0.value.shown?.id == id }) else { return nil }
             standing[account] = nil
             if let account, notice.subject.isPrompt, closing == .dismissed || closing == .expired { quiet(account) }
-        case .serverCame: await showAgain { $0.shown == nil }
-        case .serverGone(let server): await showAgain { $0.shown?.server.hasPrefix(server) == true }
+        case .serverCame: await showAgain { $0 == nil }
+        case .serverGone(let server): await showAgain { $0?.server.hasPrefix(server) == true }
         }
         return nil
     }
 
     /// Shows prompts again, for example on a new notification server. Other notifications are not repeated.
-    private func showAgain(_ isConcerned: (NoticeState) -> Bool) async {
-        for (account, notice) in standing where isConcerned(notice) {
+    private func showAgain(_ isConcerned: (ShownNotice?) -> Bool) async {
+        for (id, entry) in questions where isConcerned(entry.shown) {
+            guard entry.attempts < SignInNotices.maxAttempts else {
+                questions[id] = nil
+                continue
+            }
+            questions[id] = (entry.question, await desktop.show(worded(entry.question), nil), entry.attempts + 1)
+        }
+        for (account, notice) in standing where isConcerned(notice.shown) {
             guard notice.subject.isPrompt, notice.attempts < SignInNotices.maxAttempts else {
                 standing[account] = nil
                 continue

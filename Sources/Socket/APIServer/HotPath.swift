@@ -25,7 +25,7 @@ extension SocketAPI {
             return daemon.configurationNumber().flatMap { mcpServers.body(of: name, $0, session) }
                 .map { ServerResponse(status: 200, fields: ServerResponse.jsonFields, body: $0) }
         }
-        guard let current = broker.snapshot.current(name) else { return nil }
+        guard let current = broker.snapshot.current(name), daemon.consents?.isFree(name) ?? true else { return nil }
         let encoding = current.entry.encoding
         if !facts.repeats(encoding.number, at: broker.now.seconds) {
             let counted = noteIssuedToken(facts, current.entry.issuedToken, .own, .token)
@@ -86,6 +86,7 @@ extension SocketAPI {
             let call = try? Call(request, route, [:], facts),
             let lookup = try? OriginLookup(call, daemon.origins), lookup.rejected == nil,
             lookup.origin.kind == .accessToken, lookup.origin.key == .own,
+            daemon.consents?.isFree(lookup.origin.account.rawValue) ?? true,
             let held = broker.snapshot.current(lookup.origin.account.rawValue),
             let credential = daemon.origins?.credential(of: lookup.origin, held: held.entry.issuedToken),
             let response = try? lookup.response(credential, expiresAt: held.expiresAt.map { WallInstant(seconds: $0) })
@@ -175,6 +176,12 @@ extension SocketAPI {
         recentFacts.keep(facts)
         request.memory.value = facts
         return decision.isAllowed ? facts : nil
+    }
+
+    /// For which program the caller connected, as the audit log names it too.
+    func callingProgram(_ call: Call) -> CallingProgram {
+        let pid = call.process ?? 0
+        return daemon.callingProgram(pid) ?? call.facts.caller?.calling ?? CallingProgram(of: pid)
     }
 
     func caller(of request: ServerRequest, _ uid: UInt32, _ pid: Int32) -> AuditCaller? {

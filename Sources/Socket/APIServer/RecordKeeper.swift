@@ -92,9 +92,35 @@ public final class RecordKeeper: Sendable {
                     "executable": program.flatMap { ProcessFacts.executable(of: $0.pid) },
                     "former_pid": former.map { Int($0.pid) },
                 ])
+        case .consent(let news): note(news)
         case .applicationStarted(let scheme): write("application_started", nil, with: ["scheme": scheme])
         case .applicationNotStarted(let scheme, let reason):
             write("application_not_started", nil, with: ["scheme": scheme, "reason": bounded(reason)])
+        }
+    }
+
+    private func note(_ news: ConsentNews) {
+        func note(_ event: String, _ question: ConsentQuestion, with more: JSONObject = [:]) {
+            let members: JSONObject = [
+                "consent": question.id, "operation": question.use.rawValue, "scope": question.scope.map(bounded),
+                "program": question.program.text,
+            ]
+            write(event, question.account, with: JSONObject(members.members + more.members))
+        }
+        switch news {
+        case .used(let account, let use, let program):
+            write("account_used", account, with: ["operation": use.rawValue, "program": program.text])
+        case .requested(let question): note("consent_requested", question)
+        case .decided(let question, let decision, let remember, let answerer):
+            let answer: JSONObject = [
+                "decision": decision.rawValue, "remember": remember, "answered_by": answerer.text,
+            ]
+            var who = JSONObject()
+            if case .program(_, let uid, let pid) = answerer { who = ["uid": Int(uid), "pid": Int(pid)] }
+            note("consent_decided", question, with: JSONObject(answer.members + who.members))
+        case .lapsed(let question): note("consent_unanswered", question)
+        case .flooded(let account, let program):
+            write("consents_flooded", account, with: ["program": program.text])
         }
     }
 
@@ -202,5 +228,14 @@ struct RepeatedFailures: Sendable {
         if entries.count >= RepeatedFailures.most { entries = [:] }
         entries[failure] = Entry(writtenAt: now)
         return count
+    }
+}
+
+extension ConsentAnswerer {
+    fileprivate var text: String {
+        switch self {
+        case .notice: "the notice"
+        case .program(let program, _, _): program.text
+        }
     }
 }

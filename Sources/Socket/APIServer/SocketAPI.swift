@@ -3,6 +3,7 @@ public import DeepLinks
 internal import Glibc
 public import KeptFiles
 public import LocalHTTP
+internal import Records
 internal import RingbackAPI
 public import RingbackBase
 
@@ -37,6 +38,10 @@ public struct SocketAPI: Sendable {
         public var exposedSockets: ExposedSocketRegistry?
         /// Which token tools get for which server. If this is nil there are no origins.
         public var origins: OriginRegistry?
+        /// Whether programs may use an account. If this is nil all may.
+        public var consents: ConsentDesk?
+        /// The program for which a process connected; tests replace it.
+        var callingProgram: @Sendable (_ pid: Int32) -> CallingProgram? = { _ in nil }
         public var keptFiles: @Sendable () -> [KeptFileView] = { [] }
         /// The hosts that share the vault. If this is nil it is not shared.
         public var vaultHosts: (any VaultHosts)?

@@ -21,7 +21,8 @@ extension AuditLog {
             "exposed_socket": use.exposedSocket, "uid": Int(program.uid),
             "pid": isAggregated ? nil : Int(program.pid), "aggregated": isAggregated ? true : nil,
             "executable": program.executable, "unit": identity.unit, "verified": program.isVerified,
-            "count": tally.count, "first": tally.first, "last": tally.last,
+            "program": isAggregated ? nil : identity.calling.identity.text, "count": tally.count, "first": tally.first,
+            "last": tally.last,
         ]
         return entry(use.kind.rawValue, at: tally.last, members)
     }

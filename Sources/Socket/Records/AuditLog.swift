@@ -328,6 +328,8 @@ public final class AuditCaller: Sendable {
     /// When it was seen first, in ``ProcessFacts/ticksSinceBoot``.
     let seen: UInt64
     private let resolved = Mutex<CallerIdentity?>(nil)
+    /// The process for which one of Ringback's own executables connected: it is looked up at once, since they end soon.
+    fileprivate let ancestor: Int32?
 
     init(
         uid: UInt32, pid: Int32, proof: ProcessProof? = nil, seen: UInt64 = ProcessFacts.ticksSinceBoot, serial: UInt64
@@ -339,6 +341,7 @@ public final class AuditCaller: Sendable {
         executable = link.text
         // In this order: the process must be alive after the executable was read.
         isVerified = executable != nil && link.isFoundHere && proof?.isAlive() == true
+        ancestor = CallingProgram.isOwn(executable) ? CallingProgram.ancestor(of: pid) : nil
         processIdentity = proof?.identity
         self.serial = serial
     }
@@ -348,6 +351,9 @@ public final class AuditCaller: Sendable {
 
     /// Its systemd unit when it was looked up first; nil if it has none, or had ended.
     public var unit: String? { identity.unit }
+
+    /// For which program it connected, when it was looked up first.
+    public var calling: CallingProgram { identity.calling }
 
     /// The caller's identity. `/proc` is read only once, because the process id may later belong to another process.
     var identity: CallerIdentity {
@@ -371,6 +377,7 @@ struct CallerIdentity: Sendable {
     }
     let program: Program
     let unit: String?
+    let calling: CallingProgram
 
     /// Race: the id may be a later process's, which started after the caller was seen. It has no part in this identity.
     init(of caller: AuditCaller) {
@@ -382,6 +389,10 @@ struct CallerIdentity: Sendable {
             uid: caller.uid, pid: caller.pid, executable: caller.executable, isVerified: caller.isVerified,
             startTime: startTime,
             serial: startTime == nil ? caller.serial : 0)
+        let (pid, isVerified) = (startTime == nil ? -1 : caller.pid, caller.isVerified)
+        calling =
+            caller.ancestor.map { CallingProgram(of: pid, for: $0, isVerified: isVerified) }
+            ?? CallingProgram(of: pid, readAs: caller.executable, isVerified: isVerified)
         self.unit = start() == startTime ? unit : nil
     }
 }

@@ -11,6 +11,31 @@ public enum ProcessFacts {
         return line?.split(separator: "/").last { $0.hasSuffix(".service") || $0.hasSuffix(".scope") }.map(String.init)
     }
 
+    /// The path of its control group in the unified hierarchy, or in systemd's own.
+    static func controlGroup(of pid: Int32) -> String? {
+        let lines = (text(of: pid, "cgroup") ?? "").split(separator: "\n")
+        let line = lines.first { $0.hasPrefix("0::") && $0 != "0::/" } ?? lines.first { $0.contains(":name=systemd:") }
+        return line?.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false).last.map(String.init)
+    }
+
+    static func parent(of pid: Int32) -> Int32? {
+        let fields = status(of: pid)
+        return fields.count > 1 ? Int32(fields[1]) : nil
+    }
+
+    /// True if its session has a controlling terminal.
+    static func hasTerminal(_ pid: Int32) -> Bool {
+        let fields = status(of: pid)
+        return fields.count > 4 && fields[4] != "0"
+    }
+
+    /// Its session, unique since boot: the number, and when its first process started if that still runs.
+    static func sessionKey(of pid: Int32) -> String? {
+        let fields = status(of: pid)
+        guard fields.count > 3, let session = Int32(fields[3]), session > 0 else { return nil }
+        return "session \(session) \(startTime(of: session) ?? 0)"
+    }
+
     /// Its start time in clock ticks since boot. Together with the process id it identifies a process uniquely.
     public static func startTime(of pid: Int32) -> UInt64? {
         let fields = status(of: pid)

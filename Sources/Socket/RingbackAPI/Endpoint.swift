@@ -6,7 +6,8 @@ public enum Endpoint: String, Sendable, CaseIterable {
         listIdentities, linkIdentity, unlinkIdentity, getMCPServer, acknowledgeMigration, migrate, listConsents,
         revokeConsent, beginPasskey, listPasskeys, registerPasskey, removePasskey, renamePasskey, resetPassword,
         reauthenticate, refresh, callFunction, signOut, getSession, signIn, getUser, updateUser, getAudit,
-        deliverCallback, streamDeepLinks, acknowledgeDeepLink, getDiagnostics, diagnoseAccount, makeDiagnosticLink,
+        deliverCallback, listConsentQuestions, answerConsent, listRememberedConsents, forgetConsent, streamDeepLinks,
+        acknowledgeDeepLink, getDiagnostics, diagnoseAccount, makeDiagnosticLink,
         getDiagnosticLink, streamEvents, listExposedSockets, createExposedSocket, revokeExposedSocket, getExposedSocket,
         listKeptFiles, listFlows, cancelFlow, getFlow, openFlow, resendFlow, verifyFlow, lookup, getMetrics, getOpenAPI,
         getPeer, register, deleteRegistration, reload, removeSealedSessions, getSessionByIssuer, getStatus,
@@ -58,6 +59,10 @@ public enum Endpoint: String, Sendable, CaseIterable {
         case .updateUser: (.patch, "/v1/accounts/{account}/user", .user)
         case .getAudit: (.get, "/v1/audit", .readState)
         case .deliverCallback: (.post, "/v1/callbacks", .deliverCallback)
+        case .listConsentQuestions: (.get, "/v1/consents", .readState)
+        case .answerConsent: (.post, "/v1/consents/{id}", .manage)
+        case .listRememberedConsents: (.get, "/v1/consents/remembered", .readState)
+        case .forgetConsent: (.delete, "/v1/consents/remembered/{id}", .manage)
         case .streamDeepLinks: (.get, "/v1/deep-links", .deepLink)
         case .acknowledgeDeepLink: (.post, "/v1/deep-links/{id}/ack", .deepLink)
         case .getDiagnostics: (.get, "/v1/diagnostics", .manage)

@@ -137,6 +137,8 @@ public struct ErrorCode: RawRepresentable, Hashable, Sendable, ExpressibleByStri
     public static let invalidCredentials = ErrorCode("invalid_credentials", 401, "The credentials are wrong")
     public static let accessDenied = ErrorCode("access_denied", 403, "The sign-in was refused at the provider")
     public static let policyDenied = ErrorCode("policy_denied", 403, "The policy does not allow this")
+    public static let consentRequired = ErrorCode("consent_required", 403, "The user has to consent first")
+    public static let consentTimeout = ErrorCode("consent_timeout", 403, "The user has not answered in time", .retry)
     public static let notFound = ErrorCode("not_found", 404, "There is nothing at this address")
     public static let accountNotFound = ErrorCode(
         "account_not_found", 404, "There is no such account", .fixConfiguration)
@@ -169,7 +171,8 @@ public struct ErrorCode: RawRepresentable, Hashable, Sendable, ExpressibleByStri
     /// Every code that this version sends, with its meaning. A test compares the OpenAPI document with this table.
     public static let table: [ErrorCode: Meaning] = [
         invalidRequest, invalidCallback, validationFailed, weakPassword, methodUnsupported, invalidConfiguration,
-        signInRequired, sessionExpired, refreshRefused, invalidCredentials, accessDenied, policyDenied, notFound,
+        signInRequired, sessionExpired, refreshRefused, invalidCredentials, accessDenied, policyDenied, consentRequired,
+        consentTimeout, notFound,
         accountNotFound, flowNotFound, userNotFound, methodNotAllowed, payloadTooLarge, unsupportedMediaType,
         stateConflict, vaultNotShared, emailAlreadyInUse, portInUse, flowExpired, flowCancelled, providerError,
         passwordResetFailed, vaultLocked, rateLimited, internalError, invalidProviderResponse, providerUnreachable,

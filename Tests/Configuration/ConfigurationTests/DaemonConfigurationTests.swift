@@ -218,6 +218,33 @@ import Testing
         #expect(throws: ConfigurationErrors.self) { try folder.load() }
     }
 
+    @Test func `an account has its own consent, else the default`() throws {
+        let folder = try Folder()
+        func account(_ lines: String) -> String {
+            "[accounts.a]\nissuer = \"https://id.example\"\nclient_id = \"c\"\n\(lines)\n"
+        }
+        func consent(_ text: String) throws -> ConsentMode? {
+            try folder.write(text)
+            let loaded = try folder.load()
+            return loaded.accounts.first.map(loaded.consent)
+        }
+        #expect(try consent(account("")) == .allow)
+        #expect(try consent(account("") + "[consent]\ndefault = \"notify\"\n") == .notify)
+        #expect(try consent(account("consent = \"ask\"") + "[consent]\ndefault = \"deny\"\n") == .ask)
+        #expect(try consent(account("programs = [\"/usr/bin/git\", \"unit:backup.service\"]")) == .allow)
+        #expect(try folder.load().accounts.first?.programs == ["/usr/bin/git", "unit:backup.service"])
+        for wrong in [
+            "consent = \"maybe\"", "programs = [\"git\"]", "programs = [\"unit:backup\"]",
+            "programs = \"/usr/bin/git\"",
+            "programs = [\"unit:a/b.service\"]",
+            "consent = \"deny\"\n[[expose]]\nname = \"ci\"\naccount = \"a\"",
+            "consent = \"deny\"\n[[file]]\npath = \"/run/t\"\naccount = \"a\"",
+        ] {
+            try folder.write(account(wrong))
+            #expect(throws: ConfigurationErrors.self, "\(wrong)") { try folder.load() }
+        }
+    }
+
     /// The processor time grows with the file and not with its square: 16 times as large takes about 16 times as long,
     /// and with the square it would be 256 times. The limit leaves room for noise.
     @Test(

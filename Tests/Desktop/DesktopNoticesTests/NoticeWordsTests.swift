@@ -7,11 +7,16 @@ import Testing
 @testable import DesktopNotices
 
 @Suite struct `The words of notices` {
+    private static let git = ProgramIdentity(executable: "/usr/bin/git", isRootOwned: true)
+    /// Those that are of no account.
+    private static let ofNone: [NoticeSubject] = [.linkUnusable, .consentsFlooded(by: git)]
     private static let all: [NoticeSubject] = [
         .signInWanted(by: nil), .signInWanted(by: "git"), .sessionEnding(at: WallInstant(seconds: 1_800_003_600)),
         .sessionEnded, .signedIn(as: "ada"), .signedIn(as: nil),
         .signInFailed(message: "No."), .signInFailed(message: nil), .pageNotOpened, .linkUnusable,
         .changeConfirmed(message: "Check."), .changeConfirmed(message: nil), .tokensRefused(by: "git.example.org"),
+        .accountUsed(by: git), .consentWanted(.token, scope: "email", by: git),
+        .consentWanted(.exposedSocket, scope: nil, by: git), .consentsFlooded(by: git),
     ]
 
     private func words(_ language: Language) -> NoticeWords {
@@ -23,7 +28,9 @@ import Testing
         let russian = words(.russian).notice(subject, "work")
         #expect(english.summary != russian.summary)
         #expect(english.summary.utf8.allSatisfy { $0 < 0x80 } && !russian.summary.utf8.allSatisfy { $0 < 0x80 })
-        if subject != .linkUnusable { #expect(english.summary.contains("work") && russian.summary.contains("work")) }
+        if !Self.ofNone.contains(subject) {
+            #expect(english.summary.contains("work") && russian.summary.contains("work"))
+        }
         #expect(english.actions.map(\.key) == russian.actions.map(\.key))
     }
 
@@ -44,6 +51,15 @@ import Testing
         #expect(words(.russian).notice(.signInWanted(by: "git"), "work").body == "Этой учётной записи ждёт git.")
     }
 
+    @Test func `name a program by its quoted path, and say whether the user can change the file`() {
+        let own = ProgramIdentity(executable: "/home/ada/x\n\u{202E}y")
+        let wanted = NoticeSubject.consentWanted(.token, scope: nil, by: own)
+        let body = words(.english).notice(wanted, "work").body
+        #expect(body == #""/home/ada/x\n\u202ey" (this file can be changed by you)."#)
+        #expect(words(.english).notice(.accountUsed(by: Self.git), "work").body == #""/usr/bin/git"."#)
+        #expect(words(.russian).notice(wanted, "work").body.hasSuffix("(вы можете изменить этот файл)."))
+    }
+
     @Test func `SC-11: hold a person's name as one line that stays where it is`() {
         #expect(NoticeWords.plain("Ada\u{202E}\u{1B}[31m\n\u{2028}Lovelace\u{200B}") == "Ada[31mLovelace")
         #expect(NoticeWords.plain("Ада Лавлейс 👩‍💻").hasPrefix("Ада Лавлейс 👩"))
@@ -54,7 +70,7 @@ import Testing
         let label = "Swisscoin (id.example.org)"
         for words in [words(.english), words(.russian)] {
             let notice = words.notice(subject, "work", label: label)
-            if subject != .linkUnusable { #expect(notice.summary.contains(label)) }
+            if !Self.ofNone.contains(subject) { #expect(notice.summary.contains(label)) }
             let body = notice.bodyWithoutActions ?? notice.body
             #expect(!body.contains("ringback login") || body.contains("ringback login work"))
         }

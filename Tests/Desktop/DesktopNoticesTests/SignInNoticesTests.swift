@@ -1,5 +1,6 @@
 import BrokerCore
 import Desktop
+import RingbackBase
 import Synchronization
 import Testing
 
@@ -256,5 +257,50 @@ import Testing
         let (id, _) = try await hall.nextNotice()
         await hall.snapshot.leave(atMost: .seconds(20))
         #expect(await hall.next() == .closed(id))
+    }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct `Notices about consent` {
+    private let hall = Hall()
+
+    private func question(_ id: String, _ account: AccountName = Hall.work) -> ConsentQuestion {
+        ConsentQuestion(
+            id: id, account, .token, scope: nil,
+            program: ProgramIdentity(executable: "/usr/bin/git", isRootOwned: true), origin: ProgramOrigin(),
+            requestedAt: WallInstant(seconds: 1), expiresAt: WallInstant(seconds: 31))
+    }
+
+    @Test(arguments: [
+        ("allow_once", ["one allow once"]), ("allow_session", ["one allow session"]), ("deny", ["one deny once"]),
+        ("default", []),
+    ])
+    func `answer the question by their buttons`(action: String, answers: [String]) async throws {
+        hall.note(.consent(.requested(question("one"))))
+        let (id, notice) = try await hall.nextNotice()
+        #expect(notice.summary == "May a program use work?" && notice.staysUntilAnswered)
+        #expect(notice.actions.map(\.key) == ["allow_once", "allow_session", "deny"])
+        hall.tell(.answered(notice: id, action: action, activationToken: nil))
+        if !answers.isEmpty { #expect(await hall.next() == .closed(id)) }
+        try await hall.expectNothing()
+        #expect(hall.answers.withLock { $0 } == answers)
+    }
+
+    @Test func `stand beside each other and the account's own, until they are decided or over`() async throws {
+        hall.note(
+            .signInWanted(Hall.work), .consent(.requested(question("one"))), .consent(.requested(question("two"))))
+        var ids: [UInt32] = []
+        for _ in 0..<3 { ids.append(try await hall.nextNotice().id) }
+        hall.note(.consent(.decided(question("one"), .allow, remember: "once", by: .notice)))
+        #expect(await hall.next() == .closed(ids[1]))
+        hall.note(.consent(.lapsed(question("two"))))
+        #expect(await hall.next() == .closed(ids[2]))
+        try await hall.expectNothing()
+    }
+
+    @Test func `tell of a first use and of too many questions`() async throws {
+        let git = ProgramIdentity(executable: "/usr/bin/git", isRootOwned: true)
+        hall.note(.consent(.used(Hall.work, .token, git)), .consent(.flooded(Hall.work, git)))
+        #expect(try await hall.nextNotice().1.summary == "A program has used work")
+        #expect(try await hall.nextNotice().1.summary == "Too many questions about accounts")
     }
 }

@@ -31,6 +31,8 @@ final class Hall: Sendable {
     let state = Mutex(State())
     /// The accounts in whose browsers pages were opened.
     let openedFor = Mutex<[AccountName]>([])
+    /// The answers to questions of consent.
+    let answers = Mutex<[String]>([])
     let snapshot: SignInNotices
     private let news: AsyncStream<NoticeEvent>.Continuation
     private let work: Task<Void, Never>
@@ -65,7 +67,10 @@ final class Hall: Sendable {
                     }
                 }),
             words: NoticeWords(language: language, now: { WallInstant(seconds: 1_800_000_000) }),
-            clock: BrokerClock(now: { 1_800_000_000 }, boot: { hall.value?.state.withLock { $0.boot } ?? 0 }))
+            clock: BrokerClock(now: { 1_800_000_000 }, boot: { hall.value?.state.withLock { $0.boot } ?? 0 }),
+            answerConsent: { id, decision, forSession in
+                hall.value?.answers.withLock { $0.append("\(id) \(decision) \(forSession ? "session" : "once")") }
+            })
         work = Task { [snapshot] in await snapshot.run() }
         hall.set(self)
         snapshot.configure(isEnabled: true, accounts: [Hall.work, Hall.home, Hall.other])

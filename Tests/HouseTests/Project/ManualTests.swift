@@ -64,7 +64,7 @@ import Testing
         let tables = [
             "vault": "vault", "network": "network", "notifications": "notifications", "schemes": "scheme",
             "expose": "expose", "origin": "origin", "file": "keptFile", "accounts": "account", "profile": "profile",
-            "endpoints": "endpoints", "run": "run",
+            "endpoints": "endpoints", "run": "run", "consent": "consent",
         ]
         var documented: [String: Set<String>] = [:]
         for row in rows {
@@ -105,7 +105,8 @@ import Testing
                 "file": "", "account": "[accounts.a]\n", "endpoints": "[accounts.b.endpoints]\n",
                 "profile": "[accounts.c.profile]\n", "vault": "[vault]\n",
                 "scheme": "[schemes.d]\n",
-                "notifications": "[notifications]\n", "network": "[network]\n", "expose": "[[expose]]\n",
+                "notifications": "[notifications]\n", "consent": "[consent]\n", "network": "[network]\n",
+                "expose": "[[expose]]\n",
                 "origin": "[[origin]]\n", "keptFile": "[[file]]\n", "run": "[run.e]\n",
             ]
             let keys = try Manual.keys()

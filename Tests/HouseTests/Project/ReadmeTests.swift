@@ -107,12 +107,13 @@ private let pagePaths =
     + [
         "sign-in", "sessions", "configuration", "api", "command-line", "services", "many-hosts", "tools", "supabase",
         "coming-from",
-        "confined", "sandbox", "desktop", "troubleshooting", "security", "contributing", "architecture", "performance",
+        "confined", "consent", "sandbox", "desktop", "troubleshooting", "security", "contributing", "architecture",
+        "performance",
     ].map { "docs/\($0).md" }
 
 /// The verbs of `ringback` that have verbs below them.
 private let verbsWithVerbs: Set<String> = [
-    "account", "config", "vault", "supabase", "scheme", "expose", "origin", "mcp",
+    "account", "config", "consent", "vault", "supabase", "scheme", "expose", "origin", "mcp",
 ]
 
 @Suite struct `README and docs` {

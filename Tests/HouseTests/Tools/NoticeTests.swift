@@ -82,6 +82,23 @@ import Testing
         }
     }
 
+    @Test func `a question of consent is answered by the notice's button`() async throws {
+        try await play(ofWork: "consent = \"ask\"") { stage, desk in
+            try await stage.signIn()
+            #expect(try await desk.notice(1)["summary"]?.string == "Signed in to work")
+            let caller = try stage.connect()
+            await caller.send(Stage.request("GET", "/v1/accounts/work/session?timeout=60"))
+            let notice = try await desk.notice(2)
+            #expect(notice["summary"]?.string == "May a program use work?")
+            #expect(notice["body"]?.string?.hasPrefix("\"/") == true)
+            try await desk.server.order("answer \(try await desk.id(2)) allow_session")
+            #expect(try await caller.answer().status == 200)
+            #expect(try await stage.api("GET", "/v1/accounts/work/session").status == 200)
+            let audit = try await stage.api("GET", "/v1/audit?account=work")["entries"]?.array ?? []
+            #expect(audit.contains { $0["event"] == "consent_decided" && $0["answered_by"] == "the notice" })
+        }
+    }
+
     @Test func `a notice opens the device page without the code in an argument list`() async throws {
         try await play { stage, desk in
             try await stage.signIn()

@@ -30,6 +30,10 @@ struct APIHouse: Sendable {
     let exposedSockets: ExposedSocketRegistry
     /// Empty until a test configures some.
     let origins: OriginRegistry
+    /// Every program may use every account until a test configures something else.
+    let consents: ConsentDesk
+    /// For which programs processes connect, by their pids.
+    let programs = CallingPrograms()
 
     static let version = "1.2.3"
 
@@ -83,6 +87,9 @@ struct APIHouse: Sendable {
         daemon.vaultHosts = hosts
         origins = OriginRegistry(broker)
         daemon.origins = origins
+        consents = ConsentDesk(file: nil, clock: clock.clockWithoutWaking, tell: broker.tell)
+        daemon.consents = consents
+        daemon.callingProgram = programs.find
         daemon.tellOfCallback = told.tell
         if let openPage { daemon.openPage = openPage }
         daemon.exposedAt = {
@@ -160,6 +167,19 @@ struct APIHouse: Sendable {
         let delivery = await deliver(callback)
         #expect(delivery.status == 200)
         return try #require(delivery["flow"])
+    }
+}
+
+final class CallingPrograms: Sendable {
+    private let known = Mutex<[Int32: CallingProgram]>([:])
+
+    @Sendable func find(_ pid: Int32) -> CallingProgram? { known.withLock { $0[pid] } }
+
+    func set(_ pid: Int32, _ executable: String, session: String, isRootOwned: Bool = true) {
+        let program = CallingProgram(
+            identity: ProgramIdentity(executable: executable, isVerified: true, isRootOwned: isRootOwned),
+            origin: ProgramOrigin(session: session))
+        known.withLock { $0[pid] = program }
     }
 }
 

@@ -64,7 +64,7 @@ import Testing
             ]
         ),
         (401, ["sign_in_required", "session_expired", "refresh_refused", "invalid_credentials"]),
-        (403, ["access_denied", "policy_denied"]),
+        (403, ["access_denied", "policy_denied", "consent_required", "consent_timeout"]),
         (404, ["not_found", "account_not_found", "flow_not_found", "user_not_found"]),
         (405, ["method_not_allowed"]), (413, ["payload_too_large"]), (415, ["unsupported_media_type"]),
         (409, ["state_conflict", "vault_not_shared", "email_already_in_use", "port_in_use"]),

@@ -89,4 +89,5 @@ public enum BrokerFact: Sendable {
     case applicationStarted(scheme: String)
     /// The sentence says why. It contains no link.
     case applicationNotStarted(scheme: String, reason: String)
+    case consent(ConsentNews)
 }

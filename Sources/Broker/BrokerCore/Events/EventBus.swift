@@ -24,14 +24,20 @@ public struct BrokerEvent: Sendable {
         /// The database of a vault that hosts share went away: once for each outage.
         case databaseAway = "database_away"
         case databaseReturned = "database_returned"
+        /// A program has used an account with `consent = "notify"` for the first time.
+        case accountUsed = "account_used"
+        /// Not told to the program that asked, nor to others in its control group or session.
+        case consentRequested = "consent_requested"
+        case consentDecided = "consent_decided"
     }
 
     public let kind: Kind
     public let account: AccountName?
-    /// The account's state; nil for an event about a scheme or the database.
+    /// The account's state; nil for an event about a scheme, the database or consent.
     public let state: AccountState?
     public var scheme: String?
     public var database: DatabaseTurn?
+    public var consent: ConsentNews?
     public var subject: String?
     public var user: JSONObject?
     public var expiresAt: WallInstant?
@@ -94,9 +100,9 @@ public final class EventBus: Sendable {
 
     /// Listens from now on. With `lastSeen`, the remembered events after that identifier come first.
     func subscribe(
-        to account: AccountName?, after lastSeen: UInt64?, process: Int32? = nil
+        to account: AccountName?, after lastSeen: UInt64?, process: Int32? = nil, origin: ProgramOrigin? = nil
     ) -> EventSubscription {
-        let subscription = EventSubscription(account: account, process: process)
+        let subscription = EventSubscription(account: account, process: process, origin: origin)
         state.withLock { state in
             if let lastSeen {
                 for (id, event) in state.recent where id > lastSeen { subscription.append(id, event) }
@@ -136,16 +142,20 @@ public final class EventSubscription: Sendable {
     }
     private let account: AccountName?
     let process: Int32?
+    /// Nil for a listener in the daemon.
+    private let origin: ProgramOrigin?
     private let state = Mutex(State())
     private static let capacity = 512
 
-    init(account: AccountName?, process: Int32? = nil) {
+    init(account: AccountName?, process: Int32? = nil, origin: ProgramOrigin? = nil) {
         self.account = account
         self.process = process
+        self.origin = origin
     }
 
     func append(_ id: UInt64, _ event: BrokerEvent) {
         guard account == nil || account == event.account else { return }
+        if let origin, let asker = event.asker, origin.isShared(with: asker) { return }
         state.withLock { state in
             if let account = event.account {
                 if event.kind == .initialSession {

@@ -48,7 +48,8 @@ struct Events: AccountNaming {
             data["state"]?.string.map { Account.State(rawValue: $0).text },
             data["user"]?["email"]?.string ?? data["subject"]?.string,
             data["ends_at"]?.integer.map { "ends in \(TimeText.span($0 - TimeText.now()))" },
-            data["reason"]?.string, data["seconds"]?.integer.map { "after \(TimeText.span($0))" },
+            data["program"]?["text"]?.string, data["decision"]?.string, data["reason"]?.string,
+            data["seconds"]?.integer.map { "after \(TimeText.span($0))" },
             RingbackError(reading: data["error"])?.detail,
         ]
         Output.line(words.compactMap { $0.map { Sanitizer.line($0) } }.joined(separator: "  "))
@@ -135,7 +136,10 @@ struct Audit: ParsableCommand {
         let columns: Set = [
             "time", "time_text", "event", "account", "count", "pid", "executable", "first", "last", "verified",
         ]
-        return (entry.object?.members ?? []).filter { !columns.contains($0.name) }
+        // The program is told unless it is the executable, and only root can change that.
+        let executable = entry["executable"]?.string.map { JSON.string($0).visibleText }
+        return (entry.object?.members ?? [])
+            .filter { !columns.contains($0.name) && ($0.name != "program" || $0.value.string != executable) }
             .map { "\($0.name)=\($0.value.string ?? $0.value.text)" }.joined(separator: " ")
     }
 }

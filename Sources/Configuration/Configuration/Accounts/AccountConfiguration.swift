@@ -51,6 +51,10 @@ public struct AccountConfiguration: Sendable, Equatable {
     /// How the sign-in page is opened.
     public let page: PageSettings
     public let policy: AccountPolicy
+    /// Nil for the default of `[consent]`.
+    public let consent: ConsentMode?
+    /// The programs that need no consent: absolute paths, and `unit:NAME`.
+    public let programs: [String]
     public internal(set) var source: ConfigurationSource
     /// The line of each key in the table.
     var lines: [String: Int]

@@ -35,7 +35,7 @@ struct AccountReader {
                 callbackPeerUIDs: table.uids("callback_peer_uids"), trust: trust,
                 certificateFile: trust.certificateAuthorities == nil ? nil : table.filePath("ca_file"), route: route,
                 headers: readHeaders(), page: PageSettings(reading: table), policy: table.word("policy") ?? .sameUID,
-                source: table.source,
+                consent: table.word("consent"), programs: readPrograms(), source: table.source,
                 lines: Dictionary(table.members.map { ($0.key, $0.node.line) }, uniquingKeysWith: { first, _ in first })
             )
         }
@@ -48,6 +48,21 @@ struct AccountReader {
             byte.isLetterOrDigit && !(0x41...0x5A).contains(byte) || "._-".utf8.contains(byte)
         }
         return letters && (1...64).contains(name.utf8.count) && !"._-".contains(name.first ?? ".")
+    }
+
+    private func readPrograms() -> [String] {
+        (table.strings("programs") ?? []).compactMap { text, node in
+            let isUnit =
+                text.hasPrefix("unit:") && !text.contains("/")
+                && (text.hasSuffix(".service") || text.hasSuffix(".scope"))
+            guard isUnit || table.place.path(text) != nil else {
+                table.refuse(
+                    "programs", node,
+                    "is the absolute path of an executable, or unit:NAME with a name that ends in .service or .scope")
+                return nil
+            }
+            return isUnit ? text : table.place.path(text)
+        }
     }
 
     /// In seconds. Supabase's own flows expire after five minutes.

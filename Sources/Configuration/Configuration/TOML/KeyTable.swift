@@ -19,6 +19,7 @@ struct Key {
         case keptFile
         case notifications
         case run
+        case consent
     }
 
     enum Kind {
@@ -75,6 +76,7 @@ struct Key {
         Key(.file, "vault", .section(.vault), "how sessions are stored on disk"),
         Key(.file, "network", .section(.network), "how providers are reached"),
         Key(.file, "notifications", .section(.notifications), "what is shown on the desktop"),
+        Key(.file, "consent", .section(.consent), "whether programs may use the accounts"),
         Key(.file, "expose", .list(.expose), "accounts that restricted sockets expose"),
         Key(.file, "origin", .list(.origin), "which account's token tools get for a server"),
         Key(.file, "file", .list(.keptFile), "files in which tokens are kept"),
@@ -166,9 +168,13 @@ struct Key {
         Key(.account, "pinned_public_keys", .strings, "sha256//BASE64 of the keys the server may have"),
         Key(.account, "headers", .stringTable, "further header fields of requests to the provider"),
         Key(.account, "policy", .word(of: AccountPolicy.self), "who may use the account"),
+        Key(.account, "consent", .word(of: ConsentMode.self), "whether programs may use the account"),
+        Key(.account, "programs", .strings, "programs that need no consent: absolute paths, unit:NAME"),
 
         Key(.profile, "table", .string, "the table"),
         Key(.profile, "key", .string, "its column with the user's id; the default is id"),
+
+        Key(.consent, "default", .word(of: ConsentMode.self), "consent of accounts that do not state it"),
 
         Key(.notifications, "enabled", .boolean, "show desktop notifications; the default is true"),
 

@@ -18,9 +18,12 @@ struct ExposedSocketResource: Resource {
                 .required("closed", as: .array(.component(.closedSocket)))),
             errors: [.notFound], ExposedSocketResource.listExposedSockets),
         Route(
-            .createExposedSocket, "Show accounts through a restricted socket", body: members, statuses: [201],
-            .json(.exposedSocket),
-            errors: [.validationFailed, .accountNotFound, .stateConflict, .invalidConfiguration, .notFound],
+            .createExposedSocket, "Show accounts through a restricted socket", query: [ConsentQuery.member],
+            body: members, statuses: [201], .json(.exposedSocket),
+            errors: [
+                .validationFailed, .accountNotFound, .stateConflict, .invalidConfiguration, .notFound, .consentRequired,
+                .consentTimeout,
+            ],
             ExposedSocketResource.createExposedSocket),
         Route(
             .getExposedSocket, "A restricted socket; id or name", .json(.exposedSocket), errors: [.notFound],
@@ -50,6 +53,9 @@ struct ExposedSocketResource: Resource {
                 "Serve the MCP server of the account, and no token: what may be called there; without tools all of them"
         ))
 
+    /// How long a call waits for the user's consent. Clients wait half a minute for a response.
+    private static let consentWait: Duration = .seconds(25)
+
     func listExposedSockets(_ call: Call) async throws(Problem) -> ServerResponse {
         let registry = try exposedSockets()
         var shown: [JSONObject] = []
@@ -67,6 +73,10 @@ struct ExposedSocketResource: Resource {
     func createExposedSocket(_ call: Call) async throws(Problem) -> ServerResponse {
         let order = try await order(of: call)
         let registry = try exposedSockets()
+        var left = ExposedSocketResource.consentWait
+        for account in order.accounts {
+            left = try await api.consent(to: .exposedSocket, of: account, scope: order.ceiling, call, within: left)
+        }
         let made = try await call.ask { () throws(BrokerError) in try await registry.add(order) }
         if order.isTransient {
             // By its id: the name may be another socket's by then.

@@ -1,5 +1,6 @@
 internal import BrokerCore
 internal import LocalHTTP
+internal import Records
 internal import RingbackAPI
 internal import RingbackBase
 internal import SessionVault
@@ -26,7 +27,8 @@ struct EventResource: Resource {
         }
         let lastSeen = call.request.fields["Last-Event-ID"].flatMap(UInt64.init)
         let events = try await call.ask { () throws(BrokerError) in
-            try await broker.events(of: account, after: lastSeen, process: call.process)
+            try await broker.events(
+                of: account, after: lastSeen, process: call.process, origin: api.callingProgram(call).origin)
         }
         return ServerResponse(events: EventFeed(broker, events.live, initial: events.initial, call.language))
     }
@@ -109,6 +111,7 @@ final class EventFeed: Sendable {
         case .returned(let span)?: object["seconds"] = .integer(Int(span.components.seconds))
         case nil: break
         }
+        if let consent = event.consent { object.members += consent.members }
         return event.kind.bytes(id: id.map { String($0) }, .object(object))
     }
 }
@@ -172,6 +175,17 @@ extension BrokerEvent.Kind: StreamedEvent {
             case .deepLink, .listenerReplaced: [.required("scheme", .string)]
             case .databaseAway: [.required("reason", .string)]
             case .databaseReturned: [.required("seconds", .integer)]
+            case .accountUsed: ConsentNews.ofUse
+            case .consentRequested:
+                ConsentNews.ofUse + [
+                    .required("id", .string), .optional("scope", .string), .required("requested_at", .integer),
+                    .required("expires_at", .integer),
+                ]
+            case .consentDecided:
+                ConsentNews.ofUse + [
+                    .required("id", .string), .optional("scope", .string),
+                    .required("decision", .oneOf(ConsentDecision.self)), .required("remember", .string),
+                ]
             }
         return members + [.required("at", .integer)]
     }
@@ -232,5 +246,24 @@ enum TelemetryEvent: String, StreamedEvent {
             }
         return [.required("event", .words([rawValue])), .required("account", .string)] + members
             + [.required("at", .integer)]
+    }
+}
+
+extension ConsentNews {
+    fileprivate static let ofUse: [Member] = .members(
+        .required("account"), .required("operation", as: .oneOf(ConsentUse.self)),
+        .required("program", as: .component(.program)))
+
+    fileprivate var members: [JSONObject.Member] {
+        switch self {
+        case .used(_, let use, let program):
+            let object: JSONObject = ["operation": use.rawValue, "program": program.json]
+            return object.members
+        case .requested(let question): return question.json.members.filter { $0.name != "account" }
+        case .decided(let question, let decision, let remember, _):
+            let object: JSONObject = ["decision": decision.rawValue, "remember": remember]
+            return question.json.members.filter { $0.name != "account" } + object.members
+        case .lapsed, .flooded: return []
+        }
     }
 }

@@ -9,7 +9,7 @@ struct LookupResource: Resource {
     let api: SocketAPI
     static let routes: [Route] = [
         Route(
-            .lookup, "What a tool sends to a server, by the table of origins",
+            .lookup, "What a tool sends to a server, by the table of origins", query: [ConsentQuery.member],
             body: .members(
                 .required("url", text: "Where the tool connects to"),
                 .optional("username", text: "The user name that the tool was told"),
@@ -39,7 +39,8 @@ struct LookupResource: Resource {
                 .optional("warning", text: "A sentence for the user")),
             errors: .ofAccount.and(.ofProvider).and([
                 .signInRequired, .sessionExpired, .refreshRefused, .stateConflict, .validationFailed, .accessDenied,
-                .flowExpired, .methodUnsupported, .portInUse, .flowNotFound, .notFound,
+                .flowExpired, .methodUnsupported, .portInUse, .flowNotFound, .notFound, .consentRequired,
+                .consentTimeout,
             ]),
             LookupResource.lookup)
     ]
@@ -52,12 +53,18 @@ struct LookupResource: Resource {
         {
             throw Problem(.policyDenied, "The policy does not allow id_token to this program.")
         }
+        var wanted = origin.query
+        if lookup.isInteractive { wanted.timeout = OriginLookup.signInWait }
+        // A report that a server has refused a token gets none.
+        if lookup.rejected == nil {
+            wanted.timeout = try await api.consent(
+                to: .lookup, of: origin.account, scope: wanted.key.scopes, call, within: wanted.timeout)
+        }
+        wanted.program = lookup.tool
+        let query = wanted
         return try await api.answer(
             lookup, call, explain: { Problem($0, language: call.language) },
             issue: { () throws(Problem) in
-                var query = origin.query
-                if lookup.isInteractive { query.timeout = OriginLookup.signInWait }
-                query.program = lookup.tool
                 let issuedToken = try await call.ask { () throws(BrokerError) in
                     lookup.isInteractive
                         ? try await broker.sessionAfterSignIn(origin.account, query)

@@ -72,7 +72,7 @@ extension Component {
         "account", "subject", "former_subject", "operation", "route", "scope", "audience", "resource", "executable",
         "unit", "method", "outcome", "code", "provider_code", "key_source", "former_key_source", "issuer", "client_id",
         "identity_provider", "exposed_socket", "reason", "flatpak", "scheme", "on_host", "unheard_host", "origin",
-        "tool", "host", "owner", "role",
+        "tool", "host", "owner", "role", "program", "consent", "decision", "remember", "answered_by",
     ].map { .optional($0, .string) }
     private static let numbers: [Member] = [
         "uid", "pid", "count", "first", "last", "seconds", "linked_at", "expires_at", "former_pid", "unheard_seconds",

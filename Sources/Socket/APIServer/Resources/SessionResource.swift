@@ -44,7 +44,7 @@ struct SessionResource: Resource {
     }
 
     private func session(of name: AccountName, _ call: Call) async throws(Problem) -> ServerResponse {
-        let query = try call.sessionQuery()
+        var query = try call.sessionQuery()
         if query.kind == .idToken, query.key != .own {
             throw call.invalid("kind", "an ID token cannot be downscoped: leave scope, audience and resource out")
         }
@@ -55,10 +55,15 @@ struct SessionResource: Resource {
         {
             throw Problem(.policyDenied, "The policy does not allow id_token to this program.")
         }
+        let use: ConsentUse =
+            extras.contains(.providerToken)
+            ? .providerToken : query.kind == .idToken || extras.contains(.idToken) ? .idToken : .token
+        query.timeout = try await api.consent(to: use, of: name, scope: query.key.scopes, call, within: query.timeout)
+        let wanted = query
         let waitsForSignIn = try call.query("sign_in", as: SignInMode.self) == .wait
         let issuedToken = try await call.ask { () throws(BrokerError) in
             waitsForSignIn
-                ? try await broker.sessionAfterSignIn(name, query) : try await broker.session(name, query)
+                ? try await broker.sessionAfterSignIn(name, wanted) : try await broker.session(name, wanted)
         }
         let isIDToken = query.kind == .idToken
         api.noteIssuedToken(call.facts, issuedToken, query.key, isIDToken ? .idToken : .token)
@@ -189,12 +194,13 @@ struct SessionResource: Resource {
         .optional("kind", text: "access_token (the default) or id_token"),
         .optional("subject", text: "Only a session with this subject"),
         .optional("include", text: "Any of id_token, provider_token, user, profile, separated by commas"),
-        .optional("sign_in", text: "wait: if signed out, start or join a sign-in and wait for it"))
+        .optional("sign_in", text: "wait: if signed out, start or join a sign-in and wait for it"),
+        [ConsentQuery.member])
 
     private static let errors: Set<ErrorCode> =
         .ofAccount.and(.ofProvider).and([
             .signInRequired, .sessionExpired, .refreshRefused, .stateConflict, .validationFailed, .accessDenied,
-            .flowExpired,
+            .flowExpired, .consentRequired, .consentTimeout,
             .methodUnsupported, .portInUse, .flowNotFound,
         ])
 }
@@ -242,7 +248,9 @@ extension SessionResource {
     ) async throws(Problem) -> [JSONObject.Member] {
         guard let ending, let form = try call.query("end_session", as: EndSessionForm.self) else { return [] }
         // The URL may contain the ID token, which not every caller that may sign out may have.
-        let mayHaveIDToken = api.admit(call.request, account: name.rawValue, operation: .idToken) != nil
+        let mayHaveIDToken =
+            api.admit(call.request, account: name.rawValue, operation: .idToken) != nil
+            && api.hasConsent(to: .idToken, of: name, call)
         let page: EndSessionPage?
         do throws(BrokerError) {
             page = try await broker.endSessionPage(of: ending, saysWho: form == .saysWho, maySayIDToken: mayHaveIDToken)

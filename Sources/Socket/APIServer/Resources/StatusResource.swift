@@ -75,7 +75,7 @@ struct StatusResource: Resource {
             "uid": Int(uid), "pid": Int(pid), "executable": isVerified ? caller?.executable : current,
             "unit": isVerified ? caller?.unit : ProcessFacts.unit(of: pid),
             "confidence": isVerified ? "verified" : "unverified", "operations": operations.map(\.rawValue).sorted(),
-            "policy": api.policy.name,
+            "policy": api.policy.name, "program": api.callingProgram(call).identity.json,
         ])
     }
 
@@ -98,7 +98,8 @@ extension Component {
     fileprivate static let peer = Component(
         "Peer", .required("uid", "pid", as: .integer), .optional("executable", "unit"),
         .required("confidence", as: .words(["verified", "unverified"])),
-        .required("operations", as: .array(.words(operations))), .required("policy"))
+        .required("operations", as: .array(.words(operations))), .required("policy"),
+        .required("program", as: .component(.program), text: "For which the caller connected"))
 }
 
 struct DescriptionResource: Resource {

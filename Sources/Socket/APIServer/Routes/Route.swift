@@ -92,7 +92,7 @@ struct Router: Sendable {
         let segments: [Segment]
     }
 
-    private enum Segment: Sendable {
+    private enum Segment: Sendable, Equatable {
         case text(Substring)
         case parameter(String)
 
@@ -135,8 +135,12 @@ struct Router: Sendable {
     func match(method: String, path: String) -> Match {
         let segments = path.split(separator: "/", omittingEmptySubsequences: false)
         var methods: [String] = []
+        var found: [Segment]?
         for row in rows {
             guard let parameters = Router.parameters(of: segments, row.segments) else { continue }
+            // A text stands before a parameter: `/v1/consents/remembered` is no consent of this name.
+            if let found, found != row.segments { break }
+            found = row.segments
             if row.method == method { return .route(row.route, parameters) }
             methods.append(row.method)
         }
@@ -162,7 +166,7 @@ struct Router: Sendable {
         FlowPageResource.self, CallbackResource.self, SessionResource.self, UserResource.self, IdentityResource.self,
         FactorResource.self, PasskeyResource.self, EventResource.self, DeepLinkResource.self, RecordResource.self,
         VaultResource.self, RegistrationResource.self, SealedSessionResource.self, DiagnosticsResource.self,
-        ExposedSocketResource.self, KeptFileResource.self, HostResource.self, LookupResource.self,
+        ExposedSocketResource.self, ConsentResource.self, KeptFileResource.self, HostResource.self, LookupResource.self,
         MCPServerResource.self,
     ])
 }

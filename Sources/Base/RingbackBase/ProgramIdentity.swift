@@ -1,0 +1,61 @@
+/// Whether programs of the user may have an account's tokens: `consent` of an account.
+public enum ConsentMode: String, Sendable, CaseIterable {
+    case allow
+    /// Like `allow`; the first use by a program is a notice.
+    case notify
+    case ask, deny
+}
+
+/// A program as Ringback names it to the user: in `/v1/peer`, in the audit log and in a question. It is what the file of a
+/// process says, not what runs in the process: advice, and no boundary.
+public struct ProgramIdentity: Sendable, Hashable {
+    /// Its path; nil if the process has ended.
+    public var executable: String?
+    public var unit: String?
+    /// True if the kernel proves which process connected, and it still ran this file.
+    public var isVerified: Bool
+    /// True if the file and the folders above it belong to root, and nobody else can write to them.
+    public var isRootOwned: Bool
+
+    public init(executable: String?, unit: String? = nil, isVerified: Bool = false, isRootOwned: Bool = false) {
+        self.executable = executable
+        self.unit = unit
+        self.isVerified = isVerified
+        self.isRootOwned = isRootOwned
+    }
+
+    /// On one line, in quotes; invisible characters are escapes. Nil if the program is not known.
+    public var quotedPath: String? { executable.map { JSON.string($0).visibleText } }
+
+    public var text: String {
+        guard let quotedPath else { return "a program that has ended" }
+        return isRootOwned ? quotedPath : "\(quotedPath) (this file can be changed by you)"
+    }
+}
+
+/// Where a process belongs: what is remembered of its program ends with it, and no answer about the program comes from it.
+public struct ProgramOrigin: Sendable, Hashable {
+    /// The control group of an application, a terminal or a service; nil if it has none of its own.
+    public var group: String?
+    public var session: String?
+    /// The program's own process, if it runs in a terminal. A terminal emulator does not.
+    public var process: String?
+
+    public init(group: String? = nil, session: String? = nil, process: String? = nil) {
+        self.group = group
+        self.session = session
+        self.process = process
+    }
+
+    /// What a decision for the session belongs to. Nil if nothing is known of the process.
+    public var scope: String? { group ?? session }
+
+    /// True for the same group, session or program, and if nothing is known of one of them.
+    public func isShared(with other: ProgramOrigin) -> Bool {
+        guard scope != nil, other.scope != nil else { return true }
+        func isSame(_ part: KeyPath<ProgramOrigin, String?>) -> Bool {
+            self[keyPath: part] != nil && self[keyPath: part] == other[keyPath: part]
+        }
+        return isSame(\.group) || isSame(\.session) || isSame(\.process)
+    }
+}

@@ -1,0 +1,195 @@
+import RingbackBase
+import TestSupport
+import Testing
+
+/// True if the tests run in a unit of systemd: then all programs that they start are in one control group, and no answer
+/// comes from outside of it.
+private let isInUnit = (FileTree.text(of: "/proc/self/cgroup") ?? "").split(separator: "\n").contains {
+    $0.contains("/user@") || $0.hasSuffix(".service")
+}
+
+/// Consent through the executables. Programs that ask are `curl` in sessions of their own; the tests themselves are another
+/// program in another session.
+@Suite struct `Consent` {
+    private static func configuration(_ consent: String) -> String {
+        Stage.twoAccounts.replacing("[accounts.home]", with: "\(consent)\n\n[accounts.home]")
+    }
+
+    private func play(_ consent: String = "consent = \"ask\"", _ test: (Stage) async throws -> Void) async throws {
+        try await Stage.play(Self.configuration(consent)) { stage in
+            try await stage.signIn()
+            try await test(stage)
+        }
+    }
+
+    /// A program that requests a token in a session of its own.
+    private func asker(_ stage: Stage, _ query: String = "?timeout=60") throws -> Program {
+        try stage.start(
+            "/usr/bin/setsid",
+            [
+                "--wait", "/usr/bin/curl", "-sS", "--max-time", "90", "--unix-socket", stage.socket,
+                "http://ringback/v1/accounts/work/session\(query)",
+            ])
+    }
+
+    private func questions(_ stage: Stage, _ count: Int = 1) async throws -> [JSON] {
+        try await stage.eventually("\(count) open questions") {
+            try await stage.api("GET", "/v1/consents")["consents"]?.array?.count == count
+        }
+        return try await stage.api("GET", "/v1/consents")["consents"]?.array ?? []
+    }
+
+    private func answer(_ stage: Stage, _ question: JSON, _ body: JSON, status: Int = 200) async throws -> Answer {
+        try await stage.api("POST", "/v1/consents/\(question["id"]?.string ?? "")", body, status: status)
+    }
+
+    private func audit(_ stage: Stage, _ event: String) async throws -> [JSON] {
+        let audit = try await stage.ringback("audit", "--json", status: 0)
+        return try audit.lines.map { try JSON(parsing: $0.utf8) }.filter { $0["event"]?.string == event }
+    }
+
+    @Test(.disabled(if: isInUnit))
+    func `is asked for once for two requests, and an answer for the session holds in it alone`() async throws {
+        try await play { stage in
+            let events = try await stage.listen(to: "/v1/events?account=work")
+            let first = try asker(stage)
+            let question = try #require(try await questions(stage).first)
+            #expect(question["account"] == "work" && question["operation"] == "token")
+            #expect(question["program"]?["executable"] == "/usr/bin/curl", "\(question)")
+            let told = try await events.next("consent_requested")
+            #expect(told["id"] == question["id"] && told["program"] == question["program"])
+            _ = try await answer(stage, question, ["decision": "allow", "remember": "session"])
+            #expect(try await first.end().out.contains("access_token"))
+            #expect(try await events.next("consent_decided")["decision"] == "allow")
+            // Another session is asked about anew.
+            let second = try asker(stage)
+            let next = try #require(try await questions(stage).first)
+            #expect(next["id"] != question["id"])
+            _ = try await answer(stage, next, ["decision": "deny"])
+            #expect(try await second.end().out.contains("policy_denied"))
+            let decided = try await audit(stage, "consent_decided")
+            #expect(decided.map { $0["decision"]?.string } == ["allow", "deny"])
+            #expect(decided.allSatisfy { $0["answered_by"]?.string?.hasPrefix("\"/") == true && $0["pid"] != nil })
+            #expect(decided.allSatisfy { $0["program"] == question["program"]?["text"] }, "\(decided)")
+        }
+    }
+
+    @Test(.disabled(if: isInUnit)) func `is given on a terminal by ringback consent`() async throws {
+        try await play { stage in
+            let program = try asker(stage)
+            _ = try await questions(stage)
+            let terminal = try stage.terminal("consent")
+            try await terminal.shows("\"/usr/bin/curl\"")
+            try await terminal.shows("Your answer")
+            terminal.type("1")
+            try await terminal.shows("Allowed: work")
+            #expect(try await terminal.end().status == 0)
+            #expect(try await program.end().out.contains("access_token"))
+
+            let next = try asker(stage)
+            let id = try #require(try await questions(stage).first?["id"]?.string)
+            let allow = try await stage.ringback("consent", "allow", id, status: 4)
+            #expect(allow.err.contains("terminal"))
+            let listed = try await stage.ringback("consent", status: 0, prints: id)
+            #expect(listed.out.contains("wants to use the account"))
+            let always = try stage.terminal("consent", "allow", id, "--remember", "always")
+            #expect(try await always.end().status == 0)
+            #expect(try await next.end().out.contains("access_token"))
+            // The decision survives a restart, and can be forgotten.
+            #expect(try await stage.stopDaemon().status == 0)
+            try await stage.startDaemon()
+            #expect(try await asker(stage).end().out.contains("access_token"))
+            let kept = try await stage.ringback("consent", "list", "--json", status: 0)
+            let remembered = try kept.json["remembered"]?.array?.first
+            #expect(remembered?["remember"] == "always" && remembered?["executable"] == "/usr/bin/curl")
+            try await stage.ringback("consent", "forget", remembered?["id"]?.string ?? "", status: 0)
+            #expect(try await asker(stage, "?consent=never").end().out.contains("consent_required"))
+        }
+    }
+
+    @Test(.disabled(if: isInUnit))
+    func `is refused from the program that asks and from its session, and no error says how to give it`()
+        async throws
+    {
+        try await play { stage in
+            let asking = try stage.connect()
+            await asking.send(Stage.request("GET", "/v1/accounts/work/session?timeout=60"))
+            let question = try #require(try await questions(stage).first)
+            let refused = try await answer(stage, question, ["decision": "allow"], status: 403)
+            #expect(refused.code == "policy_denied")
+            let id = question["id"]?.string ?? ""
+            let terminal = try stage.terminal("consent", "allow", id)
+            let said = try await terminal.end()
+            #expect(said.status == 4, "\(said)")
+            let denial = try await stage.run(
+                "/usr/bin/setsid",
+                [
+                    "--wait", "/usr/bin/curl", "-sS", "--unix-socket", stage.socket, "-H",
+                    "Content-Type: application/json", "-d", #"{"decision":"deny"}"#,
+                    "http://ringback/v1/consents/\(id)",
+                ])
+            #expect(denial.out.contains("deny"), "\(denial)")
+            let denied = try await asking.answer()
+            #expect(denied.status == 403 && denied.code == "policy_denied")
+            // The same program and session by way of ringback.
+            let token = try await stage.ringback("token", "work", status: 4)
+            let late = try await asker(stage, "?timeout=1").end()
+            #expect(late.out.contains("consent_timeout"), "\(late)")
+            for text in [String(describing: refused), String(describing: denied), token.err, late.out] {
+                #expect(!text.contains("ringback consent") && !text.contains("/v1/consents"), "\(text)")
+            }
+        }
+    }
+
+    @Test(.disabled(if: isInUnit)) func `is asked for three programs at a time, and the fourth is refused at once`()
+        async throws
+    {
+        try await play { stage in
+            let waiting = try [asker(stage), asker(stage), asker(stage)]
+            let open = try await questions(stage, 3)
+            let fourth = try await asker(stage).end()
+            #expect(fourth.out.contains("consent_required"), "\(fourth)")
+            for question in open { _ = try await answer(stage, question, ["decision": "allow"]) }
+            for program in waiting { #expect(try await program.end().out.contains("access_token")) }
+            #expect(try await audit(stage, "consents_flooded").count == 1)
+        }
+    }
+
+    @Test func `is a notice at the first use with notify, and nothing at the next`() async throws {
+        try await play("consent = \"notify\"") { stage in
+            let events = try await stage.listen(to: "/v1/events?account=work")
+            for _ in 0..<3 { #expect(try await stage.token() != nil) }
+            #expect(try await events.next("account_used")["operation"] == "token")
+            #expect(try await audit(stage, "account_used").count == 1)
+        }
+    }
+
+    @Test func `is denied from the next request on, also on an open connection`() async throws {
+        try await play("consent = \"allow\"") { stage in
+            let connection = try stage.connect()
+            func ask() async throws -> Answer {
+                await connection.send(Stage.request("GET", "/v1/accounts/work/session"))
+                return try await connection.answer()
+            }
+            #expect(try await ask().status == 200)
+            try stage.write(configuration: Self.configuration("consent = \"deny\""))
+            try await stage.ringback("reload", status: 0)
+            #expect(try await ask().code == "policy_denied")
+            try stage.write(configuration: Self.configuration("consent = \"deny\"\nprograms = [\"/usr/bin/curl\"]"))
+            try await stage.ringback("reload", status: 0)
+            #expect(try await ask().code == "policy_denied")
+            #expect(try await asker(stage).end().out.contains("access_token"))
+            try await stage.ringback("expose", "ci", "--account", "work", status: 4)
+        }
+    }
+
+    @Test func `names the program that called ringback, in the log as to itself`() async throws {
+        try await play("consent = \"allow\"") { stage in
+            let peer = try await stage.api("GET", "/v1/peer")["program"]
+            try await stage.ringback("token", "work", status: 0)
+            let taken = try await audit(stage, "issued_token")
+            #expect(taken.last?["executable"]?.string == Programs.path("ringback"))
+            #expect(taken.last?["program"] == peer?["text"], "\(taken)")
+        }
+    }
+}
