@@ -28,6 +28,7 @@ enum Main {
         }
         if let file = options.orders {
             guard let orders = HTTPRelayOrders(readingFrom: file) else { stop("the orders cannot be read", 1) }
+            confineFiles(changeable: nil)
             guard let server = HTTPRelayServer(orders, daemon: options.daemon) else {
                 stop("libcurl cannot be loaded", 1)
             }

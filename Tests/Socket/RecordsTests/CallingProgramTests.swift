@@ -89,7 +89,8 @@ private final class Conversation {
         for _ in bytes {
             var byte: UInt8 = 0
             var entry = pollfd(fd: stream, events: Int16(POLLIN), revents: 0)
-            try #require(unsafe poll(&entry, 1, 20_000) == 1 && unsafe read(stream, &byte, 1) == 1)
+            try #require(unsafe poll(&entry, 1, 20_000) == 1)
+            try #require(unsafe read(stream, &byte, 1) == 1)
         }
     }
 
