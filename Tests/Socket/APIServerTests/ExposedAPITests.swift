@@ -74,7 +74,7 @@ import Testing
         #expect(
             ExposedAPI.told == [
                 "name", "provider", "state", "source", "stale", "grant", "subject", "user", "aal", "next_aal",
-                "expires_at", "error",
+                "expires_at", "error", "provider_host", "ends_at", "refreshable",
             ])
         #expect(account.json.object?.names.allSatisfy(ExposedAPI.told.contains) == true)
     }

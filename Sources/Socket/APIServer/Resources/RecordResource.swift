@@ -64,7 +64,8 @@ extension Component {
         .required("time", .integer), .required("time_text", .string), .required("event", .string),
     ]
     private static let others: [Member] = [
-        .optional("verified", .boolean), .optional("inferred", .boolean), .optional("accounts", .array(.string)),
+        .optional("verified", .boolean), .optional("inferred", .boolean), .optional("nested", .boolean),
+        .optional("accounts", .array(.string)),
         .optional("allow_uids", .array(.integer)), .optional("tools", .array(.string)),
         .optional("methods", .array(.string)),
     ]
