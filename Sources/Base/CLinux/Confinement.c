@@ -10,6 +10,7 @@
 #include <linux/nsfs.h>
 #include <linux/openat2.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stddef.h>
@@ -32,6 +33,8 @@
 #elif defined(__aarch64__)
 #define ARCHITECTURE AUDIT_ARCH_AARCH64
 #endif
+
+void clinux_give_way(void) { sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0}); }
 
 int clinux_join_empty_keyring(void) {
     return syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 ? errno : 0;
@@ -150,7 +153,9 @@ int clinux_forbid_programs(void) {
     struct sock_fprog program = {
         .len = sizeof without_programs / sizeof *without_programs, .filter = (struct sock_filter *)without_programs};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return errno;
-    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0 ? 0 : errno;
+    long result = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
+    // The id of a thread that has another filter.
+    return result < 0 ? errno : result > 0 ? EBUSY : 0;
 #else
     return ENOTSUP;
 #endif

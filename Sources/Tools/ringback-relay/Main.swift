@@ -18,7 +18,8 @@ enum Main {
         signal(SIGPIPE, SIG_IGN)
         let options = Options.read(CommandLine.arguments)
         cleanEnvironment()
-        giveWay()
+        // A hand-out of the daemon is not to wait for the traffic.
+        clinux_give_way()
         _ = unsafe chdir("/")
         // The daemon started this for an exposed socket, and says at descriptor 3 which one.
         if options.isExposed {
@@ -73,14 +74,6 @@ enum Main {
             "/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager", "/var/lib/ca-certificates", "/dev", "/proc",
         ]
         _ = unsafe clinux_confine_files(readable.joined(separator: ":"), changeable)
-    }
-
-    /// When the relay is woken up, it does not take the processor from a program that runs: a hand-out of the daemon is not to
-    /// wait for the traffic. It still gets its share.
-    private static func giveWay() {
-        var parameters = sched_param()
-        // SCHED_BATCH of <sched.h>, which the module does not show.
-        _ = unsafe sched_setscheduler(0, 3, &parameters)
     }
 
     /// No library is to be led elsewhere by what the client that started the bridge has in its environment.

@@ -16,6 +16,9 @@ int clinux_peer_credentials(int socket, pid_t *pid, uid_t *uid, gid_t *gid);
 /// accept4(2): non-blocking and close-on-exec. Returns a descriptor or a negative errno.
 int clinux_accept(int listener);
 
+/// SCHED_BATCH: when this process is woken up, it does not take the processor from one that runs. It still gets its share.
+void clinux_give_way(void);
+
 /// PR_SET_DUMPABLE 0: no core file, no ptrace and no /proc/PID/mem for the same user. Returns 0 or an errno.
 int clinux_refuse_dumps(void);
 
