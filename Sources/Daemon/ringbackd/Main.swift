@@ -66,6 +66,10 @@ enum Main {
                 tasks.addTask {
                     await start.helper.waitUntilEnded()
                     guard !Task.isCancelled else { return }
+                    // Without a service manager nobody would start the daemon again, and most of its work needs no helper.
+                    guard environment("NOTIFY_SOCKET") != nil else {
+                        return logger.critical("The helper process has ended. Restart ringbackd to have one again")
+                    }
                     logger.critical("The helper process has ended. The daemon cannot start another, and ends too")
                     isWithoutHelper.set(true)
                     await services.triggerGracefulShutdown()

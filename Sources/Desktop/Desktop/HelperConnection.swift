@@ -103,16 +103,20 @@ public final class HelperConnection: Sendable {
     private func ask(_ id: Int, _ content: consuming [UInt8], _ descriptor: Int32?, _ waiter: Waiter) {
         var message = content
         defer { erase(&message) }
-        let refused = state.withLock { state -> Int32? in
+        let (process, sending) = state.withLock { state -> (Int32, HelperProcess.Sending) in
             listen(&state)
-            guard let process = state.process else { return 0 }
-            guard process.send(message, descriptor) else { return process.id }
-            state.waiters[id] = waiter
-            return nil
+            guard let process = state.process else { return (0, .broken) }
+            let sending = process.send(message, descriptor)
+            if sending == .done { state.waiters[id] = waiter }
+            return (process.id, sending)
         }
-        guard let refused else { return }
-        discardProcess(refused)
-        waiter.resume(returning: .failure(.ended))
+        switch sending {
+        case .done: return
+        case .full: waiter.resume(returning: .failure(.timedOut))
+        case .broken:
+            discardProcess(process)
+            waiter.resume(returning: .failure(.ended))
+        }
     }
 
     /// The stream of an event from now on. Several events that were not read yet are delivered as one. None comes after
@@ -151,7 +155,7 @@ public final class HelperConnection: Sendable {
         let message = HelperConnection.message(0, ["do": "watch", "event": event.rawValue])
         let refused = state.withLock { state -> Int32? in
             listen(&state)
-            guard let process = state.process, !process.send(message) else { return nil }
+            guard let process = state.process, process.send(message) != .done else { return nil }
             return process.id
         }
         if let refused { discardProcess(refused) }

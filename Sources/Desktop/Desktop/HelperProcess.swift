@@ -22,12 +22,20 @@ struct HelperProcess {
         return HelperProcess(id: id, socket: socket)
     }
 
-    /// False if the process has ended or does not read any more: after a partial write the framing would be lost.
+    enum Sending {
+        case done
+        /// Nothing was sent: the process does not read at the moment.
+        case full
+        /// The process has ended, or got a part of the message, so that the framing is lost.
+        case broken
+    }
+
     /// A copy of the descriptor goes with the message.
-    func send(_ message: [UInt8], _ descriptor: Int32? = nil) -> Bool {
+    func send(_ message: [UInt8], _ descriptor: Int32? = nil) -> Sending {
         let descriptors = descriptor.map { [$0] } ?? []
-        return unsafe clinux_send_with_descriptors(
-            socket, message, message.count, descriptors, descriptors.count, Int32(MSG_DONTWAIT)) == message.count
+        let count = unsafe clinux_send_with_descriptors(
+            socket, message, message.count, descriptors, descriptors.count, Int32(MSG_DONTWAIT))
+        return count == message.count ? .done : count == -Int(EAGAIN) ? .full : .broken
     }
 
     struct Arrivals {
