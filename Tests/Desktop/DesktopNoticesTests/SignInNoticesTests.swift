@@ -286,10 +286,13 @@ import Testing
     }
 
     @Test func `stand beside each other and the account's own, until they are decided or over`() async throws {
-        hall.note(
-            .signInWanted(Hall.work), .consent(.requested(question("one"))), .consent(.requested(question("two"))))
         var ids: [UInt32] = []
-        for _ in 0..<3 { ids.append(try await hall.nextNotice().id) }
+        for fact in [
+            .signInWanted(Hall.work), .consent(.requested(question("one"))), .consent(.requested(question("two"))),
+        ] as [BrokerFact] {
+            hall.note(fact)
+            ids.append(try await hall.nextNotice().id)
+        }
         hall.note(.consent(.decided(question("one"), .allow, remember: "once", by: .notice)))
         #expect(await hall.next() == .closed(ids[1]))
         hall.note(.consent(.lapsed(question("two"))))
