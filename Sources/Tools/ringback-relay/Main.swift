@@ -119,7 +119,7 @@ struct Options {
           --daemon PATH     the daemon's socket
           --idle SECONDS    how long it stays without a connection (60)
           --exposed         for an exposed socket: ringbackd starts it so
-          --http N          for the addresses of a command: ringback starts it so
+          --http N          for the addresses that --relay gives a command
           --version         print the version
           --help            print this text
         """
