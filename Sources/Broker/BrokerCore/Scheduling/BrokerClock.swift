@@ -51,7 +51,7 @@ public struct BrokerClock: Sendable {
     /// The machine's own identifier must not become known to others: machine-id(5) asks for a hash. A system that has
     /// none yet says `uninitialized`.
     private static func hash(_ machineID: String) -> String {
-        machineID.utf8.count == 32 ? Digest.hex(Digest.sha256("ringback: machine \(machineID)")) : ""
+        machineID.utf8.count == 32 ? Digest.hex(Digest.sha256("machine of a vault \(machineID)")) : ""
     }
 
     private static func line(of path: String) -> String {

@@ -298,7 +298,7 @@ final class DiagnosticLinks: Sendable {
     static let owner = AccountName(host)
     static let page = HTTPResponse(
         status: 200, fields: HTTPFields([("Content-Type", "text/plain; charset=utf-8")]),
-        body: Secret("ringback doctor: the browser works. You can close this page.\n"))
+        body: Secret("The browser works. You can close this page.\n"))
     private static let maxCount = 64
     private let links = Mutex<[String: Link]>([:])
     private let clock: BrokerClock
