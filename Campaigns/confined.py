@@ -139,7 +139,7 @@ class Person:
             f'client_secret_file = "{place}/secret"\ngrant = "client_credentials"\nscopes = ["openid", "email"]\n'
             for name in ("given", "other", "work")) + "".join(
             f'[[origin]]\nurl = "{url}/*"\naccount = "given"\n'
-            for url in ("https://git.example.org", f"http://127.0.0.1:{self.api}/api")))
+            for url in ("https://git.example.org", "https://api.example.org", f"http://127.0.0.1:{self.api}/api")))
         self.own()
         for folder in (place, f"{place}/run", f"{place}/run/ringback"):
             os.chmod(folder, 0o700)

@@ -11,6 +11,7 @@ from harness import ROOT, Trouble, soon, until, write
 STAND_IN = """#!/bin/sh
 printf '%s' "I am ${0##*/} with $*"
 printf ', key %s' "${ANTHROPIC_API_KEY:-}${OPENAI_API_KEY:-}"
+test -n "$OPENAI_BASE_URL" && printf ', at %s' "$OPENAI_BASE_URL"
 test -e ~/secret && printf ', and the secret'
 test -n "$RINGBACK_SOCK" && ringback token work >/dev/null && printf ', with a token'
 echo .
@@ -21,6 +22,8 @@ SAYS = {"ringback run claude": "I am claude with , key a key.", "ringback run co
         "ringback run claude -- claude --continue": "I am claude with --continue, key a key.",
         "ringback run claude --write ~/data --network intranet": "I am claude with , key a key.",
         "ringback run --account work --scope email -- ./report": "I am report with , key , with a token.",
+        "ringback run --relay OPENAI_BASE_URL=https://api.example.org/v1 -- ./agent":
+            "I am agent with , key , at http://127.0.0.1:8701/v1.",
         "ringback run --explain --read ~/data -- ./train": "MAY"}
 # These go on until somebody ends them: what to wait for, and what to type then.
 STEPS = {"ringback run -- python3 -m http.server": [(b"Serving HTTP", b"\x03")],
@@ -39,7 +42,7 @@ def recipes(person, report, socket):
     # As Claude Code keeps its versions.
     claude = f"{person.home}/.local/bin/claude"
     os.symlink("claude-1", claude)
-    for name in ("report", "train"):
+    for name in ("agent", "report", "train"):
         write(f"{person.work}/{name}", STAND_IN, 0o755)
     for folder in (f"{person.home}/data", f"{person.home}/.local/share/uv"):
         os.makedirs(folder, exist_ok=True)
