@@ -10,7 +10,8 @@ from .models import EventData
 EVENT_NAMES = frozenset({
     "initial_session", "signed_in", "token_refreshed", "user_updated", "signed_out", "password_recovery",
     "mfa_challenge_verified", "sign_in_failed", "callback_refused", "refresh_failed", "session_ending", "deep_link",
-    "listener_replaced", "database_away", "database_returned", "dropped",
+    "listener_replaced", "database_away", "database_returned", "account_used", "consent_requested", "consent_decided",
+    "dropped",
 })
 
 

@@ -218,6 +218,14 @@ class Status(TypedDict, total=False):
     sealed_sessions: list[SealedSession]
 
 
+class Program(TypedDict, total=False):
+    executable: str
+    unit: str
+    verified: Required[bool]
+    changeable: Required[bool]
+    text: Required[str]
+
+
 class Peer(TypedDict, total=False):
     uid: Required[int]
     pid: Required[int]
@@ -226,6 +234,7 @@ class Peer(TypedDict, total=False):
     confidence: Required[str]
     operations: Required[list[str]]
     policy: Required[str]
+    program: Required[Program]
 
 
 class ChangedUser(TypedDict, total=False):

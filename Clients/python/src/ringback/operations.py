@@ -68,12 +68,14 @@ class Operations:
                 timeout: int | None = None, scope: str | None = None, audience: str | None = None,
                 resource: str | None = None, kind: Literal["access_token", "id_token"] | None = None,
                 subject: str | None = None, include: str | Sequence[str] | None = None,
-                sign_in: Literal["wait"] | None = None) -> Steps[Session]:
+                sign_in: Literal["wait"] | None = None, consent: Literal["never"] | None = None) -> Steps[Session]:
         """The token of an account's session, refreshed where needed: of the default or only account, of a named one, or
         of the one at `issuer`. Times are seconds. `include`: any of id_token, provider_token, user and profile. The profile
-        is the user's row at a Supabase project, of an account that has the key `profile`."""
+        is the user's row at a Supabase project, of an account that has the key `profile`. `consent="never"`: if the user had
+        to be asked, RingbackError `consent_required` at once."""
         rest: Any = {"min_valid": min_valid, "timeout": timeout, "scope": scope, "audience": audience,
-                     "resource": resource, "kind": kind, "subject": subject, "include": include, "sign_in": sign_in}
+                     "resource": resource, "kind": kind, "subject": subject, "include": include, "sign_in": sign_in,
+                     "consent": consent}
         if account is None and issuer is not None:
             found: Session = yield Operations._session_at.call(issuer, **rest)
             return found
@@ -87,13 +89,13 @@ class Operations:
     def _session(self, account: str, *, min_valid: int | None = None, timeout: int | None = None,
                  scope: str | None = None, audience: str | None = None, resource: str | None = None,
                  kind: str | None = None, subject: str | None = None, include: str | Sequence[str] | None = None,
-                 sign_in: str | None = None) -> Session: ...
+                 sign_in: str | None = None, consent: Literal["never"] | None = None) -> Session: ...
 
     @route("GET /v1/session")
     def _session_at(self, issuer: str, *, min_valid: int | None = None, timeout: int | None = None,
                     scope: str | None = None, audience: str | None = None, resource: str | None = None,
                     kind: str | None = None, subject: str | None = None, include: str | Sequence[str] | None = None,
-                    sign_in: str | None = None) -> Session: ...
+                    sign_in: str | None = None, consent: Literal["never"] | None = None) -> Session: ...
 
     @steps
     def token(self, account: str | None = None, *, min_valid: int | None = None) -> Steps[str]:
@@ -109,7 +111,8 @@ class Operations:
     def lookup(self, url: str, *, username: str | None = None, rejected: str | None = None,
                rejected_is_guess: bool | None = None, without_scheme: bool | None = None, ca_sha256: str | None = None,
                tls_server_name: str | None = None, insecure_skip_tls_verify: bool | None = None,
-               proxy_url: str | None = None, interactive: bool | None = None) -> OriginCredential:
+               proxy_url: str | None = None, interactive: bool | None = None,
+               consent: Literal["never"] | None = None) -> OriginCredential:
         """What a tool sends to a server, by the configuration's table of origins."""
 
     # --- Signing in and out

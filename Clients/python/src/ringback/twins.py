@@ -52,9 +52,11 @@ class Row:
             given.get("wait") or 0, given.get("timeout") or 0)
         if self.method in ("GET", "DELETE"):
             return Call(self.method, path, given, take=self.take, waits=waits)
+        # Of all routes with a body, the only member of a query.
+        query = {"consent": given.pop("consent", None)}
         if self.body is not None:
             given = given.get(self.body) or {}
-        return Call(self.method, path, body=given, take=self.take, waits=waits)
+        return Call(self.method, path, query, given, take=self.take, waits=waits)
 
 
 def _identifier(value: Any) -> str:
