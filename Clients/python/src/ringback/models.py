@@ -334,6 +334,13 @@ class EventData(TypedDict, total=False):
     method: str
     duration_ms: int
     error_type: str
+    id: str
+    scope: str
+    program: Program
+    operation: str
+    requested_at: int
+    decision: str
+    remember: str
 
 
 class SignInMembers(TypedDict, total=False):
