@@ -89,9 +89,9 @@ final class HTTPConversation: RelayConnection {
                     throw RelayedRequest.Refusal(403, "The relay serves another user.", code: "policy_denied")
                 }
             }
+            try server.ask(for: self, request.url)
             state = .credentials(request)
             body = RelayedBody(request.body)
-            server.ask(for: self, request.url)
         } catch {
             refuse(error)
         }

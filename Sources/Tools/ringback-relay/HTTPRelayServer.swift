@@ -28,6 +28,9 @@ final class HTTPRelayServer {
     private let questions: Questions<OriginAccess>
     private var conversations: [Int32: HTTPConversation] = [:]
     private var nextNumber = 1
+    /// Questions to the daemon without an answer, each of which has a thread. They outlive the conversations of clients that go.
+    private var waiting = 0
+    private static let mostWaiting = 64
     /// The SHA-256 of a token that a server refused, by the listener of its relay. The daemon is told with the next request.
     private var refused: [Int32: String] = [:]
 
@@ -61,7 +64,9 @@ final class HTTPRelayServer {
                     conversations[entry.descriptor]?.read()
                 }
             }
-            for answer in questions.answers() {
+            let answers = questions.answers()
+            waiting -= answers.count
+            for answer in answers {
                 conversations.values.first { $0.number == answer.conversation }?.take(answer, self)
             }
             streams.advance()
@@ -99,8 +104,12 @@ final class HTTPRelayServer {
 
     func noteRefused(_ digest: String, at relay: HTTPRelayOrders.Relay) { refused[relay.listener] = digest }
 
-    /// Asks for the credentials for a URL.
-    func ask(for conversation: HTTPConversation, _ url: WebURL) {
+    /// Asks for the credentials for a URL. Throws where too many questions wait.
+    func ask(for conversation: HTTPConversation, _ url: WebURL) throws(RelayedRequest.Refusal) {
+        guard waiting < HTTPRelayServer.mostWaiting else {
+            throw RelayedRequest.Refusal(503, "The relay waits for too many answers of the daemon.", code: "timeout")
+        }
+        waiting += 1
         let relay = conversation.relay
         let rejected = refused.removeValue(forKey: relay.listener)
         questions.ask(for: conversation.number) { [calls] in
