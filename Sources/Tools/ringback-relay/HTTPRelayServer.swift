@@ -121,7 +121,7 @@ final class HTTPRelayServer {
                     rejection.rejected = rejected
                     _ = try calls.lookup(rejection)
                 }
-                return .success(try OriginAccess(try calls.lookup(OriginRequest(url: place)), relay))
+                return .success(try OriginAccess(try calls.lookup(OriginRequest(url: place)), relay, place))
             } catch {
                 return .failure(RelayRefusal(error))
             }
@@ -130,12 +130,12 @@ final class HTTPRelayServer {
 }
 
 extension OriginAccess {
-    init(_ credential: OriginCredential, _ relay: HTTPRelayOrders.Relay) throws(RingbackError) {
+    init(_ credential: OriginCredential, _ relay: HTTPRelayOrders.Relay, _ place: String) throws(RingbackError) {
         guard let token = credential.secret else { throw RingbackError(.badResponse, "The daemon gave no token.") }
-        if let account = relay.account, credential.account != account {
+        // A more specific origin may have another account, or a reload of the configuration has changed the table.
+        guard credential.account == relay.account else {
             throw RingbackError(
-                .policyDenied,
-                "The origin of \(relay.origin.url.text) has the account \(credential.account), not \(account).")
+                .policyDenied, "The origin of \(place) has the account \(credential.account), not \(relay.account).")
         }
         fields = credential.headers.compactMap { line in
             guard let colon = line.firstRange(of: ": ") else { return nil }
@@ -154,8 +154,8 @@ struct HTTPRelayOrders {
         /// A listening socket at the origin's port on loopback, here or in a network namespace of its own.
         let listener: Int32
         let origin: RelayedOrigin
-        /// The only account whose token is sent; nil for that of the origin.
-        let account: String?
+        /// The only account whose token is sent.
+        let account: String
         /// Other users of the machine can reach the port.
         let checksOwner: Bool
     }
@@ -180,12 +180,13 @@ struct HTTPRelayOrders {
         for entry in list {
             guard let listener = entry["listener"]?.integer.flatMap({ Int32(exactly: $0) }),
                 let port = entry["port"]?.integer, let text = entry["url"]?.string,
+                let account = entry["account"]?.string,
                 let url = try? WebURL(parsing: text), let origin = RelayedOrigin(url, port: port),
                 fcntl(listener, F_SETFL, fcntl(listener, F_GETFL) | O_NONBLOCK) == 0
             else { return nil }
             relays.append(
                 Relay(
-                    listener: listener, origin: origin, account: entry["account"]?.string,
+                    listener: listener, origin: origin, account: account,
                     checksOwner: entry["shared"]?.bool ?? true))
         }
         self.relays = relays
