@@ -82,12 +82,9 @@ final class HTTPConversation: RelayConnection {
             guard let request = try RelayedRequest.take(from: &input, searched: &searched, for: relay.origin) else {
                 return false
             }
-            // Attack: another user of the machine connects to the port.
-            if relay.checksOwner {
-                let owner = SocketOwner.uid(over: descriptor)
-                guard owner == getuid() || owner == 0 else {
-                    throw RelayedRequest.Refusal(403, "The relay serves another user.", code: "policy_denied")
-                }
+            // The owner of a connection whose client has ended its direction is no longer found, and was checked at first.
+            if relay.checksOwner, let owner = SocketOwner.uid(over: descriptor), !HTTPRelayServer.isOwn(owner) {
+                throw RelayedRequest.Refusal(403, "The relay serves another user.", code: "policy_denied")
             }
             try server.ask(for: self, request.url)
             state = .credentials(request)

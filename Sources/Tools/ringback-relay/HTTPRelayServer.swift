@@ -84,15 +84,19 @@ final class HTTPRelayServer {
     }
 
     private func accept(for relay: HTTPRelayOrders.Relay) {
-        while true {
-            if conversations.count >= HTTPRelayServer.mostConversations {
-                guard let idle = conversations.values.filter(\.isIdle).min(by: { $0.number < $1.number }) else {
-                    return
-                }
-                end(idle)
-            }
+        // Strangers who connect without pause do not hold up the others.
+        for _ in 0..<HTTPRelayServer.mostConversations {
+            let isFull = conversations.count >= HTTPRelayServer.mostConversations
+            let idle = isFull ? conversations.values.filter(\.isIdle).min { $0.number < $1.number } : nil
+            guard !isFull || idle != nil else { return }
             let descriptor = clinux_accept(relay.listener)
             guard descriptor >= 0 else { return }
+            // Attack: another user of the machine connects to the port, to be served or to take all places.
+            if relay.checksOwner, !HTTPRelayServer.isOwn(SocketOwner.uid(over: descriptor)) {
+                close(descriptor)
+                continue
+            }
+            if let idle { end(idle) }
             // An event of a stream is not to wait for the next one.
             var yes: Int32 = 1
             _ = unsafe setsockopt(
@@ -101,6 +105,8 @@ final class HTTPRelayServer {
             nextNumber += 1
         }
     }
+
+    static func isOwn(_ uid: UInt32?) -> Bool { uid == getuid() || uid == 0 }
 
     func noteRefused(_ digest: String, at relay: HTTPRelayOrders.Relay) { refused[relay.listener] = digest }
 
