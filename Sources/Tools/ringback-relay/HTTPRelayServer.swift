@@ -28,7 +28,7 @@ final class HTTPRelayServer {
     private let questions: Questions<OriginAccess>
     private var conversations: [Int32: HTTPConversation] = [:]
     private var nextNumber = 1
-    /// Questions to the daemon without an answer, each of which has a thread. They outlive the conversations of clients that go.
+    /// Questions to the daemon without an answer, each of which has a thread: also those of clients that have gone.
     private var waiting = 0
     private static let mostWaiting = 64
     /// The SHA-256 of a token that a server refused, by the listener of its relay. The daemon is told with the next request.
@@ -97,10 +97,16 @@ final class HTTPRelayServer {
                 continue
             }
             if let idle { end(idle) }
-            // An event of a stream is not to wait for the next one.
-            var yes: Int32 = 1
-            _ = unsafe setsockopt(
-                descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &yes, socklen_t(MemoryLayout<Int32>.size))
+            // An event of a stream is not to wait for the next one. A client that has gone, and not only ended its direction,
+            // does not reply to a probe once the kernel has forgotten its socket, after a minute.
+            let tcp = Int32(IPPROTO_TCP)
+            let options = [
+                (tcp, TCP_NODELAY, 1), (SOL_SOCKET, SO_KEEPALIVE, 1), (tcp, TCP_KEEPIDLE, 15), (tcp, TCP_KEEPINTVL, 15),
+            ]
+            for (level, name, value) in options {
+                var value = Int32(value)
+                _ = unsafe setsockopt(descriptor, level, name, &value, socklen_t(MemoryLayout<Int32>.size))
+            }
             conversations[descriptor] = HTTPConversation(descriptor, number: nextNumber, relay)
             nextNumber += 1
         }
