@@ -1,4 +1,5 @@
 import CLinux
+import Confinement
 import Glibc
 import RingbackBase
 import RingbackClient
@@ -147,9 +148,11 @@ struct ConfinedRelays {
     var portList: String { ports.map(String.init).joined(separator: ",") }
 
     func added(to variables: [(name: String, value: String)]) -> [(name: String, value: String)] {
-        let named = Set(addresses.map(\.variable))
-        return variables.filter { !named.contains($0.name) }
-            + zip(addresses, ports).map { ($0.variable, $0.address(at: $1)) }
+        guard !addresses.isEmpty else { return variables }
+        let direct = ProxyExceptions.adding("127.0.0.1") { name in variables.first { $0.name == name }?.value }
+        let added = direct + zip(addresses, ports).map { ($0.variable, $0.address(at: $1)) }
+        let named = Set(added.map(\.name))
+        return variables.filter { !named.contains($0.name) } + added
     }
 
     mutating func check(_ daemon: DaemonOptions) throws(RingbackError) {

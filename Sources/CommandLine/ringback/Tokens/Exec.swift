@@ -1,5 +1,6 @@
 import ArgumentParser
 import CLinux
+import Confinement
 import Glibc
 import RingbackBase
 import RingbackClient
@@ -72,6 +73,10 @@ struct Exec: AccountNaming {
             }
             listeners.append(
                 .init(address: address, account: found, descriptor: listener, port: port, isShared: true))
+        }
+        // A proxy would get the requests in plain text.
+        for (name, value) in ProxyExceptions.adding("127.0.0.1", to: SocketPlace.variable) {
+            unsafe setenv(name, value, 1)
         }
         unsafe unsetenv(ExecToken.descriptorVariable)
         try RelayProcess(listeners, calls, application: "ringback exec").wait()
