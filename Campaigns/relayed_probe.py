@@ -229,6 +229,7 @@ class Client:
                 (f"GET /api/echo HTTP/1.1\n{host}Sec-Fetch-Site: cross-site\n\n", 403),
                 (f"GET /api/echo HTTP/1.1\n{host}Sec-Fetch-Mode: cors\n\n", 200),
                 (f"GET /other HTTP/1.1\n{host}\n", 403), (f"GET /api/../other HTTP/1.1\n{host}\n", 403),
+                (f"GET /api/elsewhere/a HTTP/1.1\n{host}\n", 403),
                 (f"TRACE /api/echo HTTP/1.1\n{host}\n", 405), (f"CONNECT {self.host}:22 HTTP/1.1\n{host}\n", 400),
                 (f"GET /api/echo HTTP/1.1\n{host}Upgrade: websocket\n\n", 501),
                 (f"POST /api/echo HTTP/1.1\n{host}Content-Length: 2\nTransfer-Encoding: chunked\n\n0\n\n", 400),
