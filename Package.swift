@@ -239,7 +239,7 @@ let package = Package(
             ]
         ),
         tests("AdaptersTests", ["Adapters", "RingbackBase"]),
-        tests("ConfinementTests", ["Confinement"]),
+        tests("ConfinementTests", ["TestSupport", "Confinement", "CLinux"]),
         tests("TerminalTests", ["Terminal"]),
         tests("MCPBridgeTests", ["MCPBridge", "RingbackBase", "Terminal"]),
         tests("SchemeRegistrationTests", ["SchemeRegistration", "RingbackBase"]),

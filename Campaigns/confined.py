@@ -139,7 +139,7 @@ class Person:
             f'client_secret_file = "{place}/secret"\ngrant = "client_credentials"\nscopes = ["openid", "email"]\n'
             for name in ("given", "other", "work")) + "".join(
             f'[[origin]]\nurl = "{url}/*"\naccount = "given"\n'
-            for url in ("https://git.example.org", "https://api.example.org", f"http://127.0.0.1:{self.api}/api")))
+            for url in ("https://git.example.org", "https://api.example.org")) + relayed.origins(self.api))
         self.own()
         for folder in (place, f"{place}/run", f"{place}/run/ringback"):
             os.chmod(folder, 0o700)
@@ -402,7 +402,7 @@ def relay(person, report, socket):
                                                  'echo "$API"; env | grep -c RINGBACK_; ls /run/ringback'))
     report.note("http://127.0.0.1:8701/api" in text and "exposed" not in text, "what is there of the relay", text)
     text, _ = person.on_terminal(person.run([*options, "--explain"], "sh"))
-    report.note("by API" in text, "--explain of a relay", text)
+    report.note("of given" in text and "by API" in text, "--explain of a relay", text)
     until("the end of the relays", lambda: not relayed.relays(socket))
 
 

@@ -20,10 +20,15 @@ PROBE = os.path.join(HERE, "relayed_probe.py")
 
 
 def account(issuer, secret, port):
-    """The configuration of a service account with an origin."""
-    return (f'[accounts.given]\nissuer = "{issuer}"\nclient_id = "probe"\nclient_secret_file = "{secret}"\n'
-            f'grant = "client_credentials"\nscopes = ["openid"]\n\n'
-            f'[[origin]]\nurl = "http://127.0.0.1:{port}/api/*"\naccount = "given"\n')
+    """The configuration of a service account with an origin, and of another one with an origin below that."""
+    return "".join(f'[accounts.{name}]\nissuer = "{issuer}"\nclient_id = "probe"\nclient_secret_file = "{secret}"\n'
+                   f'grant = "client_credentials"\nscopes = ["openid"]\n\n' for name in ("given", "other")) + origins(port)
+
+
+def origins(port):
+    """What the probe reaches, and a part of it that has another account."""
+    return "".join(f'[[origin]]\nurl = "http://127.0.0.1:{port}/{path}/*"\naccount = "{name}"\n'
+                   for path, name in (("api", "given"), ("api/elsewhere", "other")))
 
 
 def judge(report, what, folder, token):
@@ -127,7 +132,7 @@ def another_user(daemon, relay, report):
     ask = ["curl", "-sS", "--max-time", "20", "-o", "/dev/null", "-w", "%{http_code}", f"{base}/echo"]
     own = subprocess.run(ask, capture_output=True, text=True)
     other = subprocess.run(["setpriv", "--reuid=5002", "--regid=5002", "--clear-groups", *ask], capture_output=True, text=True)
-    report.note(own.stdout == "200" and other.stdout == "403", "another user", f"{own.stdout} {other.stdout} {other.stderr}")
+    report.note(own.stdout == "200" and other.stdout == "000", "another user", f"{own.stdout} {other.stdout} {other.stderr}")
     process.kill()
     process.wait()
 

@@ -158,6 +158,19 @@ class Client:
         self.came += said.decode(errors="replace")
         return int(said.split()[1]) if said else 0
 
+    def half_closed(self):
+        """A client that ends its direction after its request gets the response."""
+        with socket.create_connection((self.host, self.port), 30) as connection:
+            connection.sendall(f"POST /api/echo HTTP/1.1\r\nHost: {self.host}:{self.port}\r\nContent-Length: 2\r\n"
+                               "Expect: 100-continue\r\n\r\n".encode())
+            said = connection.recv(65_536)
+            connection.sendall(b"{}")
+            connection.shutdown(socket.SHUT_WR)
+            while piece := connection.recv(65_536):
+                said += piece
+        self.came += said.decode(errors="replace")
+        self.note(b"HTTP/1.1 200" in said and b'"length": 2' in said, "a client that ends its direction", said)
+
     def credentials(self):
         status, fields, body = self.call(
             "GET", "/echo?a=b", Authorization="Bearer mine", X_API_Key="mine", Cookie="a=mine", Accept_Encoding="gzip, br")
@@ -216,6 +229,7 @@ class Client:
                 (f"GET /api/echo HTTP/1.1\n{host}Sec-Fetch-Site: cross-site\n\n", 403),
                 (f"GET /api/echo HTTP/1.1\n{host}Sec-Fetch-Mode: cors\n\n", 200),
                 (f"GET /other HTTP/1.1\n{host}\n", 403), (f"GET /api/../other HTTP/1.1\n{host}\n", 403),
+                (f"GET /api/elsewhere/a HTTP/1.1\n{host}\n", 403),
                 (f"TRACE /api/echo HTTP/1.1\n{host}\n", 405), (f"CONNECT {self.host}:22 HTTP/1.1\n{host}\n", 400),
                 (f"GET /api/echo HTTP/1.1\n{host}Upgrade: websocket\n\n", 501),
                 (f"POST /api/echo HTTP/1.1\n{host}Content-Length: 2\nTransfer-Encoding: chunked\n\n0\n\n", 400),
@@ -246,7 +260,7 @@ class Client:
 
     def use(self):
         sent = self.credentials()
-        for part in (self.bodies, self.redirects, self.refusals, self.events, self.curl):
+        for part in (self.bodies, self.redirects, self.refusals, self.events, self.half_closed, self.curl):
             try:
                 part()
             except Exception as error:  # Whatever ends a part is its result.

@@ -20,6 +20,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -165,6 +166,9 @@ static int allow_beneath(int rules, const char *path, uint64_t access) {
     struct landlock_path_beneath_attr rule = {.allowed_access = access, .parent_fd = open(path, O_PATH | O_CLOEXEC)};
     // What is not there cannot be opened either.
     if (rule.parent_fd < 0) return 0;
+    struct stat status;
+    // The rights of folders are invalid for a file.
+    if (fstat(rule.parent_fd, &status) == 0 && !S_ISDIR(status.st_mode)) rule.allowed_access &= LANDLOCK_ACCESS_FS_READ_FILE;
     int code = syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) == 0 ? 0 : errno;
     close(rule.parent_fd);
     return code;

@@ -10,7 +10,7 @@ public import RingbackBase
         public let descriptor: Int32
         public var wantsInput: Bool
         public var wantsOutput: Bool
-        /// The end of a stream counts as input.
+        /// The end of a stream counts as input; a broken connection does even where none is wanted.
         public fileprivate(set) var hasInput = false
         public fileprivate(set) var hasOutput = false
 

@@ -31,6 +31,8 @@ final class HTTPConversation: RelayConnection {
     private var mask: SecretMask?
     /// The SHA-256 of the token that was sent.
     private var digest = ""
+    /// The client has ended its direction. It may still wait for the response.
+    private var hasInputEnded = false
     private var isShut = false
     private var since = ContinuousClock.now
 
@@ -46,7 +48,8 @@ final class HTTPConversation: RelayConnection {
 
     /// Input is also the way to learn that the client has gone.
     var wantsInput: Bool {
-        if case .closing = state { true } else { input.count < HTTPConversation.window }
+        guard !hasInputEnded else { return false }
+        return if case .closing = state { true } else { input.count < HTTPConversation.window }
     }
 
     var isLate: Bool {
@@ -58,9 +61,16 @@ final class HTTPConversation: RelayConnection {
     }
 
     func read() {
+        // After the end of the input only a connection that is broken has some.
+        guard !hasInputEnded else { return isOver = true }
         guard let bytes = receive() else { return }
         if case .closing = state { return }
         input += bytes
+    }
+
+    override func noteInputEnd() {
+        hasInputEnded = true
+        if isShut { isOver = true }
     }
 
     /// Does what needs no waiting. True if something has moved.
@@ -68,12 +78,19 @@ final class HTTPConversation: RelayConnection {
 
     private func advance(_ server: HTTPRelayServer) -> Bool {
         switch state {
-        case .head: takeHead(server)
+        case .head: takeHead(server) || endUnasked()
         case .streaming(let transfer, let request, let response):
             // Each of them may move.
             [sendBody(transfer), collect(transfer, request, response, server)].contains(true)
         case .credentials, .closing: false
         }
+    }
+
+    /// True if the client has ended its direction and has no further request.
+    private func endUnasked() -> Bool {
+        guard hasInputEnded else { return false }
+        close()
+        return true
     }
 
     private func takeHead(_ server: HTTPRelayServer) -> Bool {
@@ -82,16 +99,13 @@ final class HTTPConversation: RelayConnection {
             guard let request = try RelayedRequest.take(from: &input, searched: &searched, for: relay.origin) else {
                 return false
             }
-            // Attack: another user of the machine connects to the port.
-            if relay.checksOwner {
-                let owner = SocketOwner.uid(over: descriptor)
-                guard owner == getuid() || owner == 0 else {
-                    throw RelayedRequest.Refusal(403, "The relay serves another user.", code: "policy_denied")
-                }
+            // The owner of a connection whose client has ended its direction is no longer found, and was checked at first.
+            if relay.checksOwner, let owner = SocketOwner.uid(over: descriptor), !HTTPRelayServer.isOwn(owner) {
+                throw RelayedRequest.Refusal(403, "The relay serves another user.", code: "policy_denied")
             }
+            try server.ask(for: self, request.url)
             state = .credentials(request)
             body = RelayedBody(request.body)
-            server.ask(for: self, request.url)
         } catch {
             refuse(error)
         }
@@ -126,11 +140,13 @@ final class HTTPConversation: RelayConnection {
     }
 
     private func sendBody(_ transfer: StreamTransfer) -> Bool {
-        guard !body.isOver, transfer.room > 0, !input.isEmpty else { return false }
+        guard !body.isOver, transfer.room > 0, !input.isEmpty || hasInputEnded else { return false }
         do throws(RelayedRequest.Refusal) {
             let bytes = try body.take(from: &input, atMost: transfer.room)
             if !bytes.isEmpty { transfer.give(bytes) }
             if body.isOver { transfer.endBody() }
+            // The server sees that the request is not whole.
+            if bytes.isEmpty, !body.isOver, hasInputEnded { isOver = true }
             return !bytes.isEmpty || body.isOver
         } catch {
             // The server has got a part of the request. It sees that it is not whole.
@@ -228,6 +244,7 @@ final class HTTPConversation: RelayConnection {
             isShut = true
             since = .now
             shutdown(descriptor, Int32(SHUT_WR))
+            if hasInputEnded { isOver = true }
         // A connection that only is kept needs no memory.
         case .head where input.isEmpty: output = ByteQueue()
         default: break

@@ -28,6 +28,9 @@ final class HTTPRelayServer {
     private let questions: Questions<OriginAccess>
     private var conversations: [Int32: HTTPConversation] = [:]
     private var nextNumber = 1
+    /// Questions to the daemon without an answer, each of which has a thread: also those of clients that have gone.
+    private var waiting = 0
+    private static let mostWaiting = 64
     /// The SHA-256 of a token that a server refused, by the listener of its relay. The daemon is told with the next request.
     private var refused: [Int32: String] = [:]
 
@@ -61,7 +64,9 @@ final class HTTPRelayServer {
                     conversations[entry.descriptor]?.read()
                 }
             }
-            for answer in questions.answers() {
+            let answers = questions.answers()
+            waiting -= answers.count
+            for answer in answers {
                 conversations.values.first { $0.number == answer.conversation }?.take(answer, self)
             }
             streams.advance()
@@ -79,28 +84,44 @@ final class HTTPRelayServer {
     }
 
     private func accept(for relay: HTTPRelayOrders.Relay) {
-        while true {
-            if conversations.count >= HTTPRelayServer.mostConversations {
-                guard let idle = conversations.values.filter(\.isIdle).min(by: { $0.number < $1.number }) else {
-                    return
-                }
-                end(idle)
-            }
+        // Strangers who connect without pause do not hold up the others.
+        for _ in 0..<HTTPRelayServer.mostConversations {
+            let isFull = conversations.count >= HTTPRelayServer.mostConversations
+            let idle = isFull ? conversations.values.filter(\.isIdle).min { $0.number < $1.number } : nil
+            guard !isFull || idle != nil else { return }
             let descriptor = clinux_accept(relay.listener)
             guard descriptor >= 0 else { return }
-            // An event of a stream is not to wait for the next one.
-            var yes: Int32 = 1
-            _ = unsafe setsockopt(
-                descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &yes, socklen_t(MemoryLayout<Int32>.size))
+            // Attack: another user of the machine connects to the port, to be served or to take all places.
+            if relay.checksOwner, !HTTPRelayServer.isOwn(SocketOwner.uid(over: descriptor)) {
+                close(descriptor)
+                continue
+            }
+            if let idle { end(idle) }
+            // An event of a stream is not to wait for the next one. A client that has gone, and not only ended its direction,
+            // does not reply to a probe once the kernel has forgotten its socket, after a minute.
+            let tcp = Int32(IPPROTO_TCP)
+            let options = [
+                (tcp, TCP_NODELAY, 1), (SOL_SOCKET, SO_KEEPALIVE, 1), (tcp, TCP_KEEPIDLE, 15), (tcp, TCP_KEEPINTVL, 15),
+            ]
+            for (level, name, value) in options {
+                var value = Int32(value)
+                _ = unsafe setsockopt(descriptor, level, name, &value, socklen_t(MemoryLayout<Int32>.size))
+            }
             conversations[descriptor] = HTTPConversation(descriptor, number: nextNumber, relay)
             nextNumber += 1
         }
     }
 
+    static func isOwn(_ uid: UInt32?) -> Bool { uid == getuid() || uid == 0 }
+
     func noteRefused(_ digest: String, at relay: HTTPRelayOrders.Relay) { refused[relay.listener] = digest }
 
-    /// Asks for the credentials for a URL.
-    func ask(for conversation: HTTPConversation, _ url: WebURL) {
+    /// Asks for the credentials for a URL. Throws where too many questions wait.
+    func ask(for conversation: HTTPConversation, _ url: WebURL) throws(RelayedRequest.Refusal) {
+        guard waiting < HTTPRelayServer.mostWaiting else {
+            throw RelayedRequest.Refusal(503, "The relay waits for too many answers of the daemon.", code: "timeout")
+        }
+        waiting += 1
         let relay = conversation.relay
         let rejected = refused.removeValue(forKey: relay.listener)
         questions.ask(for: conversation.number) { [calls] in
@@ -112,7 +133,7 @@ final class HTTPRelayServer {
                     rejection.rejected = rejected
                     _ = try calls.lookup(rejection)
                 }
-                return .success(try OriginAccess(try calls.lookup(OriginRequest(url: place)), relay))
+                return .success(try OriginAccess(try calls.lookup(OriginRequest(url: place)), relay, place))
             } catch {
                 return .failure(RelayRefusal(error))
             }
@@ -121,12 +142,12 @@ final class HTTPRelayServer {
 }
 
 extension OriginAccess {
-    init(_ credential: OriginCredential, _ relay: HTTPRelayOrders.Relay) throws(RingbackError) {
+    init(_ credential: OriginCredential, _ relay: HTTPRelayOrders.Relay, _ place: String) throws(RingbackError) {
         guard let token = credential.secret else { throw RingbackError(.badResponse, "The daemon gave no token.") }
-        if let account = relay.account, credential.account != account {
+        // A more specific origin may have another account, or a reload of the configuration has changed the table.
+        guard credential.account == relay.account else {
             throw RingbackError(
-                .policyDenied,
-                "The origin of \(relay.origin.url.text) has the account \(credential.account), not \(account).")
+                .policyDenied, "The origin of \(place) has the account \(credential.account), not \(relay.account).")
         }
         fields = credential.headers.compactMap { line in
             guard let colon = line.firstRange(of: ": ") else { return nil }
@@ -145,8 +166,8 @@ struct HTTPRelayOrders {
         /// A listening socket at the origin's port on loopback, here or in a network namespace of its own.
         let listener: Int32
         let origin: RelayedOrigin
-        /// The only account whose token is sent; nil for that of the origin.
-        let account: String?
+        /// The only account whose token is sent.
+        let account: String
         /// Other users of the machine can reach the port.
         let checksOwner: Bool
     }
@@ -171,12 +192,13 @@ struct HTTPRelayOrders {
         for entry in list {
             guard let listener = entry["listener"]?.integer.flatMap({ Int32(exactly: $0) }),
                 let port = entry["port"]?.integer, let text = entry["url"]?.string,
+                let account = entry["account"]?.string,
                 let url = try? WebURL(parsing: text), let origin = RelayedOrigin(url, port: port),
                 fcntl(listener, F_SETFL, fcntl(listener, F_GETFL) | O_NONBLOCK) == 0
             else { return nil }
             relays.append(
                 Relay(
-                    listener: listener, origin: origin, account: entry["account"]?.string,
+                    listener: listener, origin: origin, account: account,
                     checksOwner: entry["shared"]?.bool ?? true))
         }
         self.relays = relays

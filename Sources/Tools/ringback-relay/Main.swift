@@ -29,10 +29,10 @@ enum Main {
         }
         if let file = options.orders {
             guard let orders = HTTPRelayOrders(readingFrom: file) else { stop("the orders cannot be read", 1) }
-            confineFiles(changeable: nil)
             guard let server = HTTPRelayServer(orders, daemon: options.daemon) else {
                 stop("libcurl cannot be loaded", 1)
             }
+            confineFiles(changeable: nil)
             sayListening()
             server.run()
             _exit(0)
@@ -49,9 +49,9 @@ enum Main {
         } catch {
             stop("cannot listen at \(options.socket): \(error)", 1)
         }
+        guard let server = RelayServer(listener, file, options) else { stop("libcurl cannot be loaded", 1) }
         // The socket is removed at the end.
         confineFiles(changeable: options.socket.lastIndex(of: "/").map { String(options.socket[..<$0]) })
-        guard let server = RelayServer(listener, file, options) else { stop("libcurl cannot be loaded", 1) }
         sayListening()
         server.run()
         _exit(0)
@@ -67,12 +67,21 @@ enum Main {
     }
 
     /// A server that takes over the relay finds no file of the user's. Where the system's libraries, certificates and name
-    /// servers are stays readable; the daemon passes other certificates. Without Landlock nothing changes.
+    /// servers are stays readable; the daemon passes other certificates. Without Landlock nothing changes. libcurl, which may be
+    /// anywhere, is loaded before.
     static func confineFiles(changeable: String?) {
-        let readable = [
+        var readable = [
             "/usr", "/bin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/nix/store", "/gnu/store", "/run/current-system",
-            "/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager", "/var/lib/ca-certificates", "/dev", "/proc",
+            "/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager", "/var/lib/ca-certificates", "/dev/null",
+            "/dev/zero", "/dev/random", "/dev/urandom", "/proc",
         ]
+        if let file = unsafe realpath("/etc/resolv.conf", nil) {
+            let path = unsafe String(cString: file)
+            unsafe free(file)
+            // The file is replaced when the network changes.
+            let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ""
+            readable.append(folder.isEmpty ? path : folder)
+        }
         _ = unsafe clinux_confine_files(readable.joined(separator: ":"), changeable)
     }
 

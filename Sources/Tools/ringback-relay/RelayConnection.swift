@@ -28,9 +28,16 @@ class RelayConnection {
             initialized = max(0, count)
         }
         if count > 0 { return bytes }
-        if count == 0 || (failure != EAGAIN && failure != EINTR) { isOver = true }
+        if count == 0 {
+            noteInputEnd()
+        } else if failure != EAGAIN, failure != EINTR {
+            isOver = true
+        }
         return nil
     }
+
+    /// The client sends nothing more.
+    func noteInputEnd() { isOver = true }
 
     /// Passes on what has come, as far as the other end takes it. True if there was something.
     ///

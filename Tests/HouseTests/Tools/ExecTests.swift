@@ -76,6 +76,9 @@ import Testing
             #expect(ended.out.contains("alice@example.org") && ended.lines.last == "403", "\(ended)")
             #expect(!ended.out.contains(token) && !ended.out.contains("RINGBACK_TOKEN_FD="), "\(ended)")
             #expect(ended.lines.contains { $0.hasPrefix("API=http://127.0.0.1:") }, "\(ended)")
+            for name in ["no_proxy", "NO_PROXY"] {
+                #expect(ended.lines.contains { $0.hasPrefix("\(name)=") && $0.hasSuffix("127.0.0.1") }, "\(ended)")
+            }
         }
     }
 

@@ -196,6 +196,13 @@ private func status(of line: String, _ fields: String = "", host: String = "127.
             ])
     }
 
+    @Test func `a response without content has no length, and one to HEAD or of the status 304 may have`() throws {
+        let fields = [("Content-Length", "5")]
+        #expect(try head(fields, status: 204) == ["HTTP/1.1 204 No Content"])
+        #expect(try head(fields, status: 304).contains("Content-Length: 5"))
+        #expect(try head(fields, method: "HEAD").contains("Content-Length: 5"))
+    }
+
     @Test func `a body with a length keeps it, unless it was decoded`() throws {
         let fields = [("Content-Length", "5"), ("Content-Encoding", "gzip")]
         #expect(try head([("Content-Length", "5")]).contains("Content-Length: 5"))

@@ -102,9 +102,9 @@ int clinux_confined_calls(void);
 /// file either. Calls that are newer than this file fail with ENOSYS. Returns 0 or an errno; ENOTSUP as above.
 int clinux_forbid_programs(void);
 
-/// Lets this thread, and the threads that it starts, open no file but those beneath the readable folders (separated by `:`), to
-/// read, and those beneath `changeable` (none if it is NULL), to read and remove (Landlock). Open descriptors and sockets are
-/// not affected. Returns 0 or an errno: ENOSYS or EOPNOTSUPP where the kernel has no Landlock.
+/// Lets this thread, and the threads that it starts, open no file but the readable ones and those beneath readable folders
+/// (separated by `:`), to read, and those beneath `changeable` (none if it is NULL), to read and remove (Landlock). Open
+/// descriptors and sockets are not affected. Returns 0 or an errno: ENOSYS or EOPNOTSUPP where the kernel has no Landlock.
 int clinux_confine_files(const char *readable, const char *changeable);
 
 enum { clinux_most_descriptors = 8 };

@@ -1,4 +1,5 @@
 import CLinux
+import Confinement
 import Glibc
 import RingbackBase
 import RingbackClient
@@ -42,10 +43,13 @@ struct RelayedAddress {
     /// What the variable has.
     func address(at port: UInt16) -> String { "http://127.0.0.1:\(port)\(url.path)" }
 
-    /// Checks that the daemon has credentials for the URL, so that what is missing is said before anything runs.
+    /// Checks that the daemon has credentials for the URL, so that what is missing is said before anything runs. Returns the
+    /// account whose they are.
     ///
     /// - Parameter account: the only one whose token is wanted; nil for that of the origin.
-    func check(_ calls: BrokerCalls, account: String? = nil, signsIn: Bool = false) throws(RingbackError) {
+    func check(
+        _ calls: BrokerCalls, account: String? = nil, signsIn: Bool = false
+    ) throws(RingbackError) -> String {
         var request = OriginRequest(url: url.text)
         request.isInteractive = signsIn
         let found: String
@@ -59,6 +63,7 @@ struct RelayedAddress {
             throw RingbackError(
                 .stateConflict, "The origin of \(url.text) has the account \(found), not \(account ?? "").")
         }
+        return found
     }
 }
 
@@ -66,6 +71,8 @@ struct RelayedAddress {
 struct RelayProcess {
     struct Listener {
         let address: RelayedAddress
+        /// The only one whose token is sent.
+        let account: String
         let descriptor: Int32
         let port: UInt16
         /// Other users of the machine can reach it.
@@ -74,18 +81,14 @@ struct RelayProcess {
 
     private let output: Pipe
 
-    /// - Parameters:
-    ///   - account: the only one whose token is sent; nil for that of each origin.
-    ///   - application: for the audit log.
-    init(
-        _ listeners: [Listener], _ calls: BrokerCalls, account: String? = nil, application: String
-    ) throws(RingbackError) {
+    /// - Parameter application: for the audit log.
+    init(_ listeners: [Listener], _ calls: BrokerCalls, application: String) throws(RingbackError) {
         output = try Pipe()
         let own = clinux_open_process(getpid())
         let relays = listeners.map { listener -> JSON in
             .object([
                 "listener": Int(listener.descriptor), "port": Int(listener.port), "url": listener.address.url.text,
-                "account": account, "shared": listener.isShared,
+                "account": listener.account, "shared": listener.isShared,
             ])
         }
         let orders = JSON.object(["process": Int(own), "application": application, "relays": relays]).serialized()
@@ -125,6 +128,8 @@ struct ConfinedRelays {
     private static let firstPort: UInt16 = 8_701
 
     let addresses: [RelayedAddress]
+    /// Of each address that was checked.
+    private var accounts: [String] = []
 
     /// Throws `validation_failed`.
     init(_ texts: [String]) throws(RingbackError) { addresses = try RelayedAddress.all(texts) }
@@ -132,26 +137,34 @@ struct ConfinedRelays {
     private var ports: [UInt16] { addresses.indices.map { ConfinedRelays.firstPort + UInt16($0) } }
 
     /// What `--explain` says of them.
-    var rows: [[String]] { addresses.map { ["reach", "\($0.url.text) with its credentials, by \($0.variable)"] } }
+    var rows: [[String]] {
+        addresses.enumerated().map { index, address in
+            let whose = index < accounts.count ? "the credentials of \(accounts[index])" : "its credentials"
+            return ["reach", "\(address.url.text) with \(whose), by \(address.variable)"]
+        }
+    }
 
     /// As ``RunInside`` reads them.
     var portList: String { ports.map(String.init).joined(separator: ",") }
 
     func added(to variables: [(name: String, value: String)]) -> [(name: String, value: String)] {
-        let named = Set(addresses.map(\.variable))
-        return variables.filter { !named.contains($0.name) }
-            + zip(addresses, ports).map { ($0.variable, $0.address(at: $1)) }
+        guard !addresses.isEmpty else { return variables }
+        let direct = ProxyExceptions.adding("127.0.0.1") { name in variables.first { $0.name == name }?.value }
+        let added = direct + zip(addresses, ports).map { ($0.variable, $0.address(at: $1)) }
+        let named = Set(added.map(\.name))
+        return variables.filter { !named.contains($0.name) } + added
     }
 
-    func check(_ daemon: DaemonOptions) throws(RingbackError) {
-        for address in addresses { try address.check(try daemon.calls()) }
+    mutating func check(_ daemon: DaemonOptions) throws(RingbackError) {
+        accounts = []
+        for address in addresses { accounts.append(try address.check(try daemon.calls())) }
     }
 
-    /// Starts the relay with the listeners that were made inside; nil if there are none.
+    /// Starts the relay with the listeners that were made inside; nil if there are none. The addresses must have been checked.
     func start(_ descriptors: ArraySlice<Int32>, _ daemon: DaemonOptions) throws(RingbackError) -> RelayProcess? {
         guard !addresses.isEmpty else { return nil }
-        let listeners = zip(zip(addresses, ports), descriptors).map {
-            RelayProcess.Listener(address: $0.0, descriptor: $1, port: $0.1, isShared: false)
+        let listeners = zip(zip(addresses, accounts), zip(ports, descriptors)).map {
+            RelayProcess.Listener(address: $0.0, account: $0.1, descriptor: $1.1, port: $1.0, isShared: false)
         }
         return try RelayProcess(listeners, try daemon.calls(), application: "ringback run")
     }

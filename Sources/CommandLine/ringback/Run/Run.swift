@@ -114,9 +114,11 @@ struct Run: ParsableCommand {
             let isThere = command[0].contains("/") && Files.exists(command[0])
             throw Failed("\(command[0]) \(isThere ? "is no program" : "was not found").", status: isThere ? 126 : 127)
         }
-        let relays = try ConfinedRelays(relay)
+        var relays = try ConfinedRelays(relay)
         wall.environment = relays.added(to: wall.environment)
         if explain {
+            // Without a daemon the accounts are not known, and the rest is shown.
+            try? relays.check(daemon)
             return try ConfinedCommand(wall: wall, network: network, place: place, command: command)
                 .explain(accounts: account, scope: scope, relays)
         }

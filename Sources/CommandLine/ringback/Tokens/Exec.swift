@@ -1,5 +1,6 @@
 import ArgumentParser
 import CLinux
+import Confinement
 import Glibc
 import RingbackBase
 import RingbackClient
@@ -64,16 +65,21 @@ struct Exec: AccountNaming {
         calls.application = "ringback exec"
         var listeners: [RelayProcess.Listener] = []
         for address in try RelayedAddress.all(relay) {
-            try address.check(calls, account: account, signsIn: signIn)
+            let found = try address.check(calls, account: account, signsIn: signIn)
             var port: UInt16 = 0
             let listener = unsafe clinux_listen_at_loopback(&port)
             guard listener >= 0, unsafe setenv(address.variable, address.address(at: port), 1) == 0 else {
                 throw RingbackError(.systemError, "Ringback cannot listen at 127.0.0.1.")
             }
-            listeners.append(.init(address: address, descriptor: listener, port: port, isShared: true))
+            listeners.append(
+                .init(address: address, account: found, descriptor: listener, port: port, isShared: true))
+        }
+        // A proxy would get the requests in plain text.
+        for (name, value) in ProxyExceptions.adding("127.0.0.1", to: SocketPlace.variable) {
+            unsafe setenv(name, value, 1)
         }
         unsafe unsetenv(ExecToken.descriptorVariable)
-        try RelayProcess(listeners, calls, account: account, application: "ringback exec").wait()
+        try RelayProcess(listeners, calls, application: "ringback exec").wait()
     }
 
     private func giveToken() throws {

@@ -58,7 +58,8 @@ public struct RelayedResponse: Sendable {
                 }
             text += "\(field.name): \(mask.masked(value))\r\n"
         }
-        if let length { text += "Content-Length: \(length)\r\n" }
+        // RFC 9110 section 8.6.
+        if let length, status != 204 { text += "Content-Length: \(length)\r\n" }
         if framing == .chunked { text += "Transfer-Encoding: chunked\r\n" }
         if !request.keepsAlive || framing == .close { text += "Connection: close\r\n" }
         head = Array((text + "\r\n").utf8)
