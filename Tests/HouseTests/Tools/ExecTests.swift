@@ -26,6 +26,7 @@ import Testing
         try await Stage.play { stage in
             try await stage.signIn()
             let token = try await stage.token() ?? ""
+            #expect(unsafe symlink(Programs.path("ringback"), "\(stage.directory)/bin/ringback") == 0)
             try stage.write(
                 "#!/bin/sh\nprintf '%s|' \"$GH_TOKEN\" \"$@\"\n", to: "\(stage.directory)/bin/gh", mode: 0o700)
             for shell in ["sh", "bash", "zsh", "fish"] where unsafe access("/usr/bin/\(shell)", X_OK) == 0 {
@@ -69,7 +70,7 @@ import Testing
             try await stage.ringback("origin", "add", server, "--account", "work", status: 0)
             let script = """
                 env; ls -l /proc/self/fd/
-                curl -sS -i -H 'Authorization: Bearer mine' "$API/userinfo"
+                curl -sS -i -H 'Authorization: Bearer mine' "$API/userinfo"; echo
                 curl -sS -o /dev/null -w '%{http_code}\n' -H 'Origin: https://page.example' "$API/userinfo"
                 """
             let ended = try await stage.run("ringback", relay + ["sh", "-c", script], status: 0)
