@@ -35,7 +35,7 @@ import Testing
             #expect(first.status == 0 && first.err.hasSuffix(next), "\(first)")
             let mail = try await stage.ringback("origin", "add", "imaps://mail.example.org", "--account", "work")
             #expect(mail.status == 0 && !mail.err.contains(next), "\(mail)")
-            try await stage.ringback("setup", "git", status: 0)
+            try await stage.ringback("setup", "git", "--yes", status: 0)
             let second = try await stage.ringback("origin", "add", "https://git.example.org/a", "--account", "home")
             #expect(second.status == 0 && !second.err.contains(next), "\(second)")
         }
