@@ -107,6 +107,8 @@ public final class ConsentDesk: Sendable {
         var deniedUntil: [Party: BootInstant] = [:]
         /// Whose question nobody answered, in whatever session.
         var unansweredUntil: [Party: BootInstant] = [:]
+        /// Who may have a token with the next request: the question was about both.
+        var passes: [Party: BootInstant] = [:]
         /// Whose first use was told, in whatever session.
         var users: Set<Party> = []
         var isFlooded = false
@@ -120,6 +122,7 @@ public final class ConsentDesk: Sendable {
     static let mostOpen = 3
     static let mostInAnHour = 20
     static let quietTime: Duration = .seconds(300)
+    private static let passTime: Duration = .seconds(5)
     fileprivate static let hour: Duration = .seconds(3_600)
     /// Of what is kept in memory for each program.
     fileprivate static let mostParties = 4_096
@@ -189,6 +192,15 @@ public final class ConsentDesk: Sendable {
                 case nil: return Task.isCancelled ? .cancelled : .timedOut
                 }
             }
+        }
+    }
+
+    /// Lets the party's next request for a token pass, if it comes soon: a relay asks for a server and for the token with
+    /// each request, which is to be one question.
+    func letPass(_ request: Request) {
+        state.withLock { state in
+            if state.passes.count >= ConsentDesk.mostParties { state.passes = [:] }
+            state.passes[request.party] = clock.bootInstant + ConsentDesk.passTime
         }
     }
 
@@ -319,6 +331,7 @@ extension ConsentDesk.State {
         }
         if deniedUntil[party] != nil { return (.ruled(.denied), nil) }
         guard mayAsk else { return (.ruled(.required(isFlooded: false)), nil) }
+        if !request.use.exposesAccount, passes.removeValue(forKey: party) != nil { return (.ruled(.allowed), nil) }
         guard left > .zero else { return (.ruled(.timedOut), nil) }
         let end = clock.wallInstant + left
         if let index = open.firstIndex(where: { $0.party == party }) {
@@ -370,6 +383,7 @@ extension ConsentDesk.State {
         remembered.removeAll { $0.expiry.map { $0.boot <= now } ?? false }
         deniedUntil = deniedUntil.filter { $0.value > now }
         unansweredUntil = unansweredUntil.filter { $0.value > now }
+        passes = passes.filter { $0.value > now }
     }
 }
 

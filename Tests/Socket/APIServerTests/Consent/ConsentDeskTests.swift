@@ -165,6 +165,21 @@ private final class Office: Sendable {
         #expect(await office.ruling(office.request()) == .allowed)
     }
 
+    @Test func `about an MCP server's secrets lets its next request for a token pass once`() async throws {
+        let office = try Office()
+        let (id, waiting) = try await office.ask(office.request())
+        try office.answer(id)
+        #expect(await waiting.value == .allowed)
+        office.desk.letPass(office.request())
+        #expect(await office.ruling(office.request()) == .required(isFlooded: false))
+        let token = office.request(use: .idToken)
+        #expect(await office.desk.admit(token, within: .zero) == .allowed)
+        #expect(await office.desk.admit(token, within: .zero) == .timedOut)
+        office.desk.letPass(office.request())
+        office.clock.advance(by: 5)
+        #expect(await office.desk.admit(token, within: .zero) == .timedOut)
+    }
+
     @Test func `is decided anew by a reload`() async throws {
         let office = try Office()
         let (_, first) = try await office.ask(office.request())
